@@ -1,0 +1,108 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+    name: "countersign",
+    platforms: [.macOS(.v13), .iOS(.v15)],
+    products: [
+        .library(name: "Countersign", targets: ["Countersign"]),
+        .library(name: "CountersignJOSE", targets: ["CountersignJOSE"]),
+        .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
+        .executable(name: "countersign", targets: ["CountersignCLI"]),
+    ],
+    targets: [
+        // System libraries, from the distribution.
+        .systemLibrary(
+            name: "CSQLite", pkgConfig: "sqlite3",
+            providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+        .systemLibrary(
+            name: "COpenSSL", pkgConfig: "openssl",
+            providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+        .systemLibrary(
+            name: "CMicroHTTPD", pkgConfig: "libmicrohttpd",
+            providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
+        .systemLibrary(
+            name: "CCurl", pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        .systemLibrary(
+            name: "CZlib", pkgConfig: "zlib",
+            providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+        .systemLibrary(
+            name: "CSimdjson",
+            providers: [.apt(["libsimdjson-dev"]), .brew(["simdjson"])]),
+
+        // What both ends share.
+        .target(name: "CountersignCore", swiftSettings: strict),
+        .target(
+            name: "CountersignSQLite", dependencies: ["CountersignCore", "CSQLite"], swiftSettings: strict),
+
+        // The SDK.
+        .target(
+            name: "Countersign",
+            dependencies: [
+                "CountersignCore", "CountersignSQLite",
+                .target(name: "CCurl", condition: .when(platforms: [.linux])),
+            ],
+            swiftSettings: strict),
+
+        // Tokens and the gateway.
+        .target(
+            name: "CStrictJSON", dependencies: ["CSimdjson"], linkerSettings: [.linkedLibrary("simdjson")]),
+        .target(
+            name: "CountersignJOSE",
+            dependencies: ["CountersignCore", "COpenSSL", "CStrictJSON"],
+            swiftSettings: strict),
+        .target(
+            name: "CountersignGateway",
+            dependencies: [
+                "CountersignCore", "CountersignSQLite", "CountersignJOSE",
+                "CStrictJSON", "CMicroHTTPD", "CZlib",
+            ],
+            swiftSettings: strict),
+
+        // Shipped help for tests.
+        .target(
+            name: "CountersignTesting",
+            dependencies: ["CountersignCore", "Countersign", "CountersignJOSE", "CountersignGateway"],
+            swiftSettings: strict),
+
+        // The command line.
+        .executableTarget(
+            name: "CountersignCLI",
+            dependencies: ["CountersignCore", "Countersign", "CountersignJOSE", "CountersignGateway"],
+            swiftSettings: strict),
+
+        .testTarget(
+            name: "CountersignCoreTests", dependencies: ["CountersignCore"], swiftSettings: strict),
+        .testTarget(
+            name: "CountersignSQLiteTests", dependencies: ["CountersignSQLite"], swiftSettings: strict),
+        .testTarget(
+            name: "CountersignTests",
+            dependencies: ["Countersign", "CountersignCore", "CountersignSQLite", "CountersignTesting"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "CountersignJOSETests",
+            dependencies: ["CountersignJOSE", "CountersignCore", "CountersignTesting"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "CountersignGatewayTests",
+            dependencies: [
+                "CountersignGateway", "CountersignCore", "CountersignSQLite", "CountersignJOSE",
+                "CountersignTesting",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "CountersignCLITests",
+            dependencies: ["CountersignCLI", "CountersignCore", "CountersignTesting"],
+            swiftSettings: strict),
+    ],
+    cxxLanguageStandard: .cxx17
+)

@@ -1,0 +1,157 @@
+#include "strict_json.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <vector>
+
+#include <simdjson.h>
+
+struct strict_json_parser {
+    simdjson::dom::parser parser;
+    size_t maximum_bytes;
+    std::vector<std::string_view> names;
+
+    strict_json_parser(size_t bytes) : parser(bytes), maximum_bytes(bytes) {}
+};
+
+namespace {
+
+constexpr size_t few = 12;
+
+uint8_t type_of(uint64_t word) { return uint8_t(word >> 56); }
+uint64_t payload_of(uint64_t word) { return word & 0x00FFFFFFFFFFFFFFull; }
+
+std::string_view text_at(const strict_json_tape &tape, uint64_t word) {
+    const uint8_t *start = tape.strings + payload_of(word);
+    uint32_t length;
+    std::memcpy(&length, start, sizeof length);
+    return {reinterpret_cast<const char *>(start + sizeof length), length};
+}
+
+size_t after(const strict_json_tape &tape, size_t index) {
+    switch (type_of(tape.words[index])) {
+    case '{':
+    case '[': return size_t(tape.words[index] & 0xFFFFFFFFull);
+    case 'l':
+    case 'u':
+    case 'd': return index + 2;
+    default: return index + 1;
+    }
+}
+
+// Sorting, not hashing: a sender who knows the hash could make every name collide.
+bool has_duplicates(const strict_json_tape &tape, size_t object, std::vector<std::string_view> &names) {
+    names.clear();
+    for (size_t index = object + 1; type_of(tape.words[index]) != '}'; index = after(tape, index + 1))
+        names.push_back(text_at(tape, tape.words[index]));
+    if (names.size() > few) {
+        std::sort(names.begin(), names.end());
+        return std::adjacent_find(names.begin(), names.end()) != names.end();
+    }
+    for (size_t i = 1; i < names.size(); i++)
+        for (size_t j = 0; j < i; j++)
+            if (names[i] == names[j]) return true;
+    return false;
+}
+
+bool any_duplicates(const strict_json_tape &tape, std::vector<std::string_view> &names) {
+    size_t end = size_t(payload_of(tape.words[0]));
+    for (size_t index = 1; index + 1 < end;) {
+        uint8_t type = type_of(tape.words[index]);
+        if (type == '{' && has_duplicates(tape, index, names)) return true;
+        index += (type == 'l' || type == 'u' || type == 'd') ? 2 : 1;
+    }
+    return false;
+}
+
+size_t skip_space(const uint8_t *bytes, size_t length, size_t at) {
+    while (at < length && (bytes[at] == ' ' || bytes[at] == '\n' || bytes[at] == '\r' || bytes[at] == '\t')) at++;
+    return at;
+}
+
+size_t skip_string(const uint8_t *bytes, size_t length, size_t at) {
+    for (at++; at < length && bytes[at] != '"'; at++)
+        if (bytes[at] == '\\') at++;
+    return at < length ? at + 1 : length;
+}
+
+size_t skip_value(const uint8_t *bytes, size_t length, size_t at) {
+    if (at >= length) return length;
+    if (bytes[at] == '"') return skip_string(bytes, length, at);
+    if (bytes[at] == '{' || bytes[at] == '[') {
+        size_t depth = 0;
+        while (at < length) {
+            uint8_t byte = bytes[at];
+            if (byte == '"') {
+                at = skip_string(bytes, length, at);
+                continue;
+            }
+            if (byte == '{' || byte == '[') depth++;
+            if (byte == '}' || byte == ']') depth--;
+            at++;
+            if (depth == 0) return at;
+        }
+        return length;
+    }
+    while (at < length && !std::strchr(" \n\r\t,]}", bytes[at])) at++;
+    return at;
+}
+
+}  // namespace
+
+extern "C" strict_json_parser *strict_json_parser_create(size_t maximum_bytes, size_t maximum_depth) {
+    auto *parser = new (std::nothrow) strict_json_parser(maximum_bytes);
+    // Small at first; simdjson grows its buffers to the largest document that it met.
+    if (parser && parser->parser.allocate(std::min<size_t>(maximum_bytes, 8192), maximum_depth)) {
+        delete parser;
+        return nullptr;
+    }
+    return parser;
+}
+
+extern "C" void strict_json_parser_destroy(strict_json_parser *parser) { delete parser; }
+
+extern "C" strict_json_status strict_json_parse(
+    strict_json_parser *parser, const uint8_t *bytes, size_t length, strict_json_tape *tape) {
+    if (length > parser->maximum_bytes) return STRICT_JSON_TOO_LARGE;
+    if (skip_space(bytes, length, 0) == length) return STRICT_JSON_EMPTY;
+    if (length >= 3 && bytes[0] == 0xEF && bytes[1] == 0xBB && bytes[2] == 0xBF) return STRICT_JSON_UTF8;
+    auto result = parser->parser.parse(bytes, length, true);
+    switch (result.error()) {
+    case simdjson::SUCCESS: break;
+    case simdjson::UTF8_ERROR: return STRICT_JSON_UTF8;
+    case simdjson::DEPTH_ERROR: return STRICT_JSON_DEPTH;
+    case simdjson::NUMBER_ERROR: return STRICT_JSON_NUMBER;
+    case simdjson::CAPACITY: return STRICT_JSON_TOO_LARGE;
+    case simdjson::MEMALLOC: return STRICT_JSON_NO_MEMORY;
+    case simdjson::EMPTY: return STRICT_JSON_EMPTY;
+    default: return STRICT_JSON_SYNTAX;
+    }
+    tape->words = parser->parser.doc.tape.get();
+    tape->strings = parser->parser.doc.string_buf.get();
+    if (any_duplicates(*tape, parser->names)) return STRICT_JSON_DUPLICATE;
+    return STRICT_JSON_OK;
+}
+
+extern "C" size_t strict_json_children(
+    const uint8_t *bytes, size_t length, size_t offset, strict_json_span *spans, size_t capacity) {
+    if (offset >= length) return 0;
+    bool object = bytes[offset] == '{';
+    size_t count = 0;
+    size_t at = skip_space(bytes, length, offset + 1);
+    while (at < length && bytes[at] != '}' && bytes[at] != ']') {
+        if (object) {
+            at = skip_space(bytes, length, skip_string(bytes, length, at));  // the name
+            at = skip_space(bytes, length, at + 1);                          // the colon
+        }
+        size_t start = at;
+        at = skip_value(bytes, length, at);
+        if (count < capacity) spans[count] = {start, at};
+        count++;
+        at = skip_space(bytes, length, at);
+        if (at < length && bytes[at] == ',') at = skip_space(bytes, length, at + 1);
+    }
+    return count;
+}

@@ -1,0 +1,1 @@
+@main struct CountersignCommand { static func main() {} }

@@ -1,0 +1,26 @@
+/// What an event says, in the words of Segment's public HTTP API.
+public struct EventKind: RawRepresentable, Hashable, Sendable, Codable {
+    /// The word on the wire, such as `track`.
+    public let rawValue: String
+
+    /// Any word; a gateway refuses those that it does not know.
+    public init(rawValue: String) {
+        self.rawValue = rawValue
+    }
+
+    /// A user did something.
+    public static let track = EventKind(rawValue: "track")
+    /// Who a user is, and what is known of them.
+    public static let identify = EventKind(rawValue: "identify")
+    /// A user looked at a page of a web site.
+    public static let page = EventKind(rawValue: "page")
+    /// A user looked at a screen of an app.
+    public static let screen = EventKind(rawValue: "screen")
+    /// A user belongs to a group.
+    public static let group = EventKind(rawValue: "group")
+    /// Two ids belong to one user.
+    public static let alias = EventKind(rawValue: "alias")
+
+    /// Every kind that the native dialect takes.
+    public static let all: [EventKind] = [.track, .identify, .page, .screen, .group, .alias]
+}

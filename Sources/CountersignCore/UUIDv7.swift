@@ -1,0 +1,47 @@
+package import Foundation
+
+/// Time-ordered identifiers (RFC 9562, section 5.7).
+///
+/// Ids of one process sort in the order in which they were made, also within one millisecond and when the clock is
+/// set back: the 12 bits after the time count on, and the time never goes backwards (RFC 9562, section 6.2, method 1).
+package enum UUIDv7 {
+    private struct Last {
+        var milliseconds: UInt64 = 0
+        var counter: UInt16 = 0
+    }
+
+    private static let last = Lock(Last())
+
+    /// A new id in the usual form: 36 lower-case characters.
+    package static func make(at date: Date = Date()) -> String {
+        let now = UInt64(max(0, date.timeIntervalSince1970 * 1000))
+        let (milliseconds, counter) = last.withLock { last -> (UInt64, UInt16) in
+            if now > last.milliseconds {
+                last.milliseconds = now
+                last.counter = UInt16.random(in: 0..<0x400)
+            } else if last.counter < 0xFFF {
+                last.counter += 1
+            } else {
+                last.milliseconds += 1
+                last.counter = 0
+            }
+            return (last.milliseconds, last.counter)
+        }
+        let high = milliseconds << 16 | 0x7000 | UInt64(counter)
+        let low = UInt64.random(in: 0...UInt64.max) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+        return String(unsafeUninitializedCapacity: 36) { buffer in
+            var index = 0
+            for nibble in 0..<32 {
+                if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 {
+                    buffer[index] = UInt8(ascii: "-")
+                    index += 1
+                }
+                let word = nibble < 16 ? high : low
+                let value = UInt8(truncatingIfNeeded: word >> UInt64(60 - nibble % 16 * 4)) & 0xF
+                buffer[index] = value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+                index += 1
+            }
+            return 36
+        }
+    }
+}

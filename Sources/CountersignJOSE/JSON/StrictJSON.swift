@@ -1,0 +1,208 @@
+internal import CStrictJSON
+
+/// Why a text is not JSON that we take.
+package enum StrictJSONError: Error {
+    case empty
+    case syntax
+    case notUTF8
+    case tooDeep
+    case numberOutOfRange
+    case tooLarge
+    case duplicateMember
+    case outOfMemory
+}
+
+/// A strict JSON parser (RFC 8259) for token headers, claims and request bodies.
+///
+/// UTF-8 without a byte order mark, bounded in size and depth, and an object has each member once (RFC 7515,
+/// section 4; RFC 7519, section 4). A parser belongs to one thread at a time and reuses its memory.
+package final class StrictJSONParser {
+    private let parser: OpaquePointer
+
+    /// - Parameters:
+    ///   - maximumBytes: The longest text to look at.
+    ///   - maximumDepth: How deep arrays and objects may nest; `[[1]]` has depth 2; an empty one does not count.
+    package init(maximumBytes: Int, maximumDepth: Int = 64) {
+        guard let parser = strict_json_parser_create(maximumBytes, maximumDepth + 1) else {
+            preconditionFailure("no memory for a JSON parser")
+        }
+        self.parser = parser
+    }
+
+    deinit {
+        strict_json_parser_destroy(parser)
+    }
+
+    /// Parses `bytes` and hands the root to `body`; the nodes must not be used after that.
+    package func parse<Result>(
+        _ bytes: UnsafeRawBufferPointer, _ body: (JSONNode) throws -> Result
+    ) throws -> Result {
+        var tape = strict_json_tape()
+        guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { throw StrictJSONError.empty }
+        switch strict_json_parse(parser, base, bytes.count, &tape) {
+        case STRICT_JSON_OK: return try body(JSONNode(words: tape.words, strings: tape.strings, index: 1))
+        case STRICT_JSON_EMPTY: throw StrictJSONError.empty
+        case STRICT_JSON_UTF8: throw StrictJSONError.notUTF8
+        case STRICT_JSON_DEPTH: throw StrictJSONError.tooDeep
+        case STRICT_JSON_NUMBER: throw StrictJSONError.numberOutOfRange
+        case STRICT_JSON_TOO_LARGE: throw StrictJSONError.tooLarge
+        case STRICT_JSON_DUPLICATE: throw StrictJSONError.duplicateMember
+        case STRICT_JSON_NO_MEMORY: throw StrictJSONError.outOfMemory
+        default: throw StrictJSONError.syntax
+        }
+    }
+
+    /// Parses `bytes` and hands the root to `body`; the nodes must not be used after that.
+    package func parse<Result>(bytes: [UInt8], _ body: (JSONNode) throws -> Result) throws -> Result {
+        try bytes.withUnsafeBytes { try parse($0, body) }
+    }
+
+    /// Where the values of the object or array that starts at `offset` of a parsed text stand, in order.
+    package static func childSpans(
+        of text: UnsafeRawBufferPointer, at offset: Int, count: Int
+    ) -> [Range<Int>] {
+        guard count > 0, let base = text.bindMemory(to: UInt8.self).baseAddress else { return [] }
+        return withUnsafeTemporaryAllocation(of: strict_json_span.self, capacity: count) { spans in
+            let found = strict_json_children(base, text.count, offset, spans.baseAddress, count)
+            return (0..<min(found, count)).map { spans[$0].start..<spans[$0].end }
+        }
+    }
+
+    /// The offset of the first byte that is not white space.
+    package static func rootOffset(of text: UnsafeRawBufferPointer) -> Int {
+        text.firstIndex { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 } ?? text.count
+    }
+}
+
+/// A value of a parsed text: a place on the parser's tape. Valid only inside the closure that received it.
+package struct JSONNode {
+    let words: UnsafePointer<UInt64>
+    let strings: UnsafePointer<UInt8>
+    let index: Int
+
+    /// What kind of value this is.
+    package enum Kind {
+        case null, bool, number, string, array, object
+    }
+
+    package var kind: Kind {
+        switch tag {
+        case UInt8(ascii: "{"): .object
+        case UInt8(ascii: "["): .array
+        case UInt8(ascii: "\""): .string
+        case UInt8(ascii: "t"), UInt8(ascii: "f"): .bool
+        case UInt8(ascii: "n"): .null
+        default: .number
+        }
+    }
+
+    package var isNull: Bool { tag == UInt8(ascii: "n") }
+
+    /// The string's UTF-8, or nil if this is no string.
+    package var utf8: UnsafeBufferPointer<UInt8>? {
+        guard tag == UInt8(ascii: "\"") else { return nil }
+        return text(at: words[index])
+    }
+
+    /// The string, or nil if this is no string.
+    package var string: String? { utf8.map { String(decoding: $0, as: UTF8.self) } }
+
+    /// True or false, or nil if this is neither.
+    package var bool: Bool? {
+        switch tag {
+        case UInt8(ascii: "t"): true
+        case UInt8(ascii: "f"): false
+        default: nil
+        }
+    }
+
+    /// The number, always finite, or nil if this is no number.
+    package var double: Double? {
+        switch tag {
+        case UInt8(ascii: "d"): Double(bitPattern: words[index + 1])
+        case UInt8(ascii: "l"): Double(Int64(bitPattern: words[index + 1]))
+        case UInt8(ascii: "u"): Double(words[index + 1])
+        default: nil
+        }
+    }
+
+    /// The number if it is written without fraction or exponent and fits 64 bits with sign.
+    package var int64: Int64? {
+        tag == UInt8(ascii: "l") ? Int64(bitPattern: words[index + 1]) : nil
+    }
+
+    /// The elements of an array; empty if this is none.
+    package var elements: JSONElements {
+        JSONElements(
+            node: self, position: tag == UInt8(ascii: "[") ? index + 1 : index, end: UInt8(ascii: "]"))
+    }
+
+    /// The members of an object in the order of the text; empty if this is none.
+    package var members: JSONMembers {
+        JSONMembers(node: self, position: tag == UInt8(ascii: "{") ? index + 1 : index)
+    }
+
+    /// The member of an object with exactly this name, or nil.
+    package subscript(name: StaticString) -> JSONNode? {
+        guard tag == UInt8(ascii: "{") else { return nil }
+        var at = index + 1
+        while UInt8(words[at] >> 56) != UInt8(ascii: "}") {
+            let key = text(at: words[at])
+            if key.count == name.utf8CodeUnitCount,
+                key.elementsEqual(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+            {
+                return node(at + 1)
+            }
+            at = node(at + 1).after
+        }
+        return nil
+    }
+
+    var tag: UInt8 { UInt8(words[index] >> 56) }
+
+    var after: Int {
+        switch tag {
+        case UInt8(ascii: "{"), UInt8(ascii: "["): Int(words[index] & 0xFFFF_FFFF)
+        case UInt8(ascii: "l"), UInt8(ascii: "u"), UInt8(ascii: "d"): index + 2
+        default: index + 1
+        }
+    }
+
+    func node(_ index: Int) -> JSONNode { JSONNode(words: words, strings: strings, index: index) }
+
+    func text(at word: UInt64) -> UnsafeBufferPointer<UInt8> {
+        let start = strings + Int(word & 0x00FF_FFFF_FFFF_FFFF)
+        let length = UnsafeRawPointer(start).loadUnaligned(as: UInt32.self)
+        return UnsafeBufferPointer(start: start + 4, count: Int(length))
+    }
+}
+
+/// The elements of an array.
+package struct JSONElements: Sequence, IteratorProtocol {
+    let node: JSONNode
+    var position: Int
+    let end: UInt8
+
+    package mutating func next() -> JSONNode? {
+        guard position > node.index, UInt8(node.words[position] >> 56) != end else { return nil }
+        let element = node.node(position)
+        position = element.after
+        return element
+    }
+}
+
+/// The members of an object.
+package struct JSONMembers: Sequence, IteratorProtocol {
+    let node: JSONNode
+    var position: Int
+
+    package mutating func next() -> (name: UnsafeBufferPointer<UInt8>, value: JSONNode)? {
+        guard position > node.index, UInt8(node.words[position] >> 56) != UInt8(ascii: "}") else {
+            return nil
+        }
+        let value = node.node(position + 1)
+        let name = node.text(at: node.words[position])
+        position = value.after
+        return (name, value)
+    }
+}

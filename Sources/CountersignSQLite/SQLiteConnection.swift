@@ -1,0 +1,175 @@
+internal import CSQLite
+
+/// One connection to a SQLite database file.
+///
+/// A connection belongs to one thread or actor at a time; it has no lock of its own (`SQLITE_OPEN_NOMUTEX`).
+package final class SQLiteConnection {
+    /// How to open the file.
+    package enum Mode {
+        /// Create the file if there is none.
+        case readWriteCreate
+        /// Fail if there is no file; never write.
+        case readOnly
+    }
+
+    private let handle: OpaquePointer
+    private var cache: [String: SQLiteStatement] = [:]
+    /// The file's path, or `:memory:`.
+    package let path: String
+
+    /// Opens the database at `path`.
+    ///
+    /// - Parameters:
+    ///   - path: A file path, or `:memory:`.
+    ///   - mode: Whether to create the file, and whether to write.
+    ///   - busyTimeoutMilliseconds: How long a statement waits for another connection's lock.
+    /// - Throws: `SQLiteError` when the file cannot be opened. A file that is no database is noticed at the first
+    ///   statement, not here.
+    package init(
+        path: String, mode: Mode = .readWriteCreate, busyTimeoutMilliseconds: Int32 = 5_000
+    ) throws(SQLiteError) {
+        let access =
+            switch mode {
+            case .readWriteCreate: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            case .readOnly: SQLITE_OPEN_READONLY
+            }
+        var opened: OpaquePointer?
+        let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+        guard code == SQLITE_OK, let opened else {
+            let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
+            sqlite3_close_v2(opened)
+            throw SQLiteError(extendedCode: code, message: "\(message) (\(path))")
+        }
+        handle = opened
+        self.path = path
+        sqlite3_busy_timeout(opened, busyTimeoutMilliseconds)
+    }
+
+    deinit {
+        cache.removeAll()
+        sqlite3_close_v2(handle)
+    }
+
+    /// Runs one or more statements that return no rows.
+    package func execute(_ sql: String) throws(SQLiteError) {
+        let code = sqlite3_exec(handle, sql, nil, nil, nil)
+        guard code == SQLITE_OK else { throw lastError(sql: sql) }
+    }
+
+    /// A statement for one use.
+    package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+        var statement: OpaquePointer?
+        let code = sqlite3_prepare_v3(handle, sql, -1, 0, &statement, nil)
+        guard code == SQLITE_OK, let statement else { throw lastError(sql: sql) }
+        return SQLiteStatement(handle: statement, connection: handle, sql: sql)
+    }
+
+    /// The same statement at each call, reset and with its bindings cleared.
+    package func cached(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+        if let statement = cache[sql] {
+            statement.reset()
+            return statement
+        }
+        var statement: OpaquePointer?
+        let code = sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
+        guard code == SQLITE_OK, let statement else { throw lastError(sql: sql) }
+        let made = SQLiteStatement(handle: statement, connection: handle, sql: sql)
+        cache[sql] = made
+        return made
+    }
+
+    /// Runs a statement with these values and throws its rows away.
+    package func run(_ sql: String, _ values: SQLiteValue...) throws(SQLiteError) {
+        let statement = try cached(sql)
+        defer { statement.reset() }
+        try statement.bind(values)
+        while try statement.step() {}
+    }
+
+    /// The first row, or nil.
+    package func first<Row>(
+        _ sql: String, _ values: SQLiteValue..., row: (SQLiteStatement) throws(SQLiteError) -> Row
+    ) throws(SQLiteError) -> Row? {
+        let statement = try cached(sql)
+        defer { statement.reset() }
+        try statement.bind(values)
+        guard try statement.step() else { return nil }
+        return try row(statement)
+    }
+
+    /// All rows.
+    package func all<Row>(
+        _ sql: String, _ values: SQLiteValue..., row: (SQLiteStatement) throws(SQLiteError) -> Row
+    ) throws(SQLiteError) -> [Row] {
+        let statement = try cached(sql)
+        defer { statement.reset() }
+        try statement.bind(values)
+        var rows: [Row] = []
+        while try statement.step() { rows.append(try row(statement)) }
+        return rows
+    }
+
+    /// Runs `body` in one `BEGIN IMMEDIATE` transaction: all of it is committed, or nothing.
+    ///
+    /// - Throws: What `body` throws, or `SQLiteError` when the commit fails. Both ways the transaction is undone.
+    package func transaction<Result>(
+        _ body: () throws -> Result
+    ) throws -> Result {
+        try execute("BEGIN IMMEDIATE")
+        do {
+            let result = try body()
+            try execute("COMMIT")
+            return result
+        } catch {
+            // A failed COMMIT may have ended the transaction already (disk full, I/O error).
+            if isInTransaction { try? execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// True between `BEGIN` and `COMMIT` or `ROLLBACK`.
+    package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+    /// Rows changed by the last `INSERT`, `UPDATE` or `DELETE`.
+    package var changes: Int { Int(sqlite3_changes64(handle)) }
+
+    /// The row id of the last `INSERT` that made a row.
+    package var lastInsertRowID: Int64 { sqlite3_last_insert_rowid(handle) }
+
+    /// Changes whenever *another* connection has committed (`PRAGMA data_version`).
+    package func dataVersion() throws(SQLiteError) -> Int64 {
+        try first("PRAGMA data_version") { row throws(SQLiteError) in row.int64(0) } ?? 0
+    }
+
+    /// Runs the migrations that this file has not seen, each in its own transaction, and counts them in
+    /// `PRAGMA user_version`.
+    ///
+    /// - Parameter migrations: SQL scripts in order. A script that was released is never changed or removed.
+    /// - Throws: `SQLiteError`; with `SQLITE_SCHEMA` when the file was written by a newer version.
+    package func migrate(_ migrations: [String]) throws {
+        let version = try first("PRAGMA user_version") { row throws(SQLiteError) in row.int64(0) } ?? 0
+        guard version <= Int64(migrations.count) else {
+            throw SQLiteError(
+                extendedCode: SQLITE_SCHEMA,
+                message: "\(path) was written by a newer version (schema \(version), this one knows "
+                    + "\(migrations.count)); use that version or restore a backup")
+        }
+        guard version < Int64(migrations.count) else { return }
+        for number in Int(version)..<migrations.count {
+            try transaction {
+                // Another process may have been faster between our look and our lock.
+                let current =
+                    try first("PRAGMA user_version") { row throws(SQLiteError) in row.int64(0) } ?? 0
+                guard current == Int64(number) else { return }
+                try execute(migrations[number])
+                try execute("PRAGMA user_version = \(number + 1)")
+            }
+        }
+    }
+
+    private func lastError(sql: String?) -> SQLiteError {
+        SQLiteError(
+            extendedCode: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
+            sql: sql)
+    }
+}

@@ -1,0 +1,36 @@
+internal import CSQLite
+
+/// What SQLite reported, in its own words and codes.
+///
+/// Bound values are never part of it.
+package struct SQLiteError: Error, CustomStringConvertible {
+    /// The extended result code, such as `SQLITE_IOERR_FSYNC`.
+    package let extendedCode: Int32
+    /// SQLite's own message.
+    package let message: String
+    /// The statement that failed, with its placeholders, where there was one.
+    package let sql: String?
+
+    package init(extendedCode: Int32, message: String, sql: String? = nil) {
+        self.extendedCode = extendedCode
+        self.message = message
+        self.sql = sql
+    }
+
+    /// The primary result code, such as `SQLITE_BUSY`.
+    package var code: Int32 { extendedCode & 0xFF }
+
+    /// True when the disk, or the quota on it, is full.
+    package var isFull: Bool { code == SQLITE_FULL }
+
+    /// True when another connection holds the lock: worth another try.
+    package var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
+
+    /// True when the file is damaged or is no database at all.
+    package var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
+
+    package var description: String {
+        let statement = sql.map { " in: \($0)" } ?? ""
+        return "SQLite error \(extendedCode): \(message)\(statement)"
+    }
+}

@@ -1,0 +1,121 @@
+internal import CSQLite
+
+/// A value to bind to a placeholder.
+package enum SQLiteValue {
+    case null
+    case integer(Int64)
+    case real(Double)
+    case text(String)
+    case blob([UInt8])
+
+    package static func optionalText(_ text: String?) -> SQLiteValue { text.map { .text($0) } ?? .null }
+    package static func optionalInteger(_ number: Int64?) -> SQLiteValue {
+        number.map { .integer($0) } ?? .null
+    }
+}
+
+/// One prepared statement. Column numbers count from 0, placeholders from 1, as in SQLite.
+package final class SQLiteStatement {
+    private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+    private let handle: OpaquePointer
+    private let connection: OpaquePointer
+    private let sql: String
+
+    init(handle: OpaquePointer, connection: OpaquePointer, sql: String) {
+        self.handle = handle
+        self.connection = connection
+        self.sql = sql
+    }
+
+    deinit {
+        sqlite3_finalize(handle)
+    }
+
+    /// Makes the statement ready to run again, without bindings.
+    package func reset() {
+        sqlite3_reset(handle)
+        sqlite3_clear_bindings(handle)
+    }
+
+    /// Runs to the next row.
+    ///
+    /// - Returns: True if there is a row to read, false at the end.
+    package func step() throws(SQLiteError) -> Bool {
+        switch sqlite3_step(handle) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        default: throw error()
+        }
+    }
+
+    /// Binds `values` to the placeholders from the first on.
+    package func bind(_ values: [SQLiteValue]) throws(SQLiteError) {
+        for (index, value) in values.enumerated() { try bind(value, at: Int32(index + 1)) }
+    }
+
+    /// Binds one value; SQLite keeps a copy.
+    package func bind(_ value: SQLiteValue, at index: Int32) throws(SQLiteError) {
+        let code: Int32
+        switch value {
+        case .null: code = sqlite3_bind_null(handle, index)
+        case .integer(let number): code = sqlite3_bind_int64(handle, index, number)
+        case .real(let number): code = sqlite3_bind_double(handle, index, number)
+        case .text(var text):
+            code = text.withUTF8 { utf8 in
+                // An empty buffer may have no address, which SQLite would take for NULL.
+                utf8.withMemoryRebound(to: CChar.self) { characters in
+                    guard let base = characters.baseAddress else {
+                        return sqlite3_bind_text(handle, index, "", 0, Self.transient)
+                    }
+                    return sqlite3_bind_text(handle, index, base, Int32(utf8.count), Self.transient)
+                }
+            }
+        case .blob(let bytes):
+            code = bytes.withUnsafeBytes { buffer in
+                guard let base = buffer.baseAddress, !buffer.isEmpty else {
+                    return sqlite3_bind_zeroblob(handle, index, 0)
+                }
+                return sqlite3_bind_blob64(handle, index, base, UInt64(buffer.count), Self.transient)
+            }
+        }
+        guard code == SQLITE_OK else { throw error() }
+    }
+
+    /// True when the column is `NULL`.
+    package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+    /// The column as an integer; 0 for `NULL`.
+    package func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+    /// The column as an integer; 0 for `NULL`.
+    package func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
+
+    /// The column as an integer, or nil for `NULL`.
+    package func optionalInt64(_ column: Int32) -> Int64? { isNull(column) ? nil : int64(column) }
+
+    /// The column as a floating-point number; 0 for `NULL`.
+    package func double(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
+
+    /// The column as text; empty for `NULL`.
+    package func text(_ column: Int32) -> String {
+        guard let text = sqlite3_column_text(handle, column) else { return "" }
+        let count = Int(sqlite3_column_bytes(handle, column))
+        return String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
+    }
+
+    /// The column as text, or nil for `NULL`.
+    package func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
+
+    /// The column's bytes; empty for `NULL`.
+    package func blob(_ column: Int32) -> [UInt8] {
+        guard let bytes = sqlite3_column_blob(handle, column) else { return [] }
+        return [UInt8](UnsafeRawBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
+    }
+
+    private func error() -> SQLiteError {
+        SQLiteError(
+            extendedCode: sqlite3_extended_errcode(connection),
+            message: String(cString: sqlite3_errmsg(connection)), sql: sql)
+    }
+}

@@ -1,0 +1,79 @@
+import Testing
+
+@testable import CountersignJOSE
+
+struct StrictJSONTests {
+    private func parse<Result>(_ text: String, depth: Int = 64, _ body: (JSONNode) throws -> Result) throws
+        -> Result
+    {
+        try StrictJSONParser(maximumBytes: 1 << 20, maximumDepth: depth).parse(bytes: Array(text.utf8), body)
+    }
+
+    @Test(arguments: [
+        ("", StrictJSONError.empty), (" \n", .empty), ("{", .syntax), ("{}x", .syntax), ("[1,]", .syntax),
+        ("{'a':1}", .syntax), ("[01]", .numberOutOfRange), ("[1e400]", .numberOutOfRange),
+        ("\u{FEFF}{}", .notUTF8),
+        (#"{"a":1,"a":2}"#, .duplicateMember), (#"{"a":1,"\u0061":2}"#, .duplicateMember),
+        (#"[{"x":{"b":1,"c":2,"b":3}}]"#, .duplicateMember),
+        (
+            #"{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":0,"k":1,"l":2,"m":3,"a":4}"#,
+            .duplicateMember
+        ),
+    ])
+    func badTextIsRefused(text: String, expected: StrictJSONError) {
+        #expect(throws: expected) { try parse(text) { _ in } }
+    }
+
+    @Test func depthIsCounted() throws {
+        try parse("[[[1]]]", depth: 3) { #expect($0.kind == .array) }
+        #expect(throws: StrictJSONError.tooDeep) { try parse("[[[[1]]]]", depth: 3) { _ in } }
+    }
+
+    @Test func invalidUTF8IsRefused() {
+        #expect(throws: StrictJSONError.notUTF8) {
+            try StrictJSONParser(maximumBytes: 100).parse(bytes: [0x22, 0xFF, 0x22]) { _ in }
+        }
+    }
+
+    @Test func valuesAreRead() throws {
+        try parse(
+            #" {"s":"é\u0000","t":true,"n":null,"i":-5,"u":18446744073709551615,"d":1.5,"a":[1,{"b":2},3],"z":0}"#
+        ) {
+            root in
+            #expect(root["s"]?.string == "é\0")
+            #expect(root["t"]?.bool == true)
+            #expect(root["n"]?.isNull == true)
+            #expect(root["i"]?.int64 == -5)
+            #expect(root["u"]?.int64 == nil)
+            #expect(root["u"]?.double == 18_446_744_073_709_551_616)
+            #expect(root["d"]?.double == 1.5)
+            #expect(root["a"]?.elements.map(\.kind) == [.number, .object, .number])
+            #expect(root["z"]?.double == 0)
+            #expect(root["b"] == nil)
+            #expect(
+                root.members.map { String(decoding: $0.name, as: UTF8.self) } == [
+                    "s", "t", "n", "i", "u", "d", "a", "z",
+                ])
+            #expect(root["s"]?.elements.map(\.kind) == [])
+        }
+    }
+
+    @Test func childrenStandWhereTheTextHasThem() throws {
+        let text = #"  {"x" : "a,}\"" , "batch":[ {"a":[1,2]} ,"]", 3.5e1,null ] , "y":{}}"#
+        let bytes = Array(text.utf8)
+        try bytes.withUnsafeBytes { raw in
+            let members = StrictJSONParser.childSpans(
+                of: raw, at: StrictJSONParser.rootOffset(of: raw), count: 3)
+            #expect(
+                members.map { String(decoding: bytes[$0], as: UTF8.self) }
+                    == [#""a,}\"""#, #"[ {"a":[1,2]} ,"]", 3.5e1,null ]"#, "{}"])
+            let elements = StrictJSONParser.childSpans(of: raw, at: members[1].lowerBound, count: 4)
+            #expect(
+                elements.map { String(decoding: bytes[$0], as: UTF8.self) }
+                    == [#"{"a":[1,2]}"#, #""]""#, "3.5e1", "null"])
+            try StrictJSONParser(maximumBytes: 1000).parse(raw) {
+                #expect($0["batch"]?.elements.map(\.kind).count == 4)
+            }
+        }
+    }
+}
