@@ -1,0 +1,23 @@
+internal import COpenSSL
+
+/// SHA-256 (FIPS 180-4).
+package enum SHA256 {
+    // Looked up once: by name at each call it costs more than hashing a short text.
+    // OpenSSL's algorithm objects are immutable and may be shared by threads.
+    private nonisolated(unsafe) static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
+
+    /// The 32 bytes of the digest.
+    package static func digest(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: 32) { output, count in
+            let done = EVP_Digest(bytes.baseAddress, bytes.count, output.baseAddress, nil, algorithm, nil)
+            precondition(done == 1, "OpenSSL has no SHA-256")
+            count = 32
+        }
+    }
+
+    /// The 32 bytes of the digest.
+    package static func digest(_ bytes: some Collection<UInt8>) -> [UInt8] {
+        let array = Array(bytes)
+        return array.withUnsafeBytes { digest($0) }
+    }
+}
