@@ -1,0 +1,39 @@
+internal import Foundation
+
+/// Where a command reads and writes. Data goes to standard output, talk to standard error.
+struct CommandIO: Sendable {
+    /// Takes data. Throws when nobody can take it, such as on a full disk.
+    let output: @Sendable (String) throws -> Void
+    /// Takes talk: progress, notes, errors.
+    let talk: @Sendable (String) -> Void
+    /// Reads standard input to its end.
+    let input: @Sendable () throws -> [UInt8]
+    let environment: [String: String]
+    /// A person watches standard error, so progress may be redrawn in place.
+    let isInteractive: Bool
+
+    /// Prints a line of data.
+    func print(_ line: String) throws {
+        try output(line + "\n")
+    }
+
+    /// Prints a line for the person at the terminal.
+    func say(_ line: String) {
+        talk(line + "\n")
+    }
+
+    /// True when talk may be coloured: a person watches, and neither `NO_COLOR` nor a dumb terminal says otherwise.
+    var usesColor: Bool {
+        isInteractive && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+    }
+
+    /// The process's own streams and environment.
+    static func process() -> CommandIO {
+        CommandIO(
+            output: { text in try FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) },
+            talk: { text in try? FileHandle.standardError.write(contentsOf: Data(text.utf8)) },
+            input: { [UInt8](try FileHandle.standardInput.readToEnd() ?? Data()) },
+            environment: ProcessInfo.processInfo.environment,
+            isInteractive: isatty(STDERR_FILENO) == 1)
+    }
+}

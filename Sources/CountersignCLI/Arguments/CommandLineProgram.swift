@@ -1,0 +1,33 @@
+/// The whole program, with its streams and its table handed in.
+struct CommandLineProgram: Sendable {
+    let commands: [Command]
+    let io: CommandIO
+
+    /// Runs the command that the words ask for.
+    ///
+    /// - Parameter arguments: The words after the program's name.
+    /// - Returns: The process's exit status. Errors have been said on standard error.
+    func run(_ arguments: [String]) async -> ExitCode {
+        do {
+            switch try CommandParser(commands: commands, io: io).parse(arguments) {
+            case .help(let path):
+                try io.print(HelpText.text(for: path, commands: commands))
+                return .done
+            case .run(let invocation):
+                return try await invocation.command.run(invocation)
+            }
+        } catch let error as CommandError {
+            complain(error)
+            return error.code
+        } catch {
+            complain(CommandError(.failed, "\(error)"))
+            return .failed
+        }
+    }
+
+    private func complain(_ error: CommandError) {
+        let label = io.usesColor ? "\u{1B}[31mcountersign:\u{1B}[0m" : "countersign:"
+        io.say("\(label) \(error.reason)")
+        if let hint = error.hint { io.say("  \(hint)") }
+    }
+}

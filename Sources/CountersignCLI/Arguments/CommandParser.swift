@@ -1,0 +1,169 @@
+/// Turns words into an invocation, or says what is wrong with them.
+struct CommandParser {
+    /// What the words ask for.
+    enum Outcome {
+        case run(Invocation)
+        /// Help on the commands whose path begins with these words; none means all.
+        case help([String])
+    }
+
+    let commands: [Command]
+    let io: CommandIO
+
+    /// - Parameter arguments: The words after the program's name.
+    /// - Returns: A checked invocation, or the topic that help is asked for.
+    /// - Throws: `usage`, with the nearest right word as a hint when there is one.
+    func parse(_ arguments: [String]) throws(CommandError) -> Outcome {
+        let path = arguments.prefix { !$0.hasPrefix("-") }
+        let asksForHelp = arguments.prefix { $0 != "--" }.contains { $0 == "--help" || $0 == "-h" }
+        guard let command = command(for: path) else {
+            if asksForHelp, path.isEmpty || isGroup(Array(path)) { return .help(Array(path)) }
+            if arguments.first == "--version" { return try parse(["version"]) }
+            throw unknownCommand(Array(path), first: arguments.first)
+        }
+        if asksForHelp { return .help(command.path) }
+        return .run(try invocation(of: command, Array(arguments.dropFirst(command.path.count))))
+    }
+
+    /// The command with the longest path that the words begin with.
+    private func command(for words: ArraySlice<String>) -> Command? {
+        commands.filter { words.starts(with: $0.path) }.max { $0.path.count < $1.path.count }
+    }
+
+    private func isGroup(_ path: [String]) -> Bool {
+        commands.contains { $0.path.starts(with: path) }
+    }
+
+    private func unknownCommand(_ path: [String], first: String?) -> CommandError {
+        if let first, path.isEmpty {
+            return CommandError(
+                .usage, "the flag \(first) must stand after a command",
+                hint: "`countersign --help` lists the commands")
+        }
+        if path.isEmpty {
+            return CommandError(.usage, "which command?", hint: "`countersign --help` lists the commands")
+        }
+        if isGroup(path) {
+            let verbs = commands.filter { $0.path.starts(with: path) }.map { $0.path[path.count] }
+            return CommandError(
+                .usage,
+                "`\(path.joined(separator: " "))` needs one more word: \(verbs.joined(separator: ", "))")
+        }
+        // The words that lead to a group are right; the one after them is not.
+        var known: [String] = []
+        for word in path {
+            guard isGroup(known + [word]) else { break }
+            known.append(word)
+        }
+        let wrong = path[known.count]
+        let candidates = Set(
+            commands.filter { $0.path.starts(with: known) && $0.path.count > known.count }.map {
+                $0.path[known.count]
+            })
+        let prefix = (known + [""]).joined(separator: " ")
+        let hint =
+            if let meant = Suggestion.nearest(to: wrong, among: candidates.sorted()) {
+                "did you mean `countersign \(prefix)\(meant)`?"
+            } else {
+                "`countersign \(prefix)--help` lists the commands"
+            }
+        return CommandError(.usage, "there is no command `\(prefix)\(wrong)`", hint: hint)
+    }
+
+    private func invocation(of command: Command, _ arguments: [String]) throws(CommandError) -> Invocation {
+        var values: [String: String] = [:]
+        var loose: [String] = []
+        var index = 0
+        while index < arguments.count {
+            let argument = arguments[index]
+            index += 1
+            if argument == "--" {
+                loose += arguments[index...]
+                break
+            }
+            guard argument.hasPrefix("-"), argument != "-" else {
+                loose.append(argument)
+                continue
+            }
+            let (flag, attached) = try flag(argument, of: command)
+            guard values[flag.name] == nil else {
+                throw CommandError(.usage, "--\(flag.name) is given twice")
+            }
+            if flag.value == .none {
+                guard attached == nil else { throw CommandError(.usage, "--\(flag.name) takes no value") }
+                values[flag.name] = ""
+                continue
+            }
+            let value: String
+            if let attached {
+                value = attached
+            } else if index < arguments.count, !arguments[index].hasPrefix("--") {
+                value = arguments[index]
+                index += 1
+            } else {
+                throw CommandError(.usage, "--\(flag.name) needs a value", hint: flag.usage)
+            }
+            if let problem = flag.problem(with: value) {
+                throw CommandError(.usage, problem, hint: Self.meant(value, flag))
+            }
+            values[flag.name] = value
+        }
+        return Invocation(
+            command: command, flagValues: values, words: try Self.words(loose, of: command), io: io)
+    }
+
+    /// The flag that `argument` names, and the value behind its `=`.
+    private func flag(_ argument: String, of command: Command) throws(CommandError) -> (
+        Flag, attached: String?
+    ) {
+        let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(
+            String.init)
+        let name = String(parts[0].drop { $0 == "-" })
+        if argument.hasPrefix("--"), let flag = command.flags.first(where: { $0.name == name }) {
+            return (flag, parts.count > 1 ? parts[1] : nil)
+        }
+        let hint =
+            if let meant = Suggestion.nearest(to: name, among: command.flags.map(\.name)) {
+                "did you mean --\(meant)?"
+            } else {
+                "`countersign \(command.name) --help` lists its flags"
+            }
+        throw CommandError(.usage, "`\(command.name)` has no flag \(parts[0])", hint: hint)
+    }
+
+    private static func meant(_ value: String, _ flag: Flag) -> String? {
+        guard case .choice(let words) = flag.value else { return nil }
+        return Suggestion.nearest(to: value, among: words).map { "did you mean \($0)?" }
+    }
+
+    private static func words(_ loose: [String], of command: Command) throws(CommandError) -> [String:
+        [String]]
+    {
+        var rest = loose[...]
+        var words: [String: [String]] = [:]
+        for positional in command.positionals {
+            switch positional.count {
+            case .any:
+                words[positional.name] = Array(rest)
+                rest = []
+            case .one where rest.isEmpty:
+                throw CommandError(
+                    .usage, "`\(command.name)` needs \(positional.name)",
+                    hint: "\(positional.name): \(positional.help)")
+            case .one, .optional:
+                if let word = rest.popFirst() { words[positional.name] = [word] }
+            }
+            if let choices = positional.choices,
+                let wrong = words[positional.name]?.first(where: { !choices.contains($0) })
+            {
+                throw CommandError(
+                    .usage, "\(positional.name) is one of \(choices.joined(separator: ", ")), not '\(wrong)'",
+                    hint: Suggestion.nearest(to: wrong, among: choices).map { "did you mean \($0)?" })
+            }
+        }
+        if let extra = rest.first {
+            throw CommandError(.usage, "`\(command.name)` does not know what to do with '\(extra)'")
+        }
+        return words
+    }
+}

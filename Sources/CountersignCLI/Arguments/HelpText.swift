@@ -1,0 +1,56 @@
+/// Help, made from the command table.
+enum HelpText {
+    /// The list of the commands whose path begins with `path`, or the whole help of the one command that it names.
+    static func text(for path: [String], commands: [Command]) -> String {
+        if let command = commands.first(where: { $0.path == path }) { return text(for: command) }
+        let shown = commands.filter { $0.path.starts(with: path) }
+        let usage = (["countersign"] + path + ["COMMAND"]).joined(separator: " ")
+        let lines =
+            ["Usage: \(usage) [FLAGS]", "", "Commands:"]
+            + table(shown.map { ($0.name, $0.summary) })
+            + [
+                "", "`countersign COMMAND --help` says more, with examples.",
+                "`countersign help exit-codes` lists what the exit status means.",
+            ]
+        return lines.joined(separator: "\n")
+    }
+
+    /// The table of exit codes.
+    static var exitCodes: String {
+        (["Exit status:"] + table(ExitCode.table.map { (String($0.code.rawValue), $0.meaning) }))
+            .joined(separator: "\n")
+    }
+
+    private static func text(for command: Command) -> String {
+        let usage =
+            ["countersign", command.name] + command.positionals.map(\.usage)
+            + (command.flags.isEmpty ? [] : ["[FLAGS]"])
+        var lines = [command.summary + ".", "", "Usage: \(usage.joined(separator: " "))"]
+        if !command.details.isEmpty { lines += ["", command.details] }
+        if !command.positionals.isEmpty {
+            lines += ["", "Arguments:"] + table(command.positionals.map { ($0.name, $0.help) })
+        }
+        if !command.flags.isEmpty {
+            lines += ["", "Flags:"] + table(command.flags.map { ($0.usage, help(for: $0)) })
+        }
+        lines += ["", "Examples:"]
+        for example in command.examples {
+            lines += ["  # \(example.purpose)", "  \(example.commandLine)"]
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func help(for flag: Flag) -> String {
+        var notes: [String] = []
+        if let variable = flag.environment { notes.append("or $\(variable)") }
+        if let value = flag.defaultValue { notes.append("default: \(value)") }
+        return notes.isEmpty ? flag.help : "\(flag.help) (\(notes.joined(separator: "; ")))"
+    }
+
+    private static func table(_ rows: [(String, String)]) -> [String] {
+        let width = rows.map(\.0.count).max() ?? 0
+        return rows.map { left, right in
+            "  " + left + String(repeating: " ", count: width - left.count + 2) + right
+        }
+    }
+}

@@ -1,0 +1,60 @@
+/// A command with the arguments that it was given, checked.
+struct Invocation: Sendable {
+    let command: Command
+    /// The values that were given, by flag name; a switch has an empty one.
+    let flagValues: [String: String]
+    /// The words that were given, by the positional's name.
+    let words: [String: [String]]
+    let io: CommandIO
+
+    /// The flag's value: as given, else from its environment variable, else its default, else nil.
+    ///
+    /// - Throws: `usage` when the environment variable's text is not a value of this flag.
+    func value(of flag: Flag) throws(CommandError) -> String? {
+        precondition(
+            command.flags.contains(flag), "the command \(command.name) does not declare --\(flag.name)")
+        if let given = flagValues[flag.name] { return given }
+        if let variable = flag.environment, let text = io.environment[variable], !text.isEmpty {
+            if let problem = flag.problem(with: text) {
+                throw CommandError(.usage, "\(variable): \(problem)")
+            }
+            return text
+        }
+        return flag.defaultValue
+    }
+
+    /// The flag's value as a number; nil when there is none.
+    ///
+    /// - Throws: `usage` when the environment variable's text is not a value of this flag.
+    func integer(of flag: Flag) throws(CommandError) -> Int? {
+        try value(of: flag).flatMap { Int($0) }
+    }
+
+    /// True when the switch was given.
+    func isSet(_ flag: Flag) -> Bool {
+        precondition(
+            command.flags.contains(flag), "the command \(command.name) does not declare --\(flag.name)")
+        return flagValues[flag.name] != nil
+    }
+
+    /// The word given for an optional positional; nil when none was.
+    func word(of positional: Positional) -> String? {
+        allWords(of: positional).first
+    }
+
+    /// The words given for a positional that takes any number.
+    func allWords(of positional: Positional) -> [String] {
+        precondition(
+            command.positionals.contains(positional), "\(command.name) does not declare \(positional.name)")
+        return words[positional.name] ?? []
+    }
+
+    /// The word given for a positional that must be there.
+    func requiredWord(of positional: Positional) -> String {
+        precondition(positional.count == .one, "\(positional.name) may be missing; use word(of:)")
+        guard let word = word(of: positional) else {
+            preconditionFailure("the parser let \(command.name) pass without \(positional.name)")
+        }
+        return word
+    }
+}

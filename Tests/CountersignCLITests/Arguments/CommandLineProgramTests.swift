@@ -1,0 +1,57 @@
+import Testing
+
+@testable import CountersignCLI
+
+struct CommandLineProgramTests {
+    private static func failing(with error: any Error) -> Command {
+        Command("fail", summary: "Fail", examples: []) { _ in throw error }
+    }
+
+    @Test func dataGoesToOutputAndComplaintsToTalk() async {
+        let recorded = RecordedIO()
+        #expect(await recorded.run("version") == .done)
+        #expect(recorded.output == "countersign \(VersionCommand.version)\n")
+        #expect(recorded.talk.isEmpty)
+
+        let refused = RecordedIO()
+        #expect(await refused.run("versoin") == .usage)
+        #expect(refused.output.isEmpty)
+        #expect(
+            refused.talk
+                == "countersign: there is no command `versoin`\n  did you mean `countersign version`?\n")
+    }
+
+    @Test func theErrorOfACommandDecidesTheExitCode() async {
+        let recorded = RecordedIO()
+        let error = CommandError(.conflict, "taken", hint: "choose another")
+        #expect(await recorded.run("fail", commands: [Self.failing(with: error)]) == .conflict)
+        #expect(recorded.talk == "countersign: taken\n  choose another\n")
+    }
+
+    @Test func anyOtherErrorIsAFailure() async {
+        let recorded = RecordedIO()
+        #expect(await recorded.run("fail", commands: [Self.failing(with: CancellationError())]) == .failed)
+        #expect(recorded.talk.hasPrefix("countersign: "))
+    }
+
+    @Test(arguments: [
+        ([:], true, true), (["NO_COLOR": "1"], true, false), (["TERM": "dumb"], true, false),
+        ([:], false, false),
+        (["NO_COLOR": ""], true, true),
+    ])
+    func coloursOnlyForAPersonWhoWantsThem(
+        environment: [String: String], isInteractive: Bool, isColoured: Bool
+    ) async {
+        let recorded = RecordedIO(environment: environment, isInteractive: isInteractive)
+        _ = await recorded.run("nothing")
+        #expect(recorded.talk.contains("\u{1B}[") == isColoured)
+    }
+
+    @Test func dataThatNobodyTakesIsAFailure() async {
+        let io = CommandIO(
+            output: { _ in throw CommandError(.failed, "disk full") }, talk: { _ in }, input: { [] },
+            environment: [:],
+            isInteractive: false)
+        #expect(await CommandLineProgram(commands: CommandTable.all, io: io).run(["version"]) == .failed)
+    }
+}

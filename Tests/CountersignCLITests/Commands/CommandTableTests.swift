@@ -1,0 +1,54 @@
+import Testing
+
+@testable import CountersignCLI
+
+struct CommandTableTests {
+    @Test func everyCommandCanBeToldApartAndExplained() {
+        #expect(Set(CommandTable.all.map(\.name)).count == CommandTable.all.count)
+        for command in CommandTable.all {
+            #expect(!command.path.isEmpty)
+            #expect(!command.examples.isEmpty, "\(command.name) has no example")
+            #expect(!command.summary.hasSuffix("."), "\(command.name)")
+            #expect(Set(command.flags.map(\.name)).count == command.flags.count, "\(command.name)")
+            for example in command.examples {
+                #expect(example.commandLine.hasPrefix("countersign \(command.name)"), "\(command.name)")
+            }
+        }
+    }
+
+    @Test func noCommandHidesAGroup() {
+        for command in CommandTable.all {
+            let hidden = CommandTable.all.filter {
+                $0.path.count > command.path.count && $0.path.starts(with: command.path)
+            }
+            #expect(hidden.isEmpty, "\(command.name) hides \(hidden.map(\.name))")
+        }
+    }
+
+    @Test func helpOnEachCommandNamesItsFlagsAndExamples() async {
+        for command in CommandTable.all {
+            let recorded = RecordedIO()
+            let arguments = command.path + ["--help"]
+            #expect(
+                await CommandLineProgram(commands: CommandTable.all, io: recorded.io).run(arguments) == .done)
+            for flag in command.flags { #expect(recorded.output.contains(flag.usage)) }
+            for example in command.examples { #expect(recorded.output.contains(example.commandLine)) }
+        }
+    }
+
+    @Test func helpListsEveryCommand() async {
+        let recorded = RecordedIO()
+        #expect(await recorded.run("--help") == .done)
+        for command in CommandTable.all { #expect(recorded.output.contains("  \(command.name) ")) }
+    }
+
+    @Test func helpExplainsEveryExitCode() async {
+        let recorded = RecordedIO()
+        #expect(await recorded.run("help", "exit-codes") == .done)
+        for code in [0, 1, 2, 3, 4, 5, 6, 7, 130] { #expect(recorded.output.contains("\n  \(code) ")) }
+    }
+
+    @Test func helpOnNothingKnownSaysSo() async {
+        #expect(await RecordedIO().run("help", "nonsense") == .notFound)
+    }
+}
