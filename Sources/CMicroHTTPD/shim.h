@@ -1,5 +1,105 @@
-// libmicrohttpd's start function is variadic and its result codes are a closed enumeration:
-// these wrappers give Swift plain functions and integers.
+// libmicrohttpd's start function is variadic: this wrapper gives Swift a plain one.
 #pragma once
+#include <arpa/inet.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+
+typedef struct countersign_mhd_options {
+    unsigned int threads;
+    unsigned int connection_limit;
+    unsigned int connections_per_address;
+    unsigned int idle_seconds;
+    size_t header_bytes;
+    MHD_AccessHandlerCallback handler;
+    void *(*request_line)(void *context, const char *uri, struct MHD_Connection *connection);
+    MHD_RequestCompletedCallback completed;
+    MHD_NotifyConnectionCallback connection_changed;
+    void *context;
+} countersign_mhd_options;
+
+// NULL when the address is not a literal IPv4 or IPv6 address, or cannot be bound (see errno).
+static inline struct MHD_Daemon *countersign_mhd_start(
+    const char *host, uint16_t port, const countersign_mhd_options *options) {
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr *address;
+    unsigned int flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+    memset(&v4, 0, sizeof v4);
+    memset(&v6, 0, sizeof v6);
+    if (inet_pton(AF_INET, host, &v4.sin_addr) == 1) {
+        v4.sin_family = AF_INET;
+        v4.sin_port = htons(port);
+        address = (struct sockaddr *)&v4;
+    } else if (inet_pton(AF_INET6, host, &v6.sin6_addr) == 1) {
+        v6.sin6_family = AF_INET6;
+        v6.sin6_port = htons(port);
+        address = (struct sockaddr *)&v6;
+        flags |= MHD_USE_IPv6;
+    } else {
+        return NULL;
+    }
+    return MHD_start_daemon(
+        flags, port, NULL, NULL, options->handler, options->context,
+        MHD_OPTION_SOCK_ADDR, address,
+        // A thread pool of one is refused by the library: 0 means one thread, without a pool.
+        MHD_OPTION_THREAD_POOL_SIZE, options->threads > 1 ? options->threads : 0,
+        MHD_OPTION_CONNECTION_LIMIT, options->connection_limit,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->connections_per_address,
+        MHD_OPTION_CONNECTION_TIMEOUT, options->idle_seconds,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->header_bytes,
+        MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned int)1024,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_URI_LOG_CALLBACK, options->request_line, options->context,
+        MHD_OPTION_NOTIFY_COMPLETED, options->completed, options->context,
+        MHD_OPTION_NOTIFY_CONNECTION, options->connection_changed, options->context,
+        MHD_OPTION_END);
+}
+
+static inline uint16_t countersign_mhd_port(struct MHD_Daemon *daemon) {
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+    return info ? info->port : 0;
+}
+
+static inline int countersign_mhd_socket(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+static inline void *countersign_mhd_socket_context(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+// Writes the client's address as text; empty when unknown.
+static inline void countersign_mhd_client(struct MHD_Connection *connection, char *text, size_t capacity) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    text[0] = 0;
+    if (!info || !info->client_addr) return;
+    if (info->client_addr->sa_family == AF_INET)
+        inet_ntop(AF_INET, &((struct sockaddr_in *)info->client_addr)->sin_addr, text, (socklen_t)capacity);
+    else if (info->client_addr->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &((struct sockaddr_in6 *)info->client_addr)->sin6_addr, text, (socklen_t)capacity);
+}
+
+static inline int countersign_mhd_is_open(enum MHD_ConnectionNotificationCode code) {
+    return code == MHD_CONNECTION_NOTIFY_STARTED;
+}
+
+// Bytes from the request line to the empty line that ends the header; 0 when unknown.
+static inline size_t countersign_mhd_header_bytes(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info ? info->header_size : 0;
+}
+
+// True for the versions that take NUL, a lone CR and a lone LF in a header without a word. They keep the header as
+// it came, with each line end overwritten, so that what they swallowed shows in the distances between fields.
+static inline int countersign_mhd_is_lenient(void) {
+    return strncmp(MHD_get_version(), "0.9.", 4) == 0 && strcmp(MHD_get_version(), "0.9.76") < 0;
+}

@@ -82,6 +82,18 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
+    /// Binds a part of `bytes`, which must be UTF-8, as text; SQLite keeps a copy.
+    package func bind(utf8 bytes: [UInt8], _ range: Range<Int>, at index: Int32) throws(SQLiteError) {
+        let code = bytes.withUnsafeBufferPointer { buffer in
+            UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[range]).withMemoryRebound(
+                to: CChar.self
+            ) {
+                sqlite3_bind_text(handle, index, $0.baseAddress, Int32($0.count), Self.transient)
+            }
+        }
+        guard code == SQLITE_OK else { throw error() }
+    }
+
     /// True when the column is `NULL`.
     package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 

@@ -158,6 +158,9 @@ package struct JSONNode {
         return nil
     }
 
+    /// True when both are the same place of the same text.
+    package func isSame(as other: JSONNode) -> Bool { words == other.words && index == other.index }
+
     var tag: UInt8 { UInt8(words[index] >> 56) }
 
     var after: Int {

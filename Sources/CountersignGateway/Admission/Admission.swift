@@ -1,0 +1,86 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// What admission needs to know of a request, whatever its dialect.
+struct AdmissionRequest {
+    /// The token as sent; nil when there was none.
+    var token: String?
+    /// All user ids of the request, each once by its UTF-8 bytes, in the order of the request. Empty: anonymous.
+    var userIDs: [String]
+    /// The device's own time, in seconds since 1970, when the request states it.
+    var deviceTime: Double?
+}
+
+/// The end of every admission: the one thing that answers, metrics and logs are made from.
+enum Verdict {
+    /// The request names no user; nothing was judged.
+    case anonymous
+    /// Enforcement is disabled; the token was not looked at.
+    case notJudged
+    /// The token is good.
+    case accepted(VerificationReport)
+    /// The token is not good, and enforcement is optional: report it and go on.
+    case acceptedWithWarning(VerificationReport)
+    /// The token is not good, and enforcement is required.
+    case rejected(VerificationReport)
+}
+
+extension AdmittedApp {
+    /// Judges a request by this app's keys, policy and enforcement.
+    ///
+    /// - Parameter instant: Now, in seconds since 1970.
+    func admit(_ request: AdmissionRequest, at instant: Double) -> Verdict {
+        guard let userID = request.userIDs.first else { return .anonymous }
+        guard enforcement != .disabled else { return .notJudged }
+        let report = verifier.verify(
+            request.token, userID: userID, payloadUserIDs: request.userIDs, at: instant,
+            deviceTime: request.deviceTime)
+        if report.isAccepted { return .accepted(report) }
+        return enforcement == .required ? .rejected(report) : .acceptedWithWarning(report)
+    }
+}
+
+/// The members of `auth_error` and `auth_warning`.
+struct AuthErrorBody {
+    let report: VerificationReport
+    let enforcement: Enforcement
+    let requestID: String
+    let serverMilliseconds: Int64
+
+    /// The object, appended to `output`.
+    func write(to output: inout [UInt8]) {
+        let code = report.code ?? .decodingError
+        var members: [String: JSONValue] = [
+            "error_code": .integer(Int64(code.rawValue)),
+            "reason": .string(code.reason),
+            "message": .string(code.summary),
+            "hint": .string(code.fix),
+            "faults": .array(
+                report.faults.map { fault in
+                    .object([
+                        "error_code": .integer(Int64(fault.code.rawValue)),
+                        "reason": .string(fault.code.reason),
+                    ])
+                }),
+            "enforcement": .string(enforcement.rawValue),
+            "optional": .bool(enforcement == .optional),
+            // A new token may be accepted where this one was not; the same one never is.
+            "retryable": .bool(true),
+            "request_id": .string(requestID),
+            "server_time_ms": .integer(serverMilliseconds),
+        ]
+        if let skew = report.clockSkewSeconds { members["clock_skew_seconds"] = .number(skew) }
+        JSONValue.object(members).write(to: &output)
+    }
+
+    /// The refusal of a request: 401 with the object and the challenge of RFC 6750, section 3.
+    func rejection() -> HTTPResponse {
+        let code = report.code ?? .decodingError
+        var body = Array(#"{"success":false,"auth_error":"#.utf8)
+        write(to: &body)
+        body.append(UInt8(ascii: "}"))
+        return HTTPResponse.json(401, body).with(
+            "WWW-Authenticate", #"Bearer error="invalid_token", error_description="\#(code.reason)""#)
+    }
+}

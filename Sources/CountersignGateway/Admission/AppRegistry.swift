@@ -1,0 +1,59 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// The apps in memory, as of the last change in the directory.
+///
+/// A request takes its app once and keeps it, so it is judged by one set of keys whatever changes meanwhile.
+final class AppRegistry: Sendable {
+    private let directory: AppDirectory
+    private let apps = Lock<[[UInt8]: AdmittedApp]>([:])
+    private let version = Lock<Int64?>(nil)
+    private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+
+    init(directory: AppDirectory) {
+        self.directory = directory
+    }
+
+    /// The app that this write key belongs to, or nil.
+    func app(writeKey: String) -> AdmittedApp? {
+        let hash = SHA256.digest(writeKey.utf8)
+        return apps.withLock { $0[hash] }
+    }
+
+    /// Looks for changes five times a second, on a thread of its own.
+    func start() {
+        let source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "app registry"))
+        source.schedule(deadline: .now() + 0.2, repeating: 0.2)
+        source.setEventHandler { @Sendable [weak self] in
+            // What cannot be read now is read at the next look; until then the last good set holds.
+            try? self?.refresh()
+        }
+        source.resume()
+        timer.withLock { $0 = source }
+    }
+
+    func stop() {
+        timer.withLock { timer in
+            timer?.cancel()
+            timer = nil
+        }
+    }
+
+    /// Loads the apps when somebody has changed them since the last look.
+    func refresh() throws(GatewayError) {
+        let current = try directory.version()
+        guard current != version.withLock({ $0 }) else { return }
+        let loaded = try Self.load(directory)
+        apps.withLock { $0 = loaded }
+        version.withLock { $0 = current }
+    }
+
+    private static func load(_ directory: AppDirectory) throws(GatewayError) -> [[UInt8]: AdmittedApp] {
+        let apps = Dictionary(
+            uniqueKeysWithValues: try directory.apps().map { ($0.id, AdmittedApp($0)) })
+        var byHash: [[UInt8]: AdmittedApp] = [:]
+        for (hash, appID) in try directory.writeKeys() { byHash[hash] = apps[appID] }
+        return byHash
+    }
+}

@@ -1,0 +1,9 @@
+/// How strictly an app's requests are judged (seed 003, "Enforcement options").
+public enum Enforcement: String, Sendable, CaseIterable {
+    /// Tokens are not looked at. The default.
+    case disabled
+    /// Requests of identified users are verified and reported, and never rejected.
+    case optional
+    /// Requests of identified users are verified, and rejected when the token is not valid.
+    case required
+}

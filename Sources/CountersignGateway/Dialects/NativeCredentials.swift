@@ -1,0 +1,63 @@
+internal import Foundation
+
+/// The write key and the token of a native request.
+struct Credentials {
+    /// From `X-Write-Key` or the user name of `Authorization: Basic`; nil when the body may have it.
+    var writeKey: String?
+    /// From `Authorization: Bearer` or `X-Countersign-Signature`; nil when neither is there.
+    var token: String?
+
+    struct Refusal: Error {
+        let response: HTTPResponse
+    }
+
+    /// Reads both from the header fields.
+    ///
+    /// Two different keys or two different tokens are refused: one of them would otherwise be believed unseen.
+    static func read(_ request: HTTPRequest) -> Result<Credentials, Refusal> {
+        var credentials = Credentials(
+            writeKey: request.header("x-write-key"), token: request.header("x-countersign-signature"))
+        if let authorization = request.header("authorization") {
+            let parts = authorization.split(separator: " ", maxSplits: 1)
+            let parameter = parts.count > 1 ? parts[1].trimmingCharacters(in: .whitespaces) : ""
+            switch parts.first?.lowercased() {
+            case "basic":
+                guard let decoded = Data(base64Encoded: parameter),
+                    let user = String(data: decoded, encoding: .utf8)?
+                        .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).first
+                else {
+                    return .failure(
+                        conflict(request, "Authorization: Basic is not base64 of a key and a colon"))
+                }
+                if let key = credentials.writeKey, key.utf8.elementsEqual(user.utf8) == false {
+                    return .failure(conflict(request, "two different write keys"))
+                }
+                credentials.writeKey = String(user)
+            case "bearer":
+                if let token = credentials.token, token.utf8.elementsEqual(parameter.utf8) == false {
+                    return .failure(conflict(request, "two different tokens"))
+                }
+                credentials.token = parameter
+            default:
+                return .failure(conflict(request, "the scheme of Authorization must be Basic or Bearer"))
+            }
+        }
+        return .success(credentials)
+    }
+
+    /// The answer to a missing or unknown write key.
+    static func unknownWriteKey(_ request: HTTPRequest) -> HTTPResponse {
+        HTTPResponse.failure(
+            401, code: "invalid_write_key",
+            reason:
+                "no app has this write key; send it in X-Write-Key, as the user name of Authorization: Basic, "
+                + "or as writeKey in the body",
+            requestID: request.id
+        ).with("WWW-Authenticate", #"Basic realm="countersign""#)
+    }
+
+    private static func conflict(_ request: HTTPRequest, _ reason: String) -> Refusal {
+        Refusal(
+            response: .failure(400, code: "invalid_credentials", reason: reason, requestID: request.id))
+    }
+}

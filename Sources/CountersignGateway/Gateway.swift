@@ -1,0 +1,103 @@
+internal import CountersignCore
+package import Foundation
+
+/// The gateway: verifies each request's token, enforces, stores what it accepts, then answers.
+///
+/// ```swift
+/// let gateway = try Gateway(configuration: GatewayConfiguration(dataDirectory: "data"))
+/// try gateway.start()
+/// // … until it is time to go
+/// gateway.stop()
+/// ```
+public final class Gateway: Sendable {
+    private let configuration: GatewayConfiguration
+    private let registry: AppRegistry
+    private let store: any EventStore
+    private let server: HTTPServer
+    private let boundPort = Lock<UInt16>(0)
+    private let lockFile: Int32
+    private let hasStopped = Lock(false)
+
+    /// Opens the data directory and everything in it; makes what is not there.
+    ///
+    /// - Parameter configuration: How the gateway runs.
+    /// - Throws: `dataDirectory`, `alreadyRunning` or `storage`.
+    public convenience init(configuration: GatewayConfiguration) throws(GatewayError) {
+        try self.init(configuration: configuration, now: { Date() })
+    }
+
+    /// - Parameter now: The clock that tokens are judged by.
+    package init(
+        configuration: GatewayConfiguration, now: @escaping @Sendable () -> Date
+    ) throws(GatewayError) {
+        self.configuration = configuration
+        let folder = try DataDirectory(path: configuration.dataDirectory)
+        lockFile = try folder.lock()
+        do {
+            registry = AppRegistry(directory: try AppDirectory(dataDirectory: folder.path))
+            try registry.refresh()
+            store = try SQLiteEventStore(
+                path: try folder.file("events.sqlite"), pendingBytes: configuration.limits.pendingBytes)
+        } catch let error as GatewayError {
+            close(lockFile)
+            throw error
+        } catch {
+            close(lockFile)
+            throw GatewayError(.storage, "cannot open the events in \(folder.path): \(error)")
+        }
+        let native = NativeDialect(
+            apps: registry, store: store, parsers: ParserPool(limits: configuration.limits),
+            limits: configuration.limits, now: now)
+        let router = Router(Health(store: store).endpoints + native.endpoints)
+        server = HTTPServer(limits: configuration.limits) { router.route($0) }
+    }
+
+    /// Binds the address and begins to serve.
+    ///
+    /// - Throws: `cannotBind`, or `storage` when the first write fails.
+    public func start() throws(GatewayError) {
+        try proveStore()
+        registry.start()
+        let port = try server.start(
+            host: configuration.host, port: configuration.port, threads: configuration.threads)
+        boundPort.withLock { $0 = port }
+    }
+
+    /// The port that it listens on; 0 before ``start()``.
+    public var port: UInt16 { boundPort.withLock { $0 } }
+
+    deinit {
+        stop()
+    }
+
+    /// Stops accepting, answers the requests that have begun, commits, and closes. It cannot be started again.
+    public func stop() {
+        let isFirst = hasStopped.withLock { hasStopped in
+            defer { hasStopped = true }
+            return !hasStopped
+        }
+        guard isFirst else { return }
+        server.stop(graceSeconds: configuration.stopGraceSeconds)
+        registry.stop()
+        store.close()
+        close(lockFile)
+    }
+
+    /// Takes over what others have changed in the directory of apps, without waiting for the next look.
+    package func refreshApps() throws(GatewayError) {
+        try registry.refresh()
+    }
+
+    private func proveStore() throws(GatewayError) {
+        let proof = Lock<Result<Void, StoreFailure>?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        store.probe { outcome in
+            proof.withLock { $0 = outcome }
+            done.signal()
+        }
+        done.wait()
+        if case .failure(let failure) = proof.withLock({ $0 }) {
+            throw GatewayError(.storage, "\(failure.summary): \(failure.detail)")
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/// How a gateway runs.
+public struct GatewayConfiguration: Sendable {
+    /// The folder that holds everything the gateway keeps. Made with mode 0700 when it does not exist.
+    public var dataDirectory: String
+
+    /// The address to listen on: a literal IPv4 or IPv6 address. Only this machine can connect by default.
+    public var host = "127.0.0.1"
+
+    /// The port to listen on; 0 takes a free one.
+    public var port: UInt16 = 8787
+
+    /// Threads that read, verify and answer.
+    public var threads = 2
+
+    /// How long requests that have begun may still take to arrive after ``Gateway/stop()``, in seconds.
+    public var stopGraceSeconds = 10.0
+
+    /// What a request may cost; see ``GatewayLimits``.
+    public var limits = GatewayLimits()
+
+    /// - Parameter dataDirectory: The folder that holds everything the gateway keeps.
+    public init(dataDirectory: String) {
+        self.dataDirectory = dataDirectory
+    }
+}
+
+/// What one request, one connection and one address may cost. Each limit has its own answer.
+public struct GatewayLimits: Sendable {
+    /// Bytes of the request line and all header fields together; beyond it 431 (or 414 for the request line).
+    public var headerBytes = 16 * 1024
+    /// Header fields of a request; beyond it 431.
+    public var headerFields = 100
+    /// Bytes of the body as sent, and as decompressed; beyond it 413.
+    public var bodyBytes = 4 * 1024 * 1024
+    /// How many times larger a body may get by decompression; beyond it 413. Bodies under 64 KiB are exempt.
+    public var compressionRatio = 100
+    /// How deep JSON may nest; beyond it 400.
+    public var jsonDepth = 64
+    /// Events of one batch; beyond it 413.
+    public var batchEvents = 1_000
+    /// Bytes of one event as JSON; beyond it the event is rejected and its neighbours are stored.
+    public var eventBytes = 512 * 1024
+    /// Seconds until the header of a request must be complete.
+    public var headerSeconds = 10
+    /// Seconds until the body of a request must be complete.
+    public var bodySeconds = 30
+    /// Seconds that a connection may idle between requests.
+    public var idleSeconds = 30
+    /// Open connections; beyond it new ones are closed at once.
+    public var connections = 4_096
+    /// Open connections of one address; beyond it new ones are closed at once.
+    public var connectionsPerAddress = 1_024
+    /// Bytes of events that wait for the disk; beyond it 503 with `Retry-After`.
+    public var pendingBytes = 64 * 1024 * 1024
+
+    /// The defaults.
+    public init() {}
+}

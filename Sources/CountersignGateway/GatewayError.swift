@@ -1,0 +1,44 @@
+/// Why the gateway or its data directory cannot be used.
+public struct GatewayError: Error, Sendable, CustomStringConvertible {
+    /// What kind of problem it is. Open: a later version may add kinds.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// A short word in snake case.
+        public let rawValue: String
+
+        /// Any word.
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        /// The data directory or a file in it cannot be read or written.
+        public static let dataDirectory = Code(rawValue: "data_directory")
+        /// The address cannot be bound: it is in use, not this machine's, or not allowed.
+        public static let cannotBind = Code(rawValue: "cannot_bind")
+        /// Another gateway runs on this data directory.
+        public static let alreadyRunning = Code(rawValue: "already_running")
+        /// There is no such app or key.
+        public static let notFound = Code(rawValue: "not_found")
+        /// The change would break a rule, such as a fourth key or a taken id.
+        public static let conflict = Code(rawValue: "conflict")
+        /// What was given is not valid, such as a key that cannot be parsed.
+        public static let invalid = Code(rawValue: "invalid")
+        /// SQLite could not read or write.
+        public static let storage = Code(rawValue: "storage")
+    }
+
+    /// What kind of problem it is.
+    public let code: Code
+    /// What happened and what to do about it. Holds no key, token or body.
+    public let reason: String
+
+    /// - Parameters:
+    ///   - code: What kind of problem it is.
+    ///   - reason: What happened and what to do about it.
+    public init(_ code: Code, _ reason: String) {
+        self.code = code
+        self.reason = reason
+    }
+
+    /// The reason.
+    public var description: String { reason }
+}

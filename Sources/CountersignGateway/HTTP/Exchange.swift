@@ -1,0 +1,135 @@
+internal import CMicroHTTPD
+internal import CountersignCore
+internal import Foundation
+
+/// One request on its way in and its answer on its way out. Belongs to the server thread of its connection.
+final class Exchange {
+    enum Phase {
+        /// The request line is here, the header fields are not.
+        case header
+        /// The body arrives.
+        case body
+        /// The request waits for the disk.
+        case waiting
+    }
+
+    let connection: OpaquePointer
+    let watched: WatchedConnection?
+    var phase = Phase.header
+    var request: HTTPRequest?
+    var finish: (() -> HTTPResponse)?
+
+    private let uri: String
+    private var isCompressed = false
+    private var isTooLarge = false
+
+    init(connection: OpaquePointer, uri: String, watched: WatchedConnection?) {
+        self.connection = connection
+        self.uri = uri
+        self.watched = watched
+    }
+
+    /// Reads the header fields.
+    ///
+    /// - Returns: The refusal of a request whose body is not worth reading, or nil.
+    func readHeader(method rawMethod: UnsafePointer<CChar>, limits: GatewayLimits) -> HTTPResponse? {
+        let method = String(cString: rawMethod)
+        var fields: [HTTPField] = []
+        fields.reserveCapacity(16)
+        withUnsafeMutablePointer(to: &fields) { pointer in
+            _ = MHD_get_connection_values_n(connection, MHD_ValueKind.HEADER_KIND, collectField, pointer)
+        }
+        var address = [CChar](repeating: 0, count: 64)
+        countersign_mhd_client(connection, &address, address.count)
+        let parts = uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let request = HTTPRequest(
+            method: method, path: String(parts[0]), query: parts.count > 1 ? String(parts[1]) : nil,
+            fields: fields,
+            clientAddress: address.withUnsafeBufferPointer {
+                $0.baseAddress.map { String(cString: $0) } ?? ""
+            },
+            receivedMilliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+        self.request = request
+        if let fault = Framing.fault(method: method, fields: fields, limits: limits) { return fault }
+        if Framing.libraryIsLenient,
+            !Framing.isWhole(fields, from: rawMethod, count: countersign_mhd_header_bytes(connection))
+        {
+            return Framing.swallowed
+        }
+        switch request.header("content-encoding")?.lowercased() {
+        case nil, "", "identity": break
+        case "gzip", "x-gzip": isCompressed = true
+        default:
+            return .failure(
+                415, code: "unsupported_encoding",
+                reason: "send the body as it is, or with Content-Encoding: gzip",
+                requestID: request.id
+            ).with("Accept-Encoding", "gzip")
+        }
+        if let length = request.header("content-length") {
+            guard let bytes = Int(length), bytes <= limits.bodyBytes else { return tooLarge(limits) }
+            request.body.reserveCapacity(bytes)
+        }
+        return nil
+    }
+
+    /// Takes a piece of the body.
+    ///
+    /// - Returns: False when the sender goes on long after the limit, so that the connection is closed.
+    func append(_ bytes: UnsafeRawBufferPointer, limits: GatewayLimits) -> Bool {
+        guard let request else { return false }
+        if isTooLarge || request.body.count + bytes.count > limits.bodyBytes {
+            // The library takes an answer only after the body: read on, keep nothing.
+            isTooLarge = true
+            discarded += bytes.count
+            request.body = []
+            return discarded <= 4 * limits.bodyBytes
+        }
+        request.body.append(contentsOf: bytes)
+        return true
+    }
+
+    /// Decompresses the body.
+    ///
+    /// - Returns: The refusal of a body that is too large or damaged, or nil.
+    func finishBody(limits: GatewayLimits) -> HTTPResponse? {
+        guard let request else { return nil }
+        if isTooLarge { return tooLarge(limits) }
+        guard isCompressed else { return nil }
+        do throws(Gunzip.Failure) {
+            request.body = try Gunzip.decompress(request.body, limits: limits)
+            return nil
+        } catch {
+            switch error {
+            case .tooLarge: return tooLarge(limits)
+            case .damaged:
+                return .failure(
+                    400, code: "invalid_encoding", reason: "the body is not one complete gzip member",
+                    requestID: request.id)
+            }
+        }
+    }
+
+    private var discarded = 0
+
+    private func tooLarge(_ limits: GatewayLimits) -> HTTPResponse {
+        .failure(
+            413, code: "body_too_large",
+            reason:
+                "a body may have \(limits.bodyBytes) bytes, decompressed too: send fewer events at a time",
+            requestID: request?.id)
+    }
+}
+
+private let collectField: MHD_KeyValueIteratorN = { context, _, name, nameSize, value, valueSize in
+    guard let context, let name else { return .YES }
+    let field = HTTPField(
+        nameBytes: bytes(name, nameSize),
+        valueBytes: value.map { bytes($0, valueSize) } ?? .init(start: nil, count: 0))
+    context.assumingMemoryBound(to: [HTTPField].self).pointee.append(field)
+    return .YES
+}
+
+private func bytes(_ pointer: UnsafePointer<CChar>, _ count: Int) -> UnsafeBufferPointer<UInt8> {
+    UnsafeRawBufferPointer(start: pointer, count: count).assumingMemoryBound(to: UInt8.self)
+}

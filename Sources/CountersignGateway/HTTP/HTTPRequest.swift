@@ -1,0 +1,75 @@
+internal import CountersignCore
+
+/// One request, read completely. Its header fields live in the server's memory until the answer is sent.
+package final class HTTPRequest {
+    /// The method as sent, such as `POST`.
+    package let method: String
+    /// The path as sent, not decoded, without the query.
+    package let path: String
+    /// What followed `?`, not decoded; nil when there was none.
+    package let query: String?
+    /// The client's address as text; empty when unknown.
+    package let clientAddress: String
+    /// Milliseconds since 1970 when the header was complete.
+    package let receivedMilliseconds: Int64
+    /// What the answer and the log call this request.
+    package let id: String
+    /// The body, decompressed.
+    package internal(set) var body: [UInt8] = []
+
+    private let fields: [HTTPField]
+
+    package init(
+        method: String, path: String, query: String?, fields: [HTTPField], clientAddress: String,
+        receivedMilliseconds: Int64, body: [UInt8] = []
+    ) {
+        self.method = method
+        self.path = path
+        self.query = query
+        self.fields = fields
+        self.clientAddress = clientAddress
+        self.receivedMilliseconds = receivedMilliseconds
+        self.body = body
+        let given = fields.first { $0.isNamed("x-request-id") }?.value
+        self.id = given.flatMap { Self.isHarmless($0) ? $0 : nil } ?? UUIDv7.make()
+    }
+
+    /// The value of the first field with this lower-case name, or nil.
+    package func header(_ name: StaticString) -> String? {
+        fields.first { $0.isNamed(name) }?.value
+    }
+
+    /// An id that may go back out in a header and into a log: 1 to 128 letters, digits, `-`, `_`, `.`.
+    private static func isHarmless(_ id: String) -> Bool {
+        (1...128).contains(id.utf8.count)
+            && id.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+                    UInt8(ascii: "."):
+                    true
+                default: false
+                }
+            }
+    }
+}
+
+/// One header field, as received. Borrowed from the server: valid until the answer is sent.
+package struct HTTPField {
+    let nameBytes: UnsafeBufferPointer<UInt8>
+    let valueBytes: UnsafeBufferPointer<UInt8>
+
+    /// The value; bytes that are not UTF-8 are replaced.
+    package var value: String { String(decoding: valueBytes, as: UTF8.self) }
+
+    /// True when the field has this name, given in lower case; field names ignore ASCII case (RFC 9110, section 5.1).
+    func isNamed(_ name: StaticString) -> Bool {
+        guard nameBytes.count == name.utf8CodeUnitCount else { return false }
+        for index in 0..<nameBytes.count {
+            let byte = nameBytes[index]
+            let lower = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+            if lower != name.utf8Start[index] { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,51 @@
+internal import CountersignCore
+internal import CountersignJOSE
+
+/// JSON parsers that keep their memory between requests; one thread at a time has each.
+final class ParserPool: Sendable {
+    // A parser is used only by whoever has taken it out.
+    private struct Parsers: @unchecked Sendable {
+        var free: [StrictJSONParser] = []
+    }
+
+    private let parsers = Lock(Parsers())
+    private let limits: GatewayLimits
+
+    init(limits: GatewayLimits) {
+        self.limits = limits
+    }
+
+    /// Parses a body and hands its root to `body`, or says in the native dialect's words why it is no JSON.
+    func parse<Result>(_ request: HTTPRequest, _ body: (JSONNode) -> Result) -> Parsed<Result> {
+        let parser =
+            parsers.withLock { $0.free.popLast() }
+            ?? StrictJSONParser(maximumBytes: limits.bodyBytes, maximumDepth: limits.jsonDepth)
+        defer { parsers.withLock { $0.free.append(parser) } }
+        do {
+            return .value(try parser.parse(bytes: request.body, body))
+        } catch {
+            return .refused(
+                .failure(
+                    400, code: "invalid_json", reason: reason(error as? StrictJSONError),
+                    requestID: request.id))
+        }
+    }
+
+    enum Parsed<Value> {
+        case value(Value)
+        case refused(HTTPResponse)
+    }
+
+    private func reason(_ error: StrictJSONError?) -> String {
+        switch error {
+        case .empty: "the body is empty; send one JSON object"
+        case .notUTF8: "the body is not UTF-8 without a byte order mark"
+        case .tooDeep: "the body nests deeper than \(limits.jsonDepth) levels"
+        case .numberOutOfRange: "a number in the body is outside of what 64 bits can hold"
+        case .tooLarge: "the body is larger than \(limits.bodyBytes) bytes"
+        case .duplicateMember: "an object in the body has two members with the same name"
+        case .outOfMemory: "the body needs more memory than there is"
+        case .syntax, nil: "the body is not JSON"
+        }
+    }
+}

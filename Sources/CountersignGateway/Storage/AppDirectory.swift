@@ -1,0 +1,349 @@
+internal import CountersignCore
+public import CountersignJOSE
+internal import CountersignSQLite
+internal import Foundation
+
+/// The apps of a data directory, with their keys and how strictly each is judged: `control.sqlite`.
+///
+/// Any process may write; a running gateway sees a change within a second. The file keeps a rollback journal with
+/// `synchronous=EXTRA`, because several connections may write it (see `docs/adr/0002-two-databases.md`).
+public final class AppDirectory: @unchecked Sendable {
+    private static let migrations = [
+        """
+        CREATE TABLE app (
+            id TEXT PRIMARY KEY,
+            name TEXT NOT NULL,
+            enforcement TEXT NOT NULL,
+            algorithms TEXT NOT NULL,
+            leeway_seconds REAL NOT NULL,
+            maximum_lifetime_seconds REAL,
+            audience TEXT,
+            issuer TEXT,
+            requires_audience INTEGER NOT NULL,
+            requires_issuer INTEGER NOT NULL,
+            requires_type INTEGER NOT NULL,
+            created_ms INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE write_key (
+            hash BLOB PRIMARY KEY,
+            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
+            created_ms INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE public_key (
+            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
+            id TEXT NOT NULL,
+            slot INTEGER NOT NULL CHECK (slot BETWEEN 1 AND 3),
+            description TEXT NOT NULL,
+            text TEXT NOT NULL,
+            added_ms INTEGER NOT NULL,
+            PRIMARY KEY (app_id, id)
+        ) STRICT;
+        """
+    ]
+
+    /// The most keys that an app may have.
+    public static let maximumKeys = 3
+
+    private let connection: Lock<Connection>
+
+    // A connection has no lock of its own; `Lock` gives it one.
+    private struct Connection: @unchecked Sendable {
+        let sqlite: SQLiteConnection
+    }
+
+    /// Opens the directory of apps, and makes the folder and the file when they are not there.
+    ///
+    /// - Parameter dataDirectory: The gateway's data directory.
+    /// - Throws: `dataDirectory` or `storage`.
+    public init(dataDirectory: String) throws(GatewayError) {
+        let path = try DataDirectory(path: dataDirectory).file("control.sqlite")
+        connection = try Lock(
+            Connection(
+                sqlite: Self.translate {
+                    let sqlite = try SQLiteConnection(path: path)
+                    try sqlite.execute(
+                        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON")
+                    try sqlite.migrate(Self.migrations)
+                    return sqlite
+                }))
+    }
+
+    /// All apps, by id.
+    ///
+    /// - Throws: `storage`.
+    public func apps() throws(GatewayError) -> [App] {
+        try read { try Self.apps($0) }
+    }
+
+    /// One app.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    public func app(id: String) throws(GatewayError) -> App {
+        guard let app = try apps().first(where: { $0.id == id }) else { throw Self.noApp(id) }
+        return app
+    }
+
+    /// Makes an app, with enforcement disabled.
+    ///
+    /// - Parameters:
+    ///   - id: 1 to 64 lower-case letters, digits, `-` and `_`.
+    ///   - name: What people call it; the id when nil.
+    /// - Returns: The app and its write key, which is shown only now: the directory keeps a hash.
+    /// - Throws: `invalid`, `conflict`, `storage`.
+    public func createApp(id: String, name: String? = nil) throws(GatewayError) -> (
+        app: App, writeKey: String
+    ) {
+        let isAllowed = id.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                UInt8(ascii: "-"), UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+        guard isAllowed, (1...64).contains(id.utf8.count) else {
+            throw GatewayError(
+                .invalid, "an app's id has 1 to 64 lower-case letters, digits, - and _; give such an id")
+        }
+        let writeKey = Self.newWriteKey()
+        let now = Self.now()
+        try write { sqlite in
+            guard try sqlite.first("SELECT 1 FROM app WHERE id = ?", .text(id), row: { _ in true }) == nil
+            else {
+                throw GatewayError(.conflict, "there is an app \(id) already; choose another id")
+            }
+            let policy = ClaimsPolicy()
+            try sqlite.run(
+                "INSERT INTO app VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                .text(id), .text(name ?? id), .text(Enforcement.disabled.rawValue),
+                .text(Self.text(policy.algorithms)), .real(policy.leeway),
+                policy.maximumLifetime.map { .real($0) } ?? .null, .optionalText(policy.audience),
+                .optionalText(policy.issuer), .integer(policy.requiresAudience ? 1 : 0),
+                .integer(policy.requiresIssuer ? 1 : 0), .integer(policy.requiresType ? 1 : 0), .integer(now))
+            try sqlite.run(
+                "INSERT INTO write_key VALUES (?, ?, ?)", .blob(SHA256.digest(writeKey.utf8)), .text(id),
+                .integer(now))
+        }
+        return (try app(id: id), writeKey)
+    }
+
+    /// Sets how strictly an app is judged.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    public func setEnforcement(_ enforcement: Enforcement, for appID: String) throws(GatewayError) {
+        try write { sqlite in
+            try sqlite.run(
+                "UPDATE app SET enforcement = ? WHERE id = ?", .text(enforcement.rawValue), .text(appID))
+            guard sqlite.changes > 0 else { throw Self.noApp(appID) }
+        }
+    }
+
+    /// Sets what an app's tokens must look like.
+    ///
+    /// - Throws: `invalid` when the leeway is not 0 to 300 seconds or no algorithm is allowed, `notFound`, `storage`.
+    public func setPolicy(_ policy: ClaimsPolicy, for appID: String) throws(GatewayError) {
+        guard (0...300).contains(policy.leeway) else {
+            throw GatewayError(.invalid, "the leeway must be 0 to 300 seconds")
+        }
+        guard !policy.algorithms.isEmpty else {
+            throw GatewayError(.invalid, "an app must allow at least one algorithm; RS256 is the default")
+        }
+        if let lifetime = policy.maximumLifetime, !(lifetime > 0 && lifetime.isFinite) {
+            throw GatewayError(.invalid, "the maximum lifetime must be more than 0 seconds")
+        }
+        try write { sqlite in
+            try sqlite.run(
+                """
+                UPDATE app SET algorithms = ?, leeway_seconds = ?, maximum_lifetime_seconds = ?, audience = ?,
+                    issuer = ?, requires_audience = ?, requires_issuer = ?, requires_type = ?
+                WHERE id = ?
+                """,
+                .text(Self.text(policy.algorithms)), .real(policy.leeway),
+                policy.maximumLifetime.map { .real($0) } ?? .null, .optionalText(policy.audience),
+                .optionalText(policy.issuer), .integer(policy.requiresAudience ? 1 : 0),
+                .integer(policy.requiresIssuer ? 1 : 0), .integer(policy.requiresType ? 1 : 0), .text(appID))
+            guard sqlite.changes > 0 else { throw Self.noApp(appID) }
+        }
+    }
+
+    /// Adds a public key in the first free slot. The same key may serve several apps.
+    ///
+    /// - Parameters:
+    ///   - text: PEM (SPKI, PKCS#1 or a certificate) or a JWK.
+    ///   - description: What the operator notes; may be empty.
+    ///   - appID: The app.
+    /// - Returns: The key as kept.
+    /// - Throws: `invalid` when the text is no usable public key, `conflict` when the app has it or has three keys,
+    ///   `notFound`, `storage`.
+    public func addKey(_ text: String, description: String = "", to appID: String) throws(GatewayError)
+        -> AppKey
+    {
+        let key: PublicKey
+        do {
+            key = try PublicKey(text: text)
+        } catch {
+            throw GatewayError(.invalid, error.reason)
+        }
+        let id = key.thumbprint
+        let now = Self.now()
+        return try write { sqlite in
+            guard let app = try Self.apps(sqlite).first(where: { $0.id == appID }) else {
+                throw Self.noApp(appID)
+            }
+            guard !app.keys.contains(where: { $0.id == id }) else {
+                throw GatewayError(.conflict, "the app \(appID) has this key already (\(id))")
+            }
+            guard app.keys.count < Self.maximumKeys else {
+                throw GatewayError(
+                    .conflict,
+                    "the app \(appID) has \(Self.maximumKeys) keys, the most there may be; delete one first")
+            }
+            let slot = app.keys.count + 1
+            try sqlite.run(
+                "INSERT INTO public_key VALUES (?, ?, ?, ?, ?, ?)", .text(appID), .text(id),
+                .integer(Int64(slot)), .text(description), .text(text), .integer(now))
+            return AppKey(
+                id: id, slot: AppKey.Slot(rawValue: slot) ?? .tertiary, description: description, text: text,
+                addedMilliseconds: now)
+        }
+    }
+
+    /// Makes a key the primary one; the others keep their order behind it.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    public func makePrimary(keyID: String, of appID: String) throws(GatewayError) {
+        try write { sqlite in
+            let keys = try Self.keys(of: appID, sqlite)
+            guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
+            try Self.renumber([chosen] + keys.filter { $0.id != keyID }, of: appID, sqlite)
+        }
+    }
+
+    /// Deletes a key; those behind it move up.
+    ///
+    /// - Throws: `conflict` for the primary key while another exists (seed 003, "Deleting a key"), `notFound`,
+    ///   `storage`.
+    public func deleteKey(keyID: String, of appID: String) throws(GatewayError) {
+        try write { sqlite in
+            let keys = try Self.keys(of: appID, sqlite)
+            guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
+            guard chosen.slot != .primary || keys.count == 1 else {
+                throw GatewayError(
+                    .conflict,
+                    "the primary key cannot be deleted while there is another; make another primary first")
+            }
+            try sqlite.run("DELETE FROM public_key WHERE app_id = ? AND id = ?", .text(appID), .text(keyID))
+            try Self.renumber(keys.filter { $0.id != keyID }, of: appID, sqlite)
+        }
+    }
+
+    // MARK: For the gateway
+
+    /// Changes whenever another connection has committed.
+    func version() throws(GatewayError) -> Int64 {
+        try read { try $0.dataVersion() }
+    }
+
+    /// The hashes of all write keys, each with its app's id.
+    func writeKeys() throws(GatewayError) -> [(hash: [UInt8], appID: String)] {
+        try read { sqlite in
+            try sqlite.all("SELECT hash, app_id FROM write_key") { row in (row.blob(0), row.text(1)) }
+        }
+    }
+
+    // MARK: Rows
+
+    private static func apps(_ sqlite: SQLiteConnection) throws -> [App] {
+        let apps = try sqlite.all(
+            """
+            SELECT id, name, enforcement, algorithms, leeway_seconds, maximum_lifetime_seconds, audience, issuer,
+                requires_audience, requires_issuer, requires_type, created_ms
+            FROM app ORDER BY id
+            """
+        ) { row in
+            var policy = ClaimsPolicy()
+            policy.algorithms = row.text(3).split(separator: " ").map { JWSAlgorithm(rawValue: String($0)) }
+            policy.leeway = row.double(4)
+            policy.maximumLifetime = row.isNull(5) ? nil : row.double(5)
+            policy.audience = row.optionalText(6)
+            policy.issuer = row.optionalText(7)
+            policy.requiresAudience = row.int(8) != 0
+            policy.requiresIssuer = row.int(9) != 0
+            policy.requiresType = row.int(10) != 0
+            return App(
+                id: row.text(0), name: row.text(1),
+                enforcement: Enforcement(rawValue: row.text(2)) ?? .required,
+                policy: policy, keys: [], createdMilliseconds: row.int64(11))
+        }
+        return try apps.map { app in
+            var app = app
+            app.keys = try keys(of: app.id, sqlite)
+            return app
+        }
+    }
+
+    private static func keys(of appID: String, _ sqlite: SQLiteConnection) throws -> [AppKey] {
+        try sqlite.all(
+            "SELECT id, slot, description, text, added_ms FROM public_key WHERE app_id = ? ORDER BY slot",
+            .text(appID)
+        ) { row in
+            AppKey(
+                id: row.text(0), slot: AppKey.Slot(rawValue: row.int(1)) ?? .tertiary,
+                description: row.text(2),
+                text: row.text(3), addedMilliseconds: row.int64(4))
+        }
+    }
+
+    private static func renumber(_ keys: [AppKey], of appID: String, _ sqlite: SQLiteConnection) throws {
+        for (index, key) in keys.enumerated() {
+            try sqlite.run(
+                "UPDATE public_key SET slot = ? WHERE app_id = ? AND id = ?", .integer(Int64(index + 1)),
+                .text(appID), .text(key.id))
+        }
+    }
+
+    private static func text(_ algorithms: [JWSAlgorithm]) -> String {
+        algorithms.map(\.rawValue).joined(separator: " ")
+    }
+
+    private static func newWriteKey() -> String {
+        let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+        var random = SystemRandomNumberGenerator()
+        // 32 of 62 characters: 190 bits.
+        return "wk_"
+            + String((0..<32).map { _ in letters[Int.random(in: 0..<letters.count, using: &random)] })
+    }
+
+    private static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
+
+    private static func noApp(_ id: String) -> GatewayError {
+        GatewayError(.notFound, "there is no app \(id); `countersign app list` shows those there are")
+    }
+
+    private static func noKey(_ id: String, _ appID: String) -> GatewayError {
+        GatewayError(
+            .notFound, "the app \(appID) has no key \(id); `countersign key list` shows those it has")
+    }
+
+    private func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+        try connection.withLock { connection throws(GatewayError) in
+            try Self.translate { try body(connection.sqlite) }
+        }
+    }
+
+    private func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+        try connection.withLock { connection throws(GatewayError) in
+            try Self.translate { try connection.sqlite.transaction { try body(connection.sqlite) } }
+        }
+    }
+
+    private static func translate<Result>(_ body: () throws -> Result) throws(GatewayError) -> Result {
+        do {
+            return try body()
+        } catch let error as GatewayError {
+            throw error
+        } catch {
+            throw GatewayError(.storage, "\(error)")
+        }
+    }
+}

@@ -1,0 +1,61 @@
+internal import Foundation
+
+/// The folder that holds everything the gateway keeps.
+struct DataDirectory {
+    let path: String
+
+    /// Makes the folder with mode 0700, or checks the one that is there.
+    ///
+    /// - Throws: `dataDirectory` when it cannot be made, is no folder, or others may write to it.
+    init(path: String) throws(GatewayError) {
+        let absolute = URL(fileURLWithPath: path).standardizedFileURL.path
+        self.path = absolute
+        let manager = FileManager.default
+        var isFolder: ObjCBool = false
+        if manager.fileExists(atPath: absolute, isDirectory: &isFolder) {
+            guard isFolder.boolValue else {
+                throw GatewayError(.dataDirectory, "\(absolute) is a file; give a folder with --data")
+            }
+            let mode = (try? manager.attributesOfItem(atPath: absolute))?[.posixPermissions] as? NSNumber
+            if let mode, mode.intValue & 0o077 != 0 {
+                throw GatewayError(
+                    .dataDirectory,
+                    "others can read or write \(absolute), which holds keys and events; run: chmod 700 \(absolute)"
+                )
+            }
+            return
+        }
+        do {
+            try manager.createDirectory(
+                atPath: absolute, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw GatewayError(.dataDirectory, "cannot make the folder \(absolute); give another with --data")
+        }
+    }
+
+    /// The path of a file in the folder, made empty with mode 0600 when it does not exist yet.
+    func file(_ name: String) throws(GatewayError) -> String {
+        let file = path + "/" + name
+        let descriptor = open(file, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw GatewayError(.dataDirectory, "cannot write \(file): \(String(cString: strerror(errno)))")
+        }
+        close(descriptor)
+        return file
+    }
+
+    /// Takes the lock that one gateway at a time holds on the folder; it is released when the process ends.
+    ///
+    /// - Returns: The open lock file.
+    func lock() throws(GatewayError) -> Int32 {
+        let file = try self.file("gateway.lock")
+        let descriptor = open(file, O_RDWR | O_CLOEXEC)
+        guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            if descriptor >= 0 { close(descriptor) }
+            throw GatewayError(
+                .alreadyRunning,
+                "another gateway runs on \(path); stop it, or give another folder with --data")
+        }
+        return descriptor
+    }
+}

@@ -1,0 +1,72 @@
+package import CountersignCore
+
+/// Events of one request that are stored together or not at all.
+package struct EventBatch: Sendable {
+    /// The app that they belong to.
+    package let appID: String
+    /// Milliseconds since 1970 when the request came.
+    package let receivedMilliseconds: Int64
+    /// The request's body; each event is a part of it.
+    package let body: [UInt8]
+    package var events: [Event] = []
+
+    package init(appID: String, receivedMilliseconds: Int64, body: [UInt8]) {
+        self.appID = appID
+        self.receivedMilliseconds = receivedMilliseconds
+        self.body = body
+    }
+
+    /// One event, in the model that every dialect decodes into.
+    package struct Event: Sendable {
+        /// What makes the event one of a kind within its app.
+        package var messageID: String
+        package var kind: EventKind
+        package var userID: String?
+        package var anonymousID: String?
+        /// What happened or what was looked at, when the kind has a name.
+        package var name: String?
+        /// Milliseconds since 1970 when it happened, by the client's clock.
+        package var timestampMilliseconds: Int64
+        /// Where its JSON stands in the batch's body.
+        package var json: Range<Int>
+    }
+}
+
+/// What became of a batch.
+package struct AppendOutcome: Sendable, Equatable {
+    /// Events stored by this request.
+    package var accepted = 0
+    /// Events that were there already.
+    package var duplicates = 0
+}
+
+/// Why a batch was not stored. Nothing of it was; the sender may try again.
+package struct StoreFailure: Error, Sendable {
+    package enum Reason: Sendable {
+        /// The disk, or the quota on it, is full.
+        case full
+        /// More waits for the disk than may.
+        case overloaded
+        /// SQLite or the disk failed.
+        case failed
+        /// The gateway is stopping.
+        case closed
+    }
+
+    package let reason: Reason
+    /// For the operator's log; holds no event.
+    package let detail: String
+}
+
+/// Where events are kept: the one place that knows how.
+package protocol EventStore: Sendable {
+    /// Stores a batch and calls `completion`, from any thread, when it is safe on disk or has failed.
+    func append(
+        _ batch: EventBatch, completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void)
+
+    /// Proves that the store can be written, by a write.
+    func probe(completion: @escaping @Sendable (Result<Void, StoreFailure>) -> Void)
+
+    /// Stores what waits and closes; later calls fail with `closed`.
+    func close()
+}

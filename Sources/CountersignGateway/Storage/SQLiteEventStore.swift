@@ -1,0 +1,178 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import Foundation
+
+/// Events in `events.sqlite`: one writer thread, one connection, and one commit for all that waits.
+///
+/// WAL with `synchronous=FULL`: what `completion` reports is on disk. A lone batch is committed at once; batches that
+/// come during a commit share the next one, so there is no timer and no added latency.
+package final class SQLiteEventStore: EventStore, @unchecked Sendable {
+    private struct Job {
+        let batch: EventBatch?
+        let completion: @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
+    }
+
+    private static let migrations = [
+        """
+        CREATE TABLE event (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            app_id TEXT NOT NULL,
+            message_id TEXT NOT NULL,
+            type TEXT NOT NULL,
+            user_id TEXT,
+            anonymous_id TEXT,
+            name TEXT,
+            timestamp_ms INTEGER NOT NULL,
+            received_ms INTEGER NOT NULL,
+            body TEXT NOT NULL,
+            UNIQUE (app_id, message_id)
+        ) STRICT;
+        CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;
+        """
+    ]
+
+    private static let insert = """
+        INSERT INTO event (app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+        ON CONFLICT (app_id, message_id) DO NOTHING
+        """
+
+    private let path: String
+    private let pendingLimit: Int
+    // `condition` guards `waiting`, `waitingBytes`, `isClosing` and `hasEnded`.
+    private let condition = NSCondition()
+    private var waiting: [Job] = []
+    private var waitingBytes = 0
+    private var isClosing = false
+    private var hasEnded = false
+    // Touched by the writer thread only, after `init`.
+    private var connection: SQLiteConnection?
+
+    /// Opens the file, creates or migrates its schema and starts the writer.
+    ///
+    /// - Parameters:
+    ///   - path: The database file.
+    ///   - pendingBytes: How much may wait for the disk before batches are refused.
+    package init(path: String, pendingBytes: Int) throws {
+        self.path = path
+        self.pendingLimit = pendingBytes
+        connection = try Self.open(path)
+        let thread = Thread { [self] in run() }
+        thread.name = "event writer"
+        thread.start()
+    }
+
+    package func append(
+        _ batch: EventBatch, completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
+    ) {
+        enqueue(Job(batch: batch, completion: completion))
+    }
+
+    package func probe(completion: @escaping @Sendable (Result<Void, StoreFailure>) -> Void) {
+        enqueue(Job(batch: nil) { completion($0.map { _ in }) })
+    }
+
+    package func close() {
+        condition.lock()
+        isClosing = true
+        condition.broadcast()
+        while !hasEnded { condition.wait() }
+        condition.unlock()
+    }
+
+    private func enqueue(_ job: Job) {
+        condition.lock()
+        let size = job.batch?.body.count ?? 0
+        let refusal: StoreFailure? =
+            isClosing
+            ? StoreFailure(reason: .closed, detail: "the store is closed")
+            : waitingBytes + size > pendingLimit
+                ? StoreFailure(reason: .overloaded, detail: "\(waitingBytes) bytes wait for the disk") : nil
+        if refusal == nil {
+            waiting.append(job)
+            waitingBytes += size
+            condition.signal()
+        }
+        condition.unlock()
+        if let refusal { job.completion(.failure(refusal)) }
+    }
+
+    private func run() {
+        while true {
+            condition.lock()
+            while waiting.isEmpty, !isClosing { condition.wait() }
+            let jobs = waiting
+            waiting.removeAll(keepingCapacity: true)
+            condition.unlock()
+            if jobs.isEmpty { break }
+            let results = write(jobs)
+            condition.lock()
+            waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
+            condition.unlock()
+            // All at once after the commit: the server's threads then wake once for many answers.
+            for (job, result) in zip(jobs, results) { job.completion(result) }
+        }
+        connection = nil
+        condition.lock()
+        hasEnded = true
+        condition.broadcast()
+        condition.unlock()
+    }
+
+    private func write(_ jobs: [Job]) -> [Result<AppendOutcome, StoreFailure>] {
+        do {
+            let open = try connection ?? Self.open(path)
+            connection = open
+            let outcomes = try open.transaction {
+                try jobs.map { job in
+                    guard let batch = job.batch else {
+                        try open.run(
+                            "INSERT OR REPLACE INTO probe VALUES (1, ?)",
+                            .integer(Int64(Date().timeIntervalSince1970 * 1000)))
+                        return AppendOutcome()
+                    }
+                    return try Self.insert(batch, open)
+                }
+            }
+            return outcomes.map { .success($0) }
+        } catch {
+            let sqlite = error as? SQLiteError
+            let failure = StoreFailure(reason: sqlite?.isFull == true ? .full : .failed, detail: "\(error)")
+            // After a failed write or fsync the state of the pages is unknown: open again, which recovers from the
+            // log, instead of trying the same fsync twice. A full disk leaves the connection sound.
+            if sqlite?.isFull != true { connection = nil }
+            return jobs.map { _ in .failure(failure) }
+        }
+    }
+
+    private static func insert(_ batch: EventBatch, _ connection: SQLiteConnection) throws -> AppendOutcome {
+        var outcome = AppendOutcome()
+        let statement = try connection.cached(insert)
+        defer { statement.reset() }
+        for event in batch.events {
+            try statement.bind(.text(batch.appID), at: 1)
+            try statement.bind(.text(event.messageID), at: 2)
+            try statement.bind(.text(event.kind.rawValue), at: 3)
+            try statement.bind(.optionalText(event.userID), at: 4)
+            try statement.bind(.optionalText(event.anonymousID), at: 5)
+            try statement.bind(.optionalText(event.name), at: 6)
+            try statement.bind(.integer(event.timestampMilliseconds), at: 7)
+            try statement.bind(.integer(batch.receivedMilliseconds), at: 8)
+            try statement.bind(utf8: batch.body, event.json, at: 9)
+            _ = try statement.step()
+            if connection.changes > 0 { outcome.accepted += 1 } else { outcome.duplicates += 1 }
+            statement.reset()
+        }
+        return outcome
+    }
+
+    private static func open(_ path: String) throws -> SQLiteConnection {
+        let connection = try SQLiteConnection(path: path)
+        // The page size holds for a new file only; 8 KiB suits rows of about 1 KB.
+        try connection.execute(
+            "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0"
+        )
+        try connection.migrate(migrations)
+        return connection
+    }
+}

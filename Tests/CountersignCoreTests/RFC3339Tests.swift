@@ -1,0 +1,45 @@
+import Foundation
+import Testing
+
+@testable import CountersignCore
+
+struct RFC3339Tests {
+    // The examples of RFC 3339, section 5.8, and the forms that SDKs send.
+    @Test(arguments: [
+        ("1985-04-12T23:20:50.52Z", 482_196_050_520), ("1996-12-19T16:39:57-08:00", 851_042_397_000),
+        ("1990-12-31T23:59:60Z", 662_688_000_000), ("1937-01-01T12:00:27.87+00:20", -1_041_337_172_130),
+        ("2026-11-21T01:02:03.123456+00:00", 1_795_222_923_123), ("1970-01-01T00:00:00Z", 0),
+        ("2024-02-29T00:00:00.5Z", 1_709_164_800_500), ("0000-03-01T00:00:00Z", -62_162_035_200_000),
+    ])
+    func textIsRead(text: String, expected: Int64) {
+        #expect(RFC3339.milliseconds(text.utf8) == expected)
+    }
+
+    @Test(arguments: [
+        "", "2026-11-21", "2026-11-21T01:02:03", "2026-13-01T00:00:00Z", "2025-02-29T00:00:00Z",
+        "2026-11-21T24:00:00Z", "2026-11-21T01:02:03.Z", "2026-11-21T01:02:03Zx", "2026-11-21T01:02:03+1:00",
+        "20261121T010203Z", "٢026-11-21T01:02:03Z", "-026-11-21T01:02:03Z",
+    ])
+    func otherTextIsNotRead(text: String) {
+        #expect(RFC3339.milliseconds(text.utf8) == nil)
+    }
+
+    @Test func whatIsWrittenIsReadAgainAndIsWhatFoundationWrites() {
+        let formatter = ISO8601DateFormatter()
+        formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]
+        var random = SystemRandomNumberGenerator()
+        for _ in 0..<2_000 {
+            // Foundation changes to the Julian calendar before 1582.
+            let milliseconds = Int64.random(in: -12_000_000_000_000...253_402_300_799_999, using: &random)
+            let text = RFC3339.text(milliseconds: milliseconds)
+            #expect(RFC3339.milliseconds(text.utf8) == milliseconds)
+            #expect(
+                text.dropLast(5)
+                    == formatter.string(
+                        from: Date(
+                            timeIntervalSince1970: Double(
+                                milliseconds / 1000 - (milliseconds % 1000 < 0 ? 1 : 0)))
+                    ).dropLast(5))
+        }
+    }
+}

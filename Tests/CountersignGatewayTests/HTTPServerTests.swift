@@ -1,0 +1,194 @@
+import CountersignGateway
+import CountersignTesting
+import Foundation
+import Testing
+
+struct HTTPServerTests {
+    private func withGateway(
+        _ limits: GatewayLimits = GatewayLimits(), _ body: (GatewayFixture) throws -> Void
+    ) throws {
+        let fixture = try GatewayFixture(enforcement: .disabled, limits: limits)
+        defer { fixture.remove() }
+        try body(fixture)
+    }
+
+    @Test func healthIsAnswered() throws {
+        try withGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            #expect(connection.get("/livez")?.body == "ok\n")
+            #expect(connection.get("/readyz")?.body == "ready\n")
+            #expect(connection.get("/nowhere")?.status == 404)
+            let answer = connection.get("/v1/batch")
+            #expect(answer?.status == 405)
+            #expect(answer?.headers["allow"] == "POST")
+        }
+    }
+
+    // What libmicrohttpd lets through by itself.
+    @Test(arguments: [
+        "Host: a\r\nHost: b\r\nContent-Length: 2", "Content-Length: 2",
+        "Host: a\r\nContent-Length: 2\r\nContent-Length: 3",
+        "Host: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked",
+        "Host: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "Host: a\r\nX-A : b\r\nContent-Length: 2", "Host: a\r\nX-A: b\u{1}\r\nContent-Length: 2",
+        "Host: a\r\nX-A: b\0c\r\nContent-Length: 2", "Host: a\r\nContent-Length: +2", "Host: a\r\nX\u{1}A: b",
+        "Host: a\r\nX-A: b\0\0c\r\nX-B: c", "Host: a\r\nX-A: b\rX-B: c", "Host: a\r\nX-A: b\nX-B: c",
+        "Host: a\nX-A: b", "Host: a\r\nX-A: b\r\n folded", "Host: a\r\nX-A: b\0",
+    ])
+    func framingInDoubtClosesTheConnection(head: String) throws {
+        try withGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send(
+                "POST /v1/batch HTTP/1.1\r\n\(head)\r\n\r\n{}GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+            let answer = try #require(connection.answer())
+            #expect(answer.status == 400)
+            #expect(connection.answer() == nil)
+            #expect(try RawConnection(port: fixture.gateway.port).get("/livez")?.status == 200)
+        }
+    }
+
+    @Test func aBodyOverTheLimitIsRefusedBeforeItIsSent() throws {
+        var limits = GatewayLimits()
+        limits.bodyBytes = 1_000
+        try withGateway(limits) { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send("POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n")
+            #expect(connection.answer()?.status == 413)
+        }
+    }
+
+    @Test func aChunkedBodyOverTheLimitIsRefused() throws {
+        var limits = GatewayLimits()
+        limits.bodyBytes = 1_000
+        try withGateway(limits) { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send("POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+            connection.send("400\r\n" + String(repeating: " ", count: 1_024) + "\r\n0\r\n\r\n")
+            #expect(connection.answer()?.status == 413)
+        }
+    }
+
+    @Test func aChunkedBodyIsRead() throws {
+        try withGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            let body = batch(trackEvent("m-1"))
+            connection.send(
+                "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Write-Key: \(fixture.writeKey)\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
+            for character in body.utf8 { connection.send([0x31, 0x0D, 0x0A, character, 0x0D, 0x0A]) }
+            connection.send("0\r\n\r\n")
+            #expect(connection.answer()?.json["accepted"] as? Int == 1)
+        }
+    }
+
+    @Test func pipelinedRequestsAreAnsweredInOrder() throws {
+        try withGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            let one = batch(trackEvent("m-1"))
+            connection.send(
+                "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Write-Key: \(fixture.writeKey)\r\n"
+                    + "Content-Length: \(one.utf8.count)\r\n\r\n\(one)GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(connection.answer()?.json["accepted"] as? Int == 1)
+            #expect(connection.answer()?.body == "ok\n")
+        }
+    }
+
+    @Test func gzipIsUnpackedWithinItsBounds() throws {
+        try withGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            var headers = ["X-Write-Key": fixture.writeKey, "Content-Encoding": "gzip"]
+            let good = try gzip(Array(batch(trackEvent("m-1")).utf8))
+            #expect(connection.post(bytes: good, headers: headers)?.json["accepted"] as? Int == 1)
+            #expect(
+                connection.post(bytes: good.dropLast(4) + [], headers: headers)?.json["code"] as? String
+                    == "invalid_encoding")
+            #expect(
+                connection.post(bytes: good + [0], headers: headers)?.json["code"] as? String
+                    == "invalid_encoding")
+            let bomb = try gzip([UInt8](repeating: 0x20, count: 3_000_000))
+            #expect(connection.post(bytes: bomb, headers: headers)?.status == 413)
+            headers["Content-Encoding"] = "br"
+            #expect(connection.post(bytes: good, headers: headers)?.status == 415)
+        }
+    }
+
+    @Test func stoppingAnswersWhatHasBegun() throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        let connection = try RawConnection(port: fixture.gateway.port)
+        let body = batch(trackEvent("m-1"))
+        connection.send(
+            "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Write-Key: \(fixture.writeKey)\r\nContent-Length: \(body.utf8.count)\r\n"
+                + "Expect: 100-continue\r\n\r\n")
+        // The interim answer says that the server has begun with this request.
+        #expect(connection.answer()?.status == 100)
+        let stopped = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            fixture.gateway.stop()
+            stopped.signal()
+        }
+        connection.send(body)
+        let answer = connection.answer()
+        #expect(answer?.json["accepted"] as? Int == 1)
+        stopped.wait()
+        #expect(throws: (any Error).self) { try RawConnection(port: fixture.gateway.port) }
+        try FileManager.default.removeItem(atPath: fixture.dataDirectory)
+    }
+
+    @Test func aLongHeaderThatComesInPiecesIsWhole() throws {
+        try withGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            let fields = (0..<90).map { "X-Field-\($0): " + String(repeating: "v", count: 150) }
+            let header = Array(
+                "GET /livez HTTP/1.1\r\nHost: a\r\n\(fields.joined(separator: "\r\n"))\r\n\r\n".utf8)
+            for _ in 0..<2 {
+                for start in stride(from: 0, to: header.count, by: 97) {
+                    connection.send(Array(header[start..<min(start + 97, header.count)]))
+                }
+                #expect(connection.answer()?.status == 200)
+            }
+        }
+    }
+
+    @Test func tooManyOrTooLongFieldsAreRefused() throws {
+        try withGateway { fixture in
+            let many = String(repeating: "A: b\r\n", count: 101)
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send("GET /livez HTTP/1.1\r\nHost: a\r\n\(many)\r\n")
+            #expect(connection.answer()?.status == 431)
+            let long = try RawConnection(port: fixture.gateway.port)
+            long.send(
+                "GET /livez HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 1_000_000))\r\n\r\n")
+            #expect([431, nil].contains(long.answer()?.status))
+            #expect(try RawConnection(port: fixture.gateway.port).get("/livez")?.status == 200)
+        }
+    }
+
+    @Test func aRequestIDThatIsHarmlessIsKept() throws {
+        try withGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send("GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: abc-123\r\n\r\n")
+            #expect(connection.answer()?.headers["x-request-id"] == "abc-123")
+            connection.send("GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: <script>\r\n\r\n")
+            let other = connection.answer()?.headers["x-request-id"]
+            #expect(other?.count == 36)
+        }
+    }
+
+    private func gzip(_ bytes: [UInt8]) throws -> [UInt8] {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["gzip", "-c"]
+        let input = Pipe()
+        let output = Pipe()
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        Thread.detachNewThread {
+            input.fileHandleForWriting.write(Data(bytes))
+            try? input.fileHandleForWriting.close()
+        }
+        let packed = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return Array(packed)
+    }
+}

@@ -1,0 +1,213 @@
+import CountersignGateway
+import CountersignJOSE
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+struct NativeDialectTests {
+    private let fixture: GatewayFixture
+    private let connection: RawConnection
+
+    init() throws {
+        fixture = try GatewayFixture()
+        connection = try RawConnection(port: fixture.gateway.port)
+    }
+
+    private func signed(_ user: String = "user-1") throws -> [String: String] {
+        ["X-Write-Key": fixture.writeKey, "Authorization": "Bearer " + (try fixture.token(for: user))]
+    }
+
+    /// Changes enforcement in the running gateway, as another process would.
+    private func enforce(_ enforcement: Enforcement) throws {
+        try fixture.apps.setEnforcement(enforcement, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+    }
+
+    private func stored() throws -> [String] {
+        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        return try database.all("SELECT message_id FROM event ORDER BY seq") { $0.text(0) }
+    }
+
+    @Test func aSignedEventIsOnDiskWhenTheAnswerComes() throws {
+        defer { fixture.remove() }
+        let event = trackEvent(
+            "m-1", extra: #","timestamp":"2026-11-21T08:30:00.250Z","properties":{"total":12.50}"#)
+        let answer = try #require(connection.post(batch(event), headers: signed()))
+        #expect(answer.status == 200)
+        #expect(answer.body == #"{"success":true,"accepted":1,"duplicates":0,"rejected":[]}"#)
+        #expect(answer.headers["x-request-id"]?.isEmpty == false)
+        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        let row = try database.first(
+            "SELECT app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, body FROM event"
+        ) { row in
+            (0..<8).map { row.optionalText($0) }
+        }
+        #expect(row == ["shop", "m-1", "track", "user-1", nil, "Order Placed", "1795249800250", event])
+    }
+
+    @Test func theSameMessageIsStoredOnce() throws {
+        defer { fixture.remove() }
+        _ = connection.post(batch(trackEvent("m-1"), trackEvent("m-2")), headers: try signed())
+        let answer = try #require(
+            connection.post(batch(trackEvent("m-2"), trackEvent("m-3"), trackEvent("m-3")), headers: signed())
+        )
+        #expect(answer.body == #"{"success":true,"accepted":1,"duplicates":2,"rejected":[]}"#)
+        #expect(try stored() == ["m-1", "m-2", "m-3"])
+    }
+
+    @Test func aBadEventIsRejectedAloneAndSaysWhy() throws {
+        defer { fixture.remove() }
+        let answer = try #require(
+            connection.post(
+                batch(
+                    trackEvent("m-1"), #"{"type":"dance","userId":"user-1"}"#,
+                    #"{"type":"track","event":"x"}"#, "5",
+                    #"{"type":"track","userId":"user-1"}"#, #"{"type":"identify","userId":7}"#,
+                    trackEvent("m-2", extra: #","timestamp":"yesterday""#),
+                    trackEvent("", extra: #","traits":[]"#),
+                    #"{"type":"identify","userId":"user-1","messageId":"m-9"}"#), headers: signed()))
+        #expect(answer.status == 200)
+        let rejected = try #require(answer.json["rejected"] as? [[String: Any]])
+        #expect(rejected.map { $0["index"] as? Int } == [1, 2, 3, 4, 5, 6, 7])
+        #expect(
+            rejected.map { $0["code"] as? String } == [
+                "unsupported_type", "missing_user", "invalid_event", "invalid_event", "invalid_event",
+                "invalid_event", "invalid_event",
+            ])
+        #expect(rejected.allSatisfy { ($0["reason"] as? String)?.isEmpty == false })
+        #expect(try stored() == ["m-1", "m-9"])
+    }
+
+    @Test(arguments: [
+        ("", 400, "invalid_json"), ("not json", 400, "invalid_json"), ("[]", 400, "invalid_batch"),
+        (#"{"batch":[],"batch":[]}"#, 400, "invalid_json"), (#"{"batch":{}}"#, 400, "invalid_batch"),
+        (#"{"writeKey":7,"batch":[]}"#, 400, "invalid_batch"),
+        (String(repeating: "[", count: 10_000), 400, "invalid_json"),
+    ])
+    func aBadBodyGetsItsOwnAnswer(body: String, status: Int, code: String) throws {
+        defer { fixture.remove() }
+        let answer = try #require(connection.post(body, headers: signed()))
+        #expect(answer.status == status)
+        #expect(answer.json["code"] as? String == code)
+        #expect(answer.json["success"] as? Bool == false)
+        #expect(connection.get("/livez")?.status == 200)
+    }
+
+    @Test func theWriteKeyMayStandInThreePlaces() throws {
+        defer { fixture.remove() }
+        let token = try fixture.token(for: "user-1")
+        let basic = Data((fixture.writeKey + ":").utf8).base64EncodedString()
+        #expect(
+            connection.post(
+                batch(trackEvent("m-1")),
+                headers: ["Authorization": "Basic \(basic)", "X-Countersign-Signature": token])?.status == 200
+        )
+        #expect(
+            connection.post(
+                #"{"writeKey":"\#(fixture.writeKey)","batch":[\#(trackEvent("m-2"))]}"#,
+                headers: ["Authorization": "Bearer \(token)"])?.status == 200)
+        #expect(try stored() == ["m-1", "m-2"])
+    }
+
+    @Test func anUnknownWriteKeyIsNoTokenProblem() throws {
+        defer { fixture.remove() }
+        for headers in [[:], ["X-Write-Key": "wk_nobody"], ["Authorization": "Basic Og=="]] {
+            let answer = try #require(connection.post(batch(trackEvent("m-1")), headers: headers))
+            #expect(answer.status == 401)
+            #expect(answer.json["code"] as? String == "invalid_write_key")
+            #expect(answer.json["auth_error"] == nil)
+        }
+    }
+
+    @Test func twoDifferentCredentialsAreRefused() throws {
+        defer { fixture.remove() }
+        var headers = try signed()
+        headers["X-Countersign-Signature"] = "other"
+        #expect(
+            connection.post(batch(trackEvent("m-1")), headers: headers)?.json["code"] as? String
+                == "invalid_credentials")
+        let basic = Data("other:".utf8).base64EncodedString()
+        #expect(
+            connection.post(
+                batch(trackEvent("m-1")),
+                headers: ["X-Write-Key": fixture.writeKey, "Authorization": "Basic \(basic)"])?
+                .status == 400)
+        #expect(try stored() == [])
+    }
+
+    @Test func aTokenThatIsNotGoodIsRejectedWithItsCode() throws {
+        defer { fixture.remove() }
+        let key = ["X-Write-Key": fixture.writeKey]
+        let other = try SigningKey.generate(.rs256)
+        let cases: [(String?, String, Int)] = [
+            (nil, batch(trackEvent("m")), 26), ("x.y", batch(trackEvent("m")), 20),
+            (try fixture.token(for: "user-1", lifetime: -60), batch(trackEvent("m")), 22),
+            (try fixture.token(for: "user-2"), batch(trackEvent("m")), 21),
+            (try fixture.token(for: "user-1", key: other), batch(trackEvent("m")), 27),
+            (try fixture.token(for: "user-1"), batch(trackEvent("m"), trackEvent("n", user: "user-2")), 28),
+        ]
+        for (token, body, code) in cases {
+            let headers = token.map { key.merging(["Authorization": "Bearer \($0)"]) { a, _ in a } } ?? key
+            let answer = try #require(connection.post(body, headers: headers))
+            #expect(answer.status == 401)
+            let error = try #require(answer.json["auth_error"] as? [String: Any])
+            #expect(error["error_code"] as? Int == code)
+            #expect((error["reason"] as? String)?.isEmpty == false)
+            #expect(error["enforcement"] as? String == "required")
+            #expect(answer.headers["www-authenticate"]?.hasPrefix(#"Bearer error="invalid_token""#) == true)
+            if let token { #expect(!answer.body.contains(token)) }
+        }
+        #expect(try stored() == [])
+    }
+
+    @Test func anonymousEventsPassWithoutAToken() throws {
+        defer { fixture.remove() }
+        let answer = connection.post(
+            batch(trackEvent("m-1", user: nil)), headers: ["X-Write-Key": fixture.writeKey])
+        #expect(answer?.status == 200)
+        #expect(try stored() == ["m-1"])
+    }
+
+    @Test func optionalStoresAndWarns() throws {
+        defer { fixture.remove() }
+        try enforce(.optional)
+        let answer = try #require(
+            connection.post(batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey]))
+        #expect(answer.status == 200)
+        #expect(answer.json["accepted"] as? Int == 1)
+        let warning = try #require(answer.json["auth_warning"] as? [String: Any])
+        #expect(warning["error_code"] as? Int == 26)
+        #expect(warning["optional"] as? Bool == true)
+    }
+
+    @Test func disabledDoesNotLookAtTheToken() throws {
+        defer { fixture.remove() }
+        try enforce(.disabled)
+        let answer = try #require(
+            connection.post(
+                batch(trackEvent("m-1")),
+                headers: ["X-Write-Key": fixture.writeKey, "Authorization": "Bearer x"]))
+        #expect(answer.body == #"{"success":true,"accepted":1,"duplicates":0,"rejected":[]}"#)
+    }
+
+    @Test func eachKindHasAnEndpointOfItsOwn() throws {
+        defer { fixture.remove() }
+        let body = #" {"event":"Signed Up","userId":"user-1","messageId":"m-1"} "#
+        #expect(connection.post(body, path: "/v1/track", headers: try signed())?.status == 200)
+        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        let row = try database.first("SELECT type, name, body FROM event") {
+            [$0.text(0), $0.text(1), $0.text(2)]
+        }
+        #expect(row == ["track", "Signed Up", body.trimmingCharacters(in: .whitespaces)])
+    }
+
+    @Test func aUserIDIsComparedByItsBytes() throws {
+        defer { fixture.remove() }
+        // The same letter, once as one code point and once as two: Swift calls the strings equal.
+        let headers = try signed("re\u{301}mi")
+        let answer = try #require(
+            connection.post(batch(trackEvent("m-1", user: "r\u{E9}mi")), headers: headers))
+        #expect((answer.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 21)
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+
+/// A TCP connection on which a test sends exactly the bytes it wants.
+final class RawConnection {
+    private let descriptor: Int32
+    private var buffer: [UInt8] = []
+
+    struct Answer {
+        var status: Int
+        var headers: [String: String]
+        var body: String
+
+        /// The body as a JSON object; empty when it is none.
+        var json: [String: Any] {
+            (try? JSONSerialization.jsonObject(with: Data(body.utf8))) as? [String: Any] ?? [:]
+        }
+    }
+
+    init(port: UInt16) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let connected = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard connected == 0 else { throw POSIXError(.ECONNREFUSED) }
+        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    func send(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let sent = rest.withUnsafeBytes {
+                Foundation.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard sent > 0 else { return }
+            rest = rest.dropFirst(sent)
+        }
+    }
+
+    func send(_ text: String) { send(Array(text.utf8)) }
+
+    /// The next answer, or nil when the server has closed the connection.
+    func answer() -> Answer? {
+        guard let end = fill(until: Array("\r\n\r\n".utf8)) else { return nil }
+        let head = String(decoding: buffer[..<end], as: UTF8.self)
+        buffer.removeFirst(end + 4)
+        let lines = head.components(separatedBy: "\r\n")
+        var headers: [String: String] = [:]
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            headers[line[..<colon].lowercased()] = line[line.index(after: colon)...]
+                .trimmingCharacters(in: .whitespaces)
+        }
+        let length = Int(headers["content-length"] ?? "0") ?? 0
+        while buffer.count < length { guard read() else { break } }
+        let body = String(decoding: buffer.prefix(length), as: UTF8.self)
+        buffer.removeFirst(min(length, buffer.count))
+        return Answer(
+            status: Int(lines[0].split(separator: " ")[1]) ?? 0, headers: headers, body: body)
+    }
+
+    /// True when the server has closed the connection and nothing is left to read.
+    func isClosedByServer() -> Bool {
+        while read() {}
+        return buffer.isEmpty
+    }
+
+    private func fill(until mark: [UInt8]) -> Int? {
+        while true {
+            if buffer.count >= mark.count {
+                for start in 0...(buffer.count - mark.count)
+                where buffer[start..<start + mark.count].elementsEqual(mark) {
+                    return start
+                }
+            }
+            guard read() else { return nil }
+        }
+    }
+
+    private func read() -> Bool {
+        var chunk = [UInt8](repeating: 0, count: 16_384)
+        let count = recv(descriptor, &chunk, chunk.count, 0)
+        guard count > 0 else { return false }
+        buffer.append(contentsOf: chunk[..<count])
+        return true
+    }
+}
