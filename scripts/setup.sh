@@ -1,0 +1,90 @@
+#!/bin/sh
+# Installs the system packages that building, testing and the demo need, when they are missing.
+# Runs again at no cost: what is there is not touched.
+set -eu
+
+minimum_major=6
+minimum_minor=2
+
+fail() {
+    printf 'setup: %s\n' "$1" >&2
+    exit 1
+}
+
+# What is missing, as packages of each system's package manager.
+missing_apt=""
+missing_brew=""
+
+# need CHECK APT BREW: CHECK is a command; BREW is - where the system itself has it.
+need() {
+    if ! sh -c "$1" >/dev/null 2>&1; then
+        missing_apt="$missing_apt $2"
+        [ "$3" = - ] || missing_brew="$missing_brew $3"
+    fi
+}
+
+# Homebrew keeps these out of the default search path.
+if [ "$(uname -s)" = Darwin ] && command -v brew >/dev/null 2>&1; then
+    for formula in openssl@3 sqlite curl zlib; do
+        directory="$(brew --prefix)/opt/$formula/lib/pkgconfig"
+        PKG_CONFIG_PATH="$directory${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+    done
+    export PKG_CONFIG_PATH
+fi
+
+# C++: the headers that the toolchain's own clang finds.
+cxx_check() {
+    swift_path="$(command -v swift || true)"
+    clang="$(dirname "$(readlink -f "${swift_path:-/nowhere}")")/clang++"
+    [ -x "$clang" ] || clang=c++
+    printf "echo '#include <cstddef>' | '%s' -x c++ -E -" "$clang"
+}
+
+need "command -v pkg-config" pkg-config pkgconf
+need "pkg-config --exists sqlite3" libsqlite3-dev sqlite
+need "pkg-config --exists openssl" libssl-dev openssl@3
+need "pkg-config --exists libmicrohttpd" libmicrohttpd-dev libmicrohttpd
+need "pkg-config --exists libcurl" libcurl4-openssl-dev curl
+need "pkg-config --exists zlib" zlib1g-dev zlib
+need "pkg-config --exists simdjson" libsimdjson-dev simdjson
+need "command -v sqlite3" sqlite3 sqlite
+need "command -v openssl" openssl openssl@3
+need "command -v curl" curl curl
+# The toolchain calls git to read package manifests.
+need "command -v git" git git
+need "$(cxx_check)" "g++ libc6-dev" -
+
+if [ -n "$missing_apt" ]; then
+    case "$(uname -s)" in
+    Darwin)
+        command -v brew >/dev/null 2>&1 ||
+            fail "Homebrew is missing; install it, or these libraries by hand:$missing_brew"
+        # shellcheck disable=SC2086 # a list of packages
+        brew install $missing_brew
+        ;;
+    *)
+        command -v apt-get >/dev/null 2>&1 ||
+            fail "this system has no apt-get; install what these Debian packages hold, then run again:$missing_apt"
+        as_root=""
+        if [ "$(id -u)" -ne 0 ]; then
+            command -v sudo >/dev/null 2>&1 ||
+                fail "root is needed, and there is no sudo; run as root: apt-get install$missing_apt"
+            as_root="sudo"
+        fi
+        printf 'setup: installing%s\n' "$missing_apt" >&2
+        $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+        # shellcheck disable=SC2086 # a list of packages
+        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing_apt
+        ;;
+    esac
+fi
+
+command -v swift >/dev/null 2>&1 ||
+    fail "there is no swift on PATH; install a Swift toolchain of version $minimum_major.$minimum_minor or newer"
+version="$(swift --version 2>&1 | sed -n 's/.*Swift version \([0-9][0-9]*\.[0-9][0-9]*\).*/\1/p' | head -n 1)"
+[ -n "$version" ] || fail "swift --version says: $(swift --version 2>&1 | head -n 3)"
+major="${version%%.*}"
+minor="${version#*.}"
+if [ "$major" -lt "$minimum_major" ] || { [ "$major" -eq "$minimum_major" ] && [ "$minor" -lt "$minimum_minor" ]; }; then
+    fail "Swift $version is too old; $minimum_major.$minimum_minor or newer is needed"
+fi
