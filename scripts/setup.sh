@@ -32,10 +32,12 @@ if [ "$(uname -s)" = Darwin ] && command -v brew >/dev/null 2>&1; then
     export PKG_CONFIG_PATH
 fi
 
+swift_path="$(command -v swift || true)"
+toolchain="$(dirname "$(readlink -f "${swift_path:-/nowhere}")")"
+
 # C++: the headers that the toolchain's own clang finds.
 cxx_check() {
-    swift_path="$(command -v swift || true)"
-    clang="$(dirname "$(readlink -f "${swift_path:-/nowhere}")")/clang++"
+    clang="$toolchain/clang++"
     [ -x "$clang" ] || clang=c++
     printf "echo '#include <cstddef>' | '%s' -x c++ -E -" "$clang"
 }
@@ -53,6 +55,11 @@ need "command -v curl" curl curl
 # The toolchain calls git to read package manifests.
 need "command -v git" git git
 need "$(cxx_check)" "g++ libc6-dev" -
+if [ "$(uname -s)" = Linux ] && [ -x "$toolchain/swift-build" ]; then
+    # What an unpacked toolchain itself loads.
+    need "! ldd '$toolchain/swift-build' | grep 'not found'" "libncurses6 libxml2" -
+    need "test -e /usr/share/zoneinfo/UTC" tzdata -
+fi
 
 if [ -n "$missing_apt" ]; then
     case "$(uname -s)" in
