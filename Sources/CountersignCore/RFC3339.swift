@@ -32,7 +32,7 @@ package enum RFC3339 {
 
     /// The point in time in UTC with three digits for milliseconds, such as `2026-11-21T08:30:00.000Z`.
     ///
-    /// - Parameter milliseconds: Milliseconds since 1970, in the years 0000 to 9999.
+    /// The years are 0000 to 9999.
     package static func text(milliseconds: Int64) -> String {
         let (days, ofDay) = floorDivide(milliseconds, 86_400_000)
         let (year, month, day) = date(dayNumber: days)

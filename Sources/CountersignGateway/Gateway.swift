@@ -26,7 +26,7 @@ public final class Gateway: Sendable {
         try self.init(configuration: configuration, now: { Date() })
     }
 
-    /// - Parameter now: The clock that tokens are judged by.
+    /// The same with a clock that tokens are judged by.
     package init(
         configuration: GatewayConfiguration, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {

@@ -53,6 +53,8 @@ public final class GatewayFixture: Sendable {
     ///   - userID: The user; becomes `sub`.
     ///   - lifetime: Seconds until it expires; may be negative.
     ///   - key: Who signs it; the app's key when nil.
+    /// - Returns: A compact JWS.
+    /// - Throws: An error of OpenSSL's when it cannot sign.
     public func token(for userID: String, lifetime: Double = 600, key: SigningKey? = nil) throws -> String {
         try (key ?? signingKey).sign(claims: [
             "sub": .string(userID), "exp": .integer(Int64(Date().timeIntervalSince1970 + lifetime)),

@@ -27,9 +27,7 @@ enum Verdict {
 }
 
 extension AdmittedApp {
-    /// Judges a request by this app's keys, policy and enforcement.
-    ///
-    /// - Parameter instant: Now, in seconds since 1970.
+    /// Judges a request by this app's keys, policy and enforcement. `instant` is now, in seconds since 1970.
     func admit(_ request: AdmissionRequest, at instant: Double) -> Verdict {
         guard let userID = request.userIDs.first else { return .anonymous }
         guard enforcement != .disabled else { return .notJudged }

@@ -96,13 +96,8 @@ enum Framing {
 }
 
 extension HTTPResponse {
-    /// A failure in the native dialect's shape.
-    ///
-    /// - Parameters:
-    ///   - status: The HTTP status.
-    ///   - code: A stable word in snake case.
-    ///   - reason: What happened and what to do.
-    ///   - requestID: What the answer calls the request, when it has a name yet.
+    /// A failure in the native dialect's shape: `code` is a stable word in snake case, `reason` says what happened and
+    /// what to do, `requestID` is nil when the request has no name yet.
     static func failure(_ status: Int, code: String, reason: String, requestID: String?) -> HTTPResponse {
         var body = Array(#"{"success":false,"code":""#.utf8)
         body.append(contentsOf: code.utf8)

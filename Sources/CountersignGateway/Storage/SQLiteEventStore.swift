@@ -53,6 +53,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     /// - Parameters:
     ///   - path: The database file.
     ///   - pendingBytes: How much may wait for the disk before batches are refused.
+    /// - Throws: `SQLiteError` when the file cannot be opened, or was written by a newer version.
     package init(path: String, pendingBytes: Int) throws {
         self.path = path
         self.pendingLimit = pendingBytes

@@ -1,0 +1,28 @@
+import Testing
+
+@testable import CountersignCore
+
+struct AuthErrorCodeTests {
+    // Seed 003, "Error codes", word for word.
+    @Test(arguments: [
+        (10, "EXPIRATION_REQUIRED"), (20, "DECODING_ERROR"), (21, "SUBJECT_MISMATCH"), (22, "EXPIRED"),
+        (23, "INVALID_PAYLOAD"), (24, "INCORRECT_ALGORITHM"), (25, "PUBLIC_KEY_ERROR"), (26, "MISSING_TOKEN"),
+        (27, "NO_MATCHING_PUBLIC_KEYS"), (28, "PAYLOAD_USER_ID_MISMATCH"),
+    ])
+    func codesAreThoseOfTheSeed(number: Int, reason: String) {
+        #expect(AuthErrorCode(rawValue: number).reason == reason)
+    }
+
+    @Test func everyCodeSaysWhatToDo() {
+        #expect(AuthErrorCode.all.map(\.rawValue) == [10] + Array(20...28) + Array(30...35))
+        for code in AuthErrorCode.all {
+            #expect(!code.summary.isEmpty && !code.fix.isEmpty && !code.likelyCauses.isEmpty)
+        }
+    }
+
+    @Test func aCodeOfANewerVersionIsKept() {
+        let code = AuthErrorCode(rawValue: 99)
+        #expect(code.reason == "UNKNOWN")
+        #expect(code.rawValue == 99)
+    }
+}

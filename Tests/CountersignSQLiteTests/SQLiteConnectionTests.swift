@@ -1,0 +1,115 @@
+import Foundation
+import Testing
+
+@testable import CountersignSQLite
+
+struct SQLiteConnectionTests {
+    private let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+
+    private func withFile(_ body: (String) throws -> Void) throws {
+        defer {
+            for suffix in ["", "-wal", "-shm", "-journal"] {
+                try? FileManager.default.removeItem(atPath: path + suffix)
+            }
+        }
+        try body(path)
+    }
+
+    @Test func valuesComeBackAsTheyWereBound() throws {
+        let database = try SQLiteConnection(path: ":memory:")
+        try database.execute("CREATE TABLE t (a INTEGER, b REAL, c TEXT, d BLOB, e TEXT, f TEXT, g BLOB)")
+        try database.run(
+            "INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?)", .integer(.min), .real(0.1), .text("e\u{301}\0x"),
+            .blob([0, 255]),
+            .null, .text(""), .blob([]))
+        let row = try #require(
+            try database.first("SELECT * FROM t") { row in
+                (
+                    row.int64(0), row.double(1), Array(row.text(2).utf8), row.blob(3), row.optionalText(4),
+                    row.optionalText(5), row.isNull(6)
+                )
+            })
+        #expect(row.0 == .min && row.1 == 0.1 && row.2 == [0x65, 0xCC, 0x81, 0, 0x78] && row.3 == [0, 255])
+        #expect(row.4 == nil && row.5 == "" && row.6 == false)
+    }
+
+    @Test func aPartOfABufferIsBoundAsText() throws {
+        let database = try SQLiteConnection(path: ":memory:")
+        let statement = try database.prepare("SELECT ?1, ?2")
+        try statement.bind(utf8: Array("abcdef".utf8), 2..<4, at: 1)
+        try statement.bind(utf8: Array("abcdef".utf8), 2..<2, at: 2)
+        #expect(try statement.step())
+        #expect(statement.text(0) == "cd")
+        #expect(statement.optionalText(1) == "")
+    }
+
+    @Test func aTransactionIsAllOrNothing() throws {
+        let database = try SQLiteConnection(path: ":memory:")
+        try database.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
+        #expect(throws: SQLiteError.self) {
+            try database.transaction {
+                try database.run("INSERT INTO t VALUES (1)")
+                try database.run("INSERT INTO t VALUES (1)")
+            }
+        }
+        #expect(!database.isInTransaction)
+        #expect(try database.first("SELECT count(*) FROM t") { $0.int(0) } == 0)
+    }
+
+    @Test func errorsHaveSQLitesCodesAndNoValues() throws {
+        let database = try SQLiteConnection(path: ":memory:")
+        try database.execute("CREATE TABLE t (a TEXT PRIMARY KEY)")
+        try database.run("INSERT INTO t VALUES (?)", .text("secret"))
+        let error = #expect(throws: SQLiteError.self) {
+            try database.run("INSERT INTO t VALUES (?)", .text("secret"))
+        }
+        #expect(error?.code == 19)
+        #expect(error?.extendedCode == 1555)
+        #expect("\(try #require(error))".contains("secret") == false)
+    }
+
+    @Test func anotherConnectionsLockIsBusyAndAFileOfWordsIsCorrupt() throws {
+        try withFile { path in
+            let first = try SQLiteConnection(path: path)
+            try first.execute("CREATE TABLE t (a); BEGIN EXCLUSIVE")
+            let second = try SQLiteConnection(path: path, busyTimeoutMilliseconds: 1)
+            #expect(#expect(throws: SQLiteError.self) { try second.execute("DELETE FROM t") }?.isBusy == true)
+        }
+        try withFile { path in
+            try Data(repeating: 0x41, count: 4_096).write(to: URL(fileURLWithPath: path))
+            let database = try SQLiteConnection(path: path)
+            #expect(
+                #expect(throws: SQLiteError.self) { try database.execute("SELECT * FROM t") }?.isCorrupt
+                    == true)
+        }
+    }
+
+    @Test func migrationsRunOnceAndANewerFileIsRefused() throws {
+        try withFile { path in
+            let first = ["CREATE TABLE t (a)", "INSERT INTO t VALUES (1)"]
+            try SQLiteConnection(path: path).migrate(first)
+            let database = try SQLiteConnection(path: path)
+            try database.migrate(first + ["INSERT INTO t VALUES (2)"])
+            #expect(try database.all("SELECT a FROM t") { $0.int(0) } == [1, 2])
+            #expect(throws: SQLiteError.self) { try database.migrate(first) }
+        }
+    }
+
+    @Test func aFailedMigrationLeavesNothing() throws {
+        let database = try SQLiteConnection(path: ":memory:")
+        #expect(throws: SQLiteError.self) { try database.migrate(["CREATE TABLE t (a); CREATE TABLE t (a)"]) }
+        try database.migrate(["CREATE TABLE t (a)"])
+    }
+
+    @Test func anotherConnectionsCommitShowsInTheDataVersion() throws {
+        try withFile { path in
+            let first = try SQLiteConnection(path: path)
+            try first.execute("CREATE TABLE t (a)")
+            let before = try first.dataVersion()
+            try first.execute("INSERT INTO t VALUES (1)")
+            #expect(try first.dataVersion() == before)
+            try SQLiteConnection(path: path).execute("INSERT INTO t VALUES (2)")
+            #expect(try first.dataVersion() != before)
+        }
+    }
+}
