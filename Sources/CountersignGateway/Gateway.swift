@@ -45,10 +45,10 @@ public final class Gateway: Sendable {
             close(lockFile)
             throw GatewayError(.storage, "cannot open the events in \(folder.path): \(error)")
         }
-        let native = NativeDialect(
+        let path = RequestPath(
             apps: registry, store: store, parsers: ParserPool(limits: configuration.limits),
             limits: configuration.limits, now: now)
-        let router = Router(Health(store: store).endpoints + native.endpoints)
+        let router = Router(Health(store: store).endpoints + NativeDialect(path: path).endpoints)
         server = HTTPServer(limits: configuration.limits) { router.route($0) }
     }
 

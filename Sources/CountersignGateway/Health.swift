@@ -1,5 +1,3 @@
-internal import CountersignCore
-
 /// `/livez` and `/readyz`.
 ///
 /// Alive: a thread answers. Ready: the store can be written now, which each request proves by a small write of its
@@ -15,22 +13,13 @@ struct Health: Sendable {
     }
 
     private func readiness() -> HTTPOutcome {
-        let result = Lock<Result<Void, StoreFailure>?>(nil)
-        return .later(
-            start: { resume in
-                store.probe { outcome in
-                    result.withLock { $0 = outcome }
-                    resume()
-                }
-            },
-            finish: {
-                switch result.withLock({ $0 }) {
-                case .success: .text(200, "ready\n")
-                case .failure(let failure):
-                    .text(503, "not ready: \(failure.summary)\n")
-                        .with("Retry-After", String(failure.retryAfterSeconds))
-                case nil: .text(503, "not ready\n")
-                }
-            })
+        .waiting({ store.probe(completion: $0) }) { result in
+            switch result {
+            case .success: .text(200, "ready\n")
+            case .failure(let failure):
+                .text(503, "not ready: \(failure.summary)\n").with(
+                    "Retry-After", String(failure.retryAfterSeconds))
+            }
+        }
     }
 }

@@ -8,12 +8,13 @@ package struct EventBatch: Sendable {
     package let receivedMilliseconds: Int64
     /// The request's body; each event is a part of it.
     package let body: [UInt8]
-    package var events: [Event] = []
+    package let events: [Event]
 
-    package init(appID: String, receivedMilliseconds: Int64, body: [UInt8]) {
+    package init(appID: String, receivedMilliseconds: Int64, body: [UInt8], events: [Event]) {
         self.appID = appID
         self.receivedMilliseconds = receivedMilliseconds
         self.body = body
+        self.events = events
     }
 
     /// One event, in the model that every dialect decodes into.

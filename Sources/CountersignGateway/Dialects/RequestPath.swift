@@ -1,0 +1,70 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// What every dialect works with: the one path from a decoded request to its answer.
+///
+/// A dialect decodes, then goes through ``admit(_:app:request:)`` and, when it stores, ``store(_:finish:)``. So each
+/// request ends in one verdict, and is answered after its commit.
+struct RequestPath: Sendable {
+    let apps: AppRegistry
+    let store: any EventStore
+    let parsers: ParserPool
+    let limits: GatewayLimits
+    /// The clock that tokens are judged by.
+    let now: @Sendable () -> Date
+
+    /// Judges a request once.
+    func admit(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
+        let instant = now().timeIntervalSince1970
+        let verdict = app.admit(admission, at: instant)
+        func body(_ report: VerificationReport) -> AuthErrorBody {
+            AuthErrorBody(
+                report: report, enforcement: app.enforcement, requestID: request.id,
+                serverMilliseconds: Int64(instant * 1000))
+        }
+        switch verdict {
+        case .rejected(let report): return .rejected(body(report))
+        case .acceptedWithWarning(let report): return .accepted(warning: body(report))
+        case .anonymous, .notJudged, .accepted: return .accepted(warning: nil)
+        }
+    }
+
+    /// What a dialect has to do after admission.
+    enum Admitted {
+        /// Go on; a warning rides along with the answer.
+        case accepted(warning: AuthErrorBody?)
+        /// Answer with this error in the dialect's shape.
+        case rejected(AuthErrorBody)
+    }
+
+    /// Stores a batch; `finish` makes the answer when it is on disk or has failed.
+    func store(
+        _ batch: EventBatch, finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
+    ) -> HTTPOutcome {
+        guard !batch.events.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
+        return .waiting({ store.append(batch, completion: $0) }, finish: finish)
+    }
+}
+
+extension HTTPOutcome {
+    /// Answers when `begin` has handed over its result, once, from any thread.
+    static func waiting<Value: Sendable>(
+        _ begin: @escaping (@escaping @Sendable (Result<Value, StoreFailure>) -> Void) -> Void,
+        finish: @escaping (Result<Value, StoreFailure>) -> HTTPResponse
+    ) -> HTTPOutcome {
+        let slot = Lock<Result<Value, StoreFailure>?>(nil)
+        return .later(
+            start: { resume in
+                begin { result in
+                    slot.withLock { $0 = result }
+                    resume()
+                }
+            },
+            finish: {
+                finish(
+                    slot.withLock { $0 }
+                        ?? .failure(StoreFailure(reason: .failed, detail: "resumed without a result")))
+            })
+    }
+}
