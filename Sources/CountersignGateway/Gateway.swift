@@ -48,7 +48,9 @@ public final class Gateway: Sendable {
         let path = RequestPath(
             apps: registry, store: store, parsers: ParserPool(limits: configuration.limits),
             limits: configuration.limits, now: now)
-        let router = Router(Health(store: store).endpoints + NativeDialect(path: path).endpoints)
+        let router = Router(
+            Health(store: store).endpoints + NativeDialect(path: path).endpoints
+                + BrazeDialect(path: path).endpoints)
         server = HTTPServer(limits: configuration.limits) { router.route($0) }
     }
 

@@ -72,6 +72,12 @@ struct AuthErrorBody {
         JSONValue.object(members).write(to: &output)
     }
 
+    /// The object as the member `auth_warning` behind others, appended to `output`.
+    func writeMember(to output: inout [UInt8]) {
+        output.append(contentsOf: #","auth_warning":"#.utf8)
+        write(to: &output)
+    }
+
     /// The refusal of a request: 401 with the object and the challenge of RFC 6750, section 3.
     func rejection() -> HTTPResponse {
         let code = report.code ?? .decodingError

@@ -63,21 +63,8 @@ struct NativeDialect: Sendable {
             ]).write(to: &body)
         }
         body.append(UInt8(ascii: "]"))
-        if let warning {
-            body.append(contentsOf: #","auth_warning":"#.utf8)
-            warning.write(to: &body)
-        }
+        warning?.writeMember(to: &body)
         body.append(UInt8(ascii: "}"))
         return .json(200, body)
     }
-}
-
-/// An event that is not stored, now or ever: the sender should not send it again as it is.
-struct RejectedEvent {
-    /// Its place in the batch, from 0.
-    let index: Int
-    /// A stable word in snake case.
-    let code: String
-    /// What is wrong with it.
-    let reason: String
 }

@@ -1,0 +1,105 @@
+internal import CountersignCore
+internal import CountersignJOSE
+
+/// Reads the body of `/api/v3/data`.
+struct BrazeDecoder {
+    let limits: GatewayLimits
+    let request: HTTPRequest
+
+    struct Contents {
+        var apiKey: String?
+        /// The device's clock, in seconds since 1970.
+        var deviceTime: Double?
+        var userIDs: [String] = []
+        var events: [EventBatch.Event] = []
+        var rejected: [RejectedEvent] = []
+    }
+
+    enum Refusal: Error {
+        case refused(HTTPResponse)
+    }
+
+    func decode(_ root: JSONNode) -> Result<Contents, Refusal> {
+        guard root.kind == .object else { return refused("the body must be a JSON object") }
+        var contents = Contents()
+        contents.apiKey = root["api_key"]?.string
+        contents.deviceTime = root["time"]?.double
+        let device = EventIdentifier(root["device_id"]).text
+        for holder in [root, root["respond_with"]] {
+            note(EventIdentifier(holder?["user_id"]), in: &contents)
+        }
+        var derived = DerivedMessageIDs(namespace: device ?? "")
+        var index = 0
+        let text = request.body
+        for member in ["events", "attributes"] as [StaticString] {
+            guard let list = root[member], !list.isNull else { continue }
+            guard list.kind == .array else { return refused("\(member) must be an array") }
+            let spans = text.withUnsafeBytes { JSONSpans.elements(of: list, in: root, text: $0) }
+            guard contents.events.count + spans.count <= limits.batchEvents else {
+                return .failure(
+                    .refused(
+                        .failure(
+                            413, code: "batch_too_large",
+                            reason: "a request may have \(limits.batchEvents) events; send fewer at a time",
+                            requestID: request.id)))
+            }
+            let isEvent = index == 0 && root["events"]?.isSame(as: list) == true
+            for (element, span) in zip(list.elements, spans) {
+                add(element, span, isEvent: isEvent, index: index, device: device, &derived, to: &contents)
+                index += 1
+            }
+        }
+        return .success(contents)
+    }
+
+    private func add(
+        _ node: JSONNode, _ span: Range<Int>, isEvent: Bool, index: Int, device: String?,
+        _ derived: inout DerivedMessageIDs, to contents: inout Contents
+    ) {
+        func reject(_ code: String, _ reason: String) {
+            contents.rejected.append(RejectedEvent(index: index, code: code, reason: reason))
+        }
+        guard node.kind == .object else { return reject("invalid_event", "an event must be a JSON object") }
+        let user = EventIdentifier(node["user_id"])
+        note(user, in: &contents)
+        let messageID = EventIdentifier(node["message_id"])
+        guard user.isValid, messageID.isValid else {
+            return reject("invalid_event", "user_id and message_id must be \(EventIdentifier.shape)")
+        }
+        guard span.count <= limits.eventBytes else {
+            return reject("event_too_large", "an event may have \(limits.eventBytes) bytes")
+        }
+        guard user.text != nil || device != nil else {
+            return reject("missing_user", "an event must have a user_id, or its request a device_id")
+        }
+        var name: String?
+        if isEvent {
+            guard let abbreviation = node["name"]?.string, !abbreviation.isEmpty else {
+                return reject("invalid_event", "an event must have a name")
+            }
+            // "ce" is a custom event, whose own name stands in its data.
+            name = abbreviation == "ce" ? node["data"]?["n"]?.string ?? abbreviation : abbreviation
+        }
+        var timestamp = request.receivedMilliseconds
+        if let seconds = node["time"]?.double, seconds > 0, seconds < 253_402_300_800 {
+            timestamp = Int64(seconds * 1000)
+        }
+        contents.events.append(
+            EventBatch.Event(
+                messageID: messageID.text ?? derived.make(request.body[span]),
+                kind: isEvent ? .track : .identify,
+                userID: user.text, anonymousID: device, name: name, timestampMilliseconds: timestamp,
+                json: span))
+    }
+
+    private func note(_ user: EventIdentifier, in contents: inout Contents) {
+        guard let id = user.text, !contents.userIDs.contains(where: { $0.utf8.elementsEqual(id.utf8) }) else {
+            return
+        }
+        contents.userIDs.append(id)
+    }
+
+    private func refused(_ reason: String) -> Result<Contents, Refusal> {
+        .failure(.refused(.failure(400, code: "invalid_batch", reason: reason, requestID: request.id)))
+    }
+}

@@ -1,0 +1,63 @@
+internal import CountersignCore
+internal import CountersignJOSE
+
+/// The data endpoint of Braze's SDKs: the API key and the signature in headers of their own, events and attributes
+/// in one body (seed 003).
+struct BrazeDialect: Sendable {
+    let path: RequestPath
+
+    var endpoints: [Endpoint] {
+        [Endpoint(method: "POST", path: "/api/v3/data") { request, _ in ingest(request) }]
+    }
+
+    private func ingest(_ request: HTTPRequest) -> HTTPOutcome {
+        let contents: BrazeDecoder.Contents
+        switch path.parsers.parse(request, { BrazeDecoder(limits: path.limits, request: request).decode($0) })
+        {
+        case .refused(let response), .value(.failure(.refused(let response))): return .answer(response)
+        case .value(.success(let read)): contents = read
+        }
+        let header = request.header("x-braze-api-key")
+        if let header, let body = contents.apiKey, !header.utf8.elementsEqual(body.utf8) {
+            return .answer(
+                .failure(
+                    400, code: "invalid_credentials", reason: "X-Braze-Api-Key and api_key differ",
+                    requestID: request.id))
+        }
+        guard let key = header ?? contents.apiKey, let app = path.apps.app(writeKey: key) else {
+            return .answer(
+                .failure(
+                    401, code: "invalid_api_key",
+                    reason: "no app has this API key; send it in X-Braze-Api-Key",
+                    requestID: request.id))
+        }
+        let admission = AdmissionRequest(
+            token: request.header("x-braze-auth-signature"), userIDs: contents.userIDs,
+            deviceTime: contents.deviceTime)
+        switch path.admit(admission, app: app, request: request) {
+        case .rejected(let error): return .answer(error.rejection())
+        case .accepted(let warning):
+            let batch = EventBatch(
+                appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
+                events: contents.events)
+            return path.store(batch) { result in
+                switch result {
+                case .success: Self.success(contents.rejected, warning)
+                case .failure(let failure): failure.response(request)
+                }
+            }
+        }
+    }
+
+    private static func success(_ rejected: [RejectedEvent], _ warning: AuthErrorBody?) -> HTTPResponse {
+        var body = Array(#"{"message":"success","errors":["#.utf8)
+        for (position, event) in rejected.enumerated() {
+            if position > 0 { body.append(UInt8(ascii: ",")) }
+            event.write(to: &body)
+        }
+        body.append(UInt8(ascii: "]"))
+        warning?.writeMember(to: &body)
+        body.append(UInt8(ascii: "}"))
+        return .json(201, body)
+    }
+}

@@ -1,0 +1,23 @@
+internal import CountersignJOSE
+
+/// Message ids for events whose dialect has none: the same bytes sent again get the same id.
+///
+/// Two equal events of one request are two events; the same request sent again is not.
+struct DerivedMessageIDs {
+    private let namespace: String
+    private var seen: [[UInt8]: Int] = [:]
+
+    /// - Parameter namespace: What keeps apart the equal events of two senders, such as the device's id.
+    init(namespace: String) {
+        self.namespace = namespace
+    }
+
+    mutating func make(_ json: ArraySlice<UInt8>) -> String {
+        let digest = SHA256.digest(Array(namespace.utf8) + [0] + json)
+        let occurrence = seen[digest, default: 0]
+        seen[digest] = occurrence + 1
+        let letters = Array("0123456789abcdef".utf8)
+        let text = digest.prefix(16).flatMap { [letters[Int($0 >> 4)], letters[Int($0 & 0xF)]] }
+        return "sha256-" + String(decoding: text, as: UTF8.self) + (occurrence == 0 ? "" : "-\(occurrence)")
+    }
+}

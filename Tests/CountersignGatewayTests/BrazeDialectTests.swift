@@ -1,0 +1,95 @@
+import CountersignGateway
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+struct BrazeDialectTests {
+    private let fixture: GatewayFixture
+    private let connection: RawConnection
+
+    init() throws {
+        fixture = try GatewayFixture()
+        connection = try RawConnection(port: fixture.gateway.port)
+    }
+
+    private static let body = """
+        {"api_key":null,"time":1795249800,"device_id":"device-1","sdk_version":"13.0.0","events":[
+        {"name":"ce","data":{"n":"Order Placed","p":{"total":5}},"time":1795249790.5,"user_id":"user-1","session_id":"s"},
+        {"name":"ss","data":{},"time":1795249791,"user_id":"user-1","session_id":"s"}],
+        "attributes":[{"user_id":"user-1","first_name":"Ada"}],"respond_with":{"user_id":"user-1"}}
+        """
+
+    private func post(_ body: String = body, token: String?) -> RawConnection.Answer? {
+        var headers = ["X-Braze-Api-Key": fixture.writeKey, "X-Braze-DataRequest": "true"]
+        headers["X-Braze-Auth-Signature"] = token
+        return connection.post(body, path: "/api/v3/data", headers: headers)
+    }
+
+    private func rows() throws -> [[String?]] {
+        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        return try database.all(
+            "SELECT type, user_id, anonymous_id, name, timestamp_ms, message_id FROM event ORDER BY seq"
+        ) { row in
+            (0..<6).map { row.optionalText($0) }
+        }
+    }
+
+    @Test func eventsAndAttributesAreStored() throws {
+        defer { fixture.remove() }
+        let answer = try #require(post(token: fixture.token(for: "user-1")))
+        #expect(answer.status == 201)
+        #expect(answer.body == #"{"message":"success","errors":[]}"#)
+        let stored = try rows().map { $0.dropLast() }
+        #expect(stored[0] == ["track", "user-1", "device-1", "Order Placed", "1795249790500"])
+        #expect(stored[1] == ["track", "user-1", "device-1", "ss", "1795249791000"])
+        #expect(stored[2].dropLast() == ["identify", "user-1", "device-1", nil])
+    }
+
+    @Test func theSameRequestAgainStoresNothingAndEqualEventsAreTwo() throws {
+        defer { fixture.remove() }
+        let token = try fixture.token(for: "user-1")
+        _ = post(token: token)
+        #expect(post(token: token)?.status == 201)
+        #expect(try rows().count == 3)
+        let event = #"{"name":"ss","time":5,"user_id":"user-1"}"#
+        _ = post(#"{"device_id":"d","events":[\#(event),\#(event)]}"#, token: token)
+        #expect(Set(try rows().map(\.last)).count == 5)
+    }
+
+    @Test func rejectionsHaveTheVendorsShape() throws {
+        defer { fixture.remove() }
+        let cases: [(String?, String, Int)] = [
+            (nil, Self.body, 26), (try fixture.token(for: "user-1", lifetime: -60), Self.body, 22),
+            (try fixture.token(for: "user-2"), Self.body, 21),
+            (
+                try fixture.token(for: "user-1"),
+                Self.body.replacingOccurrences(
+                    of: #"{"user_id":"user-1","first"#, with: #"{"user_id":"user-2","first"#), 28
+            ),
+            (
+                try fixture.token(for: "user-1"),
+                Self.body.replacingOccurrences(
+                    of: #""respond_with":{"user_id":"user-1"}"#, with: #""respond_with":{"user_id":"user-2"}"#
+                ), 28
+            ),
+        ]
+        for (token, body, code) in cases {
+            let answer = try #require(post(body, token: token))
+            #expect(answer.status == 401)
+            let error = try #require(answer.json["auth_error"] as? [String: Any])
+            #expect(error["error_code"] as? Int == code)
+            #expect(error["reason"] is String)
+        }
+        #expect(try rows().isEmpty)
+    }
+
+    @Test func anUnknownKeyAndABadBodyAreSaidPlainly() throws {
+        defer { fixture.remove() }
+        let unknown = connection.post("{}", path: "/api/v3/data", headers: ["X-Braze-Api-Key": "nobody"])
+        #expect(unknown?.json["code"] as? String == "invalid_api_key")
+        let bad = connection.post(
+            #"{"events":{}}"#, path: "/api/v3/data", headers: ["X-Braze-Api-Key": fixture.writeKey])
+        #expect(bad?.json["code"] as? String == "invalid_batch")
+    }
+}
