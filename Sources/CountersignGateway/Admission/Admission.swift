@@ -81,7 +81,9 @@ struct AuthErrorBody {
     /// The refusal of a request: 401 with the object and the challenge of RFC 6750, section 3.
     func rejection() -> HTTPResponse {
         let code = report.code ?? .decodingError
-        var body = Array(#"{"success":false,"auth_error":"#.utf8)
+        var body = Array(#"{"success":false,"code":"\#(code.reason)","message":"#.utf8)
+        JSONValue.write(code.summary, to: &body)
+        body.append(contentsOf: #","auth_error":"#.utf8)
         write(to: &body)
         body.append(UInt8(ascii: "}"))
         return HTTPResponse.json(401, body).with(

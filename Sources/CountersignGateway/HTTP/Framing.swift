@@ -103,6 +103,9 @@ extension HTTPResponse {
         body.append(contentsOf: code.utf8)
         body.append(contentsOf: #"","reason":"#.utf8)
         JSONValue.write(reason, to: &body)
+        // Segment's clients look for the same text under this name.
+        body.append(contentsOf: #","message":"#.utf8)
+        JSONValue.write(reason, to: &body)
         if let requestID {
             body.append(contentsOf: #","request_id":""#.utf8)
             body.append(contentsOf: requestID.utf8)
