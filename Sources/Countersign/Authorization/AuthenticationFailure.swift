@@ -1,0 +1,44 @@
+public import CountersignCore
+public import Foundation
+
+/// A token that a server did not accept, or that could not be had.
+public struct AuthenticationFailure: Sendable, Hashable {
+    /// Who found out.
+    public struct Origin: RawRepresentable, Hashable, Sendable {
+        /// A stable word.
+        public let rawValue: String
+
+        /// Any word.
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        /// The server, when it looked at the token.
+        public static let server = Origin(rawValue: "server")
+        /// The token provider, which failed, took too long, or returned nothing, the refused token again or one that has
+        /// expired.
+        public static let provider = Origin(rawValue: "provider")
+        /// The app passed something that cannot be a token.
+        public static let app = Origin(rawValue: "app")
+    }
+
+    /// The number that says what is wrong.
+    public let code: AuthErrorCode
+    /// The same as a word, such as `EXPIRED`; for other origins than the server a word such as `token_unchanged`.
+    public let reason: String
+    /// Whose token.
+    public let userID: String?
+    /// The token; nil if there was none. Its description is redacted.
+    public let token: SignedToken?
+    /// True if the server has taken the events all the same, since the app does not require tokens.
+    public let isOptional: Bool
+    /// When the request began, by the device's clock.
+    public let requestTime: Date
+    /// Who found out.
+    public let origin: Origin
+    /// Seconds by which the device clock is ahead of the server's (negative: behind), when the token would be good by the
+    /// device clock; nil when the clocks are not to blame.
+    public let clockSkew: TimeInterval?
+    /// How often this has happened with this user, token and code, this time included.
+    public var occurrences: Int
+}

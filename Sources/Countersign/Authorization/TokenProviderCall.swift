@@ -1,0 +1,80 @@
+internal import CountersignCore
+internal import Foundation
+
+/// One call of the app's token provider, with a time limit.
+///
+/// A provider cannot be made to stop. When the time is up the caller goes on without it, and what the provider still
+/// returns is handed to `late`.
+final class TokenProviderCall: Sendable {
+    enum Outcome: Sendable {
+        case token(String)
+        /// The provider returned nil.
+        case none
+        case failed
+        case timedOut
+    }
+
+    /// True in tasks that the provider runs in: sending waits for it, so it must not wait for sending.
+    @TaskLocal static var isInside = false
+
+    private struct State {
+        var waiter: CheckedContinuation<Outcome, Never>?
+        var outcome: Outcome?
+        var isFinished = false
+    }
+
+    private let state = Lock(State())
+
+    /// True while the provider has not returned, be it in time or not.
+    var isRunning: Bool { state.withLock { !$0.isFinished } }
+
+    /// Calls `provider`. `late` is called when it returns a token after `outcome(within:on:)` has given up.
+    init(
+        _ request: TokenRequest, provider: @escaping TokenProvider, late: @escaping @Sendable (String) -> Void
+    ) {
+        Task.detached {
+            let outcome: Outcome
+            do {
+                let token = try await Self.$isInside.withValue(true) { try await provider(request) }
+                outcome = token.map { .token($0) } ?? .none
+            } catch {
+                outcome = .failed
+            }
+            if !self.settle(outcome, isFinished: true), case .token(let token) = outcome { late(token) }
+        }
+    }
+
+    /// What the provider returns, or `timedOut`. To be called once.
+    func outcome(within seconds: TimeInterval, on clock: any ClientClock) async -> Outcome {
+        let timer = Task {
+            do {
+                try await clock.sleep(until: clock.uptime + seconds)
+                self.settle(.timedOut)
+            } catch {
+                // The provider was in time.
+            }
+        }
+        defer { timer.cancel() }
+        return await withCheckedContinuation { continuation in
+            let outcome = state.withLock { state -> Outcome? in
+                if state.outcome == nil { state.waiter = continuation }
+                return state.outcome
+            }
+            if let outcome { continuation.resume(returning: outcome) }
+        }
+    }
+
+    /// - Returns: False if there was an outcome already.
+    @discardableResult
+    private func settle(_ outcome: Outcome, isFinished: Bool = false) -> Bool {
+        let (isFirst, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Outcome, Never>?) in
+            if isFinished { state.isFinished = true }
+            guard state.outcome == nil else { return (false, nil) }
+            state.outcome = outcome
+            defer { state.waiter = nil }
+            return (true, state.waiter)
+        }
+        waiter?.resume(returning: outcome)
+        return isFirst
+    }
+}

@@ -1,0 +1,48 @@
+public import Foundation
+
+#if canImport(Darwin)
+    internal import Darwin
+#elseif canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#endif
+
+/// Where the SDK reads the time and how it waits, so that tests can own both.
+///
+/// Back-off and time-outs use `uptime`, which nobody can set; a device clock that jumps never makes the SDK busy or idle.
+public protocol ClientClock: Sendable {
+    /// The device's clock, which a person may set to anything.
+    var now: Date { get }
+
+    /// Seconds since some fixed moment; never goes backwards.
+    var uptime: TimeInterval { get }
+
+    /// Waits.
+    ///
+    /// - Parameter uptime: Until when, in seconds of `uptime`.
+    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    func sleep(until uptime: TimeInterval) async throws
+}
+
+/// The system's clocks.
+public struct SystemClock: ClientClock {
+    /// Makes a clock.
+    public init() {}
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public var now: Date { Date() }
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public var uptime: TimeInterval {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return TimeInterval(time.tv_sec) + TimeInterval(time.tv_nsec) / 1_000_000_000
+    }
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public func sleep(until uptime: TimeInterval) async throws {
+        let seconds = min(max(0, uptime - self.uptime), 86_400)
+        try await Task.sleep(nanoseconds: UInt64(seconds * 1_000_000_000))
+    }
+}

@@ -1,0 +1,85 @@
+public import Foundation
+
+/// How a `CountersignClient` works.
+public struct CountersignConfiguration: Sendable {
+    /// The server's base URL, `https` in production. Events go to `/v1/batch` below it.
+    public var endpoint: URL
+    /// The app's key, visible ASCII. It names the app and proves nothing.
+    public var writeKey: String
+    /// Tells clients of one app apart: each has a queue of its own. Letters, digits, `-`, `_` and `.`.
+    public var instanceName: String = "default"
+    /// The directory that holds a directory for each instance; nil for `Countersign` in the user's Application Support
+    /// directory (on Linux `$XDG_DATA_HOME` or `~/.local/share`).
+    public var dataDirectory: URL?
+    /// How much the queue keeps.
+    public var limits = QueueLimits()
+    /// When the SDK sends by itself.
+    public var flushPolicy = FlushPolicy.automatic
+    /// Events in one request at most. Default: 100.
+    public var batchEvents = 100
+    /// Bytes of events in one request at most. Default: 400,000.
+    public var batchBytes = 400_000
+    /// Seconds that a request may take. Default: 30.
+    public var requestTimeout: TimeInterval = 30
+    /// The waits after failures of the server or the network.
+    public var networkRetry = RetryPolicy.network
+    /// The waits after refused tokens.
+    public var authenticationRetry = RetryPolicy.authentication
+    /// Asked for a token when there is none, when it expires and when the server refuses it; nil if the app hands tokens
+    /// over by itself.
+    public var tokenProvider: TokenProvider?
+    /// Seconds that the token provider may take. Default: 30.
+    public var tokenProviderTimeout: TimeInterval = 30
+
+    /// Makes a configuration with the defaults.
+    ///
+    /// - Parameters:
+    ///   - endpoint: The server's base URL.
+    ///   - writeKey: The app's key.
+    public init(endpoint: URL, writeKey: String) {
+        self.endpoint = endpoint
+        self.writeKey = writeKey
+    }
+}
+
+extension CountersignConfiguration {
+    func validate() throws(CountersignError) {
+        func require(_ condition: Bool, _ detail: String) throws(CountersignError) {
+            guard condition else { throw CountersignError(.invalidConfiguration, detail) }
+        }
+        try require(
+            ["http", "https"].contains(endpoint.scheme?.lowercased()) && endpoint.host?.isEmpty == false,
+            "endpoint must be an http or https URL with a host")
+        try require(
+            !writeKey.isEmpty && writeKey.utf8.allSatisfy { (0x21...0x7E).contains($0) },
+            "writeKey must be visible ASCII without spaces")
+        try require(
+            !instanceName.isEmpty && !instanceName.hasPrefix(".")
+                && instanceName.utf8.allSatisfy { byte in
+                    switch byte {
+                    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+                        UInt8(ascii: "."):
+                        true
+                    default: false
+                    }
+                }, "instanceName must be letters, digits, '-', '_' and '.', and not begin with '.'")
+        try require(
+            batchEvents > 0 && batchBytes > 0 && requestTimeout > 0 && tokenProviderTimeout > 0,
+            "batchEvents, batchBytes, requestTimeout and tokenProviderTimeout must be above 0")
+        try require(
+            limits.maximumEvents > 0 && limits.maximumBytes > 0 && limits.maximumAge > 0
+                && limits.maximumEventBytes > 0 && limits.maximumUnsavedEvents > 0
+                && limits.maximumUnsavedBytes > 0, "limits must be above 0")
+    }
+
+    /// Where the queue of this instance is.
+    package var instanceDirectory: URL {
+        let base =
+            dataDirectory
+            ?? FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask).first?
+            .appendingPathComponent("Countersign", isDirectory: true)
+            ?? URL(fileURLWithPath: NSTemporaryDirectory()).appendingPathComponent("Countersign")
+        return base.appendingPathComponent(instanceName, isDirectory: true)
+    }
+}

@@ -1,0 +1,20 @@
+package import Foundation
+
+/// How events and answers look on the wire of one kind of server.
+package protocol DeliveryDialect: Sendable {
+    /// One event as it is kept in the queue and later put into a request.
+    func render(_ record: EventRecord, anonymousID: String) -> [UInt8]
+
+    /// A request that carries `events`, all of one user, under `token`.
+    ///
+    /// - Parameters:
+    ///   - events: At least one.
+    ///   - token: The user's token; nil for events without a user and when there is none.
+    ///   - attempt: 1 for the first request with the first of these events, 2 for the next one, and so on.
+    ///   - now: The device's time.
+    /// - Returns: The request, whole.
+    func request(for events: [QueuedEvent], token: SignedToken?, attempt: Int, now: Date) -> HTTPRequest
+
+    /// What an answer to a request with `eventCount` events means.
+    func read(_ response: HTTPResponse, eventCount: Int) -> ServerAnswer
+}

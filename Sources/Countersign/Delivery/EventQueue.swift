@@ -1,0 +1,304 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import Foundation
+
+/// The events that wait for a server's answer, in one SQLite file.
+///
+/// An event leaves through `settle(_:)` (delivered or quarantined), through a limit of `QueueLimits`, or because the app
+/// wipes the data. Each way is counted in the same transaction as the change.
+///
+/// Rollback journal and `synchronous=EXTRA`: what `append` has returned survives a power failure, and two processes may
+/// share the file (see docs/adr/0006). Not thread-safe: `Storage` calls it on one thread.
+final class EventQueue {
+    /// An older version of the SDK must be able to work with the file of a newer one, so a migration may add tables and
+    /// columns with defaults, and nothing else. A released one is never changed.
+    static let migrations = [
+        """
+        CREATE TABLE event (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            message_id TEXT NOT NULL,
+            user_id TEXT NOT NULL,
+            session_id TEXT NOT NULL,
+            queue_time_s INTEGER NOT NULL,
+            body BLOB NOT NULL
+        );
+        CREATE INDEX event_user ON event (user_id, seq);
+        CREATE TABLE quarantine (
+            seq INTEGER PRIMARY KEY,
+            message_id TEXT NOT NULL,
+            user_id TEXT NOT NULL,
+            session_id TEXT NOT NULL,
+            body BLOB NOT NULL,
+            code TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            quarantined_ms INTEGER NOT NULL
+        );
+        CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE lease (
+            id INTEGER PRIMARY KEY CHECK (id = 1),
+            holder TEXT NOT NULL,
+            process_id INTEGER NOT NULL,
+            until_uptime_ms INTEGER NOT NULL
+        );
+        """
+    ]
+
+    /// What a row takes on disk beside its body: its columns, its index entry, its share of the pages.
+    static let rowOverheadBytes = 160
+
+    let connection: SQLiteConnection
+    private let limits: QueueLimits
+    private(set) var queueTime: QueueTime
+
+    /// Opens the queue at `path`, or makes it.
+    init(path: String, limits: QueueLimits, clock: any ClientClock) throws {
+        connection = try SQLiteConnection(path: path)
+        self.limits = limits
+        queueTime = QueueTime(now: clock.now, uptime: clock.uptime)
+        try connection.execute(
+            """
+            PRAGMA auto_vacuum = INCREMENTAL;
+            PRAGMA journal_mode = DELETE;
+            PRAGMA synchronous = EXTRA;
+            PRAGMA fullfsync = 1;
+            PRAGMA temp_store = MEMORY;
+            """)
+        let version =
+            try connection.first("PRAGMA user_version") { row throws(SQLiteError) in row.int(0) } ?? 0
+        if version < Self.migrations.count { try connection.migrate(Self.migrations) }
+        queueTime.resume(from: try setting("queue_time").flatMap(QueueTime.Saved.init(text:)))
+    }
+
+    // MARK: Recording
+
+    /// Stores events; when it returns they are on disk.
+    ///
+    /// - Returns: How many old events the limits have pushed out.
+    func append(_ rows: [RenderedEvent], clock: any ClientClock) throws -> Int {
+        try connection.transaction {
+            let time = queueTime.seconds(now: clock.now, uptime: clock.uptime)
+            var bytes = 0
+            for row in rows {
+                try connection.run(
+                    "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, ?, ?)",
+                    .text(row.messageID), .text(row.userID ?? ""), .text(row.sessionID), .integer(time),
+                    .blob(row.body))
+                bytes += row.body.count + Self.rowOverheadBytes
+            }
+            try add(.recorded, rows.count)
+            try add(.rows, rows.count)
+            try add(.bytes, bytes)
+            try save(queueTime.saved(now: clock.now, seconds: time).text, as: "queue_time")
+            return try enforceLimits(at: time)
+        }
+    }
+
+    private func enforceLimits(at time: Int64) throws -> Int {
+        var evicted = 0
+        var rows = try value(of: .rows)
+        var bytes = try value(of: .bytes)
+        let oldest = time - Int64(limits.maximumAge)
+        while true {
+            let heads = try connection.all(
+                "SELECT seq, length(body), queue_time_s FROM event ORDER BY seq LIMIT 256"
+            ) {
+                row throws(SQLiteError) in (row.int64(0), row.int(1) + Self.rowOverheadBytes, row.int64(2))
+            }
+            for (sequence, size, recorded) in heads {
+                let cause: Counter
+                if rows > limits.maximumEvents {
+                    cause = .evictedByCount
+                } else if bytes > limits.maximumBytes {
+                    cause = .evictedByBytes
+                } else if recorded < oldest {
+                    cause = .evictedByAge
+                } else {
+                    return evicted
+                }
+                try connection.run("DELETE FROM event WHERE seq = ?", .integer(sequence))
+                rows -= 1
+                bytes -= size
+                evicted += 1
+                try add(cause, 1)
+                try add(.rows, -1)
+                try add(.bytes, -size)
+            }
+            if heads.isEmpty { return evicted }
+        }
+    }
+
+    // MARK: Sending
+
+    /// The oldest events of one user that may be sent now, in order.
+    func claim(_ request: ClaimRequest) throws -> [QueuedEvent] {
+        var head: (user: UserKey, sequence: Int64)?
+        for user in try users() where !request.blockedUsers.contains(user) {
+            let first = try connection.all(
+                "SELECT seq FROM event WHERE user_id = ? ORDER BY seq LIMIT ?", .text(user.column),
+                .integer(Int64(request.excluded.count + 1))
+            ) { row throws(SQLiteError) in row.int64(0) }.first { !request.excluded.contains($0) }
+            guard let first, first < head?.sequence ?? .max else { continue }
+            head = (user, first)
+        }
+        guard let head else { return [] }
+
+        var events: [QueuedEvent] = []
+        var bytes = 0
+        let statement = try connection.cached(
+            "SELECT seq, message_id, body FROM event WHERE user_id = ? AND seq >= ? ORDER BY seq")
+        defer { statement.reset() }
+        try statement.bind([.text(head.user.column), .integer(head.sequence)])
+        while events.count < request.maximumEvents, try statement.step() {
+            let sequence = statement.int64(0)
+            if request.excluded.contains(sequence) { continue }
+            let body = statement.blob(2)
+            bytes += body.count + 1
+            if bytes > request.maximumBytes, !events.isEmpty { break }
+            events.append(
+                QueuedEvent(
+                    sequence: sequence, messageID: statement.text(1),
+                    userID: head.user.userID, body: body))
+        }
+        return events
+    }
+
+    /// The users with events: one look into the index for each.
+    func users() throws -> [UserKey] {
+        try connection.all(
+            """
+            WITH RECURSIVE found (user_id) AS (
+                SELECT min(user_id) FROM event
+                UNION ALL
+                SELECT (SELECT min(user_id) FROM event WHERE user_id > found.user_id) FROM found
+                WHERE found.user_id IS NOT NULL
+            )
+            SELECT user_id FROM found WHERE user_id IS NOT NULL
+            """
+        ) { row throws(SQLiteError) in UserKey(column: row.text(0)) }
+    }
+
+    /// Removes what a server has taken, and sets aside what it never will. Events that are gone already (evicted,
+    /// wiped) are passed over.
+    func settle(_ settlement: Settlement, at date: Date) throws {
+        try connection.transaction {
+            for event in settlement.delivered where try remove(event) { try add(.sent, 1) }
+            for (event, verdict) in settlement.quarantined {
+                try connection.run(
+                    """
+                    INSERT INTO quarantine (seq, message_id, user_id, session_id, body, code, reason, quarantined_ms)
+                    SELECT seq, message_id, user_id, session_id, body, ?, ?, ? FROM event WHERE seq = ?
+                    """,
+                    .text(verdict.code), .text(verdict.reason),
+                    .integer(Int64(date.timeIntervalSince1970 * 1_000)), .integer(event.sequence))
+                if try remove(event) { try add(.quarantined, 1) }
+            }
+            try add(.duplicates, settlement.duplicates)
+        }
+        if try value(of: .rows) == 0 { try connection.execute("PRAGMA incremental_vacuum") }
+    }
+
+    private func remove(_ event: QueuedEvent) throws -> Bool {
+        try connection.run("DELETE FROM event WHERE seq = ?", .integer(event.sequence))
+        guard connection.changes == 1 else { return false }
+        try add(.rows, -1)
+        try add(.bytes, -(event.body.count + Self.rowOverheadBytes))
+        return true
+    }
+
+    // MARK: Settings
+
+    func setting(_ name: String) throws -> String? {
+        try connection.first("SELECT value FROM setting WHERE name = ?", .text(name)) {
+            row throws(SQLiteError) in row.text(0)
+        }
+    }
+
+    func save(_ value: String, as name: String) throws {
+        try connection.run(
+            "INSERT INTO setting (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
+            .text(name), .text(value))
+    }
+
+    /// The id under which events without a user are sent; made once for each queue file.
+    func anonymousID() throws -> String {
+        if let id = try setting("anonymous_id") { return id }
+        return try connection.transaction {
+            // Another process may have been faster.
+            if let id = try setting("anonymous_id") { return id }
+            let id = UUIDv7.make()
+            try save(id, as: "anonymous_id")
+            return id
+        }
+    }
+
+    // MARK: Counters
+
+    /// What is counted, for as long as the file lives. `recorded` is the sum of `sent`, `quarantined`, the evicted, the
+    /// wiped and `rows`.
+    enum Counter: String, CaseIterable {
+        /// Events in the queue now.
+        case rows
+        /// Their bytes, with `rowOverheadBytes` for each.
+        case bytes
+        case recorded, sent, quarantined, requeued
+        /// Events that a server said it had already.
+        case duplicates
+        case evictedByCount, evictedByBytes, evictedByAge, wiped
+        /// Events that a damaged file was saved from, and those that could not be read any more.
+        case salvaged, unreadable
+    }
+
+    func value(of counter: Counter) throws -> Int {
+        try connection.first("SELECT value FROM counter WHERE name = ?", .text(counter.rawValue)) {
+            row throws(SQLiteError) in row.int(0)
+        } ?? 0
+    }
+
+    func add(_ counter: Counter, _ amount: Int) throws {
+        guard amount != 0 else { return }
+        try connection.run(
+            "INSERT INTO counter (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = value + ?2",
+            .text(counter.rawValue), .integer(Int64(amount)))
+    }
+}
+
+/// One event, ready to be stored.
+struct RenderedEvent {
+    let messageID: String
+    let userID: String?
+    let sessionID: String
+    let body: [UInt8]
+}
+
+/// Which events to read from the queue.
+struct ClaimRequest: Equatable, Sendable {
+    /// Users whose events wait for something.
+    var blockedUsers: Set<UserKey> = []
+    /// Single events to pass over.
+    var excluded: Set<Int64> = []
+    var maximumEvents: Int
+    /// The sum of the bodies; one event is read even if it alone is longer.
+    var maximumBytes: Int
+}
+
+/// What becomes of events after a server's answer.
+struct Settlement: Equatable, Sendable {
+    /// Why a server will never take an event.
+    struct Verdict: Equatable, Sendable {
+        let code: String
+        let reason: String
+    }
+
+    var delivered: [QueuedEvent] = []
+    var quarantined: [(event: QueuedEvent, verdict: Verdict)] = []
+    var duplicates = 0
+
+    var isEmpty: Bool { delivered.isEmpty && quarantined.isEmpty }
+
+    static func == (left: Settlement, right: Settlement) -> Bool {
+        left.delivered == right.delivered && left.duplicates == right.duplicates
+            && left.quarantined.map(\.event) == right.quarantined.map(\.event)
+            && left.quarantined.map(\.verdict) == right.quarantined.map(\.verdict)
+    }
+}

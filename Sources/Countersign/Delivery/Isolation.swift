@@ -1,0 +1,57 @@
+/// The search for the one event that makes a server refuse a whole request.
+///
+/// A value without I/O: `probe` is what to send next, and the two mutating methods take the answer. With n suspects it
+/// takes at most log2(n) + 1 requests.
+struct Isolation: Equatable {
+    /// Why requests with the culprit fail.
+    enum Cause: Equatable {
+        /// 400 and the like. When one part is accepted, the culprit is in the other.
+        case refused
+        /// 413. Two parts that are accepted one by one may well be too large together.
+        case tooLarge
+        /// 500. It may have been a bad moment, so nothing is concluded about events that were not sent alone.
+        case serverFault
+    }
+
+    enum Finding: Equatable {
+        case searching
+        /// This one.
+        case culprit(QueuedEvent)
+        /// All were accepted in the end.
+        case nothing
+    }
+
+    let cause: Cause
+    let explanation: ServerAnswer.Explanation
+    private(set) var suspects: [QueuedEvent]
+    /// True when the server has accepted something since the search began, so that it is not just down.
+    private(set) var hasSeenSuccess = false
+
+    init(cause: Cause, explanation: ServerAnswer.Explanation, suspects: [QueuedEvent]) {
+        self.cause = cause
+        self.explanation = explanation
+        self.suspects = suspects
+    }
+
+    /// What to send next.
+    var probe: [QueuedEvent] {
+        // Of the last two, the second: if it is the culprit, the first goes out with what comes after.
+        if suspects.count == 2, cause != .refused { return [suspects[1]] }
+        return Array(suspects.prefix(max(1, suspects.count / 2)))
+    }
+
+    /// `probe` was accepted.
+    mutating func probeSucceeded() -> Finding {
+        hasSeenSuccess = true
+        let sent = Set(probe.map(\.sequence))
+        suspects.removeAll { sent.contains($0.sequence) }
+        guard let last = suspects.first else { return .nothing }
+        return suspects.count == 1 && cause == .refused ? .culprit(last) : .searching
+    }
+
+    /// `probe` failed with the same cause.
+    mutating func probeFailed() -> Finding {
+        suspects = probe
+        return suspects.count == 1 ? .culprit(suspects[0]) : .searching
+    }
+}

@@ -1,0 +1,17 @@
+/// A row of the queue, as it was rendered when it was recorded.
+package struct QueuedEvent: Sendable, Hashable {
+    /// Its place in the queue; never used twice.
+    package let sequence: Int64
+    package let messageID: String
+    /// Whose event it is; nil when nobody was identified.
+    package let userID: String?
+    /// One message of the dialect, as JSON.
+    package let body: [UInt8]
+
+    package init(sequence: Int64, messageID: String, userID: String?, body: [UInt8]) {
+        self.sequence = sequence
+        self.messageID = messageID
+        self.userID = userID
+        self.body = body
+    }
+}

@@ -1,0 +1,179 @@
+internal import CountersignCore
+internal import Foundation
+
+/// Takes events from any thread and stores them on the storage thread.
+///
+/// The caller pays for a lock and an append; rendering and the disk are on the other side. All that has come in while one
+/// transaction was written goes into the next.
+final class Recorder: Sendable {
+    private struct Unsaved {
+        let record: EventRecord
+        let bytes: Int
+        let completion: (@Sendable (Result<String, CountersignError>) -> Void)?
+    }
+
+    private struct State {
+        var userID: String?
+        var sessionID: String
+        var unsaved: [Unsaved] = []
+        /// Also those that are being written now.
+        var unsavedEvents = 0
+        var unsavedBytes = 0
+        var isDraining = false
+        var isClosed = false
+        var hasOptedOut = false
+        var dropped = 0
+        var lastError: String?
+    }
+
+    private let state: Lock<State>
+    private let storage: Storage
+    private let dialect: any DeliveryDialect
+    private let limits: QueueLimits
+    private let clock: any ClientClock
+    private let stored: @Sendable (Int) -> Void
+
+    // `stored` is called on the storage thread after events have become durable, with their number.
+    init(
+        storage: Storage, dialect: any DeliveryDialect, limits: QueueLimits, clock: any ClientClock,
+        sessionID: String, stored: @escaping @Sendable (Int) -> Void
+    ) {
+        self.storage = storage
+        self.dialect = dialect
+        self.limits = limits
+        self.clock = clock
+        self.stored = stored
+        state = Lock(State(sessionID: sessionID))
+    }
+
+    /// Events that were dropped because too many waited in memory, and why the last write failed.
+    var losses: (dropped: Int, unsaved: Int, lastError: String?) {
+        state.withLock { ($0.dropped, $0.unsavedEvents, $0.lastError) }
+    }
+
+    var userID: String? { state.withLock { $0.userID } }
+
+    /// Events from now on belong to this user.
+    ///
+    /// - Returns: True if that is another one than before.
+    func setUser(_ userID: String?) -> Bool {
+        state.withLock { state in
+            // Byte for byte: `String ==` would take two different users for one (RFC 7519, section 2).
+            let isSame = userID.map { Array($0.utf8) } == state.userID.map { Array($0.utf8) }
+            state.userID = userID
+            return !isSame
+        }
+    }
+
+    func setSession(_ sessionID: String) {
+        state.withLock { $0.sessionID = sessionID }
+    }
+
+    /// Takes an event and returns at once.
+    func record(
+        _ kind: EventKind, name: String?, payload: [String: JSONValue],
+        completion: (@Sendable (Result<String, CountersignError>) -> Void)? = nil
+    ) {
+        let now = clock.now
+        let bytes = JSONValue.object(payload).estimatedBytes
+        let (refusal, mustDrain) = state.withLock { state -> (CountersignError?, Bool) in
+            if state.isClosed { return (CountersignError(.closed, "the client is closed"), false) }
+            if state.hasOptedOut { return (CountersignError(.optedOut, "nothing is recorded"), false) }
+            guard
+                state.unsavedEvents < limits.maximumUnsavedEvents,
+                state.unsavedBytes + bytes <= limits.maximumUnsavedBytes
+            else {
+                state.dropped += 1
+                return (
+                    CountersignError(.tooManyUnsaved, "\(state.unsavedEvents) events wait for the disk"),
+                    false
+                )
+            }
+            // The id is made under the lock, so that ids sort as the events do.
+            let record = EventRecord(
+                kind: kind, messageID: UUIDv7.make(at: now), userID: state.userID,
+                sessionID: state.sessionID, timestamp: now, name: name, payload: payload)
+            state.unsaved.append(Unsaved(record: record, bytes: bytes, completion: completion))
+            state.unsavedEvents += 1
+            state.unsavedBytes += bytes
+            let mustDrain = !state.isDraining
+            state.isDraining = true
+            return (nil, mustDrain)
+        }
+        if let refusal { completion?(.failure(refusal)) }
+        if mustDrain { storage.submit { self.drain(on: $0) } }
+    }
+
+    /// Stores what was recorded before this call; returns when that is done or has failed.
+    func drain() async {
+        await withCheckedContinuation { continuation in
+            storage.submit { storage in
+                self.drain(on: storage)
+                continuation.resume()
+            }
+        }
+    }
+
+    /// Takes nothing more, and stores what it has.
+    func close() async {
+        state.withLock { $0.isClosed = true }
+        await drain()
+    }
+
+    private func drain(on storage: Storage) {
+        while true {
+            let batch = state.withLock { state -> [Unsaved] in
+                defer { state.unsaved = [] }
+                if state.unsaved.isEmpty { state.isDraining = false }
+                return state.unsaved
+            }
+            if batch.isEmpty { return }
+            do {
+                try storage.withQueue { queue in try store(batch, in: queue) }
+                state.withLock { state in
+                    release(batch, in: &state)
+                    state.lastError = nil
+                }
+                for entry in batch { entry.completion?(.success(entry.record.messageID)) }
+                stored(batch.count)
+            } catch {
+                keep(batch, after: error)
+                return
+            }
+        }
+    }
+
+    private func store(_ batch: [Unsaved], in queue: EventQueue) throws {
+        let anonymousID = try queue.anonymousID()
+        let rows = batch.map { entry in
+            RenderedEvent(
+                messageID: entry.record.messageID, userID: entry.record.userID,
+                sessionID: entry.record.sessionID,
+                body: dialect.render(entry.record, anonymousID: anonymousID))
+        }
+        _ = try queue.append(rows, clock: clock)
+    }
+
+    /// After a failed write: who waits for an answer gets the error, and that event is forgotten; the others are tried
+    /// again in a second.
+    private func keep(_ batch: [Unsaved], after error: any Error) {
+        let failure = CountersignError(.notStored, "\(error)")
+        let waiting = batch.filter { $0.completion != nil }
+        state.withLock { state in
+            release(waiting, in: &state)
+            state.unsaved.insert(contentsOf: batch.filter { $0.completion == nil }, at: 0)
+            state.lastError = failure.detail
+            state.isDraining = !state.unsaved.isEmpty
+        }
+        for entry in waiting { entry.completion?(.failure(failure)) }
+        Task { [clock, storage] in
+            try await clock.sleep(until: clock.uptime + 1)
+            storage.submit { self.drain(on: $0) }
+        }
+    }
+
+    private func release(_ batch: [Unsaved], in state: inout State) {
+        state.unsavedEvents -= batch.count
+        state.unsavedBytes -= batch.reduce(0) { $0 + $1.bytes }
+    }
+}

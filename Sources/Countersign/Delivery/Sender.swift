@@ -1,0 +1,484 @@
+internal import Foundation
+
+/// Decides what is sent when, and what an answer means for the queue: a state machine without I/O, clock or randomness.
+///
+/// Whoever drives it asks `next(now:)` for an action, carries it out, and reports how that went with the method that the
+/// action names. Other events (`stored`, `flush`, `tokenChanged`, …) may be reported at any moment in between. Instants
+/// are seconds of `ClientClock.uptime`.
+struct Sender {
+    struct Settings {
+        var flushPolicy = FlushPolicy.automatic
+        var networkRetry = RetryPolicy.network
+        var authenticationRetry = RetryPolicy.authentication
+        var batchEvents = 100
+        var batchBytes = 400_000
+        var hasTokenProvider = false
+    }
+
+    enum Action: Equatable {
+        /// Nothing to do before this instant; nil: before something happens.
+        case wait(until: TimeInterval?)
+        /// Read events; then `claimed`, `claimFailed` or `leased`.
+        case claim(ClaimRequest)
+        /// Find a token for this user, another one than the rejected generation if there is one; then `authorized` or
+        /// `authorizationFailed`.
+        case authorize(UserKey, rejectedGeneration: Int?)
+        /// Send; then `answered` or `failed`.
+        case send([QueuedEvent], attempt: Int)
+        /// Make this durable; then `settled` or `settleFailed`.
+        case settle(Settlement)
+        /// A round is over; whoever waits for a flush is told. No report needed.
+        case finish(FlushResult.Ending)
+    }
+
+    /// What an answer leads to beside the next action.
+    struct Consequence: Equatable {
+        var batch: FlushResult.Batch
+        /// A refused or, in a request that was accepted, criticized token.
+        var failure: ServerAnswer.TokenVerdict?
+        var isOptional = false
+    }
+
+    private struct Round: Equatable {
+        /// True when events may have been stored since the last claim began.
+        var mustClaimAgain = true
+        var ending: FlushResult.Ending?
+    }
+
+    private struct Current: Equatable {
+        let events: [QueuedEvent]
+        var isAuthorized = false
+        var generation = 0
+
+        var lane: UserKey { UserKey(events.first?.userID) }
+    }
+
+    private let settings: Settings
+    private var round: Round?
+    private var current: Current?
+    private var unsettled: Settlement?
+    /// Not before this instant, after a try to settle has failed.
+    private var settleAt: TimeInterval?
+    private var settleFailures = 0
+    /// The newest token of each user.
+    private var generations: [UserKey: Int] = [:]
+    private var isolation: Isolation?
+    /// An event that failed alone with 500; quarantined as soon as the server takes another.
+    private var aside: QueuedEvent?
+    private var pendingEvents = 0
+    private var pendingSince: TimeInterval?
+    private var wantsRound = false
+    private var batchEvents: Int
+    private var batchBytes: Int
+    private var refusalsInARow = 0
+    private var resumption = Resumption()
+
+    /// Users with a token problem.
+    private(set) var lanes: [UserKey: Lane] = [:]
+    /// Failures of the server or the network in a row.
+    private(set) var failures = 0
+    /// No request before this instant.
+    private(set) var retryAt: TimeInterval?
+    /// Why nothing gets through until somebody changes settings.
+    private(set) var configurationProblem: ServerAnswer.Explanation?
+    /// The last failure of any kind.
+    private(set) var lastProblem: ServerAnswer.Explanation?
+
+    init(settings: Settings) {
+        self.settings = settings
+        batchEvents = settings.batchEvents
+        batchBytes = settings.batchBytes
+    }
+
+    // MARK: What to do
+
+    mutating func next(now: TimeInterval) -> Action {
+        if let unsettled {
+            if let settleAt, settleAt > now { return .wait(until: settleAt) }
+            return .settle(unsettled)
+        }
+        if round == nil {
+            guard wantsRound(at: now) else { return .wait(until: nextInstant) }
+            retryAt = nil
+            round = Round()
+        }
+        wantsRound = false
+        if let ending = round?.ending {
+            round = nil
+            return .finish(ending)
+        }
+        if current == nil, let isolation { current = Current(events: isolation.probe) }
+        if let current {
+            guard current.isAuthorized else {
+                return .authorize(current.lane, rejectedGeneration: lanes[current.lane]?.rejectedGeneration)
+            }
+            return .send(current.events, attempt: failures + (lanes[current.lane]?.failures ?? 0) + 1)
+        }
+        round?.mustClaimAgain = false
+        pendingEvents = 0
+        pendingSince = nil
+        for key in lanes.keys { lanes[key]?.lapse(at: now) }
+        var request = ClaimRequest(maximumEvents: batchEvents, maximumBytes: batchBytes)
+        request.blockedUsers = Set(lanes.filter { $0.value.isBlocked }.keys)
+        if let aside { request.excluded = [aside.sequence] }
+        return .claim(request)
+    }
+
+    private func wantsRound(at now: TimeInterval) -> Bool {
+        if settings.flushPolicy.isManual { return false }
+        if let retryAt { return retryAt <= now }
+        if wantsRound { return true }
+        if let count = settings.flushPolicy.eventCount, pendingEvents >= count { return true }
+        return nextInstant.map { $0 <= now } ?? false
+    }
+
+    private var nextInstant: TimeInterval? {
+        if settings.flushPolicy.isManual { return nil }
+        if let retryAt { return retryAt }
+        var instants = lanes.values.compactMap { $0.isPaused ? nil : $0.blockedUntil }
+        if let pendingSince, let interval = settings.flushPolicy.interval {
+            instants.append(pendingSince + interval)
+        }
+        return instants.min()
+    }
+
+    // MARK: What happened around it
+
+    /// Events have become durable.
+    mutating func stored(_ count: Int, now: TimeInterval) {
+        guard count > 0 else { return }
+        pendingEvents += count
+        pendingSince = pendingSince ?? now
+        round?.mustClaimAgain = true
+    }
+
+    /// Somebody wants everything sent now.
+    mutating func flush() {
+        resume()
+        if round == nil { round = Round() }
+        round?.mustClaimAgain = true
+        round?.ending = nil
+    }
+
+    /// A session began: what was paused gets a new chance, with a fresh count.
+    mutating func sessionStarted() {
+        resume()
+        for key in lanes.keys { lanes[key]?.failures = 0 }
+        failures = 0
+        refusalsInARow = 0
+        batchEvents = settings.batchEvents
+        batchBytes = settings.batchBytes
+        wantsRound = true
+    }
+
+    private mutating func resume() {
+        retryAt = nil
+        configurationProblem = nil
+        for key in lanes.keys { lanes[key]?.unblock() }
+    }
+
+    /// The app goes to the background.
+    mutating func enteredBackground() {
+        if settings.flushPolicy.onBackground { wantsRound = true }
+    }
+
+    /// The app has handed over another token of this user.
+    mutating func tokenChanged(for user: UserKey, generation: Int, now: TimeInterval) {
+        generations[user] = generation
+        guard var lane = lanes[user] else { return }
+        lane.failures = 0
+        lane.isPaused = false
+        // Each new token may resume at once, but not in a circle: rejected, new token, rejected, …
+        lane.blockedUntil = resumption.take(at: now)
+        lanes[user] = lane
+        if lane.blockedUntil == nil { wantsRound = true }
+    }
+
+    /// The queue was emptied, or another user's data must not be touched any more.
+    mutating func reset() {
+        if current?.isAuthorized != true { current = nil }
+        isolation = nil
+        aside = nil
+        unsettled = nil
+        lanes = [:]
+    }
+
+    // MARK: How actions went
+
+    mutating func claimed(_ events: [QueuedEvent], now: TimeInterval, fraction: Double) {
+        if !events.isEmpty {
+            current = Current(events: events)
+        } else if let event = aside {
+            // There is no other event to tell a bad one from a server that is down.
+            aside = nil
+            lastProblem = .init("http_500", "event \(event.messageID) makes the server fail, or it is down")
+            backOff(.init("http_500", "the server failed"), serverDelay: nil, now: now, fraction: fraction)
+        } else if round?.mustClaimAgain != true {
+            round?.ending = .drained
+        }
+    }
+
+    /// The queue could not be read.
+    mutating func claimFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
+        backOff(problem, serverDelay: nil, now: now, fraction: fraction)
+    }
+
+    /// Another process is sending.
+    mutating func leased(until instant: TimeInterval) {
+        retryAt = instant
+        round?.ending = .otherProcessIsSending
+    }
+
+    /// - Parameter generation: Of the token to send with; 0 if there is none.
+    mutating func authorized(generation: Int) {
+        guard let lane = current?.lane else { return }
+        current?.isAuthorized = true
+        current?.generation = generation
+        generations[lane] = generation
+    }
+
+    /// There is no token to send with: the provider failed, or gave one that is no better.
+    mutating func authorizationFailed(
+        _ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double
+    ) -> Consequence? {
+        guard let current else { return nil }
+        park(current, problem: problem, now: now, fraction: fraction)
+        return Consequence(batch: batch(current, .tokenProblem, problem.code))
+    }
+
+    /// There was no answer.
+    mutating func failed(
+        _ error: HTTPTransportError, now: TimeInterval, fraction: Double
+    ) -> Consequence? {
+        guard let current else { return nil }
+        let problem = ServerAnswer.Explanation(error.code.rawValue, error.detail)
+        backOff(problem, serverDelay: nil, now: now, fraction: fraction)
+        return Consequence(batch: batch(current, .retryLater, problem.code))
+    }
+
+    mutating func answered(
+        _ answer: ServerAnswer, now: TimeInterval, fraction: Double
+    ) -> Consequence? {
+        guard let current else { return nil }
+        switch answer.meaning {
+        case .accepted(let duplicates, let rejected, let warning):
+            return accept(current, duplicates: duplicates, rejected: rejected, warning: warning)
+        case .tokenProblem(let verdict):
+            return refuseToken(
+                current, verdict: verdict, retryAfter: answer.retryAfter, now: now, fraction: fraction)
+        case .tooLarge:
+            let problem = ServerAnswer.Explanation("too_large", "the server takes no request of this size")
+            if isolation == nil, current.events.count > 1 {
+                batchEvents = max(1, current.events.count / 2)
+                batchBytes = max(1, current.events.reduce(0) { $0 + $1.body.count } / 2)
+            }
+            return narrow(current, .tooLarge, problem, now: now, fraction: fraction)
+        case .refused(let problem):
+            return narrow(current, .refused, problem, now: now, fraction: fraction)
+        case .serverFault(let problem):
+            let delay = answer.retryAfter
+            let consequence = narrow(current, .serverFault, problem, now: now, fraction: fraction)
+            if unsettled == nil { backOff(problem, serverDelay: delay, now: now, fraction: fraction) }
+            return consequence
+        case .configurationProblem(let problem):
+            stop(problem, now: now)
+            return Consequence(batch: batch(current, .configurationProblem, problem.code))
+        case .tryLater(let problem):
+            backOff(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
+            return Consequence(batch: batch(current, .retryLater, problem.code))
+        }
+    }
+
+    mutating func settled() {
+        unsettled = nil
+        settleAt = nil
+        settleFailures = 0
+    }
+
+    /// The queue could not be written: the server has the events, so they are not sent again before this is through.
+    mutating func settleFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
+        settleFailures += 1
+        settleAt = now + settings.networkRetry.delay(afterFailure: settleFailures, fraction: fraction)
+        lastProblem = problem
+    }
+
+    // MARK: Answers one by one
+
+    private mutating func accept(
+        _ current: Current, duplicates: Int, rejected: [ServerAnswer.Rejection],
+        warning: ServerAnswer.TokenVerdict?
+    ) -> Consequence {
+        var settlement = Settlement(duplicates: duplicates)
+        let reasons = Dictionary(rejected.map { ($0.index, $0.explanation) }) { first, _ in first }
+        for (index, event) in current.events.enumerated() {
+            if let reason = reasons[index] {
+                settlement.quarantined.append((event, .init(code: reason.code, reason: reason.reason)))
+            } else {
+                settlement.delivered.append(event)
+            }
+        }
+        if let event = aside {
+            settlement.quarantined.append(
+                (
+                    event,
+                    .init(code: "server_fault", reason: "the server fails on this event and takes others")
+                ))
+            aside = nil
+        }
+        if case .culprit(let event) = isolation?.probeSucceeded() {
+            settlement.quarantined.append((event, verdict(isolation)))
+            isolation = nil
+        } else if isolation?.suspects.isEmpty == true {
+            isolation = nil
+        }
+        unsettled = settlement
+        self.current = nil
+        lanes[current.lane] = nil
+        failures = 0
+        retryAt = nil
+        configurationProblem = nil
+        refusalsInARow = 0
+        resumption = Resumption()
+        return Consequence(
+            batch: FlushResult.Batch(
+                userID: current.lane.userID, eventCount: current.events.count,
+                deliveredCount: current.events.count - rejected.count, outcome: .delivered, code: ""),
+            failure: warning, isOptional: warning != nil)
+    }
+
+    private mutating func refuseToken(
+        _ current: Current, verdict: ServerAnswer.TokenVerdict, retryAfter: TimeInterval?,
+        now: TimeInterval, fraction: Double
+    ) -> Consequence {
+        isolation = nil
+        let result = batch(current, .tokenProblem, verdict.reason)
+        if let newest = generations[current.lane], newest > current.generation {
+            // A late answer about a token that has been replaced since says nothing about the new one.
+            self.current = nil
+            return Consequence(batch: result)
+        }
+        lanes[current.lane, default: Lane()].rejectedGeneration = current.generation
+        if settings.hasTokenProvider, lanes[current.lane]?.failures == 0 {
+            // One replacement before the first wait; a server that always says 401 must not loop us.
+            lanes[current.lane]?.failures = 1
+            lanes[current.lane]?.problem = .init(verdict.reason, "the server refused the token")
+            self.current = nil
+        } else {
+            park(
+                current, problem: .init(verdict.reason, "the server refused the token"),
+                serverDelay: retryAfter, now: now, fraction: fraction)
+        }
+        return Consequence(batch: result, failure: verdict)
+    }
+
+    private mutating func park(
+        _ current: Current, problem: ServerAnswer.Explanation, serverDelay: TimeInterval? = nil,
+        now: TimeInterval, fraction: Double
+    ) {
+        var lane = lanes[current.lane] ?? Lane()
+        lane.failures += 1
+        lane.problem = problem
+        lane.isPaused = lane.failures >= settings.authenticationRetry.maximumFailures
+        lane.blockedUntil =
+            now
+            + settings.authenticationRetry.delay(
+                afterFailure: lane.failures, serverDelay: serverDelay, fraction: fraction)
+        lanes[current.lane] = lane
+        lastProblem = problem
+        isolation = nil
+        self.current = nil
+    }
+
+    /// Goes on in smaller parts until one event is found that cannot be delivered.
+    private mutating func narrow(
+        _ current: Current, _ cause: Isolation.Cause, _ problem: ServerAnswer.Explanation,
+        now: TimeInterval, fraction: Double
+    ) -> Consequence {
+        self.current = nil
+        lastProblem = problem
+        var search = isolation.flatMap { $0.cause == cause ? $0 : nil }
+        let finding: Isolation.Finding
+        if search != nil {
+            finding = search?.probeFailed() ?? .nothing
+        } else {
+            search = Isolation(cause: cause, explanation: problem, suspects: current.events)
+            finding = current.events.count == 1 ? .culprit(current.events[0]) : .searching
+        }
+        isolation = search
+        guard case .culprit(let event) = finding else {
+            return Consequence(
+                batch: batch(current, cause == .serverFault ? .retryLater : .refused, problem.code))
+        }
+        isolation = nil
+        if cause == .serverFault, search?.hasSeenSuccess != true {
+            aside = event
+            return Consequence(batch: batch(current, .retryLater, problem.code))
+        }
+        unsettled = Settlement(quarantined: [(event, verdict(search))])
+        if cause == .tooLarge {
+            batchEvents = settings.batchEvents
+            batchBytes = settings.batchBytes
+        }
+        if search?.hasSeenSuccess != true { refusalsInARow += 1 }
+        if refusalsInARow >= Self.maximumRefusals {
+            stop(.init(problem.code, "the server refuses every event: \(problem.reason)"), now: now)
+        }
+        return Consequence(batch: batch(current, .quarantined, problem.code))
+    }
+
+    /// Events refused one after the other, with none accepted in between, before it must be something else than them.
+    private static let maximumRefusals = 3
+
+    private func verdict(_ search: Isolation?) -> Settlement.Verdict {
+        Settlement.Verdict(
+            code: search?.explanation.code ?? "refused", reason: search?.explanation.reason ?? "")
+    }
+
+    private func batch(
+        _ current: Current, _ outcome: FlushResult.Outcome, _ code: String
+    ) -> FlushResult.Batch {
+        FlushResult.Batch(
+            userID: current.lane.userID, eventCount: current.events.count, deliveredCount: 0,
+            outcome: outcome, code: code)
+    }
+
+    private mutating func backOff(
+        _ problem: ServerAnswer.Explanation, serverDelay: TimeInterval?, now: TimeInterval, fraction: Double
+    ) {
+        failures += 1
+        retryAt =
+            now
+            + settings.networkRetry.delay(
+                afterFailure: failures, serverDelay: serverDelay, fraction: fraction)
+        lastProblem = problem
+        current = nil
+        round?.ending = .interrupted
+    }
+
+    private mutating func stop(_ problem: ServerAnswer.Explanation, now: TimeInterval) {
+        configurationProblem = problem
+        lastProblem = problem
+        // One request now and then: a server may be put right while the app runs on.
+        retryAt = now + settings.networkRetry.maximumServerDelay
+        isolation = nil
+        current = nil
+        round?.ending = .configurationProblem
+    }
+}
+
+/// How often new tokens may resume sending at once: five times, then once a minute, until something is accepted.
+struct Resumption {
+    static let capacity = 5.0
+    static let interval: TimeInterval = 60
+
+    private var credits = capacity
+    private var updatedAt: TimeInterval?
+
+    /// - Returns: Nil to resume at once, or until when to wait.
+    mutating func take(at now: TimeInterval) -> TimeInterval? {
+        if let updatedAt { credits = min(Self.capacity, credits + (now - updatedAt) / Self.interval) }
+        updatedAt = now
+        credits -= 1
+        return credits >= 0 ? nil : now - credits * Self.interval
+    }
+}

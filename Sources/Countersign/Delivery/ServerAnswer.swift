@@ -1,0 +1,106 @@
+package import CountersignCore
+package import Foundation
+
+/// What a server's answer means for the events of its request.
+package struct ServerAnswer: Sendable, Equatable {
+    /// The classes of answers.
+    package enum Meaning: Sendable, Equatable {
+        /// The server has the events, except for `rejected`, which it will never take.
+        case accepted(duplicates: Int, rejected: [Rejection], warning: TokenVerdict?)
+        /// The server refuses the token; the events are as good as before.
+        case tokenProblem(TokenVerdict)
+        /// The request is too large.
+        case tooLarge
+        /// The server refuses the request as a whole because of something in it.
+        case refused(Explanation)
+        /// 500: the server failed, perhaps because of one of the events.
+        case serverFault(Explanation)
+        /// Nothing will get through until somebody changes the app's or the server's settings.
+        case configurationProblem(Explanation)
+        /// Anything that may be different later.
+        case tryLater(Explanation)
+    }
+
+    /// A code and words, both safe to log.
+    package struct Explanation: Sendable, Hashable {
+        package let code: String
+        package let reason: String
+
+        package init(_ code: String, _ reason: String) {
+            self.code = code
+            self.reason = reason
+        }
+    }
+
+    /// An event that the server will never take.
+    package struct Rejection: Sendable, Hashable {
+        /// Its place in the request, from 0.
+        package let index: Int
+        package let explanation: Explanation
+
+        package init(index: Int, explanation: Explanation) {
+            self.index = index
+            self.explanation = explanation
+        }
+    }
+
+    /// What the server says about a token.
+    package struct TokenVerdict: Sendable, Hashable {
+        package let code: AuthErrorCode
+        package let reason: String
+        /// Seconds by which the device clock is ahead of the server's, if that is why the token failed.
+        package let clockSkew: Double?
+
+        package init(code: AuthErrorCode, reason: String, clockSkew: Double? = nil) {
+            self.code = code
+            self.reason = reason
+            self.clockSkew = clockSkew
+        }
+    }
+
+    package var meaning: Meaning
+    /// Seconds to wait before the next request, if the server asked for that.
+    package var retryAfter: TimeInterval?
+    /// The server's clock when it answered.
+    package var serverTime: Date?
+    package var status: Int
+
+    package init(
+        _ meaning: Meaning, status: Int, retryAfter: TimeInterval? = nil, serverTime: Date? = nil
+    ) {
+        self.meaning = meaning
+        self.status = status
+        self.retryAfter = retryAfter
+        self.serverTime = serverTime
+    }
+}
+
+extension ServerAnswer {
+    /// `Retry-After` in either of its forms (RFC 9110, section 10.2.3), as seconds from `serverTime`.
+    package static func retryAfter(in response: HTTPResponse, serverTime: Date?) -> TimeInterval? {
+        guard let text = response.header("Retry-After") else { return nil }
+        if let seconds = TimeInterval(text), seconds >= 0, seconds.isFinite { return seconds }
+        guard let date = Timestamp.date(fromHTTP: text), let serverTime else { return nil }
+        return max(0, date.timeIntervalSince(serverTime))
+    }
+
+    /// The server's clock from `Date` (RFC 9110, section 6.6.1), to the second.
+    package static func serverTime(in response: HTTPResponse) -> Date? {
+        response.header("Date").flatMap(Timestamp.date(fromHTTP:))
+    }
+
+    /// The meaning of a status alone, where the body says nothing that the dialect knows.
+    ///
+    /// - Returns: Nil for 2xx and 401: only the dialect can say.
+    package static func meaning(ofStatus status: Int, explanation: Explanation) -> Meaning? {
+        switch status {
+        case 200..<300, 401: nil
+        case 408, 421, 425, 429: .tryLater(explanation)
+        case 413: .tooLarge
+        case 403, 404, 405, 407, 410, 415, 426, 300..<400: .configurationProblem(explanation)
+        case 400..<500: .refused(explanation)
+        case 500: .serverFault(explanation)
+        default: .tryLater(explanation)
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/// A user id as a key; nil stands for "nobody was identified".
+///
+/// Equal means equal bytes. `String ==` would take two ids that differ only in their Unicode form for one, and send the
+/// events of one user under the token of the other.
+struct UserKey: Hashable, Sendable {
+    let userID: String?
+
+    init(_ userID: String?) {
+        self.userID = userID
+    }
+
+    /// As it stands in the queue file.
+    var column: String { userID ?? "" }
+
+    init(column: String) {
+        userID = column.isEmpty ? nil : column
+    }
+
+    static let anonymous = UserKey(nil)
+
+    static func == (left: UserKey, right: UserKey) -> Bool {
+        left.column.utf8.elementsEqual(right.column.utf8)
+    }
+
+    func hash(into hasher: inout Hasher) {
+        for byte in column.utf8 { hasher.combine(byte) }
+    }
+}

@@ -1,0 +1,4 @@
+/// The version that the SDK names itself by.
+package enum SDKVersion {
+    package static let current = "0.1.0"
+}

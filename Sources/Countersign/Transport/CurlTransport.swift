@@ -1,0 +1,196 @@
+#if os(Linux)
+    internal import CCurl
+    internal import Foundation
+
+    /// HTTP through libcurl.
+    ///
+    /// One connection is kept alive and used for one request after another; the calls wait on a thread of their own, never
+    /// on Swift's pool.
+    public final class CurlTransport: HTTPTransport {
+        private let queue = DispatchQueue(label: "countersign.transport")
+        private let session: CurlSession
+
+        /// Makes a transport.
+        ///
+        /// - Parameter certificateAuthorityFile: Path of a PEM file with the certificates to trust instead of the
+        ///   system's; nil for the system's.
+        public init(certificateAuthorityFile: String? = nil) {
+            session = CurlSession(certificateAuthorityFile: certificateAuthorityFile)
+        }
+
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+            let exchange = CurlExchange(request: request)
+            let result = await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    queue.async { [session] in continuation.resume(returning: session.perform(exchange)) }
+                }
+            } onCancel: {
+                exchange.cancel()
+            }
+            return try result.get()
+        }
+    }
+
+    /// One easy handle, so that its connection is used again.
+    ///
+    /// `@unchecked Sendable`: only `CurlTransport.queue`, which is serial, calls `perform`.
+    private final class CurlSession: @unchecked Sendable {
+        private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+        private let handle: UnsafeMutableRawPointer?
+        private let certificateAuthorityFile: String?
+
+        init(certificateAuthorityFile: String?) {
+            handle = Self.isReady ? curl_easy_init() : nil
+            self.certificateAuthorityFile = certificateAuthorityFile
+        }
+
+        deinit {
+            if let handle { curl_easy_cleanup(handle) }
+        }
+
+        func perform(_ exchange: CurlExchange) -> Result<HTTPResponse, HTTPTransportError> {
+            guard let handle else { return .failure(HTTPTransportError(.other, "libcurl did not start")) }
+            if exchange.isCancelled { return .failure(HTTPTransportError(.cancelled, "before sending")) }
+            curl_easy_reset(handle)
+            let request = exchange.request
+            var list: UnsafeMutablePointer<curl_slist>?
+            defer { curl_slist_free_all(list) }
+            // No `Expect: 100-continue`: it costs a round trip.
+            for field in request.headers.map({ "\($0.name): \($0.value)" }) + ["Expect:"] {
+                list = curl_slist_append(list, field)
+            }
+            _ = countersign_curl_set_string(handle, CURLOPT_URL, request.url.absoluteString)
+            _ = countersign_curl_set_string(handle, CURLOPT_PROTOCOLS_STR, "http,https")
+            _ = countersign_curl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
+            _ = countersign_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)
+            _ = countersign_curl_set_long(handle, CURLOPT_TIMEOUT_MS, Self.milliseconds(request.timeout))
+            _ = countersign_curl_set_list(handle, CURLOPT_HTTPHEADER, list)
+            _ = countersign_curl_set_long(handle, CURLOPT_POST, 1)
+            _ = countersign_curl_set_offset(
+                handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.count))
+            if let certificateAuthorityFile {
+                _ = countersign_curl_set_string(handle, CURLOPT_CAINFO, certificateAuthorityFile)
+            }
+            let context = Unmanaged.passUnretained(exchange).toOpaque()
+            _ = countersign_curl_set_data_callback(handle, CURLOPT_WRITEFUNCTION, receiveBody)
+            _ = countersign_curl_set_pointer(handle, CURLOPT_WRITEDATA, context)
+            _ = countersign_curl_set_data_callback(handle, CURLOPT_HEADERFUNCTION, receiveHeader)
+            _ = countersign_curl_set_pointer(handle, CURLOPT_HEADERDATA, context)
+            _ = countersign_curl_set_progress_callback(handle, checkProgress)
+            _ = countersign_curl_set_pointer(handle, CURLOPT_XFERINFODATA, context)
+            _ = countersign_curl_set_long(handle, CURLOPT_NOPROGRESS, 0)
+
+            let code = request.body.withUnsafeBytes { body in
+                // libcurl reads the body where it is; an empty buffer may have no address.
+                _ = countersign_curl_set_pointer(
+                    handle, CURLOPT_POSTFIELDS, body.baseAddress ?? UnsafeRawPointer(context))
+                return curl_easy_perform(handle)
+            }
+            guard code == CURLE_OK else { return .failure(exchange.error(for: code)) }
+            var status = 0
+            _ = countersign_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
+            return .success(HTTPResponse(status: status, headers: exchange.headers, body: exchange.body))
+        }
+
+        private static func milliseconds(_ seconds: TimeInterval) -> Int {
+            Int(min(max(seconds * 1_000, 1), 86_400_000))
+        }
+    }
+
+    /// What libcurl's callbacks need of one exchange.
+    ///
+    /// `@unchecked Sendable`: `cancelled` has a lock; the rest is touched only by the thread in `CurlSession.perform`.
+    private final class CurlExchange: @unchecked Sendable {
+        let request: HTTPRequest
+        var headers: [(name: String, value: String)] = []
+        var headerBytes = 0
+        var body: [UInt8] = []
+        var isTooLarge = false
+        private let lock = NSLock()
+        private var cancelled = false
+
+        init(request: HTTPRequest) {
+            self.request = request
+        }
+
+        var isCancelled: Bool {
+            lock.lock()
+            defer { lock.unlock() }
+            return cancelled
+        }
+
+        func cancel() {
+            lock.lock()
+            defer { lock.unlock() }
+            cancelled = true
+        }
+
+        func receive(header line: UnsafeRawBufferPointer) -> Bool {
+            headerBytes += line.count
+            guard headerBytes <= 65_536 else {
+                isTooLarge = true
+                return false
+            }
+            let text = String(decoding: line, as: UTF8.self)
+            if text.hasPrefix("HTTP/") {
+                // Another status line follows an interim answer such as 100.
+                headers.removeAll()
+            } else if let colon = text.firstIndex(of: ":") {
+                let value = text[text.index(after: colon)...]
+                headers.append(
+                    (String(text[..<colon]), value.trimmingCharacters(in: .whitespacesAndNewlines)))
+            }
+            return true
+        }
+
+        func receive(body bytes: UnsafeRawBufferPointer) -> Bool {
+            guard body.count + bytes.count <= request.maximumResponseBytes else {
+                isTooLarge = true
+                return false
+            }
+            body.append(contentsOf: bytes)
+            return true
+        }
+
+        func error(for code: CURLcode) -> HTTPTransportError {
+            let detail = String(cString: curl_easy_strerror(code))
+            if isTooLarge {
+                return HTTPTransportError(
+                    .responseTooLarge, "the answer is longer than \(request.maximumResponseBytes) bytes")
+            }
+            switch code {
+            case CURLE_ABORTED_BY_CALLBACK: return HTTPTransportError(.cancelled, detail)
+            case CURLE_OPERATION_TIMEDOUT: return HTTPTransportError(.timedOut, detail)
+            case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
+                return HTTPTransportError(.cannotConnect, detail)
+            case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
+                return HTTPTransportError(.connectionLost, detail)
+            case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
+                CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER:
+                return HTTPTransportError(.tls, detail)
+            default: return HTTPTransportError(.other, detail)
+            }
+        }
+    }
+
+    private let receiveBody: countersign_curl_data_callback = { bytes, size, count, context in
+        guard let bytes, let context else { return 0 }
+        let exchange = Unmanaged<CurlExchange>.fromOpaque(context).takeUnretainedValue()
+        let buffer = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        return exchange.receive(body: buffer) ? buffer.count : 0
+    }
+
+    private let receiveHeader: countersign_curl_data_callback = { bytes, size, count, context in
+        guard let bytes, let context else { return 0 }
+        let exchange = Unmanaged<CurlExchange>.fromOpaque(context).takeUnretainedValue()
+        let buffer = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        return exchange.receive(header: buffer) ? buffer.count : 0
+    }
+
+    private let checkProgress: countersign_curl_progress_callback = { context, _, _, _, _ in
+        guard let context else { return 0 }
+        return Unmanaged<CurlExchange>.fromOpaque(context).takeUnretainedValue().isCancelled ? 1 : 0
+    }
+#endif

@@ -1,0 +1,47 @@
+public import Foundation
+
+/// A request as the SDK hands it to an `HTTPTransport`. The method is always `POST`.
+///
+/// Its description shows the origin and path and the size of the body: never a header value, since headers carry
+/// tokens.
+public struct HTTPRequest: Sendable, CustomStringConvertible {
+    /// Where to. `http` or `https`.
+    public let url: URL
+    /// Header fields in order. Names and values are visible ASCII (checked before they get here).
+    public let headers: [(name: String, value: String)]
+    /// The body.
+    public let body: [UInt8]
+    /// Seconds that the whole exchange may take, connecting included.
+    public let timeout: TimeInterval
+    /// A longer answer than this, in bytes, is an error (`HTTPTransportError.Code.responseTooLarge`).
+    public let maximumResponseBytes: Int
+
+    /// Makes a request.
+    ///
+    /// - Parameters:
+    ///   - url: Where to.
+    ///   - headers: Header fields in order.
+    ///   - body: The body.
+    ///   - timeout: Seconds for the whole exchange.
+    ///   - maximumResponseBytes: The longest answer to read.
+    public init(
+        url: URL, headers: [(name: String, value: String)], body: [UInt8], timeout: TimeInterval = 30,
+        maximumResponseBytes: Int = 1_048_576
+    ) {
+        self.url = url
+        self.headers = headers
+        self.body = body
+        self.timeout = timeout
+        self.maximumResponseBytes = maximumResponseBytes
+    }
+
+    /// The value of the first header field of this name, in any case; nil if there is none.
+    public func header(_ name: String) -> String? {
+        headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
+    }
+
+    /// Origin, path and size.
+    public var description: String {
+        "POST \(url.scheme ?? "")://\(url.host ?? "")\(url.path) (\(body.count) bytes)"
+    }
+}

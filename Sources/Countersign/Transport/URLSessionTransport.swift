@@ -1,0 +1,77 @@
+#if canImport(Darwin)
+    internal import Foundation
+
+    /// HTTP through `URLSession`, in a session of its own without cookies, cache or stored credentials.
+    public final class URLSessionTransport: NSObject, HTTPTransport, URLSessionTaskDelegate {
+        private let session: URLSession
+
+        /// Makes a transport.
+        public override init() {
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.httpShouldSetCookies = false
+            configuration.urlCache = nil
+            configuration.urlCredentialStorage = nil
+            session = URLSession(configuration: configuration)
+        }
+
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+            var wire = URLRequest(url: request.url, timeoutInterval: request.timeout)
+            wire.httpMethod = "POST"
+            wire.httpBody = Data(request.body)
+            for field in request.headers { wire.addValue(field.value, forHTTPHeaderField: field.name) }
+            do {
+                let (bytes, answer) = try await session.bytes(for: wire, delegate: self)
+                guard let answer = answer as? HTTPURLResponse else {
+                    throw HTTPTransportError(.other, "the answer is not HTTP")
+                }
+                var body: [UInt8] = []
+                for try await byte in bytes {
+                    guard body.count < request.maximumResponseBytes else {
+                        throw HTTPTransportError(
+                            .responseTooLarge,
+                            "the answer is longer than \(request.maximumResponseBytes) bytes")
+                    }
+                    body.append(byte)
+                }
+                let headers = answer.allHeaderFields.compactMap {
+                    name, value -> (name: String, value: String)? in
+                    guard let name = name as? String, let value = value as? String else { return nil }
+                    return (name, value)
+                }
+                return HTTPResponse(status: answer.statusCode, headers: headers, body: body)
+            } catch let error as HTTPTransportError {
+                throw error
+            } catch {
+                throw Self.transportError(for: error)
+            }
+        }
+
+        /// Answers every redirect with "do not follow".
+        public func urlSession(
+            _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+            newRequest request: URLRequest
+        ) async -> URLRequest? {
+            nil
+        }
+
+        private static func transportError(for error: any Error) -> HTTPTransportError {
+            if error is CancellationError { return HTTPTransportError(.cancelled, "the task was cancelled") }
+            guard let error = error as? URLError else {
+                return HTTPTransportError(.other, "\(type(of: error))")
+            }
+            let detail = "URLError \(error.code.rawValue)"
+            switch error.code {
+            case .timedOut: return HTTPTransportError(.timedOut, detail)
+            case .cancelled: return HTTPTransportError(.cancelled, detail)
+            case .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed, .notConnectedToInternet:
+                return HTTPTransportError(.cannotConnect, detail)
+            case .networkConnectionLost: return HTTPTransportError(.connectionLost, detail)
+            case .secureConnectionFailed, .serverCertificateUntrusted, .serverCertificateHasBadDate,
+                .serverCertificateNotYetValid, .serverCertificateHasUnknownRoot:
+                return HTTPTransportError(.tls, detail)
+            default: return HTTPTransportError(.other, detail)
+            }
+        }
+    }
+#endif

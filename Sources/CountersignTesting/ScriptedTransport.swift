@@ -1,0 +1,73 @@
+public import Countersign
+internal import CountersignCore
+internal import Foundation
+
+/// A server in memory: each request is answered by a closure, and kept for a test to look at.
+///
+/// It also checks what a client must never do: two requests at the same time are recorded in `overlaps`.
+public final class ScriptedTransport: HTTPTransport {
+    /// Answers one request.
+    public typealias Handler = @Sendable (HTTPRequest) async throws -> HTTPResponse
+
+    private struct State {
+        var handler: Handler
+        var requests: [HTTPRequest] = []
+        var inFlight = 0
+        var overlaps = 0
+        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let state: Lock<State>
+
+    /// Makes a server.
+    ///
+    /// - Parameter handler: Answers each request. An error that is not an `HTTPTransportError` becomes
+    ///   `connection_lost`.
+    public init(_ handler: @escaping Handler) {
+        state = Lock(State(handler: handler))
+    }
+
+    /// The requests so far, in order.
+    public var requests: [HTTPRequest] { state.withLock { $0.requests } }
+
+    /// How often a request came while another was under way.
+    public var overlaps: Int { state.withLock { $0.overlaps } }
+
+    /// Answers from now on in another way.
+    public func setHandler(_ handler: @escaping Handler) {
+        state.withLock { $0.handler = handler }
+    }
+
+    /// Returns as soon as this many requests have come.
+    public func waitForRequests(_ count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isDone = state.withLock { state in
+                if state.requests.count >= count { return true }
+                state.watchers.append((count, continuation))
+                return false
+            }
+            if isDone { continuation.resume() }
+        }
+    }
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+        let (handler, watchers) = state.withLock { state in
+            state.requests.append(request)
+            if state.inFlight > 0 { state.overlaps += 1 }
+            state.inFlight += 1
+            let count = state.requests.count
+            defer { state.watchers.removeAll { $0.count <= count } }
+            return (state.handler, state.watchers.filter { $0.count <= count })
+        }
+        for watcher in watchers { watcher.continuation.resume() }
+        defer { state.withLock { $0.inFlight -= 1 } }
+        do {
+            return try await handler(request)
+        } catch let error as HTTPTransportError {
+            throw error
+        } catch {
+            throw HTTPTransportError(error is CancellationError ? .cancelled : .connectionLost, "scripted")
+        }
+    }
+}

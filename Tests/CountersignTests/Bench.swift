@@ -1,0 +1,51 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+
+@testable import Countersign
+
+/// A client on a directory of its own, a scripted server and a manual clock.
+struct Bench {
+    let directory: URL
+    let clock = ManualClock()
+    let gateway = FakeGateway()
+    let transport: ScriptedTransport
+    var configuration: CountersignConfiguration
+
+    init() throws {
+        directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "countersign-\(UUID().uuidString)")
+        let gateway = gateway
+        transport = ScriptedTransport { try gateway.answer($0) }
+        guard let endpoint = URL(string: "https://gateway.example") else { throw CocoaError(.fileNoSuchFile) }
+        configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk_test")
+        configuration.dataDirectory = directory
+        configuration.flushPolicy = .manual
+    }
+
+    /// Jitter is off: each wait is as long as it may be.
+    func makeClient() throws -> CountersignClient {
+        try CountersignClient(
+            configuration: configuration,
+            dialect: NativeDialect(
+                endpoint: configuration.endpoint, writeKey: configuration.writeKey,
+                timeout: configuration.requestTimeout),
+            transport: transport, clock: clock, random: { 1 })
+    }
+
+    func removeFiles() {
+        try? FileManager.default.removeItem(at: directory)
+    }
+}
+
+extension SignedToken {
+    /// A token that only looks like one, with this `exp`.
+    static func fake(subject: String, expiresAt: Int, serial: Int = 0) -> String {
+        func part(_ json: String) -> String {
+            Data(json.utf8).base64EncodedString().replacingOccurrences(of: "+", with: "-")
+                .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
+        }
+        return part(#"{"alg":"RS256","typ":"JWT"}"#) + "."
+            + part(#"{"sub":"\#(subject)","exp":\#(expiresAt),"jti":"\#(serial)"}"#) + ".c2ln"
+    }
+}

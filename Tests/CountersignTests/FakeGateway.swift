@@ -1,0 +1,89 @@
+import Countersign
+import CountersignCore
+import CountersignTesting
+import Foundation
+
+/// What the real gateway does with a batch, as far as the SDK can see: it stores each message id once, and may be told to
+/// answer in other ways.
+final class FakeGateway: Sendable {
+    struct Message: Decodable, Sendable {
+        let type: String
+        let messageId: String
+        let userId: String?
+        let anonymousId: String?
+        let timestamp: String
+        let event: String?
+    }
+
+    struct Received: Sendable {
+        let messages: [Message]
+        let token: String?
+    }
+
+    private struct Body: Decodable { let batch: [Message] }
+
+    private struct State {
+        var stored: [String: Message] = [:]
+        var order: [String] = []
+        var batches: [Received] = []
+        var duplicates = 0
+        /// Nil takes the batch.
+        var judge: @Sendable (Received) -> HTTPResponse? = { _ in nil }
+    }
+
+    private let state = Lock(State())
+
+    var stored: [Message] { state.withLock { state in state.order.compactMap { state.stored[$0] } } }
+    var events: [String] { stored.compactMap(\.event) }
+    var batches: [Received] { state.withLock { $0.batches } }
+    var duplicates: Int { state.withLock { $0.duplicates } }
+
+    /// Looks at each batch before it is stored; an answer other than nil is given instead.
+    func judge(_ body: @escaping @Sendable (Received) -> HTTPResponse?) {
+        state.withLock { $0.judge = body }
+    }
+
+    func answer(_ request: HTTPRequest) throws -> HTTPResponse {
+        let body = try JSONDecoder().decode(Body.self, from: Data(request.body))
+        let token = request.header("Authorization").map { String($0.dropFirst("Bearer ".count)) }
+        let received = Received(messages: body.batch, token: token)
+        let judge = state.withLock { state in
+            state.batches.append(received)
+            return state.judge
+        }
+        if let answer = judge(received) { return answer }
+        return store(received)
+    }
+
+    func store(_ received: Received) -> HTTPResponse {
+        state.withLock { state in
+            var accepted = 0
+            for message in received.messages {
+                if state.stored.updateValue(message, forKey: message.messageId) == nil {
+                    accepted += 1
+                    state.order.append(message.messageId)
+                }
+            }
+            let duplicates = received.messages.count - accepted
+            state.duplicates += duplicates
+            return .json(
+                200, #"{"success":true,"accepted":\#(accepted),"duplicates":\#(duplicates),"rejected":[]}"#)
+        }
+    }
+}
+
+extension HTTPResponse {
+    static func json(_ status: Int, _ body: String, headers: [(name: String, value: String)] = [])
+        -> HTTPResponse
+    {
+        HTTPResponse(status: status, headers: headers, body: Array(body.utf8))
+    }
+
+    static func tokenProblem(_ code: AuthErrorCode, skew: Int? = nil) -> HTTPResponse {
+        let skew = skew.map { #","clock_skew_seconds":\#($0)"# } ?? ""
+        return .json(
+            401,
+            #"{"success":false,"auth_error":{"error_code":\#(code.rawValue),"reason":"\#(code.reason)"\#(skew)}}"#
+        )
+    }
+}
