@@ -1,0 +1,40 @@
+import Testing
+
+@testable import CountersignCLI
+
+struct ReplayTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    @Test(arguments: [
+        ("<gpx><trk><trkpt lat=\"1\" lon=\"2\"/></trk></gpx>", "GPX track f"),
+        ("\u{FEFF}\n <gpx><trk><trkpt lat=\"1\" lon=\"2\"/></trk></gpx>", "GPX track f"),
+        ("a - - [17/May/2015:10:05:03 +0000] \"-\" 200 1 \"-\" \"-\"", "access log f"),
+    ])
+    func theFirstByteTellsTheFormat(text: String, source: String) throws {
+        // A byte order mark and blanks before the declaration are fine; before `<?xml` XML itself forbids blanks.
+        #expect(try Replay.read(path: folder.write(text, to: "f")).source == source)
+    }
+
+    @Test(arguments: [
+        ("", "empty holds no line of a combined access log"),
+        ("id,name\n1,a\n", "empty holds no line of a combined access log; line 1: the identity is missing"),
+        ("<gpx/>", "empty holds no track point"),
+        ("<html>", "empty holds no track point; line 1: the XML is broken here; what follows is not read"),
+    ])
+    func aFileWithoutEventsSaysWhatWasExpected(text: String, reason: String) throws {
+        let path = try folder.write(text, to: "empty")
+        let error = #expect(throws: CommandError.self) { try Replay.read(path: path) }
+        #expect(error?.code == .failed)
+        #expect(error?.reason == reason)
+        #expect(error?.hint != nil)
+    }
+
+    @Test func aFileThatIsNotThereIsNotFound() {
+        let error = #expect(throws: CommandError.self) { try Replay.read(path: "/no/such/file") }
+        #expect(error?.code == .notFound)
+    }
+}

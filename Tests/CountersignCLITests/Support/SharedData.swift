@@ -1,0 +1,15 @@
+import Foundation
+
+/// Real input beside the checkout, where that folder exists.
+enum SharedData {
+    static func path(_ name: String, from file: String = #filePath) -> String {
+        // Tests/CountersignCLITests/Support/SharedData.swift is four levels below the package.
+        var package = URL(fileURLWithPath: file)
+        for _ in 0..<4 { package.deleteLastPathComponent() }
+        return package.deletingLastPathComponent().appendingPathComponent("shared/data/\(name)").path
+    }
+
+    static func exists(_ name: String) -> Bool {
+        FileManager.default.fileExists(atPath: path(name))
+    }
+}
