@@ -1,3 +1,5 @@
+internal import CountersignGateway
+
 /// The whole program, with its streams and its table handed in.
 struct CommandLineProgram: Sendable {
     let commands: [Command]
@@ -17,6 +19,10 @@ struct CommandLineProgram: Sendable {
                 return try await invocation.command.run(invocation)
             }
         } catch let error as CommandError {
+            complain(error)
+            return error.code
+        } catch let error as GatewayError {
+            let error = CommandError(error)
             complain(error)
             return error.code
         } catch {

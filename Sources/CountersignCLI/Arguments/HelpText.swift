@@ -48,9 +48,6 @@ enum HelpText {
     }
 
     private static func table(_ rows: [(String, String)]) -> [String] {
-        let width = rows.map(\.0.count).max() ?? 0
-        return rows.map { left, right in
-            "  " + left + String(repeating: " ", count: width - left.count + 2) + right
-        }
+        TextTable(rows: rows.map { [$0, $1] }).lines.map { "  " + $0 }
     }
 }

@@ -1,7 +1,9 @@
 /// Every command, the daily ones first. A new command needs a line here and nothing else.
 enum CommandTable {
-    static let all: [Command] = [
-        VersionCommand.command,
-        HelpCommand.command,
-    ]
+    static let all: [Command] =
+        [ServeCommand.command]
+        + AppCommand.commands
+        + KeyCommand.commands
+        + EnforcementCommand.commands
+        + [VersionCommand.command, HelpCommand.command]
 }

@@ -1,0 +1,58 @@
+internal import CountersignGateway
+
+/// `countersign serve`.
+enum ServeCommand {
+    private static let host = Flag(
+        "host", .text("ADDRESS"), default: "127.0.0.1",
+        help: "address to listen on; 0.0.0.0 is every IPv4 address of this machine")
+    private static let port = Flag(
+        "port", .integer("PORT", 0...65535), default: "8787", help: "port to listen on; 0 takes a free one")
+
+    static let command = Command(
+        "serve", summary: "Run the gateway",
+        details: """
+            Makes the data directory when it is not there, and prints the gateway's URL on standard output once it
+            listens. SIGTERM or Ctrl-C: it takes no new connections, answers what has begun, commits and ends with 0.
+            A second one ends it at once.
+            """,
+        flags: [host, port, .data],
+        examples: [
+            .init("On this machine", "countersign serve"),
+            .init("On a free port, with the data here", "countersign serve --data ./data --port 0"),
+        ]
+    ) { invocation in
+        let signals = StopSignals()
+        var configuration = GatewayConfiguration(dataDirectory: try invocation.dataDirectory())
+        configuration.host = try invocation.value(of: host) ?? configuration.host
+        configuration.port = UInt16(try invocation.integer(of: port) ?? Int(configuration.port))
+        let gateway = try Gateway(configuration: configuration)
+        try gateway.start()
+        let url = url(host: configuration.host, port: gateway.port)
+        try announce(url, configuration, invocation.io)
+        _ = await signals.first()
+        invocation.io.say("Stopping: requests that have begun are answered first.")
+        // A second signal must still be seen while this one stops.
+        withExtendedLifetime(signals) { gateway.stop() }
+        invocation.io.say("Stopped.")
+        return .done
+    }
+
+    private static func url(host: String, port: UInt16) -> String {
+        "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+    }
+
+    private static func announce(_ url: String, _ configuration: GatewayConfiguration, _ io: CommandIO) throws
+    {
+        let apps = try AppDirectory(dataDirectory: configuration.dataDirectory).apps()
+        try io.print(url)
+        io.say("Data:  \(configuration.dataDirectory)")
+        io.say("Ready: \(url)/readyz")
+        if apps.isEmpty {
+            io.say("Next:  countersign app create shop --data '\(configuration.dataDirectory)'")
+        } else {
+            let list = apps.map { "\($0.id) (\($0.enforcement.rawValue))" }.joined(separator: ", ")
+            io.say("Apps:  \(list)")
+        }
+        io.say("Stop:  Ctrl-C")
+    }
+}

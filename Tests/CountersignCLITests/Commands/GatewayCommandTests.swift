@@ -1,0 +1,95 @@
+import CountersignGateway
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+/// `app`, `key` and `enforcement` on a data directory of their own.
+struct GatewayCommandTests {
+    private let folder: TemporaryFolder
+    private let environment: [String: String]
+
+    init() throws {
+        folder = try TemporaryFolder()
+        environment = ["COUNTERSIGN_DATA": folder.path + "/data"]
+    }
+
+    private func run(_ line: String, input: String = "") async -> (ExitCode, RecordedIO) {
+        let recorded = RecordedIO(environment: environment, input: input)
+        let program = CommandLineProgram(commands: CommandTable.all, io: recorded.io)
+        return (await program.run(line.split(separator: " ").map(String.init)), recorded)
+    }
+
+    @Test func createPrintsTheWriteKeyAndNothingElseAsData() async throws {
+        let (code, recorded) = await run("app create shop --name Shop")
+        #expect(code == .done)
+        #expect(recorded.output.hasPrefix("wk_"))
+        #expect(recorded.output.split(separator: "\n").count == 1)
+        #expect(!recorded.talk.contains("wk_"))
+        let app = try AppDirectory(dataDirectory: folder.path + "/data").app(id: "shop")
+        #expect(app.name == "Shop")
+        #expect(app.enforcement == .disabled)
+    }
+
+    @Test func theWriteKeyIsNotShownAgain() async {
+        let key = await run("app create shop").1.output.trimmingCharacters(in: .newlines)
+        for line in ["app list", "app show shop", "app list --json", "app show shop --json"] {
+            let (code, recorded) = await run(line)
+            #expect(code == .done)
+            #expect(recorded.output.contains("shop"))
+            #expect(!recorded.output.contains(key) && !recorded.talk.contains(key))
+        }
+    }
+
+    @Test(arguments: [
+        ("app create shop", ExitCode.conflict), ("app create Shop", .failed), ("app show nothing", .notFound),
+        ("key list nothing", .notFound), ("key add shop /no/such/file", .notFound),
+        ("key add nothing -", .notFound),
+        ("enforcement show nothing", .notFound), ("enforcement set nothing required", .notFound),
+        ("enforcement set shop strict", .usage), ("app list --data /proc/none", .failed),
+    ])
+    func eachFailureHasItsExitCode(line: String, expected: ExitCode) async {
+        _ = await run("app create shop")
+        let (code, recorded) = await run(line)
+        #expect(code == expected)
+        #expect(recorded.output.isEmpty)
+        #expect(recorded.talk.hasPrefix("countersign: "))
+    }
+
+    @Test(arguments: ["disabled", "optional", "required"])
+    func enforcementIsSetAndShown(state: String) async {
+        _ = await run("app create shop")
+        #expect(await run("enforcement set shop \(state)").0 == .done)
+        #expect(await run("enforcement show shop").1.output == "\(state)\n")
+        #expect(
+            await run("enforcement show shop --json").1.output
+                == "{\"app\":\"shop\",\"enforcement\":\"\(state)\"}\n")
+    }
+
+    @Test func requiringTokensWithoutAKeyIsPointedOut() async {
+        _ = await run("app create shop")
+        #expect(await run("enforcement set shop required").1.talk.contains("countersign key add shop"))
+    }
+
+    @Test func anEmptyListSaysTheNextStepAndPrintsNoData() async {
+        let (code, recorded) = await run("app list")
+        #expect(code == .done)
+        #expect(recorded.output.isEmpty)
+        #expect(recorded.talk.contains("countersign app create shop"))
+        #expect(await run("app list --json").1.output == "[]\n")
+    }
+
+    @Test func theDataDirectoryFollowsThePlatformWithoutAFlag() async throws {
+        let list = try #require(CommandTable.all.first { $0.name == "app list" })
+        func place(_ environment: [String: String]) throws -> String {
+            let io = RecordedIO(environment: environment).io
+            return try Invocation(command: list, flagValues: [:], words: [:], io: io).dataDirectory()
+        }
+        #expect(try place(["COUNTERSIGN_DATA": "/d", "HOME": "/h"]) == "/d")
+        #if os(Linux)
+            #expect(try place(["HOME": "/h"]) == "/h/.local/share/countersign-data")
+            #expect(try place(["HOME": "/h", "XDG_DATA_HOME": "/x"]) == "/x/countersign-data")
+            #expect(try place(["HOME": "/h", "XDG_DATA_HOME": "x"]) == "/h/.local/share/countersign-data")
+        #endif
+    }
+}
