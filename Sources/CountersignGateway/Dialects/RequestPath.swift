@@ -42,7 +42,7 @@ struct RequestPath: Sendable {
     func store(
         _ batch: EventBatch, finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
     ) -> HTTPOutcome {
-        guard !batch.events.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
+        guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
         return .waiting({ store.append(batch, completion: $0) }, finish: finish)
     }
 }

@@ -9,13 +9,22 @@ package struct EventBatch: Sendable {
     /// The request's body; each event is a part of it.
     package let body: [UInt8]
     package let events: [Event]
+    /// What the request says of a customer, for dialects that keep customers.
+    package let customer: CustomerChange?
 
-    package init(appID: String, receivedMilliseconds: Int64, body: [UInt8], events: [Event]) {
+    package init(
+        appID: String, receivedMilliseconds: Int64, body: [UInt8], events: [Event],
+        customer: CustomerChange? = nil
+    ) {
         self.appID = appID
         self.receivedMilliseconds = receivedMilliseconds
         self.body = body
         self.events = events
+        self.customer = customer
     }
+
+    /// True when there is nothing to store.
+    var isEmpty: Bool { events.isEmpty && customer == nil }
 
     /// One event, in the model that every dialect decodes into.
     package struct Event: Sendable {

@@ -28,7 +28,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             UNIQUE (app_id, message_id)
         ) STRICT;
         CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;
-        """
+        """,
+        CustomerSchema.script,
     ]
 
     private static let insert = """
@@ -163,6 +164,10 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             _ = try statement.step()
             if connection.changes > 0 { outcome.accepted += 1 } else { outcome.duplicates += 1 }
             statement.reset()
+        }
+        if let customer = batch.customer {
+            try CustomerWriter(connection: connection, appID: batch.appID)
+                .apply(customer, receivedMilliseconds: batch.receivedMilliseconds)
         }
         return outcome
     }

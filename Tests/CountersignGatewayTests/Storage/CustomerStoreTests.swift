@@ -1,0 +1,154 @@
+import CountersignCore
+import CountersignGateway
+import CountersignSQLite
+import Foundation
+import Testing
+
+struct CustomerStoreTests {
+    private let folder: URL
+    private let events: SQLiteEventStore
+    private let customers: SQLiteCustomerStore
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "countersign-" + UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let path = folder.appendingPathComponent("events.sqlite").path
+        events = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
+        customers = SQLiteCustomerStore(path: path)
+    }
+
+    private func close() {
+        customers.close()
+        events.close()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// Stores a change and waits until it is on disk.
+    private func apply(
+        _ ids: [String: String], _ properties: [String: String] = [:], at milliseconds: Int64 = 1_000,
+        read: [String] = [], app: String = "shop"
+    ) throws {
+        var change = CustomerChange(
+            identifiers: identifiers(ids), atMilliseconds: milliseconds)
+        change.properties = properties.map { ($0.key, Array($0.value.utf8)) }
+        change.readMessageIDs = read
+        let done = DispatchSemaphore(value: 0)
+        let outcome = Lock<Result<AppendOutcome, StoreFailure>?>(nil)
+        events.append(
+            EventBatch(
+                appID: app, receivedMilliseconds: 2_000, body: [], events: [], customer: change)
+        ) { result in
+            outcome.withLock { $0 = result }
+            done.signal()
+        }
+        done.wait()
+        _ = try #require(outcome.withLock { $0 }).get()
+    }
+
+    private func identifiers(_ ids: [String: String]) -> [CustomerIdentifier] {
+        ids.sorted { $0.key < $1.key }.map { CustomerIdentifier(name: $0.key, value: $0.value) }
+    }
+
+    private func customer(_ ids: [String: String], app: String = "shop") throws -> StoredCustomer? {
+        try customers.customer(appID: app, identifiers(ids))
+    }
+
+    private func property(_ name: String, _ ids: [String: String]) throws -> String? {
+        try customers.property(name, of: try #require(try customer(ids)))
+    }
+
+    @Test func aCookieBecomesTheProfileOfWhoSignsIn() throws {
+        defer { close() }
+        try apply(["cookie": "A"], ["seen": "1"])
+        let anonymous = try #require(try customer(["cookie": "A"]))
+        #expect(!anonymous.isIdentified)
+        try apply(["cookie": "A", "registered": "jane"])
+        let jane = try #require(try customer(["registered": "jane"]))
+        #expect(jane.id == anonymous.id)
+        #expect(jane.isIdentified)
+        #expect(try property("seen", ["registered": "jane"]) == "1")
+    }
+
+    @Test func anAnonymousProfileIsMergedIntoTheKnownOneOfASecondDevice() throws {
+        defer { close() }
+        try apply(["cookie": "A", "registered": "jane"], ["city": "\"Brno\"", "age": "30"], at: 1_000)
+        try apply(["cookie": "B"], ["city": "\"Wien\"", "size": "\"M\""], at: 1_500, read: ["m-1"])
+        let second = try #require(try customer(["cookie": "B"]))
+        try apply(["cookie": "B", "registered": "jane"])
+        let jane = try #require(try customer(["registered": "jane"]))
+        #expect(try customer(["cookie": "A"]) == jane)
+        #expect(try customer(["cookie": "B"]) == jane)
+        #expect(try customers.isMerged(second.id, into: jane))
+        // Of two values the newer one wins.
+        #expect(try property("city", ["cookie": "A"]) == "\"Wien\"")
+        #expect(try property("age", ["cookie": "A"]) == "30")
+        #expect(try property("size", ["cookie": "A"]) == "\"M\"")
+        #expect(try customers.inboxReads(of: jane).map(\.messageID) == ["m-1"])
+    }
+
+    @Test func twoHardIDsAreNeverMergedAndTheCookieMovesToTheNewOne() throws {
+        defer { close() }
+        try apply(["cookie": "A", "registered": "jane"], ["city": "\"Brno\""])
+        try apply(["cookie": "A", "registered": "john"])
+        let jane = try #require(try customer(["registered": "jane"]))
+        let john = try #require(try customer(["registered": "john"]))
+        #expect(jane.id != john.id)
+        #expect(try customer(["cookie": "A"]) == john)
+        #expect(try customers.property("city", of: john) == nil)
+        #expect(try customers.property("city", of: jane) == "\"Brno\"")
+    }
+
+    @Test func aSoftIDAloneDoesNotTakeAnothersCookie() throws {
+        defer { close() }
+        try apply(["cookie": "A", "registered": "jane"])
+        try apply(["cookie": "B", "registered": "john"])
+        try apply(["cookie": "A", "device": "D"])
+        try apply(["cookie": "B", "device": "D"])
+        #expect(try customer(["cookie": "A"]) == customer(["registered": "jane"]))
+        #expect(try customer(["cookie": "B"]) == customer(["registered": "john"]))
+        #expect(try customer(["device": "D"]) == customer(["registered": "jane"]))
+    }
+
+    @Test func anOlderUpdateThatComesLaterDoesNotWin() throws {
+        defer { close() }
+        try apply(["registered": "jane"], ["city": "\"Wien\""], at: 1_500)
+        try apply(["registered": "jane"], ["city": "\"Brno\""], at: 1_000)
+        #expect(try property("city", ["registered": "jane"]) == "\"Wien\"")
+        try apply(["registered": "jane"], ["city": "null"], at: 1_600)
+        #expect(try property("city", ["registered": "jane"]) == nil)
+    }
+
+    @Test func appsDoNotShareCustomers() throws {
+        defer { close() }
+        try apply(["registered": "jane"])
+        #expect(try customer(["registered": "jane"], app: "other") == nil)
+        try apply(["registered": "jane"], app: "other")
+        #expect(try customer(["registered": "jane"], app: "other") != customer(["registered": "jane"]))
+    }
+
+    @Test func theOldestCookieMakesRoomForTheSixtyFifth() throws {
+        defer { close() }
+        for number in 0..<66 { try apply(["cookie": "C\(number)", "registered": "jane"]) }
+        let jane = try #require(try customer(["registered": "jane"]))
+        #expect(try customer(["cookie": "C1"]) == nil)
+        #expect(try customer(["cookie": "C2"]) == jane)
+        #expect(try customers.identifiers(of: jane).count == 65)
+        #expect(try customers.identifiers(of: jane).last == CustomerIdentifier(name: "cookie", value: "C65"))
+    }
+
+    @Test func idsAreComparedByTheirBytes() throws {
+        defer { close() }
+        try apply(["registered": "r\u{E9}mi"])
+        #expect(try customer(["registered": "re\u{301}mi"]) == nil)
+    }
+
+    @Test func readersDoNotWaitForAWriterThatHoldsTheFile() throws {
+        defer { close() }
+        try apply(["registered": "jane"])
+        let writer = try SQLiteConnection(path: folder.appendingPathComponent("events.sqlite").path)
+        try writer.execute("BEGIN EXCLUSIVE; UPDATE customer SET created_ms = 0")
+        #expect(try customer(["registered": "jane"]) != nil)
+        try writer.execute("ROLLBACK")
+    }
+}
