@@ -14,12 +14,16 @@ internal import Foundation
 /// elsewhere. What the disk has is not lost, whatever happens to the app or the server, until a server has taken it or a
 /// limit of `QueueLimits` pushes it out.
 public final class CountersignClient: Sendable {
-    private let configuration: CountersignConfiguration
-    private let storage: Storage
-    private let recorder: Recorder
-    private let engine: DeliveryEngine
+    let storage: Storage
+    let recorder: Recorder
+    let engine: DeliveryEngine
+    let clock: any ClientClock
+    let session: Lock<SessionTracker>
+    #if canImport(Darwin)
+        private let lifecycle = Lock<LifecycleObserver?>(nil)
+    #endif
 
-    /// Makes a client. The queue file is opened in the background.
+    /// Makes a client. The queue file is opened in the background, and a session begins.
     ///
     /// - Parameters:
     ///   - configuration: How it works.
@@ -42,17 +46,26 @@ public final class CountersignClient: Sendable {
         random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
     ) throws {
         try configuration.validate()
-        self.configuration = configuration
+        self.clock = clock
+        let tracker = SessionTracker(timeout: configuration.sessionTimeout, now: clock.now)
+        session = Lock(tracker)
         storage = Storage(
-            directory: configuration.instanceDirectory, limits: configuration.limits, clock: clock)
+            directory: configuration.instanceDirectory, limits: configuration.limits, clock: clock,
+            log: configuration.log)
         engine = DeliveryEngine(
             configuration: configuration, storage: storage, dialect: dialect,
             transport: transport ?? makeDefaultTransport(), clock: clock, random: random)
         recorder = Recorder(
             storage: storage, dialect: dialect, limits: configuration.limits, clock: clock,
-            sessionID: UUIDv7.make(at: clock.now)
+            sessionID: tracker.id, log: configuration.log
         ) { [inbox = engine.inbox] count in inbox.post(.stored(count)) }
         Task { [engine] in await engine.start() }
+        #if canImport(Darwin)
+            let observer = LifecycleObserver(
+                background: { [weak self] in self?.enterBackground() },
+                foreground: { [weak self] in self?.enterForeground() })
+            lifecycle.withLock { $0 = observer }
+        #endif
     }
 
     deinit {
@@ -68,18 +81,30 @@ public final class CountersignClient: Sendable {
     /// Says who the user is from now on.
     ///
     /// Events that were recorded before stay with the user they were recorded for, and are sent under that user's token.
-    /// For the user who is current already this only replaces the token; an event is recorded when the user is another
-    /// one or when there are traits.
+    /// Another user begins a new session. For the user who is current already this only replaces the token; an event is
+    /// recorded when the user is another one or when there are traits.
     ///
     /// - Parameters:
     ///   - userID: The id in the app's own systems. Not empty, and the same as `sub` of the token, byte for byte.
     ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
     ///   - traits: What is known of the user.
     public func identify(userID: String, token: String? = nil, traits: [String: JSONValue] = [:]) {
-        guard !userID.isEmpty else { return }
+        if setUser(userID, token: token) || !traits.isEmpty {
+            recorder.record(.identify, name: nil, payload: traits)
+        }
+    }
+
+    /// As `identify`, without an event.
+    ///
+    /// - Returns: True if the user is another one than before.
+    @discardableResult
+    package func setUser(_ userID: String, token: String?) -> Bool {
+        guard !userID.isEmpty else { return false }
         let isAnother = recorder.setUser(userID)
+        // First the token: the session that begins sends at once.
         if let token { set(token, for: userID) }
-        if isAnother || !traits.isEmpty { recorder.record(.identify, name: nil, payload: traits) }
+        if isAnother { startSession() }
+        return isAnother
     }
 
     /// Hands over a new token of the current user.
@@ -93,8 +118,33 @@ public final class CountersignClient: Sendable {
     }
 
     private func set(_ text: String, for userID: String) {
-        guard let token = SignedToken(text) else { return }
-        engine.inbox.post(.token(token, user: UserKey(userID)))
+        if let token = SignedToken(text) {
+            engine.inbox.post(.token(token, user: UserKey(userID)))
+        } else {
+            engine.inbox.post(.malformedToken(user: UserKey(userID)))
+        }
+    }
+
+    /// The user whom events are recorded for; nil if nobody was identified.
+    public var userID: String? { recorder.userID }
+
+    /// Ends the user's time with the app: sends what is left under the user's token, and then forgets that token.
+    ///
+    /// Events that are recorded after the call have no user. What cannot be sent now waits until the same user comes back
+    /// with a token.
+    ///
+    /// - Returns: What was sent.
+    @discardableResult
+    public func logOut() async -> FlushResult {
+        let user = UserKey(recorder.userID)
+        _ = recorder.setUser(nil)
+        startSession()
+        let generation = await engine.generation(of: user)
+        let result = await flush()
+        // The user may be back in the meantime, with another token, which is not the one to forget.
+        let isBack = UserKey(recorder.userID) == user
+        await engine.forgetToken(of: user, generation: isBack ? generation : engine.generation(of: user))
+        return result
     }
 
     // MARK: Events
@@ -141,6 +191,49 @@ public final class CountersignClient: Sendable {
         return await engine.flush()
     }
 
+    /// Stores what is still in memory and ends all work. Nothing is recorded after this; what was not sent is sent by the
+    /// next client with this queue.
+    public func close() async {
+        await recorder.close()
+        await engine.stop()
+        await storage.close()
+    }
+
+    // MARK: Sessions
+
+    /// Begins a new session: what was paused after too many refused tokens is tried again.
+    public func startSession() {
+        let id = session.withLock { session in
+            session.begin(now: clock.now)
+            return session.id
+        }
+        recorder.setSession(id)
+        engine.inbox.post(.sessionStarted)
+    }
+
+    /// Says that the app went to the background. The SDK hears this by itself on Apple platforms.
+    ///
+    /// Events are sent if the flush policy says so. Authentication failures are told when the app is back.
+    public func enterBackground() {
+        session.withLock { $0.enterBackground(uptime: clock.uptime) }
+        engine.inbox.post(.enteredBackground)
+    }
+
+    /// Says that the app is in the foreground again. The SDK hears this by itself on Apple platforms.
+    ///
+    /// A new session begins if it was away for longer than `CountersignConfiguration.sessionTimeout`.
+    public func enterForeground() {
+        let (isNew, id) = session.withLock { session in
+            (session.enterForeground(uptime: clock.uptime, now: clock.now), session.id)
+        }
+        engine.inbox.post(.enteredForeground)
+        guard isNew else { return }
+        recorder.setSession(id)
+        engine.inbox.post(.sessionStarted)
+    }
+
+    // MARK: Failures
+
     /// What authentication failures there are, each (user, token, code) once, beginning with the last one if it still
     /// stands.
     public var authenticationFailures: AsyncStream<AuthenticationFailure> { engine.failures.stream() }
@@ -150,13 +243,5 @@ public final class CountersignClient: Sendable {
     /// It is called on a thread of the SDK, and at once if the last failure still stands.
     public func onAuthenticationFailure(_ handler: (@Sendable (AuthenticationFailure) -> Void)?) {
         engine.failures.setHandler(handler)
-    }
-
-    /// Stores what is still in memory and ends all work. Nothing is recorded after this; what was not sent is sent by the
-    /// next client with this queue.
-    public func close() async {
-        await recorder.close()
-        await engine.stop()
-        await storage.close()
     }
 }

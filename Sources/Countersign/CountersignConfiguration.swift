@@ -30,6 +30,12 @@ public struct CountersignConfiguration: Sendable {
     public var tokenProvider: TokenProvider?
     /// Seconds that the token provider may take. Default: 30.
     public var tokenProviderTimeout: TimeInterval = 30
+    /// Where tokens are kept between two runs; nil for the Keychain on Apple platforms and a file elsewhere.
+    public var tokenStore: (any TokenStore)?
+    /// Seconds in the background after which a new session begins. Default: 10.
+    public var sessionTimeout: TimeInterval = 10
+    /// Where log lines go; nil for nowhere.
+    public var log: CountersignLog?
 
     /// Makes a configuration with the defaults.
     ///
@@ -71,6 +77,17 @@ extension CountersignConfiguration {
             limits.maximumEvents > 0 && limits.maximumBytes > 0 && limits.maximumAge > 0
                 && limits.maximumEventBytes > 0 && limits.maximumUnsavedEvents > 0
                 && limits.maximumUnsavedBytes > 0, "limits must be above 0")
+    }
+
+    /// The app's token store, or the platform's.
+    func makeTokenStore() -> any TokenStore {
+        if let tokenStore { return tokenStore }
+        #if canImport(Security)
+            return KeychainTokenStore(service: "countersign.\(writeKey).\(instanceName)")
+        #else
+            return FileTokenStore(
+                directory: instanceDirectory.appendingPathComponent("tokens", isDirectory: true))
+        #endif
     }
 
     /// Where the queue of this instance is.

@@ -26,6 +26,9 @@ package struct SQLiteError: Error, CustomStringConvertible {
     /// True when another connection holds the lock: worth another try.
     package var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
 
+    /// True when the disk failed; what the last transaction did is unknown until the file is opened anew.
+    package var isInputOutput: Bool { code == SQLITE_IOERR }
+
     /// True when the file is damaged or is no database at all.
     package var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 

@@ -6,30 +6,32 @@ actor DeliveryEngine {
     enum Command: Sendable {
         case stored(Int)
         case token(SignedToken, user: UserKey)
+        /// The app passed a text that cannot be a token.
+        case malformedToken(user: UserKey)
         /// From a token provider that took longer than it may; `generation` is the newest token when it was called.
         case lateToken(SignedToken, user: UserKey, generation: Int)
+        case forgetToken(user: UserKey, generation: Int, done: CheckedContinuation<Void, Never>)
         case sessionStarted
+        case enteredBackground
+        case enteredForeground
+        case wiped(done: CheckedContinuation<Void, Never>)
         case flush(CheckedContinuation<FlushResult, Never>)
     }
 
     nonisolated let inbox = Inbox<Command>()
     nonisolated let failures = Broadcast<AuthenticationFailure>()
 
-    private let configuration: CountersignConfiguration
     private let storage: Storage
     private let dialect: any DeliveryDialect
     private let transport: any HTTPTransport
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
+    private let log: CountersignLog?
 
+    private let lease = LeaseHolder()
     private var sender: Sender
-    private var tokens = TokenBook()
+    private let tokens: TokenDesk
     private var ledger = FailureLedger()
-    private var providerCalls: [UserKey: TokenProviderCall] = [:]
-    /// What the last refusal of a user's token said.
-    private var verdicts: [UserKey: ServerAnswer.TokenVerdict] = [:]
-    private var currentToken: SignedToken?
-    private var clockOffset: TimeInterval = 0
     private var batches: [FlushResult.Batch] = []
     private var flushes: [CheckedContinuation<FlushResult, Never>] = []
     private var runner: Task<Void, Never>?
@@ -39,12 +41,13 @@ actor DeliveryEngine {
         configuration: CountersignConfiguration, storage: Storage, dialect: any DeliveryDialect,
         transport: any HTTPTransport, clock: any ClientClock, random: @escaping @Sendable () -> Double
     ) {
-        self.configuration = configuration
         self.storage = storage
         self.dialect = dialect
         self.transport = transport
         self.clock = clock
         self.random = random
+        log = configuration.log
+        tokens = TokenDesk(configuration: configuration, storage: storage, clock: clock)
         sender = Sender(
             settings: Sender.Settings(
                 flushPolicy: configuration.flushPolicy, networkRetry: configuration.networkRetry,
@@ -64,14 +67,53 @@ actor DeliveryEngine {
         runner?.cancel()
         inbox.wake()
         await runner?.value
-        // A flush that came after the loop had ended.
-        for command in inbox.take() { await handle(command) }
+        // What came after the loop had ended: nobody must wait for ever.
+        for command in inbox.close() { await handle(command) }
         finishFlushes(.closed, queued: 0)
         failures.finish()
     }
 
     nonisolated func flush() async -> FlushResult {
-        await withCheckedContinuation { inbox.post(.flush($0)) }
+        await withCheckedContinuation { continuation in
+            guard !inbox.post(.flush(continuation)) else { return }
+            continuation.resume(returning: FlushResult(batches: [], ending: .closed, queued: 0))
+        }
+    }
+
+    nonisolated func forgetToken(of user: UserKey, generation: Int) async {
+        await withCheckedContinuation { continuation in
+            guard !inbox.post(.forgetToken(user: user, generation: generation, done: continuation)) else {
+                return
+            }
+            continuation.resume()
+        }
+    }
+
+    nonisolated func wiped() async {
+        await withCheckedContinuation { continuation in
+            if !inbox.post(.wiped(done: continuation)) { continuation.resume() }
+        }
+    }
+
+    /// The generation of a user's newest token; 0 if there is none.
+    func generation(of user: UserKey) async -> Int { await tokens.generation(of: user) }
+
+    /// Fills in what this side knows.
+    func describe(_ given: CountersignSnapshot) async -> CountersignSnapshot {
+        var snapshot = given
+        let now = clock.uptime
+        snapshot.clockOffset = await tokens.clockOffset
+        snapshot.parked = sender.lanes.filter { $0.value.isBlocked }.map { user, lane in
+            CountersignSnapshot.Parked(
+                userID: user.userID, reason: lane.problem?.code ?? "", failures: lane.failures,
+                isPaused: lane.isPaused,
+                nextAttemptIn: lane.isPaused ? nil : lane.blockedUntil.map { max(0, $0 - now) })
+        }.sorted { $0.userID ?? "" < $1.userID ?? "" }
+        snapshot.configurationProblem = sender.configurationProblem.map { "\($0.code): \($0.reason)" }
+        snapshot.lastError = sender.lastProblem.map { "\($0.code): \($0.reason)" } ?? snapshot.lastError
+        snapshot.nextAttemptIn = sender.retryAt.map { max(0, $0 - now) }
+        snapshot.authenticationFailures = ledger.total
+        return snapshot
     }
 
     private func run() async {
@@ -88,11 +130,27 @@ actor DeliveryEngine {
         case .stored(let count):
             sender.stored(count, now: clock.uptime)
         case .token(let token, let user):
-            take(token, for: user)
+            await take(token, for: user)
+        case .malformedToken(let user):
+            report(.decodingError, "token_malformed", user: user, token: nil, origin: .app)
         case .lateToken(let token, let user, let generation):
-            if (tokens[user]?.generation ?? 0) == generation { take(token, for: user) }
+            if await tokens.generation(of: user) == generation { await take(token, for: user) }
+        case .forgetToken(let user, let generation, let done):
+            if await tokens.generation(of: user) == generation { await tokens.forget(user) }
+            done.resume()
         case .sessionStarted:
             sender.sessionStarted()
+        case .enteredBackground:
+            ledger.isInBackground = true
+            sender.enteredBackground()
+        case .enteredForeground:
+            for failure in ledger.enteredForeground() { failures.send(failure) }
+        case .wiped(let done):
+            sender.reset()
+            await tokens.forgetAll()
+            ledger.removeAll()
+            failures.forget { _ in true }
+            done.resume()
         case .flush(let continuation):
             sender.flush()
             flushes.append(continuation)
@@ -127,26 +185,47 @@ actor DeliveryEngine {
 
     // MARK: The queue
 
+    private enum Claim {
+        case events([QueuedEvent])
+        case leased(until: TimeInterval)
+    }
+
     private func claim(_ request: ClaimRequest) async {
         do {
-            let events = try await storage.perform { queue in try queue.claim(request) }
-            sender.claimed(events, now: clock.uptime, fraction: random())
+            let claim = try await storage.perform { [clock, lease] queue -> Claim in
+                if let instant = try queue.acquireLease(for: lease, uptime: clock.uptime) {
+                    return .leased(until: instant)
+                }
+                return .events(try queue.claim(request))
+            }
+            switch claim {
+            case .events(let events): sender.claimed(events, now: clock.uptime, fraction: random())
+            case .leased(let instant): sender.leased(until: instant)
+            }
         } catch {
+            log?(.warning, "queue could not be read", ["error": "\(error)"])
             sender.claimFailed(.init("queue", "\(error)"), now: clock.uptime, fraction: random())
         }
     }
 
     private func settle(_ settlement: Settlement) async {
+        for (event, verdict) in settlement.quarantined {
+            log?(.warning, "event quarantined", ["message_id": event.messageID, "code": verdict.code])
+        }
         do {
             try await storage.perform { [clock] queue in try queue.settle(settlement, at: clock.now) }
             sender.settled()
         } catch {
+            log?(.warning, "queue could not be written", ["error": "\(error)"])
             sender.settleFailed(.init("queue", "\(error)"), now: clock.uptime, fraction: random())
         }
     }
 
     private func finish(_ ending: FlushResult.Ending) async {
-        let queued = try? await storage.perform { queue in try queue.value(of: .rows) }
+        let queued = try? await storage.perform { [lease] queue -> Int in
+            try queue.releaseLease(of: lease)
+            return try queue.value(of: .rows)
+        }
         finishFlushes(ending, queued: queued ?? 0)
     }
 
@@ -159,92 +238,44 @@ actor DeliveryEngine {
 
     // MARK: Tokens
 
-    private func take(_ token: SignedToken, for user: UserKey) {
-        guard let generation = tokens.set(token, for: user) else { return }
+    private func take(_ token: SignedToken, for user: UserKey) async {
+        guard let generation = await tokens.set(token, for: user) else {
+            if let code = await tokens.lastCode(of: user) {
+                report(code, "token_unchanged", user: user, token: token, origin: .app)
+            }
+            return
+        }
+        if await tokens.isExpired(token) {
+            report(.expired, "token_expired", user: user, token: token, origin: .app)
+        }
         sender.tokenChanged(for: user, generation: generation, now: clock.uptime)
     }
 
     private func authorize(_ user: UserKey, rejectedGeneration: Int?) async {
-        let entry = tokens[user]
-        currentToken = entry?.token
-        guard let userID = user.userID, let provider = configuration.tokenProvider else {
-            return sender.authorized(generation: entry?.generation ?? 0)
-        }
-        let reason: TokenRequest.Reason
-        if entry == nil {
-            reason = .missing
-        } else if entry?.generation == rejectedGeneration {
-            reason = .rejected
-        } else if let entry, isExpired(entry.token) {
-            reason = .expired
-        } else {
-            return sender.authorized(generation: entry?.generation ?? 0)
-        }
-        let request = TokenRequest(
-            userID: userID, reason: reason, code: reason == .rejected ? verdicts[user]?.code : nil)
-        let call = providerCall(request, provider: provider, user: user)
-        accept(
-            await call.outcome(within: configuration.tokenProviderTimeout, on: clock), for: user,
-            reason: reason, requestTime: clock.now)
-    }
-
-    /// The call that is under way, or a new one.
-    private func providerCall(
-        _ request: TokenRequest, provider: @escaping TokenProvider, user: UserKey
-    ) -> TokenProviderCall {
-        let generation = tokens[user]?.generation ?? 0
-        let call = TokenProviderCall(request, provider: provider) { [inbox] text in
-            guard let token = SignedToken(text) else { return }
+        let requestTime = clock.now
+        let decision = await tokens.authorize(user, rejectedGeneration: rejectedGeneration) {
+            [inbox] token, generation in
             inbox.post(.lateToken(token, user: user, generation: generation))
         }
-        providerCalls[user] = call
-        return call
-    }
-
-    private func accept(
-        _ outcome: TokenProviderCall.Outcome, for user: UserKey, reason: TokenRequest.Reason,
-        requestTime: Date
-    ) {
-        let problem: ServerAnswer.Explanation
-        switch outcome {
-        case .token(let text):
-            guard let token = SignedToken(text) else {
-                problem = .init("token_malformed", "the provider returned something that is no token")
-                break
-            }
-            if tokens[user]?.token == token {
-                problem = .init(
-                    "token_unchanged", "the provider returned the token that was refused or has expired")
-                break
-            }
-            if isExpired(token) {
-                problem = .init("token_expired", "the provider returned a token that has expired already")
-                break
-            }
-            let generation = tokens.set(token, for: user) ?? 0
-            currentToken = token
-            return sender.authorized(generation: generation)
-        case .none: problem = .init("no_token", "the provider has no token")
-        case .failed: problem = .init("provider_failed", "the provider threw an error")
-        case .timedOut: problem = .init("provider_timed_out", "the provider took too long")
+        switch decision {
+        case .ready(let generation): sender.authorized(generation: generation)
+        case .unavailable(let problem, let code):
+            report(
+                code, problem.code, user: user, token: await tokens.token(of: user), origin: .provider,
+                requestTime: requestTime)
+            note(sender.authorizationFailed(problem, now: clock.uptime, fraction: random()))
         }
-        let code: AuthErrorCode =
-            reason == .missing ? .missingToken : verdicts[user]?.code ?? .expired
-        report(
-            AuthenticationFailure(
-                code: code, reason: problem.code, userID: user.userID, token: tokens[user]?.token,
-                isOptional: false, requestTime: requestTime, origin: .provider, clockSkew: nil, occurrences: 1
-            ))
-        note(sender.authorizationFailed(problem, now: clock.uptime, fraction: random()))
     }
 
-    /// In the server's time: the device clock may be wrong.
-    private func isExpired(_ token: SignedToken) -> Bool {
-        guard let expiresAt = token.expiresAt else { return false }
-        return expiresAt <= clock.now.timeIntervalSince1970 + clockOffset
-    }
-
-    private func report(_ failure: AuthenticationFailure) {
+    private func report(
+        _ code: AuthErrorCode, _ reason: String, user: UserKey, token: SignedToken?,
+        origin: AuthenticationFailure.Origin, isOptional: Bool = false, requestTime: Date? = nil,
+        clockSkew: TimeInterval? = nil
+    ) {
+        log?(.info, "authentication failure", ["code": "\(code.rawValue)", "reason": reason])
+        let failure = AuthenticationFailure(
+            code: code, reason: reason, userID: user.userID, token: token, isOptional: isOptional,
+            requestTime: requestTime ?? clock.now, origin: origin, clockSkew: clockSkew, occurrences: 1)
         if let news = ledger.record(failure) { failures.send(news) }
     }
 
@@ -252,29 +283,31 @@ actor DeliveryEngine {
 
     private func send(_ events: [QueuedEvent], attempt: Int) async {
         let user = UserKey(events.first?.userID)
-        let token = currentToken
+        let token = await tokens.token(of: user)
         let requestTime = clock.now
         let request = dialect.request(for: events, token: token, attempt: attempt, now: requestTime)
         do {
             let response = try await transport.send(request)
             let answer = dialect.read(response, eventCount: events.count)
-            if let serverTime = answer.serverTime { clockOffset = serverTime.timeIntervalSince(clock.now) }
+            log?(.debug, "answer", ["status": "\(answer.status)", "events": "\(events.count)"])
+            if let serverTime = answer.serverTime { await tokens.noteServerTime(serverTime) }
             let consequence = sender.answered(answer, now: clock.uptime, fraction: random())
             note(consequence)
             if let verdict = consequence?.failure {
-                verdicts[user] = verdict
+                await tokens.noteVerdict(verdict, for: user)
+                var skew = verdict.clockSkew
+                if skew == nil, let token { skew = await tokens.clockSkew(token, verdict: verdict) }
                 report(
-                    AuthenticationFailure(
-                        code: verdict.code, reason: verdict.reason, userID: user.userID, token: token,
-                        isOptional: consequence?.isOptional ?? false, requestTime: requestTime,
-                        origin: .server,
-                        clockSkew: verdict.clockSkew, occurrences: 1))
+                    verdict.code, verdict.reason, user: user, token: token, origin: .server,
+                    isOptional: consequence?.isOptional ?? false, requestTime: requestTime,
+                    clockSkew: skew)
             } else if consequence?.batch.outcome == .delivered {
-                verdicts[user] = nil
+                await tokens.noteVerdict(nil, for: user)
                 ledger.succeeded(user)
                 failures.forget { UserKey($0.userID) == user }
             }
         } catch {
+            log?(.info, "no answer", ["error": "\(error)"])
             note(sender.failed(error, now: clock.uptime, fraction: random()))
         }
     }

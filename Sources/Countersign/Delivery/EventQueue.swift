@@ -48,7 +48,7 @@ final class EventQueue {
     static let rowOverheadBytes = 160
 
     let connection: SQLiteConnection
-    private let limits: QueueLimits
+    let limits: QueueLimits
     private(set) var queueTime: QueueTime
 
     /// Opens the queue at `path`, or makes it.
@@ -72,30 +72,36 @@ final class EventQueue {
 
     // MARK: Recording
 
-    /// Stores events; when it returns they are on disk.
-    ///
-    /// - Returns: How many old events the limits have pushed out.
-    func append(_ rows: [RenderedEvent], clock: any ClientClock) throws -> Int {
+    /// Stores events; when it returns they are on disk. Those that are too long are set aside at once.
+    func append(_ rows: [RenderedEvent], clock: any ClientClock) throws {
         try connection.transaction {
             let time = queueTime.seconds(now: clock.now, uptime: clock.uptime)
+            var count = 0
             var bytes = 0
             for row in rows {
+                guard row.body.count <= limits.maximumEventBytes else {
+                    try quarantine(row, Self.tooLarge, at: clock.now)
+                    continue
+                }
                 try connection.run(
                     "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, ?, ?)",
                     .text(row.messageID), .text(row.userID ?? ""), .text(row.sessionID), .integer(time),
                     .blob(row.body))
+                count += 1
                 bytes += row.body.count + Self.rowOverheadBytes
             }
             try add(.recorded, rows.count)
-            try add(.rows, rows.count)
+            try add(.rows, count)
             try add(.bytes, bytes)
             try save(queueTime.saved(now: clock.now, seconds: time).text, as: "queue_time")
-            return try enforceLimits(at: time)
+            try enforceLimits(at: time)
         }
     }
 
-    private func enforceLimits(at time: Int64) throws -> Int {
-        var evicted = 0
+    private static let tooLarge = Settlement.Verdict(
+        code: "event_too_large", reason: "the event is longer than limits.maximumEventBytes")
+
+    private func enforceLimits(at time: Int64) throws {
         var rows = try value(of: .rows)
         var bytes = try value(of: .bytes)
         let oldest = time - Int64(limits.maximumAge)
@@ -114,17 +120,16 @@ final class EventQueue {
                 } else if recorded < oldest {
                     cause = .evictedByAge
                 } else {
-                    return evicted
+                    return
                 }
                 try connection.run("DELETE FROM event WHERE seq = ?", .integer(sequence))
                 rows -= 1
                 bytes -= size
-                evicted += 1
                 try add(cause, 1)
                 try add(.rows, -1)
                 try add(.bytes, -size)
             }
-            if heads.isEmpty { return evicted }
+            if heads.isEmpty { return }
         }
     }
 
@@ -183,27 +188,31 @@ final class EventQueue {
     func settle(_ settlement: Settlement, at date: Date) throws {
         try connection.transaction {
             for event in settlement.delivered where try remove(event) { try add(.sent, 1) }
-            for (event, verdict) in settlement.quarantined {
-                try connection.run(
-                    """
-                    INSERT INTO quarantine (seq, message_id, user_id, session_id, body, code, reason, quarantined_ms)
-                    SELECT seq, message_id, user_id, session_id, body, ?, ?, ? FROM event WHERE seq = ?
-                    """,
-                    .text(verdict.code), .text(verdict.reason),
-                    .integer(Int64(date.timeIntervalSince1970 * 1_000)), .integer(event.sequence))
-                if try remove(event) { try add(.quarantined, 1) }
-            }
+            for (event, verdict) in settlement.quarantined { try quarantine(event, verdict, at: date) }
             try add(.duplicates, settlement.duplicates)
         }
         if try value(of: .rows) == 0 { try connection.execute("PRAGMA incremental_vacuum") }
     }
 
-    private func remove(_ event: QueuedEvent) throws -> Bool {
+    func remove(_ event: QueuedEvent) throws -> Bool {
         try connection.run("DELETE FROM event WHERE seq = ?", .integer(event.sequence))
         guard connection.changes == 1 else { return false }
         try add(.rows, -1)
         try add(.bytes, -(event.body.count + Self.rowOverheadBytes))
         return true
+    }
+
+    /// Removes every event, also those in quarantine, and the id of this device.
+    func wipe() throws {
+        try connection.transaction {
+            let rows = try value(of: .rows)
+            try connection.execute("DELETE FROM event; DELETE FROM quarantine;")
+            try connection.run("DELETE FROM setting WHERE name = 'anonymous_id'")
+            try add(.wiped, rows)
+            try add(.rows, -rows)
+            try add(.bytes, -(try value(of: .bytes)))
+        }
+        try connection.execute("PRAGMA incremental_vacuum")
     }
 
     // MARK: Settings

@@ -5,28 +5,44 @@ final class Inbox<Message: Sendable>: Sendable {
     private struct State {
         var messages: [Message] = []
         var isAwake = false
+        var isClosed = false
         var waiter: CheckedContinuation<Void, Never>?
     }
 
     private let state = Lock(State())
 
-    func post(_ message: Message) {
-        wake { $0.messages.append(message) }
+    /// - Returns: False if nobody will ever take the message.
+    @discardableResult
+    func post(_ message: Message) -> Bool {
+        let (isTaken, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Void, Never>?) in
+            guard !state.isClosed else { return (false, nil) }
+            state.messages.append(message)
+            return (true, Self.wake(&state))
+        }
+        waiter?.resume()
+        return isTaken
     }
 
     /// Ends the current or the next `wait()`.
     func wake() {
-        wake { _ in }
+        state.withLock { Self.wake(&$0) }?.resume()
     }
 
-    private func wake(_ change: (inout State) -> Void) {
-        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            change(&state)
-            state.isAwake = true
-            defer { state.waiter = nil }
-            return state.waiter
+    private static func wake(_ state: inout State) -> CheckedContinuation<Void, Never>? {
+        state.isAwake = true
+        defer { state.waiter = nil }
+        return state.waiter
+    }
+
+    /// Takes no more messages.
+    ///
+    /// - Returns: Those that are left.
+    func close() -> [Message] {
+        state.withLock { state in
+            state.isClosed = true
+            defer { state.messages = [] }
+            return state.messages
         }
-        waiter?.resume()
     }
 
     /// All messages so far.

@@ -25,9 +25,13 @@ struct Isolation: Equatable {
     let explanation: ServerAnswer.Explanation
     private(set) var suspects: [QueuedEvent]
     /// True when the server has accepted something since the search began, so that it is not just down.
-    private(set) var hasSeenSuccess = false
+    private(set) var hasSeenSuccess: Bool
 
-    init(cause: Cause, explanation: ServerAnswer.Explanation, suspects: [QueuedEvent]) {
+    init(
+        cause: Cause, explanation: ServerAnswer.Explanation, suspects: [QueuedEvent],
+        hasSeenSuccess: Bool = false
+    ) {
+        self.hasSeenSuccess = hasSeenSuccess
         self.cause = cause
         self.explanation = explanation
         self.suspects = suspects

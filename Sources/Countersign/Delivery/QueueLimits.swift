@@ -13,6 +13,8 @@ public struct QueueLimits: Sendable, Hashable {
     public var maximumAge: TimeInterval
     /// Bytes of one event as JSON. A longer one is quarantined when it is recorded and never sent. Default: 32 KiB.
     public var maximumEventBytes: Int
+    /// Events in quarantine; the oldest is thrown away for one more. Default: 1,000.
+    public var maximumQuarantinedEvents: Int
     /// Events that wait in memory for the disk. One more than that is dropped and counted. Default: 10,000.
     public var maximumUnsavedEvents: Int
     /// Bytes that wait in memory for the disk, about. Default: 16 MiB.
@@ -21,13 +23,14 @@ public struct QueueLimits: Sendable, Hashable {
     /// Makes limits.
     public init(
         maximumEvents: Int = 100_000, maximumBytes: Int = 64 << 20, maximumAge: TimeInterval = 30 * 86_400,
-        maximumEventBytes: Int = 32 << 10, maximumUnsavedEvents: Int = 10_000,
-        maximumUnsavedBytes: Int = 16 << 20
+        maximumEventBytes: Int = 32 << 10, maximumQuarantinedEvents: Int = 1_000,
+        maximumUnsavedEvents: Int = 10_000, maximumUnsavedBytes: Int = 16 << 20
     ) {
         self.maximumEvents = maximumEvents
         self.maximumBytes = maximumBytes
         self.maximumAge = maximumAge
         self.maximumEventBytes = maximumEventBytes
+        self.maximumQuarantinedEvents = maximumQuarantinedEvents
         self.maximumUnsavedEvents = maximumUnsavedEvents
         self.maximumUnsavedBytes = maximumUnsavedBytes
     }

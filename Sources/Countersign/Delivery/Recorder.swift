@@ -31,17 +31,19 @@ final class Recorder: Sendable {
     private let dialect: any DeliveryDialect
     private let limits: QueueLimits
     private let clock: any ClientClock
+    private let log: CountersignLog?
     private let stored: @Sendable (Int) -> Void
 
     // `stored` is called on the storage thread after events have become durable, with their number.
     init(
         storage: Storage, dialect: any DeliveryDialect, limits: QueueLimits, clock: any ClientClock,
-        sessionID: String, stored: @escaping @Sendable (Int) -> Void
+        sessionID: String, log: CountersignLog?, stored: @escaping @Sendable (Int) -> Void
     ) {
         self.storage = storage
         self.dialect = dialect
         self.limits = limits
         self.clock = clock
+        self.log = log
         self.stored = stored
         state = Lock(State(sessionID: sessionID))
     }
@@ -120,7 +122,29 @@ final class Recorder: Sendable {
         await drain()
     }
 
+    /// Records nothing any more, or again.
+    func setOptedOut(_ isOut: Bool) {
+        state.withLock { $0.hasOptedOut = isOut }
+        if isOut { discard() }
+    }
+
+    /// Throws away what the disk does not have yet, and forgets the user.
+    func wipe() {
+        state.withLock { $0.userID = nil }
+        discard()
+    }
+
+    private func discard() {
+        let batch = state.withLock { state in
+            release(state.unsaved, in: &state)
+            defer { state.unsaved = [] }
+            return state.unsaved
+        }
+        for entry in batch { entry.completion?(.failure(CountersignError(.notStored, "the data was wiped"))) }
+    }
+
     private func drain(on storage: Storage) {
+        if storage.hasOptedOut { setOptedOut(true) }
         while true {
             let batch = state.withLock { state -> [Unsaved] in
                 defer { state.unsaved = [] }
@@ -129,13 +153,19 @@ final class Recorder: Sendable {
             }
             if batch.isEmpty { return }
             do {
-                try storage.withQueue { queue in try store(batch, in: queue) }
+                let tooLarge = try storage.withQueue { queue in try store(batch, in: queue) }
                 state.withLock { state in
                     release(batch, in: &state)
                     state.lastError = nil
                 }
-                for entry in batch { entry.completion?(.success(entry.record.messageID)) }
-                stored(batch.count)
+                for entry in batch {
+                    let isKept = !tooLarge.contains(entry.record.messageID)
+                    entry.completion?(
+                        isKept
+                            ? .success(entry.record.messageID)
+                            : .failure(CountersignError(.eventTooLarge, "it is in quarantine")))
+                }
+                stored(batch.count - tooLarge.count)
             } catch {
                 keep(batch, after: error)
                 return
@@ -143,7 +173,8 @@ final class Recorder: Sendable {
         }
     }
 
-    private func store(_ batch: [Unsaved], in queue: EventQueue) throws {
+    /// - Returns: The ids of those that are too large to be sent.
+    private func store(_ batch: [Unsaved], in queue: EventQueue) throws -> Set<String> {
         let anonymousID = try queue.anonymousID()
         let rows = batch.map { entry in
             RenderedEvent(
@@ -151,7 +182,8 @@ final class Recorder: Sendable {
                 sessionID: entry.record.sessionID,
                 body: dialect.render(entry.record, anonymousID: anonymousID))
         }
-        _ = try queue.append(rows, clock: clock)
+        try queue.append(rows, clock: clock)
+        return Set(rows.filter { $0.body.count > limits.maximumEventBytes }.map(\.messageID))
     }
 
     /// After a failed write: who waits for an answer gets the error, and that event is forgotten; the others are tried
@@ -165,7 +197,9 @@ final class Recorder: Sendable {
             state.lastError = failure.detail
             state.isDraining = !state.unsaved.isEmpty
         }
+        log?(.warning, "events could not be stored", ["error": failure.detail])
         for entry in waiting { entry.completion?(.failure(failure)) }
+        guard batch.count > waiting.count else { return }
         Task { [clock, storage] in
             try await clock.sleep(until: clock.uptime + 1)
             storage.submit { self.drain(on: $0) }

@@ -63,7 +63,7 @@ struct Sender {
     /// The newest token of each user.
     private var generations: [UserKey: Int] = [:]
     private var isolation: Isolation?
-    /// An event that failed alone with 500; quarantined as soon as the server takes another.
+    /// An event that failed alone with 500; tried again as soon as the server takes another.
     private var aside: QueuedEvent?
     private var pendingEvents = 0
     private var pendingSince: TimeInterval?
@@ -268,7 +268,7 @@ struct Sender {
                 current, verdict: verdict, retryAfter: answer.retryAfter, now: now, fraction: fraction)
         case .tooLarge:
             let problem = ServerAnswer.Explanation("too_large", "the server takes no request of this size")
-            if isolation == nil, current.events.count > 1 {
+            if current.events.count > 1 {
                 batchEvents = max(1, current.events.count / 2)
                 batchBytes = max(1, current.events.reduce(0) { $0 + $1.body.count } / 2)
             }
@@ -317,19 +317,18 @@ struct Sender {
                 settlement.delivered.append(event)
             }
         }
-        if let event = aside {
-            settlement.quarantined.append(
-                (
-                    event,
-                    .init(code: "server_fault", reason: "the server fails on this event and takes others")
-                ))
-            aside = nil
-        }
         if case .culprit(let event) = isolation?.probeSucceeded() {
             settlement.quarantined.append((event, verdict(isolation)))
             isolation = nil
         } else if isolation?.suspects.isEmpty == true {
             isolation = nil
+        }
+        if let event = aside {
+            // The server works again: what the event does to it now is the event's own doing.
+            isolation = Isolation(
+                cause: .serverFault, explanation: .init("server_fault", "the server fails on this event"),
+                suspects: [event], hasSeenSuccess: true)
+            aside = nil
         }
         unsettled = settlement
         self.current = nil

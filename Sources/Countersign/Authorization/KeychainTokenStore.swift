@@ -1,0 +1,73 @@
+#if canImport(Security)
+    public import Foundation
+    internal import Security
+
+    /// Tokens in the Keychain, readable after the first unlock, on this device only: they are in no backup.
+    public struct KeychainTokenStore: TokenStore {
+        private let service: String
+
+        /// Makes a store.
+        ///
+        /// - Parameter service: Tells the tokens of several clients apart.
+        public init(service: String) {
+            self.service = service
+        }
+
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public func token(for userID: String) throws -> String? {
+            var query = item(userID)
+            query[kSecReturnData as String] = true
+            var result: CFTypeRef?
+            let status = SecItemCopyMatching(query as CFDictionary, &result)
+            if status == errSecItemNotFound { return nil }
+            try check(status)
+            return (result as? Data).map { String(decoding: $0, as: UTF8.self) }
+        }
+
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public func store(_ token: String, for userID: String) throws {
+            let values: [String: Any] = [
+                kSecValueData as String: Data(token.utf8),
+                kSecAttrAccessible as String: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
+            ]
+            let status = SecItemUpdate(item(userID) as CFDictionary, values as CFDictionary)
+            if status == errSecItemNotFound {
+                try check(
+                    SecItemAdd(item(userID).merging(values) { _, new in new } as CFDictionary, nil))
+            } else {
+                try check(status)
+            }
+        }
+
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public func removeToken(for userID: String) throws {
+            let status = SecItemDelete(item(userID) as CFDictionary)
+            if status != errSecItemNotFound { try check(status) }
+        }
+
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public func removeAll() throws {
+            let status = SecItemDelete(item(nil) as CFDictionary)
+            if status != errSecItemNotFound { try check(status) }
+        }
+
+        private func item(_ userID: String?) -> [String: Any] {
+            var query: [String: Any] = [
+                kSecClass as String: kSecClassGenericPassword, kSecAttrService as String: service,
+                kSecAttrSynchronizable as String: false, kSecUseDataProtectionKeychain as String: true,
+            ]
+            // Hexadecimal, so that the Keychain compares bytes and not Unicode forms.
+            if let userID {
+                query[kSecAttrAccount as String] = userID.utf8.map { String($0, radix: 16) }.joined(
+                    separator: ".")
+            }
+            return query
+        }
+
+        private func check(_ status: OSStatus) throws {
+            guard status == errSecSuccess else {
+                throw NSError(domain: NSOSStatusErrorDomain, code: Int(status))
+            }
+        }
+    }
+#endif

@@ -1,0 +1,31 @@
+/// Keeps the last known token of each user between two runs of the app.
+///
+/// The SDK calls it on a thread of its own, one call at a time. It is the only place where a token is ever stored: the
+/// queue has none. The Keychain is used on Apple platforms and a file that only its owner can read elsewhere.
+public protocol TokenStore: Sendable {
+    /// The token of a user; nil if there is none.
+    ///
+    /// - Parameter userID: Compared byte for byte.
+    /// - Returns: The token as it was stored.
+    /// - Throws: When the store cannot be read now, such as a Keychain before the first unlock. It is asked again later.
+    func token(for userID: String) throws -> String?
+
+    /// Stores a token in place of an earlier one.
+    ///
+    /// - Parameters:
+    ///   - token: The token.
+    ///   - userID: Whose.
+    /// - Throws: When it could not be stored. The token is then good until the app ends.
+    func store(_ token: String, for userID: String) throws
+
+    /// Forgets the token of a user.
+    ///
+    /// - Parameter userID: Whose.
+    /// - Throws: When it could not be forgotten.
+    func removeToken(for userID: String) throws
+
+    /// Forgets all tokens.
+    ///
+    /// - Throws: When they could not be forgotten.
+    func removeAll() throws
+}

@@ -1,0 +1,81 @@
+internal import CountersignSQLite
+internal import Foundation
+
+extension EventQueue {
+    /// Sets aside an event that is in the queue.
+    func quarantine(_ event: QueuedEvent, _ verdict: Settlement.Verdict, at date: Date) throws {
+        try connection.run(
+            """
+            INSERT OR REPLACE INTO quarantine
+                (seq, message_id, user_id, session_id, body, code, reason, quarantined_ms)
+            SELECT seq, message_id, user_id, session_id, body, ?, ?, ? FROM event WHERE seq = ?
+            """,
+            .text(verdict.code), .text(verdict.reason), .integer(Self.milliseconds(date)),
+            .integer(event.sequence))
+        guard try remove(event) else { return }
+        try add(.quarantined, 1)
+        try limitQuarantine()
+    }
+
+    /// Sets aside an event that was never in the queue.
+    func quarantine(_ row: RenderedEvent, _ verdict: Settlement.Verdict, at date: Date) throws {
+        // Through the queue's table, so that its sequence number is used by no other.
+        try connection.run(
+            "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, 0, ?)",
+            .text(row.messageID), .text(row.userID ?? ""), .text(row.sessionID), .blob(row.body))
+        let event = QueuedEvent(
+            sequence: connection.lastInsertRowID, messageID: row.messageID, userID: row.userID, body: row.body
+        )
+        try add(.rows, 1)
+        try add(.bytes, row.body.count + Self.rowOverheadBytes)
+        try quarantine(event, verdict, at: date)
+    }
+
+    private func limitQuarantine() throws {
+        try connection.run(
+            """
+            DELETE FROM quarantine WHERE seq IN (
+                SELECT seq FROM quarantine ORDER BY seq
+                LIMIT max(0, (SELECT count(*) FROM quarantine) - ?))
+            """, .integer(Int64(limits.maximumQuarantinedEvents)))
+    }
+
+    /// The events that were set aside, the oldest first.
+    func quarantined() throws -> [QuarantinedEvent] {
+        try connection.all(
+            "SELECT message_id, user_id, code, reason, quarantined_ms, body FROM quarantine ORDER BY seq"
+        ) { row throws(SQLiteError) in
+            QuarantinedEvent(
+                messageID: row.text(0), userID: UserKey(column: row.text(1)).userID, code: row.text(2),
+                reason: row.text(3), date: Date(timeIntervalSince1970: TimeInterval(row.int64(4)) / 1_000),
+                body: row.blob(5))
+        }
+    }
+
+    /// Puts all events that were set aside at the end of the queue.
+    ///
+    /// - Returns: How many.
+    func requeue(clock: any ClientClock) throws -> Int {
+        try connection.transaction {
+            let time = queueTime.seconds(now: clock.now, uptime: clock.uptime)
+            let bytes =
+                try connection.first(
+                    "SELECT coalesce(sum(length(body) + ?), 0) FROM quarantine",
+                    .integer(Int64(Self.rowOverheadBytes))
+                ) { row throws(SQLiteError) in row.int(0) } ?? 0
+            try connection.run(
+                """
+                INSERT INTO event (message_id, user_id, session_id, queue_time_s, body)
+                SELECT message_id, user_id, session_id, ?, body FROM quarantine ORDER BY seq
+                """, .integer(time))
+            let count = connection.changes
+            try connection.run("DELETE FROM quarantine")
+            try add(.requeued, count)
+            try add(.rows, count)
+            try add(.bytes, bytes)
+            return count
+        }
+    }
+
+    static func milliseconds(_ date: Date) -> Int64 { Int64(date.timeIntervalSince1970 * 1_000) }
+}

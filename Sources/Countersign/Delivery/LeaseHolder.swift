@@ -1,0 +1,32 @@
+internal import CountersignCore
+
+#if canImport(Darwin)
+    internal import Darwin
+#elseif canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#endif
+
+/// Somebody who may hold the lease of a queue: one client, as long as it lives.
+final class LeaseHolder: Sendable {
+    /// The holders of this process, to tell them from one of an earlier process with the same number.
+    private static let living = Lock(Set<String>())
+
+    let id = UUIDv7.make()
+
+    init() {
+        Self.living.withLock { _ = $0.insert(id) }
+    }
+
+    deinit {
+        Self.living.withLock { _ = $0.remove(id) }
+    }
+
+    /// Whether a holder may still be at work.
+    static func isAlive(_ id: String, processID: Int32) -> Bool {
+        if processID == getpid() { return living.withLock { $0.contains(id) } }
+        // Any other failure than "no such process" says that there is one.
+        return kill(processID, 0) == 0 || errno != ESRCH
+    }
+}

@@ -1,0 +1,177 @@
+internal import CountersignSQLite
+internal import Foundation
+
+/// Saves what can be read of a damaged queue file into a fresh one. The damaged file is set aside, never deleted.
+struct QueueRecovery {
+    let path: String
+    let limits: QueueLimits
+    let clock: any ClientClock
+
+    private struct Row {
+        let sequence: Int64
+        let event: RenderedEvent
+    }
+
+    /// True for an error that says that the file itself is bad: not for a lock, a full disk or a missing permission.
+    static func isDamage(_ error: any Error) -> Bool {
+        guard let error = error as? SQLiteError else { return false }
+        // A table or column that is not there: the file is a database, but not ours.
+        return error.isCorrupt || error.message.hasPrefix("no such ")
+    }
+
+    /// Files that were set aside beside the queue.
+    static func asideCount(besides path: String) -> Int {
+        let url = URL(fileURLWithPath: path)
+        let names =
+            (try? FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)) ?? []
+        return names.count { $0.hasPrefix(url.lastPathComponent + ".damaged-") && !$0.hasSuffix("-journal") }
+    }
+
+    func recover() throws -> EventQueue {
+        let aside = try setAside()
+        let fresh = try EventQueue(path: path, limits: limits, clock: clock)
+        let copy = path + ".salvage"
+        try? FileManager.default.removeItem(atPath: copy)
+        defer { try? FileManager.default.removeItem(atPath: copy) }
+        try FileManager.default.copyItem(atPath: aside, toPath: copy)
+        var salvaged = salvage(from: copy, into: fresh)
+        if salvaged == nil {
+            // The first page holds the schema, and ours is always the same: borrow it.
+            try? replaceFirstPage(of: copy, with: path)
+            salvaged = salvage(from: copy, into: fresh)
+        }
+        return fresh
+    }
+
+    private func setAside() throws -> String {
+        let number = Self.asideCount(besides: path) + 1
+        let aside = "\(path).damaged-\(number)"
+        try FileManager.default.moveItem(atPath: path, toPath: aside)
+        for suffix in ["-journal", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path + suffix)
+        {
+            try FileManager.default.moveItem(atPath: path + suffix, toPath: aside + suffix)
+        }
+        return aside
+    }
+
+    /// - Returns: How many events were saved; nil if the tables could not even be found.
+    private func salvage(from copy: String, into fresh: EventQueue) -> Int? {
+        guard let damaged = try? SQLiteConnection(path: copy),
+            (try? damaged.first("SELECT count(*) FROM sqlite_master WHERE name = 'event'") {
+                row throws(SQLiteError) in row.int(0)
+            }) == 1
+        else { return nil }
+        let rows = readableRows(of: damaged)
+        if rows.isEmpty,
+            (try? damaged.first("SELECT seq FROM event") { row throws(SQLiteError) in row.int(0) }) == nil
+        {
+            return nil
+        }
+        let counters = Dictionary(
+            uniqueKeysWithValues: EventQueue.Counter.allCases.map { counter in
+                (
+                    counter,
+                    try? damaged.first("SELECT value FROM counter WHERE name = ?", .text(counter.rawValue)) {
+                        row throws(SQLiteError) in row.int(0)
+                    }
+                )
+            })
+        let settings =
+            (try? damaged.all("SELECT name, value FROM setting") { row throws(SQLiteError) in
+                (row.text(0), row.text(1))
+            }) ?? []
+        do {
+            try fresh.restore(
+                rows.map { ($0.sequence, $0.event) }, counters: counters.compactMapValues { $0 },
+                settings: settings)
+            return rows.count
+        } catch {
+            return nil
+        }
+    }
+
+    /// Reads from the front until the damage, from the back until the damage, and looks for single rows in between.
+    private func readableRows(of damaged: SQLiteConnection) -> [Row] {
+        let columns = "SELECT seq, message_id, user_id, session_id, body FROM event"
+        var rows: [Int64: Row] = [:]
+        func read(_ sql: String, _ values: SQLiteValue...) {
+            guard let statement = try? damaged.prepare(sql), (try? statement.bind(values)) != nil else {
+                return
+            }
+            while (try? statement.step()) == true {
+                let body = statement.blob(4)
+                guard rows[statement.int64(0)] == nil, isJSONObject(body) else { continue }
+                rows[statement.int64(0)] = Row(
+                    sequence: statement.int64(0),
+                    event: RenderedEvent(
+                        messageID: statement.text(1), userID: UserKey(column: statement.text(2)).userID,
+                        sessionID: statement.text(3), body: body))
+            }
+        }
+        read("\(columns) ORDER BY seq")
+        let front = rows.keys.max() ?? 0
+        read("\(columns) ORDER BY seq DESC")
+        let back = rows.keys.filter { $0 > front }.min() ?? front
+        if back - front > 1 {
+            // As far as single look-ups make sense; each finds its way past the damage by itself.
+            for sequence in (front + 1)..<min(back, front + 20_000) {
+                read("\(columns) WHERE seq = ?", .integer(sequence))
+            }
+        }
+        return rows.values.sorted { $0.sequence < $1.sequence }
+    }
+
+    /// A flipped bit in a page that SQLite did not notice.
+    private func isJSONObject(_ body: [UInt8]) -> Bool {
+        (try? JSONSerialization.jsonObject(with: Data(body))) is [String: Any]
+    }
+
+    private func replaceFirstPage(of copy: String, with fresh: String) throws {
+        let page = 4_096
+        let template = try FileHandle(forReadingFrom: URL(fileURLWithPath: fresh))
+        defer { try? template.close() }
+        guard var first = try template.read(upToCount: page), first.count == page,
+            // Page size, big-endian: both files must be cut alike.
+            first[16] == 0x10, first[17] == 0x00
+        else { return }
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: copy))
+        defer { try? file.close() }
+        let pages = UInt32(try file.seekToEnd() / UInt64(page))
+        // Size in pages, and an empty list of free pages (https://sqlite.org/fileformat2.html#the_database_header).
+        for (index, byte) in [24, 16, 8, 0].map({ UInt8(truncatingIfNeeded: pages >> $0) }).enumerated() {
+            first[28 + index] = byte
+        }
+        for index in 32..<40 { first[index] = 0 }
+        for index in 0..<4 { first[92 + index] = first[24 + index] }
+        try file.seek(toOffset: 0)
+        try file.write(contentsOf: first)
+    }
+}
+
+extension EventQueue {
+    /// Takes over what was saved from a damaged file.
+    func restore(
+        _ events: [(sequence: Int64, event: RenderedEvent)], counters: [Counter: Int],
+        settings: [(name: String, value: String)]
+    ) throws {
+        try connection.transaction {
+            for (sequence, event) in events {
+                try connection.run(
+                    """
+                    INSERT INTO event (seq, message_id, user_id, session_id, queue_time_s, body)
+                    VALUES (?, ?, ?, ?, 0, ?)
+                    """,
+                    .integer(sequence), .text(event.messageID), .text(event.userID ?? ""),
+                    .text(event.sessionID), .blob(event.body))
+            }
+            for (name, value) in settings { try save(value, as: name) }
+            for (counter, count) in counters where counter != .rows && counter != .bytes {
+                try add(counter, count)
+            }
+            try add(.rows, events.count)
+            try add(.bytes, events.reduce(0) { $0 + $1.event.body.count + Self.rowOverheadBytes })
+            try add(.salvaged, events.count)
+            try add(.unreadable, max(0, (counters[.rows] ?? events.count) - events.count))
+        }
+    }
+}

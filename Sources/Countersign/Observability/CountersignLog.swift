@@ -1,0 +1,41 @@
+/// Where the SDK's log lines go. Without one the SDK logs nothing.
+///
+/// A line is a constant text and values. Neither is made before `isEnabled` has said yes, and no value is ever a token, a
+/// key or the content of an event.
+public struct CountersignLog: Sendable {
+    /// How much a line matters.
+    public enum Level: Int, Sendable, Comparable, CaseIterable {
+        /// What the SDK does in normal work.
+        case debug
+        /// What an operator may want to know.
+        case info
+        /// Something was lost or goes wrong again and again.
+        case warning
+
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    private let isEnabled: @Sendable (Level) -> Bool
+    private let write: @Sendable (Level, String, [String: String]) -> Void
+
+    /// Makes a log.
+    ///
+    /// - Parameters:
+    ///   - isEnabled: Says whether lines of a level are wanted; asked for each line, so it should be quick.
+    ///   - write: Takes a line: its level, text and values. Called on threads of the SDK.
+    public init(
+        isEnabled: @escaping @Sendable (Level) -> Bool,
+        write: @escaping @Sendable (Level, String, [String: String]) -> Void
+    ) {
+        self.isEnabled = isEnabled
+        self.write = write
+    }
+
+    func callAsFunction(
+        _ level: Level, _ message: StaticString, _ values: @autoclosure () -> [String: String]
+    ) {
+        guard isEnabled(level) else { return }
+        write(level, "\(message)", values())
+    }
+}

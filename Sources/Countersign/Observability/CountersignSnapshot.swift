@@ -1,0 +1,69 @@
+public import Foundation
+
+/// Where every event is, and what the SDK is waiting for.
+///
+/// The counters go on over the life of the queue file, restarts included. `recorded` is the sum of `queued`, `sent`,
+/// `quarantined` (in all), `evictedByCount`, `evictedByBytes`, `evictedByAge`, `wiped` and `unreadable`, less those that
+/// were sent again from quarantine (`requeued`).
+public struct CountersignSnapshot: Sendable, Hashable {
+    /// A user whose events wait for a token.
+    public struct Parked: Sendable, Hashable {
+        /// Who; nil for events without a user.
+        public let userID: String?
+        /// Why, such as `EXPIRED` or `provider_timed_out`.
+        public let reason: String
+        /// Refusals and failed attempts to get a token, in a row.
+        public let failures: Int
+        /// True if only a new token, a new session or `flush()` helps.
+        public let isPaused: Bool
+        /// Seconds until the next attempt; nil if paused, or if it is due.
+        public let nextAttemptIn: TimeInterval?
+    }
+
+    /// Events in the queue.
+    public var queued = 0
+    /// What they take on disk, about.
+    public var queuedBytes = 0
+    /// Events in memory that the disk does not have yet.
+    public var unsaved = 0
+    /// Events that have become durable.
+    public var recorded = 0
+    /// Events that a server has taken.
+    public var sent = 0
+    /// Events that a server had already.
+    public var duplicates = 0
+    /// Events that a server will never take.
+    public var quarantined = 0
+    /// Events that were put back from quarantine into the queue.
+    public var requeued = 0
+    /// Events that waited in memory when there were too many; the disk never had them.
+    public var dropped = 0
+    /// Events that were pushed out by `QueueLimits.maximumEvents`.
+    public var evictedByCount = 0
+    /// Events that were pushed out by `QueueLimits.maximumBytes`.
+    public var evictedByBytes = 0
+    /// Events that were pushed out by `QueueLimits.maximumAge`.
+    public var evictedByAge = 0
+    /// Events that the app has wiped.
+    public var wiped = 0
+    /// Events that were saved from damaged files.
+    public var salvaged = 0
+    /// Events of damaged files that could not be read, as far as that is known.
+    public var unreadable = 0
+    /// Damaged files that were set aside beside the queue.
+    public var damagedFiles = 0
+    /// Users whose events wait.
+    public var parked: [Parked] = []
+    /// What has to change before anything gets through; nil if nothing has to.
+    public var configurationProblem: String?
+    /// The last failure of server, network or disk.
+    public var lastError: String?
+    /// Seconds until the SDK tries again after such a failure; nil if it does not wait.
+    public var nextAttemptIn: TimeInterval?
+    /// Authentication failures in all, the repeated ones included.
+    public var authenticationFailures = 0
+    /// Seconds by which the server's clock is ahead of the device's; 0 as long as no server has answered.
+    public var clockOffset: TimeInterval = 0
+    /// The session that events are recorded in.
+    public var sessionID = ""
+}

@@ -1,0 +1,151 @@
+import CountersignCore
+import Foundation
+
+@testable import Countersign
+
+/// Drives a `Sender` against a scripted server in simulated time: hours take milliseconds, and every request is counted.
+struct Simulation {
+    struct Request {
+        let time: TimeInterval
+        let events: [QueuedEvent]
+        let generation: Int
+        let attempt: Int
+    }
+
+    enum Reply {
+        case answer(ServerAnswer)
+        case error(HTTPTransportError.Code)
+    }
+
+    var sender: Sender
+    var queue: [QueuedEvent] = []
+    var now: TimeInterval = 0
+    var requests: [Request] = []
+    var delivered: [QueuedEvent] = []
+    var quarantined: [QueuedEvent] = []
+    var endings: [FlushResult.Ending] = []
+    var failures: [ServerAnswer.TokenVerdict] = []
+    var claims = 0
+    /// Whose token is of which generation now.
+    var generations: [UserKey: Int] = [:]
+    var providerCalls = 0
+    /// Nil: there is no provider.
+    var provider: ((UserKey) -> Int?)?
+    var server: (Request) -> Reply
+
+    init(
+        settings: Sender.Settings = Sender.Settings(),
+        provider: ((UserKey) -> Int?)? = nil, server: @escaping (Request) -> Reply
+    ) {
+        var settings = settings
+        settings.hasTokenProvider = provider != nil
+        sender = Sender(settings: settings)
+        self.provider = provider
+        self.server = server
+    }
+
+    mutating func record(_ count: Int, user: String? = nil, bytes: Int = 100) {
+        for _ in 0..<count {
+            let sequence = Int64(queue.count + delivered.count + quarantined.count + 1)
+            queue.append(
+                QueuedEvent(
+                    sequence: sequence, messageID: "m\(sequence)", userID: user,
+                    body: Array(repeating: 0x20, count: bytes)))
+        }
+        sender.stored(count, now: now)
+    }
+
+    /// Runs until the sender waits for something that does not happen before `end`.
+    mutating func run(until end: TimeInterval, maximumSteps: Int = 100_000) {
+        for _ in 0..<maximumSteps {
+            switch sender.next(now: now) {
+            case .wait(let instant):
+                guard let instant, instant <= end else {
+                    now = end
+                    return
+                }
+                now = max(now, instant)
+            case .claim(let request):
+                claims += 1
+                sender.claimed(claim(request), now: now, fraction: 1)
+            case .authorize(let user, let rejected):
+                authorize(user, rejected: rejected)
+            case .send(let events, let attempt):
+                send(events, attempt: attempt)
+            case .settle(let settlement):
+                settle(settlement)
+            case .finish(let ending):
+                endings.append(ending)
+            }
+        }
+        now = .infinity
+    }
+
+    private func claim(_ request: ClaimRequest) -> [QueuedEvent] {
+        let free = queue.filter { event in
+            !request.blockedUsers.contains(UserKey(event.userID))
+                && !request.excluded.contains(event.sequence)
+        }
+        guard let head = free.first else { return [] }
+        var bytes = 0
+        return Array(
+            free.filter { UserKey($0.userID) == UserKey(head.userID) }.prefix(request.maximumEvents).prefix {
+                event in
+                bytes += event.body.count
+                return bytes <= request.maximumBytes || event == head
+            })
+    }
+
+    private mutating func authorize(_ user: UserKey, rejected: Int?) {
+        let current = generations[user] ?? 0
+        guard user != .anonymous, let provider, current == 0 || current == rejected else {
+            return sender.authorized(generation: current)
+        }
+        providerCalls += 1
+        if let fresh = provider(user) {
+            generations[user] = fresh
+            sender.authorized(generation: fresh)
+        } else {
+            _ = sender.authorizationFailed(.init("no_token", ""), now: now, fraction: 1)
+        }
+    }
+
+    private mutating func send(_ events: [QueuedEvent], attempt: Int) {
+        let request = Request(
+            time: now, events: events, generation: generations[UserKey(events.first?.userID)] ?? 0,
+            attempt: attempt)
+        requests.append(request)
+        let consequence: Sender.Consequence?
+        switch server(request) {
+        case .answer(let answer): consequence = sender.answered(answer, now: now, fraction: 1)
+        case .error(let code):
+            consequence = sender.failed(HTTPTransportError(code, ""), now: now, fraction: 1)
+        }
+        if let verdict = consequence?.failure { failures.append(verdict) }
+    }
+
+    private mutating func settle(_ settlement: Settlement) {
+        let gone = Set(
+            settlement.delivered.map(\.sequence) + settlement.quarantined.map(\.event.sequence))
+        delivered += settlement.delivered
+        quarantined += settlement.quarantined.map(\.event)
+        queue.removeAll { gone.contains($0.sequence) }
+        sender.settled()
+    }
+}
+
+extension Simulation.Reply {
+    static let accepted = Simulation.Reply.answer(
+        ServerAnswer(.accepted(duplicates: 0, rejected: [], warning: nil), status: 200))
+
+    static func status(_ status: Int, retryAfter: TimeInterval? = nil) -> Simulation.Reply {
+        .answer(
+            ServerAnswer(
+                ServerAnswer.meaning(ofStatus: status, explanation: .init("http_\(status)", ""))
+                    ?? .tryLater(.init("not_understood", "")), status: status, retryAfter: retryAfter))
+    }
+
+    static func refusedToken(_ code: AuthErrorCode) -> Simulation.Reply {
+        .answer(ServerAnswer(.tokenProblem(.init(code: code, reason: code.reason)), status: 401))
+    }
+}
