@@ -5,8 +5,11 @@ final class AdmittedApp: Sendable {
     let id: String
     let enforcement: Enforcement
     let verifier: TokenVerifier
+    /// What it is to clients of the Bloomreach dialect.
+    let project: Project
 
-    init(_ app: App) {
+    init(_ app: App, project: Project) {
+        self.project = project
         id = app.id
         enforcement = app.enforcement
         verifier = TokenVerifier(

@@ -7,9 +7,14 @@ internal import Foundation
 /// A request takes its app once and keeps it, so it is judged by one set of keys whatever changes meanwhile.
 final class AppRegistry: Sendable {
     private let directory: AppDirectory
-    private let apps = Lock<[[UInt8]: AdmittedApp]>([:])
+    private let apps = Lock(Apps())
     private let version = Lock<Int64?>(nil)
     private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+
+    private struct Apps {
+        var byWriteKey: [[UInt8]: AdmittedApp] = [:]
+        var byProject: [String: AdmittedApp] = [:]
+    }
 
     init(directory: AppDirectory) {
         self.directory = directory
@@ -18,7 +23,13 @@ final class AppRegistry: Sendable {
     /// The app that this write key belongs to, or nil.
     func app(writeKey: String) -> AdmittedApp? {
         let hash = SHA256.digest(writeKey.utf8)
-        return apps.withLock { $0[hash] }
+        return apps.withLock { $0.byWriteKey[hash] }
+    }
+
+    /// The app that this project token stands for in a path, or nil.
+    func app(projectToken: some StringProtocol) -> AdmittedApp? {
+        let token = String(projectToken)
+        return apps.withLock { $0.byProject[token] }
     }
 
     /// Looks for changes five times a second, on a thread of its own.
@@ -49,11 +60,20 @@ final class AppRegistry: Sendable {
         version.withLock { $0 = current }
     }
 
-    private static func load(_ directory: AppDirectory) throws(GatewayError) -> [[UInt8]: AdmittedApp] {
-        let apps = Dictionary(
-            uniqueKeysWithValues: try directory.apps().map { ($0.id, AdmittedApp($0)) })
-        var byHash: [[UInt8]: AdmittedApp] = [:]
-        for (hash, appID) in try directory.writeKeys() { byHash[hash] = apps[appID] }
-        return byHash
+    private static func load(_ directory: AppDirectory) throws(GatewayError) -> Apps {
+        let projects = try directory.projects()
+        var apps = Apps()
+        var byID: [String: AdmittedApp] = [:]
+        for app in try directory.apps() {
+            let admitted = AdmittedApp(app, project: projects[app.id] ?? Project(token: app.id))
+            byID[app.id] = admitted
+            // An app whose id is another's token is reached by write key only.
+            let holder = apps.byProject[admitted.project.token]
+            if holder == nil || admitted.project.token != app.id {
+                apps.byProject[admitted.project.token] = admitted
+            }
+        }
+        for (hash, appID) in try directory.writeKeys() { apps.byWriteKey[hash] = byID[appID] }
+        return apps
     }
 }

@@ -38,7 +38,8 @@ public final class AppDirectory: @unchecked Sendable {
             added_ms INTEGER NOT NULL,
             PRIMARY KEY (app_id, id)
         ) STRICT;
-        """
+        """,
+        ProjectSchema.script,
     ]
 
     /// The most keys that an app may have.
@@ -314,9 +315,9 @@ public final class AppDirectory: @unchecked Sendable {
             + String((0..<32).map { _ in letters[Int.random(in: 0..<letters.count, using: &random)] })
     }
 
-    private static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
+    static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 
-    private static func noApp(_ id: String) -> GatewayError {
+    static func noApp(_ id: String) -> GatewayError {
         GatewayError(.notFound, "there is no app \(id); `countersign app list` shows those there are")
     }
 
@@ -325,13 +326,13 @@ public final class AppDirectory: @unchecked Sendable {
             .notFound, "the app \(appID) has no key \(id); `countersign key list` shows those it has")
     }
 
-    private func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+    func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
         try connection.withLock { connection throws(GatewayError) in
             try Self.translate { try body(connection.sqlite) }
         }
     }
 
-    private func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+    func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
         try connection.withLock { connection throws(GatewayError) in
             try Self.translate { try connection.sqlite.transaction { try body(connection.sqlite) } }
         }

@@ -1,0 +1,275 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import Foundation
+
+/// What operators edit for clients of the Bloomreach dialect. A running gateway sees a change within a second.
+extension AppDirectory {
+    /// The most App Inbox messages that a project may have.
+    package static let maximumInboxMessages = 10_000
+
+    /// Sets what stands for an app in paths, where shipped apps have another token built in.
+    ///
+    /// - Parameters:
+    ///   - token: 1 to 64 letters, digits and `-`.
+    ///   - appID: The app.
+    /// - Throws: `invalid`, `conflict` when another app has it, `notFound`, `storage`.
+    package func setProjectToken(_ token: String, for appID: String) throws(GatewayError) {
+        let isAllowed = token.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+                true
+            default: false
+            }
+        }
+        guard isAllowed, (1...64).contains(token.utf8.count) else {
+            throw GatewayError(.invalid, "a project token has 1 to 64 letters, digits and -")
+        }
+        try writeProject(of: appID) { sqlite in
+            let taken = try sqlite.first(
+                """
+                SELECT 1 FROM app LEFT JOIN project ON project.app_id = app.id
+                WHERE app.id <> ?1 AND coalesce(project.token, app.id) = ?2
+                """, .text(appID), .text(token)
+            ) { _ in true }
+            guard taken == nil else {
+                throw GatewayError(.conflict, "another app has the project token \(token); choose another")
+            }
+            try sqlite.run("UPDATE project SET token = ?2 WHERE app_id = ?1", .text(appID), .text(token))
+        }
+    }
+
+    /// Sets whether customer tokens open the project's App Inbox.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func setCustomerTokens(_ mode: CustomerTokens, for appID: String) throws(GatewayError) {
+        try writeProject(of: appID) { sqlite in
+            try sqlite.run(
+                "UPDATE project SET customer_tokens = ?2 WHERE app_id = ?1", .text(appID),
+                .text(mode.rawValue))
+        }
+    }
+
+    /// Adds a private key whose holder may sign customer tokens with HS256.
+    ///
+    /// - Parameters:
+    ///   - id: What stands in the tokens' `kid`.
+    ///   - secret: At least 32 bytes (RFC 7518, section 3.2); nil makes one.
+    ///   - appID: The app.
+    /// - Returns: The secret, which is not shown again.
+    /// - Throws: `invalid`, `conflict` when the app has a key with this id, `notFound`, `storage`.
+    package func addCustomerTokenKey(
+        id: String, secret: String? = nil, to appID: String
+    ) throws(GatewayError) -> String {
+        let secret = secret ?? Data(Self.randomBytes(32)).base64EncodedString()
+        guard (1...128).contains(id.utf8.count), id.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw GatewayError(.invalid, "a key's id has 1 to 128 visible ASCII characters")
+        }
+        guard secret.utf8.count >= 32 else {
+            throw GatewayError(.invalid, "a secret for HS256 must have at least 32 bytes")
+        }
+        let now = Self.now()
+        try writeProject(of: appID) { sqlite in
+            try sqlite.run(
+                "INSERT INTO customer_token_key VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+                .text(appID), .text(id), .blob(Array(secret.utf8)), .integer(now))
+            guard sqlite.changes > 0 else {
+                throw GatewayError(.conflict, "the app \(appID) has a private key \(id) already")
+            }
+        }
+        return secret
+    }
+
+    /// Deletes a private key; tokens signed with it are refused from then on.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func deleteCustomerTokenKey(id: String, of appID: String) throws(GatewayError) {
+        try delete(
+            "DELETE FROM customer_token_key WHERE app_id = ?1 AND id = ?2", id: id, what: "private key",
+            of: appID)
+    }
+
+    /// Sets where requests for a push notification go.
+    ///
+    /// - Parameters:
+    ///   - url: `https:` or `http:`, without a user name.
+    ///   - secret: `whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks); nil makes one.
+    ///   - allowsPrivateAddresses: Whether the address may be one of a private network, or of this machine.
+    ///   - appID: The app.
+    /// - Returns: The secret, which is not shown again.
+    /// - Throws: `invalid`, `notFound`, `storage`.
+    package func setPushWebhook(
+        url: String, secret: String? = nil, allowsPrivateAddresses: Bool = false, for appID: String
+    ) throws(GatewayError) -> String {
+        guard let parts = URLComponents(string: url), ["https", "http"].contains(parts.scheme?.lowercased()),
+            parts.host?.isEmpty == false, parts.user == nil, parts.password == nil
+        else {
+            throw GatewayError(.invalid, "a webhook's URL begins with https:// and has no user name in it")
+        }
+        let secret = secret ?? StandardWebhook.prefix + Data(Self.randomBytes(32)).base64EncodedString()
+        guard let key = StandardWebhook.key(secret) else {
+            throw GatewayError(.invalid, "a webhook's secret is whsec_ and the base64 of 24 to 64 bytes")
+        }
+        try writeProject(of: appID) { sqlite in
+            try sqlite.run(
+                "INSERT OR REPLACE INTO push_webhook VALUES (?1, ?2, ?3, ?4)", .text(appID), .text(url),
+                .blob(key), .integer(allowsPrivateAddresses ? 1 : 0))
+        }
+        return secret
+    }
+
+    /// Removes the webhook; requests for a push notification are refused from then on.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func removePushWebhook(of appID: String) throws(GatewayError) {
+        try delete(
+            "DELETE FROM push_webhook WHERE app_id = ?1 AND ?2 = ?2", id: "webhook", what: "push",
+            of: appID)
+    }
+
+    /// Adds an in-app message, a consent category or a recommendation engine, or replaces the one with its id.
+    ///
+    /// - Parameters:
+    ///   - kind: What it is.
+    ///   - json: The object in the shape in which clients receive it; members that they require and that are not
+    ///     given get a default. An engine has `id`, `name`, `items` and `fill`, arrays of objects with `item_id`.
+    ///   - appID: The app.
+    /// - Returns: Its id.
+    /// - Throws: `invalid`, which names the member and what it must be; `notFound`, `storage`.
+    @discardableResult
+    package func put(_ kind: ProjectItem.Kind, json: String, in appID: String) throws(GatewayError) -> String
+    {
+        let item = try ProjectItem(kind, Self.value(of: json))
+        try writeProject(of: appID) { sqlite in
+            try sqlite.run(
+                """
+                INSERT INTO project_item (app_id, kind, id, body) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (app_id, kind, id) DO UPDATE SET body = excluded.body
+                """, .text(appID), .text(kind.rawValue), .text(item.id),
+                .text(String(decoding: item.json.bytes, as: UTF8.self)))
+        }
+        return item.id
+    }
+
+    /// Deletes an in-app message, a consent category or a recommendation engine.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func remove(_ kind: ProjectItem.Kind, id: String, from appID: String) throws(GatewayError) {
+        try delete(
+            "DELETE FROM project_item WHERE app_id = ?1 AND id = ?2 AND kind = '\(kind.rawValue)'", id: id,
+            what: kind.rawValue, of: appID)
+    }
+
+    /// Adds an App Inbox message, or replaces the one with its id, which clients then receive again.
+    ///
+    /// - Parameters:
+    ///   - id: 1 to 128 bytes.
+    ///   - type: `html` or `push`.
+    ///   - content: The content as a JSON object.
+    ///   - recipient: Who gets it; nil for everybody.
+    ///   - expiresMilliseconds: Milliseconds since 1970 from which on it is not shown; nil when it stays.
+    ///   - appID: The app.
+    /// - Throws: `invalid`, `conflict` when the inbox is full, `notFound`, `storage`.
+    package func putInboxMessage(
+        id: String, type: String, content: String, recipient: CustomerIdentifier? = nil,
+        expiresMilliseconds: Int64? = nil, in appID: String
+    ) throws(GatewayError) {
+        guard (1...128).contains(id.utf8.count) else {
+            throw GatewayError(.invalid, "a message's id has 1 to 128 bytes")
+        }
+        guard ["html", "push"].contains(type) else {
+            throw GatewayError(.invalid, "a message's type is html or push")
+        }
+        let value = try Self.value(of: content)
+        guard case .object = value else {
+            throw GatewayError(.invalid, "a message's content must be a JSON object")
+        }
+        let now = Self.now()
+        try writeProject(of: appID) { sqlite in
+            // The first time that it was put stays its time.
+            let created =
+                try sqlite.first(
+                    "SELECT created_ms FROM inbox_message WHERE app_id = ?1 AND id = ?2", .text(appID),
+                    .text(id)
+                ) { $0.int64(0) } ?? now
+            try sqlite.run(
+                "DELETE FROM inbox_message WHERE app_id = ?1 AND id = ?2", .text(appID), .text(id))
+            let count =
+                try sqlite.first("SELECT count(*) FROM inbox_message WHERE app_id = ?1", .text(appID)) {
+                    $0.int(0)
+                } ?? 0
+            guard count < Self.maximumInboxMessages else {
+                throw GatewayError(
+                    .conflict, "the inbox of \(appID) has \(count) messages, the most there may be")
+            }
+            try sqlite.run(
+                """
+                INSERT INTO inbox_message (app_id, id, recipient_name, recipient_value, type, content, created_ms,
+                    expires_ms)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                """, .text(appID), .text(id), .optionalText(recipient?.name), .optionalText(recipient?.value),
+                .text(type), .text(String(decoding: value.bytes, as: UTF8.self)), .integer(created),
+                .optionalInteger(expiresMilliseconds))
+        }
+    }
+
+    /// Deletes an App Inbox message. Clients that have it keep it until they fetch from the start; to make them, end the
+    /// sync tokens.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func removeInboxMessage(id: String, from appID: String) throws(GatewayError) {
+        try delete(
+            "DELETE FROM inbox_message WHERE app_id = ?1 AND id = ?2", id: id, what: "message", of: appID)
+    }
+
+    /// Makes every sync token that was given out invalid, so that clients fetch their App Inbox from the start.
+    ///
+    /// Clients before iOS SDK 4.0 do not do that by themselves: their inbox stays as it is until they identify.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func endSyncTokens(of appID: String) throws(GatewayError) {
+        try writeProject(of: appID) { sqlite in
+            try sqlite.run("UPDATE project SET inbox_epoch = inbox_epoch + 1 WHERE app_id = ?1", .text(appID))
+        }
+    }
+
+    /// What every app is to clients of the Bloomreach dialect, by the app's id.
+    package func projects() throws(GatewayError) -> [String: Project] {
+        try read { try ProjectReader(sqlite: $0).projects() }
+    }
+
+    /// Writes in one transaction in which the app has a row.
+    private func writeProject(of appID: String, _ body: (SQLiteConnection) throws -> Void)
+        throws(GatewayError)
+    {
+        try write { sqlite in
+            guard try sqlite.first("SELECT 1 FROM app WHERE id = ?1", .text(appID), row: { _ in true }) != nil
+            else { throw Self.noApp(appID) }
+            try sqlite.run("INSERT INTO project (app_id) VALUES (?1) ON CONFLICT DO NOTHING", .text(appID))
+            try body(sqlite)
+        }
+    }
+
+    private func delete(_ sql: String, id: String, what: String, of appID: String) throws(GatewayError) {
+        try write { sqlite in
+            try sqlite.run(sql, .text(appID), .text(id))
+            guard sqlite.changes > 0 else {
+                throw GatewayError(.notFound, "the app \(appID) has no \(what) \(id)")
+            }
+        }
+    }
+
+    private static func value(of json: String) throws(GatewayError) -> JSONValue {
+        do {
+            return try StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: Array(json.utf8)) { $0.value }
+        } catch {
+            throw GatewayError(.invalid, "it is not JSON of at most 1 MiB in which each member stands once")
+        }
+    }
+
+    private static func randomBytes(_ count: Int) -> [UInt8] {
+        var random = SystemRandomNumberGenerator()
+        return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+    }
+}

@@ -1,0 +1,100 @@
+package import CountersignCore
+
+/// What an app is to clients of the Bloomreach dialect.
+package struct Project: Sendable {
+    /// What stands for the app in paths; the app's id unless the operator has set another.
+    package var token: String
+    package var customerTokens = CustomerTokens.off
+    package var customerTokenKeys: [CustomerTokenKey] = []
+    package var webhook: PushWebhook?
+    /// All in the order in which they were added.
+    package var inAppMessages: [ProjectItem] = []
+    package var consentCategories: [ProjectItem] = []
+    package var recommendationEngines: [ProjectItem] = []
+    package var inbox = InboxContents()
+
+    init(token: String) {
+        self.token = token
+    }
+}
+
+/// Whether customer tokens open the App Inbox of a project.
+package enum CustomerTokens: String, Sendable, CaseIterable {
+    /// The project's API key opens it; a customer token is refused.
+    case off
+    /// Either opens it: for the time in which old versions of an app still send the key.
+    case allowed
+    /// Only a customer token opens it.
+    case required
+}
+
+/// A private key whose holder may sign customer tokens with HS256.
+package struct CustomerTokenKey: Sendable {
+    /// What stands in `kid`.
+    package let id: String
+    let secret: [UInt8]
+}
+
+/// Where requests for a push notification go.
+package struct PushWebhook: Sendable {
+    package let url: String
+    /// The key that deliveries are signed with; written `whsec_` and base64.
+    let secret: [UInt8]
+    /// True when the address may be one of a private network, or of this machine.
+    package let allowsPrivateAddresses: Bool
+}
+
+/// Something that is answered as the operator wrote it.
+package struct ProjectItem: Sendable {
+    /// What kind of thing it is.
+    package enum Kind: String, Sendable {
+        case inAppMessage = "in_app_message"
+        case consentCategory = "consent_category"
+        case recommendationEngine = "recommendation_engine"
+    }
+
+    package let id: String
+    package let json: JSONValue
+}
+
+/// An App Inbox message as kept.
+package struct InboxMessage: Sendable {
+    package let id: String
+    /// Counts up over all messages and all changes to them.
+    package let revision: Int64
+    /// Who gets it; nil for everybody.
+    package let recipient: CustomerIdentifier?
+    /// `html` or `push`.
+    package let type: String
+    /// The content as JSON.
+    package let content: [UInt8]
+    package let createdMilliseconds: Int64
+    /// Milliseconds since 1970 from which on it is not shown; nil when it stays.
+    package let expiresMilliseconds: Int64?
+}
+
+/// The App Inbox messages of a project, found by who gets them.
+package struct InboxContents: Sendable {
+    /// Rises when the operator ends all sync tokens.
+    var epoch: Int64 = 1
+    /// The newest revision.
+    private(set) var revision: Int64 = 0
+    private(set) var forEverybody: [InboxMessage] = []
+    private(set) var byRecipient: [CustomerIdentifier: [InboxMessage]] = [:]
+
+    mutating func add(_ message: InboxMessage) {
+        revision = max(revision, message.revision)
+        if let recipient = message.recipient {
+            byRecipient[recipient, default: []].append(message)
+        } else {
+            forEverybody.append(message)
+        }
+    }
+
+    /// What these ids may see at this time, the newest first.
+    func messages(for identifiers: [CustomerIdentifier], atMilliseconds now: Int64) -> [InboxMessage] {
+        let all = forEverybody + identifiers.flatMap { byRecipient[$0] ?? [] }
+        return all.filter { message in message.expiresMilliseconds.map { $0 > now } ?? true }
+            .sorted { ($0.createdMilliseconds, $0.revision) > ($1.createdMilliseconds, $1.revision) }
+    }
+}

@@ -1,0 +1,156 @@
+import CountersignCore
+import CountersignGateway
+import Foundation
+import Testing
+
+struct ProjectDirectoryTests {
+    private let folder: String
+    private let directory: AppDirectory
+
+    init() throws {
+        folder =
+            FileManager.default.temporaryDirectory
+            .appendingPathComponent("countersign-" + UUID().uuidString).path
+        directory = try AppDirectory(dataDirectory: folder)
+        _ = try directory.createApp(id: "shop")
+        _ = try directory.createApp(id: "cafe")
+    }
+
+    private func remove() { try? FileManager.default.removeItem(atPath: folder) }
+
+    private func project(_ app: String = "shop") throws -> Project {
+        try #require(try directory.projects()[app])
+    }
+
+    private func code(_ body: () throws -> Void) -> GatewayError.Code? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? GatewayError)?.code
+        }
+    }
+
+    @Test func theProjectTokenIsTheAppsIDUntilItIsSet() throws {
+        defer { remove() }
+        #expect(try project().token == "shop")
+        try directory.setProjectToken("0aef3a96-3804-11e8-b710-141877340e97", for: "shop")
+        #expect(try project().token == "0aef3a96-3804-11e8-b710-141877340e97")
+        #expect(code { try directory.setProjectToken("a/b", for: "shop") } == .invalid)
+        #expect(code { try directory.setProjectToken("cafe", for: "shop") } == .conflict)
+        #expect(code { try directory.setProjectToken("x", for: "nobody") } == .notFound)
+        try directory.setProjectToken("mine", for: "cafe")
+        #expect(code { try directory.setProjectToken("mine", for: "shop") } == .conflict)
+    }
+
+    @Test func aMessageIsCompletedSoThatClientsCanDecodeIt() throws {
+        defer { remove() }
+        try directory.put(
+            .inAppMessage, json: #"{"id":"m","trigger":{"event_type":"session_start"}}"#, in: "shop")
+        #expect(
+            try project().inAppMessages.first?.json == [
+                "id": "m", "name": "m", "frequency": "always", "is_html": false, "is_rich_text": false,
+                "variant_id": 0, "variant_name": "", "date_filter": ["enabled": false],
+                "trigger": ["event_type": "session_start", "filter": []],
+            ])
+        try directory.put(.consentCategory, json: #"{"id":"c","sources":{"page":true}}"#, in: "shop")
+        #expect(
+            try project().consentCategories.first?.json == [
+                "id": "c", "legitimate_interest": false, "translations": [:],
+                "sources": [
+                    "crm": false, "import": false, "page": true, "private_api": false, "public_api": false,
+                    "scenario": false,
+                ],
+            ])
+    }
+
+    @Test(arguments: [
+        (ProjectItem.Kind.inAppMessage, "no JSON", "JSON"),
+        (.inAppMessage, "[]", "it must"),
+        (.inAppMessage, #"{"id":"","trigger":{"event_type":"x"}}"#, "id must"),
+        (.inAppMessage, #"{"id":"m"}"#, "trigger must"),
+        (.inAppMessage, #"{"id":"m","trigger":{}}"#, "trigger.event_type must"),
+        (.inAppMessage, #"{"id":"m","is_html":1,"trigger":{"event_type":"x"}}"#, "is_html must"),
+        (.inAppMessage, #"{"id":"m","load_delay":1.5,"trigger":{"event_type":"x"}}"#, "load_delay must"),
+        (.inAppMessage, #"{"id":"m","payload":"x","trigger":{"event_type":"x"}}"#, "payload must"),
+        (
+            .inAppMessage, #"{"id":"m","date_filter":{"from_date":"x"},"trigger":{"event_type":"x"}}"#,
+            "date_filter.from_date must"
+        ),
+        (
+            .inAppMessage,
+            #"{"id":"m","trigger":{"event_type":"x","filter":[{"attribute":{"type":"property"}}]}}"#,
+            "trigger.filter[0].attribute.property must"
+        ),
+        (
+            .inAppMessage,
+            #"{"id":"m","trigger":{"event_type":"x","filter":[{"attribute":{"type":"timestamp"},"constraint":{"type":"x"}}]}}"#,
+            "constraint.type must"
+        ),
+        (
+            .inAppMessage,
+            #"{"id":"m","trigger":{"event_type":"x","filter":[{"attribute":{"type":"timestamp"},"constraint":{"type":"number","operator":"equal to","operands":[{"type":"x"}]}}]}}"#,
+            "operands[0].type must"
+        ),
+        (.consentCategory, #"{"id":"c","sources":{"crm":"yes"}}"#, "sources.crm must"),
+        (.consentCategory, #"{"id":"c","translations":{"en":{"name":7}}}"#, "translations.en.name must"),
+        (.recommendationEngine, #"{"id":"e","items":[{"title":"x"}]}"#, "items[0].item_id must"),
+    ])
+    func whatClientsCouldNotDecodeIsNotStored(kind: ProjectItem.Kind, json: String, says: String) throws {
+        defer { remove() }
+        let error = #expect(throws: GatewayError.self) { try directory.put(kind, json: json, in: "shop") }
+        #expect(error?.code == .invalid)
+        #expect(error?.reason.contains(says) == true, "\(error?.reason ?? "")")
+        #expect(try project().inAppMessages.isEmpty)
+    }
+
+    @Test func anItemIsReplacedInItsPlaceAndDeleted() throws {
+        defer { remove() }
+        try directory.put(.recommendationEngine, json: #"{"id":"a","name":"1"}"#, in: "shop")
+        try directory.put(.recommendationEngine, json: #"{"id":"b"}"#, in: "shop")
+        try directory.put(.recommendationEngine, json: #"{"id":"a","name":"2"}"#, in: "shop")
+        #expect(try project().recommendationEngines.map(\.id) == ["a", "b"])
+        #expect(try project("cafe").recommendationEngines.isEmpty)
+        try directory.remove(.recommendationEngine, id: "a", from: "shop")
+        #expect(try project().recommendationEngines.map(\.id) == ["b"])
+        #expect(code { try directory.remove(.recommendationEngine, id: "a", from: "shop") } == .notFound)
+        #expect(code { try directory.remove(.inAppMessage, id: "b", from: "shop") } == .notFound)
+    }
+
+    @Test func secretsAreMadeOrTakenAndNotWeak() throws {
+        defer { remove() }
+        #expect(try directory.addCustomerTokenKey(id: "k1", to: "shop").utf8.count >= 32)
+        #expect(code { _ = try directory.addCustomerTokenKey(id: "k1", to: "shop") } == .conflict)
+        #expect(
+            code { _ = try directory.addCustomerTokenKey(id: "k2", secret: "short", to: "shop") } == .invalid)
+        #expect(code { _ = try directory.addCustomerTokenKey(id: "", to: "shop") } == .invalid)
+        try directory.deleteCustomerTokenKey(id: "k1", of: "shop")
+        #expect(try project().customerTokenKeys.isEmpty)
+        let secret = try directory.setPushWebhook(url: "https://push.example/hook", for: "shop")
+        #expect(secret.hasPrefix("whsec_"))
+        for url in ["push.example", "ftp://push.example", "https://me:pass@push.example", "https://"] {
+            #expect(code { _ = try directory.setPushWebhook(url: url, for: "shop") } == .invalid)
+        }
+        #expect(
+            code {
+                _ = try directory.setPushWebhook(url: "https://a.b", secret: "whsec_c2hvcnQ=", for: "shop")
+            }
+                == .invalid)
+        try directory.removePushWebhook(of: "shop")
+        #expect(try project().webhook == nil)
+        #expect(code { try directory.removePushWebhook(of: "shop") } == .notFound)
+    }
+
+    @Test func anInboxMessageMustBeOneThatClientsShow() throws {
+        defer { remove() }
+        #expect(
+            code { try directory.putInboxMessage(id: "", type: "html", content: "{}", in: "shop") }
+                == .invalid)
+        #expect(
+            code { try directory.putInboxMessage(id: "m", type: "x", content: "{}", in: "shop") } == .invalid)
+        #expect(
+            code { try directory.putInboxMessage(id: "m", type: "html", content: "[]", in: "shop") }
+                == .invalid)
+        #expect(code { try directory.removeInboxMessage(id: "m", from: "shop") } == .notFound)
+    }
+}
