@@ -11,3 +11,6 @@
 #include <openssl/rand.h>
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
+
+// Swift does not see macros that are built from other macros.
+static const int countersign_evp_pkey_public_key = EVP_PKEY_PUBLIC_KEY;

@@ -37,7 +37,7 @@ public final class GatewayFixture: Sendable {
         apps = try AppDirectory(dataDirectory: dataDirectory)
         writeKey = try apps.createApp(id: "shop").writeKey
         signingKey = try SigningKey.generate(.rs256)
-        _ = try apps.addKey((try signingKey.publicKey).pem, description: "test key", to: "shop")
+        _ = try apps.addKey(signingKey.publicKey.pem, description: "test key", to: "shop")
         try apps.setEnforcement(enforcement, for: "shop")
         var configuration = GatewayConfiguration(dataDirectory: dataDirectory)
         configuration.port = 0

@@ -29,10 +29,10 @@ enum Verdict {
 extension AdmittedApp {
     /// Judges a request by this app's keys, policy and enforcement. `instant` is now, in seconds since 1970.
     func admit(_ request: AdmissionRequest, at instant: Double) -> Verdict {
-        guard let userID = request.userIDs.first else { return .anonymous }
+        guard !request.userIDs.isEmpty else { return .anonymous }
         guard enforcement != .disabled else { return .notJudged }
         let report = verifier.verify(
-            request.token, userID: userID, payloadUserIDs: request.userIDs, at: instant,
+            request.token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
             deviceTime: request.deviceTime)
         if report.isAccepted { return .accepted(report) }
         return enforcement == .required ? .rejected(report) : .acceptedWithWarning(report)

@@ -179,6 +179,7 @@ public final class AppDirectory: @unchecked Sendable {
     public func addKey(_ text: String, description: String = "", to appID: String) throws(GatewayError)
         -> AppKey
     {
+        _ = try app(id: appID)
         let key: PublicKey
         do {
             key = try PublicKey(text: text)

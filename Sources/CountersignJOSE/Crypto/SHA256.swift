@@ -4,7 +4,7 @@ internal import COpenSSL
 package enum SHA256 {
     // Looked up once: by name at each call it costs more than hashing a short text.
     // OpenSSL's algorithm objects are immutable and may be shared by threads.
-    private nonisolated(unsafe) static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
+    nonisolated(unsafe) static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
 
     /// The 32 bytes of the digest.
     package static func digest(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {

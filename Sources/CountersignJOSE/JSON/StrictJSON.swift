@@ -21,7 +21,8 @@ package final class StrictJSONParser {
 
     /// - Parameters:
     ///   - maximumBytes: The longest text to look at.
-    ///   - maximumDepth: How deep arrays and objects may nest; `[[1]]` has depth 2; an empty one does not count.
+    ///   - maximumDepth: How deep arrays and objects may nest; `[[1]]` has depth 2; an empty one does not
+    /// count.
     package init(maximumBytes: Int, maximumDepth: Int = 64) {
         guard let parser = strict_json_parser_create(maximumBytes, maximumDepth + 1) else {
             preconditionFailure("no memory for a JSON parser")

@@ -1,0 +1,106 @@
+/// Base64url without padding, as JOSE uses it (RFC 7515, section 2), in its one canonical form.
+package enum Base64URL {
+    /// Four tables of 256 words, one for each place in a group of four; `invalid` marks other characters.
+    private static let tables: Tables = Tables()
+    private static let invalid: UInt32 = 0xFF00_0000
+    private static let alphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+    private struct Tables: @unchecked Sendable {
+        // Written once before anybody else sees it, never freed.
+        let words: UnsafePointer<UInt32>
+
+        init() {
+            let words = UnsafeMutablePointer<UInt32>.allocate(capacity: 1024)
+            words.initialize(repeating: invalid, count: 1024)
+            for (value, character) in alphabet.enumerated() {
+                for place in 0..<4 {
+                    words[place * 256 + Int(character)] = UInt32(value) << UInt32(18 - 6 * place)
+                }
+            }
+            self.words = UnsafePointer(words)
+        }
+    }
+
+    /// How many bytes `count` characters stand for.
+    package static func decodedCount(_ count: Int) -> Int { count / 4 * 3 + max(0, count % 4 - 1) }
+
+    /// Decodes `text` into `output`, which has room for `decodedCount` bytes.
+    ///
+    /// - Returns: The number of bytes written; nil for a character outside the alphabet (white space and
+    /// padding   too), an impossible length, or bits left over in the last character.
+    package static func decode(
+        _ text: UnsafeBufferPointer<UInt8>, into output: UnsafeMutablePointer<UInt8>
+    ) -> Int? {
+        let table = tables.words
+        let rest = text.count & 3
+        if rest == 1 { return nil }
+        guard var input = text.baseAddress else { return 0 }
+        var target = output
+        var seen: UInt32 = 0
+        for _ in 0..<(text.count >> 2) {
+            let word =
+                table[Int(input[0])] | table[256 + Int(input[1])] | table[512 + Int(input[2])]
+                | table[768 + Int(input[3])]
+            seen |= word
+            target[0] = UInt8(truncatingIfNeeded: word >> 16)
+            target[1] = UInt8(truncatingIfNeeded: word >> 8)
+            target[2] = UInt8(truncatingIfNeeded: word)
+            input += 4
+            target += 3
+        }
+        if rest >= 2 {
+            var word = table[Int(input[0])] | table[256 + Int(input[1])]
+            if rest == 3 { word |= table[512 + Int(input[2])] }
+            seen |= word
+            target[0] = UInt8(truncatingIfNeeded: word >> 16)
+            target += 1
+            if rest == 3 {
+                target[0] = UInt8(truncatingIfNeeded: word >> 8)
+                target += 1
+            }
+            // The bits that no byte takes must be zero: else many texts would stand for the same bytes.
+            if word & (rest == 2 ? 0xFFFF : 0xFF) != 0 { return nil }
+        }
+        return seen & invalid == 0 ? target - output : nil
+    }
+
+    /// The bytes that `text` stands for, or nil as `decode(_:into:)`.
+    package static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+        var valid = true
+        let bytes = [UInt8](unsafeUninitializedCapacity: decodedCount(text.count)) { buffer, count in
+            guard text.count > 0, let base = buffer.baseAddress else {
+                valid = text.isEmpty
+                return
+            }
+            if let written = decode(text, into: base) { count = written } else { valid = false }
+        }
+        return valid ? bytes : nil
+    }
+
+    /// The bytes that `text` stands for, or nil as `decode(_:into:)`.
+    package static func decode(_ text: String) -> [UInt8]? {
+        Array(text.utf8).withUnsafeBufferPointer { decode($0) }
+    }
+
+    /// `bytes` in base64url, appended to `output`.
+    package static func encode(_ bytes: [UInt8], to output: inout [UInt8]) {
+        var index = 0
+        while index < bytes.count {
+            let left = min(3, bytes.count - index)
+            var word = UInt32(bytes[index]) << 16
+            if left > 1 { word |= UInt32(bytes[index + 1]) << 8 }
+            if left > 2 { word |= UInt32(bytes[index + 2]) }
+            for place in 0...left { output.append(alphabet[Int(word >> UInt32(18 - 6 * place)) & 63]) }
+            index += left
+        }
+    }
+
+    /// `bytes` in base64url.
+    package static func encode(_ bytes: [UInt8]) -> String {
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.count / 3 * 4 + 4)
+        encode(bytes, to: &output)
+        return String(decoding: output, as: UTF8.self)
+    }
+}

@@ -1,0 +1,50 @@
+/// Where the three parts of a compact JWS stand (RFC 7515, section 7.1).
+struct CompactForm {
+    /// Offset of the first dot.
+    let headerEnd: Int
+    /// Offset of the second dot: the signing input ends before it.
+    let payloadEnd: Int
+
+    /// Nil if there are not exactly two dots.
+    init?(_ token: UnsafeBufferPointer<UInt8>) {
+        var dots = (-1, -1)
+        for (offset, byte) in token.enumerated() where byte == UInt8(ascii: ".") {
+            if dots.0 < 0 {
+                dots.0 = offset
+            } else if dots.1 < 0 {
+                dots.1 = offset
+            } else {
+                return nil
+            }
+        }
+        guard dots.1 >= 0 else { return nil }
+        (headerEnd, payloadEnd) = dots
+    }
+
+    /// The decoded parts, each in its own piece of `scratch`, which has room for the token.
+    struct Parts {
+        let header: UnsafeRawBufferPointer
+        let payload: UnsafeRawBufferPointer
+        let signature: UnsafeBufferPointer<UInt8>
+    }
+
+    /// Nil if a part is not canonical base64url.
+    func decode(
+        _ token: UnsafeBufferPointer<UInt8>, scratch: UnsafeMutablePointer<UInt8>
+    ) -> Parts? {
+        let signatureStart = payloadEnd + 1
+        let payloadStart = headerEnd + 1
+        guard
+            let header = Base64URL.decode(
+                UnsafeBufferPointer(rebasing: token[..<headerEnd]), into: scratch),
+            let payload = Base64URL.decode(
+                UnsafeBufferPointer(rebasing: token[payloadStart..<payloadEnd]), into: scratch + payloadStart),
+            let signature = Base64URL.decode(
+                UnsafeBufferPointer(rebasing: token[signatureStart...]), into: scratch + signatureStart)
+        else { return nil }
+        return Parts(
+            header: UnsafeRawBufferPointer(start: scratch, count: header),
+            payload: UnsafeRawBufferPointer(start: scratch + payloadStart, count: payload),
+            signature: UnsafeBufferPointer(start: scratch + signatureStart, count: signature))
+    }
+}

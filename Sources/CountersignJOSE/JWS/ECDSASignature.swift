@@ -1,0 +1,43 @@
+/// The two forms of an ECDSA signature on P-256: r and s of 32 bytes each, as JWS carries them (RFC 7518,
+/// section 3.4), and the DER that OpenSSL speaks.
+enum ECDSASignature {
+    static let rawCount = 64
+    static let maximumDERCount = 72
+
+    /// Writes `raw` as DER to `output` (room for 72 bytes) and returns the length; nil if it is not 64 bytes
+    /// or r or s is zero, which no signer makes.
+    static func writeDER(raw: UnsafeBufferPointer<UInt8>, to output: UnsafeMutablePointer<UInt8>) -> Int? {
+        guard raw.count == rawCount else { return nil }
+        var length = 2
+        for start in [0, 32] {
+            var first = start
+            while first < start + 32, raw[first] == 0 { first += 1 }
+            guard first < start + 32 else { return nil }
+            let padding = raw[first] >= 0x80 ? 1 : 0
+            output[length] = DERReader.integer
+            output[length + 1] = UInt8(start + 32 - first + padding)
+            length += 2
+            if padding == 1 {
+                output[length] = 0
+                length += 1
+            }
+            for index in first..<start + 32 {
+                output[length] = raw[index]
+                length += 1
+            }
+        }
+        output[0] = DERReader.sequence
+        output[1] = UInt8(length - 2)
+        return length
+    }
+
+    /// The raw form of a signature that OpenSSL made.
+    static func raw(fromDER der: [UInt8]) -> [UInt8] {
+        var outer = DERReader(der[...])
+        var numbers = DERReader(outer.read(DERReader.sequence) ?? [])
+        guard let r = numbers.readUnsigned(), let s = numbers.readUnsigned() else {
+            preconditionFailure("OpenSSL writes DER")
+        }
+        return [r, s].flatMap { [UInt8](repeating: 0, count: 32 - $0.count) + $0 }
+    }
+}

@@ -1,0 +1,62 @@
+/// A signature algorithm by its registered name (RFC 7518, section 3.1; RFC 8037; RFC 9864).
+///
+/// The names are case-sensitive. There is no value for `none` and none for HMAC: a shared secret cannot
+/// verify who signed (RFC 8725, section 3.2).
+public struct JWSAlgorithm: RawRepresentable, Sendable {
+    /// The name as `alg` carries it, such as `RS256`.
+    public let rawValue: String
+
+    /// Any name; one that is not in ``all`` verifies nothing.
+    public init(rawValue: String) {
+        self.rawValue = rawValue
+    }
+
+    /// RSASSA-PKCS1-v1_5 with SHA-256.
+    public static let rs256 = JWSAlgorithm(rawValue: "RS256")
+    /// RSASSA-PSS with SHA-256, MGF1 with SHA-256 and a salt of 32 bytes.
+    public static let ps256 = JWSAlgorithm(rawValue: "PS256")
+    /// ECDSA on P-256 with SHA-256; the signature is r and s of 32 bytes each.
+    public static let es256 = JWSAlgorithm(rawValue: "ES256")
+    /// EdDSA; here always with Ed25519 (RFC 8037).
+    public static let edDSA = JWSAlgorithm(rawValue: "EdDSA")
+    /// The same signature as ``edDSA`` under its fully specified name (RFC 9864).
+    public static let ed25519 = JWSAlgorithm(rawValue: "Ed25519")
+
+    /// Every algorithm that can be verified.
+    public static let all: [JWSAlgorithm] = [.rs256, .ps256, .es256, .edDSA, .ed25519]
+
+    var scheme: SignatureScheme? {
+        switch Array(rawValue.utf8) {
+        case Array("RS256".utf8): .rsaPKCS1
+        case Array("PS256".utf8): .rsaPSS
+        case Array("ES256".utf8): .ecdsaP256
+        case Array("EdDSA".utf8), Array("Ed25519".utf8): .ed25519
+        default: nil
+        }
+    }
+}
+
+extension JWSAlgorithm: Hashable {
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public static func == (left: JWSAlgorithm, right: JWSAlgorithm) -> Bool {
+        left.rawValue.hasSameBytes(as: right.rawValue)
+    }
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public func hash(into hasher: inout Hasher) {
+        for byte in rawValue.utf8 { hasher.combine(byte) }
+    }
+}
+
+/// What OpenSSL is asked to do for an algorithm.
+enum SignatureScheme: Sendable, Hashable, CaseIterable {
+    case rsaPKCS1, rsaPSS, ecdsaP256, ed25519
+}
+
+extension String {
+    /// Whether both are the same UTF-8 bytes. `==` is canonical equivalence, by which one user id could pass
+    /// for another (RFC 7519, section 7.3, asks for no normalisation).
+    package func hasSameBytes(as other: String) -> Bool {
+        utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
+    }
+}

@@ -1,0 +1,48 @@
+/// Reads the few DER structures (X.690) that hold public keys: definite, shortest lengths; nothing left over.
+struct DERReader {
+    private let bytes: ArraySlice<UInt8>
+    private var position: Int
+
+    init(_ bytes: ArraySlice<UInt8>) {
+        self.bytes = bytes
+        position = bytes.startIndex
+    }
+
+    var isAtEnd: Bool { position == bytes.endIndex }
+
+    static let integer: UInt8 = 0x02
+    static let bitString: UInt8 = 0x03
+    static let objectIdentifier: UInt8 = 0x06
+    static let sequence: UInt8 = 0x30
+
+    /// The content of the next value, or nil if it has another tag or is not well formed.
+    mutating func read(_ tag: UInt8) -> ArraySlice<UInt8>? {
+        guard position + 1 < bytes.endIndex, bytes[position] == tag else { return nil }
+        var start = position + 2
+        var length = Int(bytes[position + 1])
+        if length >= 0x80 {
+            let octets = length & 0x7F
+            guard (1...3).contains(octets), bytes.endIndex - start >= octets else { return nil }
+            length = bytes[start..<start + octets].reduce(0) { $0 << 8 | Int($1) }
+            guard length >= 0x80, length >= 1 << (8 * (octets - 1)) else { return nil }
+            start += octets
+        }
+        guard bytes.endIndex - start >= length else { return nil }
+        position = start + length
+        return bytes[start..<position]
+    }
+
+    /// A non-negative INTEGER without leading zeros.
+    mutating func readUnsigned() -> [UInt8]? {
+        guard let content = read(Self.integer), let first = content.first, first & 0x80 == 0 else {
+            return nil
+        }
+        return Array(content.drop { $0 == 0 })
+    }
+
+    /// The octets of a BIT STRING without unused bits.
+    mutating func readOctetBitString() -> ArraySlice<UInt8>? {
+        guard let content = read(Self.bitString), content.first == 0 else { return nil }
+        return content.dropFirst()
+    }
+}

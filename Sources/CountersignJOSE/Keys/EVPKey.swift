@@ -1,0 +1,29 @@
+internal import COpenSSL
+
+/// Owns one of OpenSSL's keys.
+///
+/// `@unchecked Sendable`: OpenSSL counts references atomically, and after `init` the key is only read.
+final class EVPKey: @unchecked Sendable {
+    let pointer: OpaquePointer
+
+    init(owning pointer: OpaquePointer) {
+        self.pointer = pointer
+    }
+
+    deinit {
+        EVP_PKEY_free(pointer)
+    }
+
+    /// The public half as SubjectPublicKeyInfo (RFC 5280, section 4.1).
+    var subjectPublicKeyInfo: [UInt8] { derBytes { i2d_PUBKEY(self.pointer, $0) } }
+}
+
+/// What one of OpenSSL's `i2d_` functions writes; empty when it refuses.
+func derBytes(_ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> [UInt8] {
+    let length = Int(encode(nil))
+    guard length > 0 else { return [] }
+    return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+        var position = buffer.baseAddress
+        count = max(0, Int(encode(&position)))
+    }
+}

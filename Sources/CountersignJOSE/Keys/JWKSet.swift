@@ -1,0 +1,72 @@
+/// A JWK Set (RFC 7517, section 5): what an identity provider publishes.
+public struct JWKSet: Sendable {
+    /// One member of a set: a key that verifies, or why it is not one.
+    public struct Member: Sendable {
+        /// The member's `kid`, if it has one.
+        public let kid: String?
+        /// The key; nil if it can't be used.
+        public let key: PublicKey?
+        /// Why the key can't be used; nil if it can.
+        public let problem: JOSEError?
+    }
+
+    /// Every member in the order of the document, those that can't be used too.
+    public let members: [Member]
+
+    /// The keys that verify. A set may well hold others, for encryption for example; they are left out (RFC
+    /// 7517, section 5).
+    public var keys: [PublicKey] { members.compactMap(\.key) }
+
+    /// Reads a set.
+    ///
+    /// - Parameter json: An object with a `keys` array of at most 64 members; at most 256 KiB.
+    /// - Throws: ``JOSEError`` with code `unreadableKey` if it is no set, `secretKey` if a member holds a
+    /// private or   symmetric key: such a document must not be public.
+    public init(json: String) throws(JOSEError) {
+        let read: [Result<JWKFields, JOSEError>]
+        let kids: [String?]
+        do {
+            (read, kids) = try StrictJSONParser(maximumBytes: 262_144, maximumDepth: 16)
+                .parse(bytes: Array(json.utf8)) { root in
+                    guard let list = root["keys"], list.kind == .array else {
+                        throw JOSEError(.unreadableKey, "a JWK Set is an object with a keys array")
+                    }
+                    let nodes = Array(list.elements)
+                    guard nodes.count <= 64 else {
+                        throw JOSEError(.tooManyKeys, "the set has more than 64 keys")
+                    }
+                    return (nodes.map(Self.fields), nodes.map { $0["kid"]?.string })
+                }
+        } catch let error as JOSEError {
+            throw error
+        } catch {
+            throw JOSEError(.unreadableKey, "the JWK Set is not one JSON object without duplicate members")
+        }
+        var members: [Member] = []
+        for (kid, result) in zip(kids, read) {
+            do throws(JOSEError) {
+                members.append(Member(kid: kid, key: try PublicKey(result.get()), problem: nil))
+            } catch {
+                if error.code == .secretKey { throw error }
+                members.append(Member(kid: kid, key: nil, problem: error))
+            }
+        }
+        self.members = members
+    }
+
+    private static func fields(_ node: JSONNode) -> Result<JWKFields, JOSEError> {
+        do throws(JOSEError) {
+            return .success(try JWKFields(node))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// A set of keys of our own, to publish.
+    public init(keys: [PublicKey]) {
+        members = keys.map { Member(kid: $0.kid ?? $0.thumbprint, key: $0, problem: nil) }
+    }
+
+    /// The usable keys as a JWK Set document in JSON.
+    public var json: String { #"{"keys":["# + keys.map(\.jwk).joined(separator: ",") + "]}" }
+}

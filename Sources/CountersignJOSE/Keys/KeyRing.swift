@@ -1,0 +1,61 @@
+/// The public keys of one app, in order: primary, secondary, tertiary.
+///
+/// A value: whoever judges a request holds one ring from beginning to end, also while an operator changes it.
+public struct KeyRing: Sendable {
+    /// How many keys a ring holds at most.
+    public static let maximumKeys = 3
+
+    /// One place of the ring.
+    public struct Entry: Sendable {
+        /// The owner's name for the key; unique in the ring. A token's `kid` may carry it.
+        public let id: String
+        /// The key; nil if it can't be used.
+        public let key: PublicKey?
+        /// Why the key can't be used; nil if it can.
+        public let problem: JOSEError?
+        /// A revoked key still recognizes its signatures, so that they answer 35 and not 27.
+        public let isRevoked: Bool
+
+        /// An entry with a key that can be used.
+        ///
+        /// - Parameters:
+        ///   - id: The owner's name for the key.
+        ///   - key: The key.
+        ///   - isRevoked: Whether its tokens answer 35.
+        public init(id: String, key: PublicKey, isRevoked: Bool = false) {
+            self.id = id
+            self.key = key
+            problem = nil
+            self.isRevoked = isRevoked
+        }
+
+        /// An entry from text, kept also when the text is no usable key.
+        ///
+        /// - Parameters:
+        ///   - id: The owner's name for the key.
+        ///   - text: PEM or JWK.
+        ///   - algorithm: Binds the key to this algorithm; nil leaves what the key itself says.
+        ///   - isRevoked: Whether its tokens answer 35.
+        public init(id: String, text: String, algorithm: JWSAlgorithm? = nil, isRevoked: Bool = false) {
+            self.id = id
+            self.isRevoked = isRevoked
+            do throws(JOSEError) {
+                key = try PublicKey(text: text, algorithm: algorithm)
+                problem = nil
+            } catch {
+                key = nil
+                problem = error
+            }
+        }
+    }
+
+    /// The entries, the primary first; at most three.
+    public let entries: [Entry]
+
+    /// A ring of at most three keys; without any, every token answers 27.
+    ///
+    /// - Parameter entries: The primary first. Those behind the third are left out.
+    public init(entries: [Entry]) {
+        self.entries = Array(entries.prefix(Self.maximumKeys))
+    }
+}

@@ -1,0 +1,53 @@
+internal import Foundation
+
+/// One block of a PEM text (RFC 7468).
+struct PEMBlock {
+    let label: String
+    let bytes: [UInt8]
+
+    /// All blocks of `text`. White space between and around the lines is not looked at, because dashboards
+    /// and e-mail programs change it.
+    static func parse(_ text: String) throws(JOSEError) -> [PEMBlock] {
+        guard text.utf8.count <= 65_536 else {
+            throw JOSEError(.unreadableKey, "longer than 64 KiB; pass one key")
+        }
+        var blocks: [PEMBlock] = []
+        var rest = Substring(text)
+        while let begin = rest.range(of: "-----BEGIN ") {
+            rest = rest[begin.upperBound...]
+            guard let close = rest.range(of: "-----") else {
+                throw JOSEError(.unreadableKey, "the BEGIN line is cut")
+            }
+            let label = String(rest[..<close.lowerBound])
+            rest = rest[close.upperBound...]
+            // First, so that a private key is named as one also where it was cut or is encrypted.
+            if label.contains("PRIVATE KEY") {
+                blocks.append(PEMBlock(label: label, bytes: body(of: rest, label: label) ?? []))
+                if let end = rest.range(of: "-----END \(label)-----") { rest = rest[end.upperBound...] }
+                continue
+            }
+            guard let end = rest.range(of: "-----END \(label)-----") else {
+                throw JOSEError(.unreadableKey, "the END line is missing: the key was cut")
+            }
+            guard let bytes = body(of: rest, label: label) else {
+                throw JOSEError(.unreadableKey, "the text between BEGIN and END is not base64")
+            }
+            blocks.append(PEMBlock(label: label, bytes: bytes))
+            rest = rest[end.upperBound...]
+        }
+        return blocks
+    }
+
+    private static func body(of text: Substring, label: String) -> [UInt8]? {
+        guard let end = text.range(of: "-----END \(label)-----") else { return nil }
+        let characters = text[..<end.lowerBound].utf8.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        guard let data = Data(base64Encoded: Data(characters)) else { return nil }
+        return data.isEmpty ? nil : [UInt8](data)
+    }
+
+    /// `bytes` as PEM, in lines of 64 characters, with a newline at the end.
+    static func write(_ label: String, _ bytes: [UInt8]) -> String {
+        let body = Data(bytes).base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
+        return "-----BEGIN \(label)-----\n\(body)\n-----END \(label)-----\n"
+    }
+}

@@ -1,0 +1,114 @@
+internal import COpenSSL
+
+/// A public key that verifies signatures: RSA of 2048 to 8192 bits, P-256 or Ed25519, checked when it was
+/// made.
+public final class PublicKey: Sendable {
+    /// The name that the key's JWK gives it (`kid`); nil for a PEM key or a JWK without one.
+    public let kid: String?
+    /// The one algorithm that the key is bound to (RFC 8725, section 3.1). Nil only for an RSA key that came
+    /// without `alg`: then the app's allow-list says whether it is for RS256 or PS256.
+    public let algorithm: JWSAlgorithm?
+    /// The size: the modulus of an RSA key; 256 for the others.
+    public let bits: Int
+    /// The RFC 7638 thumbprint: base64url of the SHA-256 over the key's required members. The same key has
+    /// the same thumbprint in every form.
+    public let thumbprint: String
+
+    let key: EVPKey
+    let jwkMembers: JWKMembers
+
+    /// Reads one public key: a JWK if the text begins with `{`, else PEM.
+    ///
+    /// - Parameters:
+    ///   - text: PEM or JWK; at most 64 KiB.
+    ///   - algorithm: Binds the key to this algorithm; nil leaves what the key itself says.
+    /// - Throws: ``JOSEError`` that says what is wrong with the key.
+    public convenience init(
+        text: String, algorithm: JWSAlgorithm? = nil
+    ) throws(JOSEError) {
+        let first = text.utf8.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        if first == UInt8(ascii: "{") {
+            try self.init(jwk: text, algorithm: algorithm)
+        } else {
+            try self.init(pem: text, algorithm: algorithm)
+        }
+    }
+
+    /// Reads `PUBLIC KEY` (SPKI), `RSA PUBLIC KEY` (PKCS#1) or `CERTIFICATE` (X.509, whose dates and issuer
+    /// are not judged).
+    ///
+    /// - Parameters:
+    ///   - pem: One PEM block (RFC 7468); at most 64 KiB.
+    ///   - algorithm: Binds the key to this algorithm; nil leaves an RSA key to the app's allow-list.
+    /// - Throws: ``JOSEError``; its code is `secretKey` for a private key.
+    public convenience init(pem: String, algorithm: JWSAlgorithm? = nil) throws(JOSEError) {
+        let blocks = try PEMBlock.parse(pem)
+        if blocks.contains(where: { $0.label.contains("PRIVATE KEY") }) { throw Self.privateKeyGiven }
+        guard let block = blocks.first else {
+            throw JOSEError(
+                .unreadableKey, "no PEM block: the text must begin with -----BEGIN PUBLIC KEY-----")
+        }
+        guard blocks.count == 1 else {
+            throw JOSEError(.unreadableKey, "\(blocks.count) PEM blocks; pass one key")
+        }
+        let material: KeyMaterial =
+            switch block.label {
+            case "PUBLIC KEY": try KeyMaterial(subjectPublicKeyInfo: block.bytes)
+            case "RSA PUBLIC KEY": try KeyMaterial(pkcs1: block.bytes[...])
+            case "CERTIFICATE": try KeyMaterial(certificate: block.bytes)
+            default: throw JOSEError(.unsupportedKey, "this PEM block is not a public key or certificate")
+            }
+        try self.init(material, algorithm: algorithm, kid: nil)
+    }
+
+    init(_ material: KeyMaterial, algorithm: JWSAlgorithm?, kid: String?) throws(JOSEError) {
+        let key = try material.makeKey()
+        let members: JWKMembers
+        switch material {
+        case .rsa(let modulus, let exponent): members = .rsa(modulus: modulus, exponent: exponent)
+        case .p256: members = try JWKMembers(p256: key)
+        case .ed25519(let bytes): members = .ed25519(bytes)
+        }
+        if let algorithm, !members.serves(algorithm) {
+            throw JOSEError(.keyNotForVerification, "a key of this type is not for \(algorithm.rawValue)")
+        }
+        self.kid = kid
+        self.key = key
+        self.algorithm = algorithm ?? members.onlyAlgorithm
+        bits = Int(EVP_PKEY_get_bits(key.pointer))
+        jwkMembers = members
+        thumbprint = Base64URL.encode(SHA256.digest(members.canonicalJSON.utf8))
+    }
+
+    static let privateKeyGiven = JOSEError(
+        .secretKey,
+        "this is a private key: it must never leave your backend. Treat it as leaked, make a new pair, "
+            + "and pass the public half")
+
+    /// Whether this key may judge a signature by `algorithm`.
+    func verifies(_ scheme: SignatureScheme) -> Bool {
+        if let algorithm { return algorithm.scheme == scheme }
+        return scheme == .rsaPKCS1 || scheme == .rsaPSS
+    }
+
+    /// The JWK key type: `RSA`, `EC` or `OKP` (RFC 7518, section 6.1; RFC 8037, section 2).
+    public var keyType: String { jwkMembers.type }
+
+    /// The key as PEM `PUBLIC KEY` (SPKI), with a newline at the end.
+    public var pem: String { PEMBlock.write("PUBLIC KEY", key.subjectPublicKeyInfo) }
+
+    /// The key as a JWK (RFC 7517): its numbers, `use`, `kid` (the thumbprint where the key has none) and,
+    /// where it is bound, `alg`.
+    public var jwk: String {
+        var members = jwkMembers.members
+        members.append(("use", "sig"))
+        members.append(("kid", kid ?? thumbprint))
+        if let algorithm { members.append(("alg", algorithm.rawValue)) }
+        return JWKMembers.json(members)
+    }
+}
+
+extension PublicKey: CustomStringConvertible {
+    /// Type, size and thumbprint; safe to log.
+    public var description: String { "\(keyType) \(bits) \(thumbprint)" }
+}

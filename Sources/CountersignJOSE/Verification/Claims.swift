@@ -1,0 +1,85 @@
+/// The registered claims of a token whose signature is good (RFC 7519, section 4.1), with what is wrong in
+/// their types.
+final class Claims: Sendable {
+    enum Value<Wrapped: Sendable>: Sendable {
+        case absent
+        case malformed
+        case value(Wrapped)
+
+        var value: Wrapped? {
+            if case .value(let wrapped) = self { wrapped } else { nil }
+        }
+    }
+
+    let expiresAt: Value<Double>
+    let notBefore: Value<Double>
+    let issuedAt: Value<Double>
+    let subject: Value<String>
+    let issuer: Value<String>
+    let audience: Value<[String]>
+    /// The whole payload.
+    let json: [UInt8]
+
+    init(_ root: JSONNode, json: UnsafeRawBufferPointer) {
+        expiresAt = Self.number(root["exp"], nullIsAbsent: true)
+        notBefore = Self.number(root["nbf"])
+        issuedAt = Self.number(root["iat"])
+        subject = Self.text(root["sub"], nullIsAbsent: true)
+        issuer = Self.text(root["iss"])
+        audience = Self.texts(root["aud"])
+        self.json = Array(json)
+    }
+
+    /// Names the claims of the wrong type.
+    var problems: [String] {
+        var problems: [String] = []
+        if case .malformed = expiresAt { problems.append("exp is not a number") }
+        if case .malformed = notBefore { problems.append("nbf is not a number") }
+        if case .malformed = issuedAt { problems.append("iat is not a number") }
+        if case .malformed = subject { problems.append("sub is not a string") }
+        if case .malformed = issuer { problems.append("iss is not a string") }
+        if case .malformed = audience { problems.append("aud is not a string or an array of strings") }
+        return problems
+    }
+
+    private static func number(_ node: JSONNode?, nullIsAbsent: Bool = false) -> Value<Double> {
+        guard let node, !(nullIsAbsent && node.isNull) else { return .absent }
+        guard let number = node.double, number.isFinite else { return .malformed }
+        return .value(number)
+    }
+
+    private static func text(_ node: JSONNode?, nullIsAbsent: Bool = false) -> Value<String> {
+        guard let node, !(nullIsAbsent && node.isNull) else { return .absent }
+        guard let text = node.validString else { return .malformed }
+        return .value(text)
+    }
+
+    private static func texts(_ node: JSONNode?) -> Value<[String]> {
+        guard let node else { return .absent }
+        guard node.kind == .array else { return text(node).map { [$0] } }
+        var texts: [String] = []
+        for element in node.elements {
+            guard let text = element.validString else { return .malformed }
+            texts.append(text)
+        }
+        return .value(texts)
+    }
+}
+
+extension Claims.Value {
+    func map<Other: Sendable>(_ change: (Wrapped) -> Other) -> Claims.Value<Other> {
+        switch self {
+        case .absent: .absent
+        case .malformed: .malformed
+        case .value(let wrapped): .value(change(wrapped))
+        }
+    }
+}
+
+extension JSONNode {
+    /// The string; nil if this is none, or has half a surrogate pair, which would be repaired into another
+    /// string.
+    fileprivate var validString: String? {
+        utf8.flatMap { String(validating: $0, as: UTF8.self) }
+    }
+}

@@ -1,0 +1,28 @@
+/// The claims of a token that was accepted. Only ``TokenVerifier`` makes one.
+public struct VerifiedClaims: Sendable {
+    private let claims: Claims
+
+    init(_ claims: Claims) {
+        self.claims = claims
+    }
+
+    /// `sub`: the user (RFC 7519, section 4.1.2).
+    public var subject: String { claims.subject.value ?? "" }
+    /// `exp`, in seconds since 1970 (section 4.1.4).
+    public var expiresAt: Double { claims.expiresAt.value ?? -.infinity }
+    /// `nbf`, in seconds since 1970; nil if the token has none (section 4.1.5).
+    public var notBefore: Double? { claims.notBefore.value }
+    /// `iat`, in seconds since 1970; nil if the token has none (section 4.1.6).
+    public var issuedAt: Double? { claims.issuedAt.value }
+    /// `iss`; nil if the token has none (section 4.1.1).
+    public var issuer: String? { claims.issuer.value }
+    /// `aud`, as an array also if the token has one string; empty if it has none (section 4.1.3).
+    public var audience: [String] { claims.audience.value ?? [] }
+    /// All claims as the token has them: one JSON object in UTF-8 without duplicate members.
+    public var json: [UInt8] { claims.json }
+}
+
+extension VerifiedClaims: CustomStringConvertible {
+    /// Only the expiry: claims may hold personal data.
+    public var description: String { "VerifiedClaims(expiresAt: \(expiresAt))" }
+}
