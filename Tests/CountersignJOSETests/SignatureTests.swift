@@ -1,0 +1,118 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import CountersignJOSE
+
+struct SignatureTests {
+    private func matched(_ token: String, _ keys: [SigningKey]) -> String? {
+        let entries = keys.enumerated().map { KeyRing.Entry(id: "\($0.offset)", key: $0.element.publicKey) }
+        return TokenVerifier(
+            keys: KeyRing(entries: entries), policy: ClaimsPolicy(algorithms: JWSAlgorithm.all)
+        ).inspect(token, at: Case.now).matchedKeyID
+    }
+
+    @Test(arguments: JWSAlgorithm.all)
+    func whatWeSignWeVerify(algorithm: JWSAlgorithm) throws {
+        let key = try SigningKey(pem: TestKeys.of(algorithm).privatePEM, algorithm: algorithm)
+        for length in [0, 1, 15, 32, 200] {
+            let token = try key.sign(
+                claims: ["sub": .string(String(repeating: "ü", count: length)), "exp": 1_800_000_600],
+                keyID: "k", type: nil)
+            #expect(matched(token, [TestKeys.otherRSA, TestKeys.otherEC, key]) == "2")
+            #expect(matched(token, [TestKeys.otherRSA, TestKeys.otherEC]) == nil)
+            let parts = token.split(separator: ".")
+            #expect(matched("\(parts[0]).\(parts[1])A.\(parts[2])", [key]) == nil)
+        }
+    }
+
+    @Test func aSignatureOfOneAlgorithmIsNoneOfAnother() throws {
+        let asPSS = try SigningKey(pem: TestKeys.rsa.privatePEM, algorithm: .ps256)
+        let payload = Array(Case().claims.utf8)
+        let pss = try asPSS.sign(header: Array(#"{"alg":"RS256"}"#.utf8), payload: payload)
+        #expect(matched(pss, [TestKeys.rsa]) == nil)
+        let pkcs1 = try TestKeys.rsa.sign(header: Array(#"{"alg":"PS256"}"#.utf8), payload: payload)
+        #expect(matched(pkcs1, [asPSS]) == nil)
+    }
+
+    /// RFC 7518, section 3.4, and CVE-2022-21449 (r = s = 0 verified anything).
+    @Test func es256TakesOnlyARealRawSignature() throws {
+        let token = try TestKeys.ec.sign(claims: ["sub": "user-1", "exp": 1_800_000_600])
+        let dot = try #require(token.lastIndex(of: "."))
+        let good = try #require(Base64URL.decode(String(token[token.index(after: dot)...])))
+        #expect(good.count == 64)
+        let order: [UInt8] = [
+            0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xBC, 0xE6,
+            0xFA,
+            0xAD, 0xA7, 0x17, 0x9E, 0x84, 0xF3, 0xB9, 0xCA, 0xC2, 0xFC, 0x63, 0x25, 0x51,
+        ]
+        let zero = [UInt8](repeating: 0, count: 32)
+        var der = [UInt8](repeating: 0, count: 72)
+        let length = good.withUnsafeBufferPointer { raw in
+            der.withUnsafeMutableBufferPointer { buffer in
+                buffer.baseAddress.flatMap { ECDSASignature.writeDER(raw: raw, to: $0) } ?? 0
+            }
+        }
+        #expect(length >= 68)
+        let bad: [[UInt8]] = [
+            zero + zero, zero + Array(good[32...]), Array(good[..<32]) + zero, order + order,
+            order + Array(good[32...]), Array(der[..<length]), Array(good[32...] + good[..<32]), good + [0],
+            [],
+        ]
+        for signature in bad {
+            #expect(matched(token[...dot] + Base64URL.encode(signature), [TestKeys.ec]) == nil)
+        }
+        #expect(matched(token, [TestKeys.ec]) == "0")
+    }
+
+    /// OpenSSL 3.0 goes on verifying with the first key when an `EVP_MD_CTX` is initialised again with another.
+    @Test func noContextServesTwoKeys() throws {
+        for (mine, other) in [(TestKeys.rsa, TestKeys.otherRSA), (TestKeys.ec, TestKeys.otherEC)] {
+            let forMine = try mine.sign(claims: ["exp": 1])
+            let forOther = try other.sign(claims: ["exp": 1])
+            func verifier(_ keys: [SigningKey]) -> TokenVerifier {
+                let entries = keys.enumerated().map {
+                    KeyRing.Entry(id: "\($0.offset)", key: $0.element.publicKey)
+                }
+                return TokenVerifier(
+                    keys: KeyRing(entries: entries), policy: ClaimsPolicy(algorithms: JWSAlgorithm.all))
+            }
+            let both = verifier([mine, other])
+            let (onlyMine, onlyOther) = (verifier([mine]), verifier([other]))
+            for _ in 0..<3 {
+                #expect(both.inspect(forMine, at: 0).matchedKeyID == "0")
+                #expect(both.inspect(forOther, at: 0).matchedKeyID == "1")
+                #expect(onlyMine.inspect(forMine, at: 0).matchedKeyID == "0")
+                #expect(onlyMine.inspect(forOther, at: 0).matchedKeyID == nil)
+                #expect(onlyOther.inspect(forMine, at: 0).matchedKeyID == nil)
+                #expect(onlyOther.inspect(forOther, at: 0).matchedKeyID == "0")
+            }
+        }
+    }
+
+    /// Row J1 of the test plan: the same verdicts from sixteen threads at once.
+    @Test func manyThreadsGetTheSameVerdicts() throws {
+        let keys = [TestKeys.rsa, TestKeys.ec, TestKeys.ed]
+        let verifier = TokenVerifier(
+            keys: KeyRing(
+                entries: keys.enumerated().map {
+                    KeyRing.Entry(id: "\($0.offset)", key: $0.element.publicKey)
+                }),
+            policy: ClaimsPolicy(algorithms: JWSAlgorithm.all))
+        let tokens = try (keys + [TestKeys.otherRSA]).map {
+            try $0.sign(claims: ["sub": "user-1", "exp": 1_800_000_600])
+        }
+        let wrong = Lock(0)
+        DispatchQueue.concurrentPerform(iterations: 16) { thread in
+            for round in 0..<40 {
+                let index = (thread + round) % tokens.count
+                let report = verifier.verify(tokens[index], userID: "user-1", at: Case.now)
+                let expected = index < 3 ? "\(index)" : nil
+                if report.matchedKeyID != expected || report.isAccepted != (index < 3) {
+                    wrong.withLock { $0 += 1 }
+                }
+            }
+        }
+        #expect(wrong.withLock { $0 } == 0)
+    }
+}
