@@ -1,7 +1,7 @@
 /// Every command, the daily ones first. A new command needs a line here and nothing else.
 enum CommandTable {
     static let all: [Command] =
-        [ServeCommand.command]
+        [ServeCommand.command, DemoCommand.command]
         + AppCommand.commands
         + KeyCommand.commands
         + EnforcementCommand.commands

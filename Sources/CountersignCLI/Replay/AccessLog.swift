@@ -62,7 +62,7 @@ enum AccessLog {
         where value != "-" {
             properties[name] = .string(value)
         }
-        return ReplayEvent(userID: address, name: "Page Viewed", properties: properties)
+        return ReplayEvent(userID: address, kind: .page, name: "Page Viewed", properties: properties)
     }
 
     /// `17/May/2015:10:05:03 +0000`.

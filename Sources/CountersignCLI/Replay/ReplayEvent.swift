@@ -4,6 +4,7 @@ internal import CountersignCore
 struct ReplayEvent: Sendable, Equatable {
     /// Whose it is.
     var userID: String
+    var kind: EventKind = .track
     /// What it is called, such as `Order Completed`.
     var name: String
     var properties: [String: JSONValue]

@@ -1,0 +1,79 @@
+internal import Foundation
+
+/// `countersign demo`.
+enum DemoCommand {
+    private static let input = Flag(
+        "input", .path("FILE"), help: "replay this access log (combined format) or GPX track")
+    private static let devices = Flag(
+        "devices", .integer("N", 2...50), default: "5",
+        help: "simulated devices, one of them with forged tokens")
+    private static let data = Flag(
+        "data", .path("PATH"),
+        help: "folder to keep the run in; without it a temporary one is deleted at the end")
+
+    static let command = Command(
+        "demo", summary: "Show events going from devices through the gateway to disk",
+        details: """
+            Starts a gateway with an app that requires tokens, and devices that each have a queue of their own. Tokens
+            expire on the way, one device loses its network, one signs its tokens with a key of its own. At the end
+            the database is compared with what was recorded. Kill the gateway while it runs: it is started again.
+            Ends with 0 when each event is stored exactly once, and with 3 when not.
+            """,
+        flags: [input, devices, data],
+        examples: [
+            .init("A sample of shop events", "countersign demo"),
+            .init("The visitors of a web site", "countersign demo --input access.log"),
+            .init("Keep the databases to look at", "countersign demo --devices 3 --data ./demo"),
+        ]
+    ) { invocation in
+        let replay =
+            if let path = try invocation.value(of: input) {
+                try Replay.read(path: path)
+            } else {
+                ShopSample.replay(
+                    users: max(1, (try invocation.integer(of: devices) ?? 5) - 1), eventsPerUser: 150)
+            }
+        describe(replay, invocation.io)
+        guard let executable = Bundle.main.executablePath else {
+            throw CommandError(.failed, "cannot tell where the program itself is")
+        }
+        let kept = try invocation.value(of: data)
+        let folder =
+            kept.map { URL(fileURLWithPath: $0).standardizedFileURL }
+            ?? FileManager.default.temporaryDirectory.appendingPathComponent(
+                "countersign-demo-\(UUID().uuidString)")
+        defer { if kept == nil { try? FileManager.default.removeItem(at: folder) } }
+        let run = DemoRun(
+            plan: DemoPlan(replay: replay, devices: try invocation.integer(of: devices) ?? 5), folder: folder,
+            executable: executable, io: invocation.io)
+        guard let isRight = try await finish(run) else { return .interrupted }
+        if let kept { invocation.io.say("Look at it: sqlite3 '\(kept)/gateway/events.sqlite'") }
+        return isRight ? .done : .verificationFailed
+    }
+
+    private static func describe(_ replay: Replay, _ io: CommandIO) {
+        io.say("Replaying \(replay.events.count) events: \(replay.source).")
+        for problem in replay.problems.prefix(5) {
+            io.say("  line \(problem.line) is left out: \(problem.reason)")
+        }
+        if replay.problems.count > 5 { io.say("  … and \(replay.problems.count - 5) more") }
+    }
+
+    /// Waits for the run or for Ctrl-C.
+    ///
+    /// - Returns: The run's verdict; nil when it was interrupted.
+    private static func finish(_ run: DemoRun) async throws -> Bool? {
+        let signals = StopSignals()
+        let work = Task { try await run.run() }
+        let watch = Task { [stream = signals.stream] in
+            for await _ in stream { work.cancel() }
+        }
+        defer { watch.cancel() }
+        do {
+            let isRight = try await work.value
+            return withExtendedLifetime(signals) { isRight }
+        } catch is CancellationError {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,94 @@
+internal import Foundation
+
+/// Compares what the devices have recorded with what the gateway's database holds.
+struct DemoCheck: Sendable, Equatable {
+    /// One row of the database.
+    struct Stored: Sendable, Equatable {
+        let type: String
+        let userID: String
+        /// The event's number in the replay; nil for an identify event.
+        let number: Int?
+    }
+
+    /// Events that should be there and are not.
+    private(set) var missing = 0
+    /// Events that are there more than once.
+    private(set) var repeated = 0
+    /// Events that nobody has recorded, or under another user.
+    private(set) var unknown = 0
+    /// Events of the device with forged tokens.
+    private(set) var forged = 0
+    /// Events that are there once, as recorded.
+    private(set) var exact = 0
+
+    var isRight: Bool { missing == 0 && repeated == 0 && unknown == 0 && forged == 0 }
+
+    /// - Parameters:
+    ///   - stored: What the database holds.
+    ///   - rows: What was recorded by devices that are not forged.
+    ///   - identified: How often each of their users was identified.
+    init(stored: [Stored], rows: [DemoPlan.Row], identified: [String: Int]) {
+        var expected: [Int: String] = [:]
+        for row in rows { expected[row.number] = row.event.userID }
+        var seen: [Int: Int] = [:]
+        var identities: [String: Int] = [:]
+        for row in stored {
+            if row.userID == DemoPlan.forgedUser {
+                forged += 1
+            } else if row.type == "identify" {
+                identities[row.userID, default: 0] += 1
+            } else if let number = row.number, expected[number] == row.userID {
+                seen[number, default: 0] += 1
+            } else {
+                unknown += 1
+            }
+        }
+        missing = expected.count - seen.count
+        repeated = seen.values.reduce(0) { $0 + $1 - 1 }
+        exact = seen.values.filter { $0 == 1 }.count
+        for user in Set(identities.keys).union(identified.keys) {
+            let surplus = identities[user, default: 0] - identified[user, default: 0]
+            if surplus > 0 { repeated += surplus } else { missing -= surplus }
+        }
+    }
+
+    /// Reads the events of an app with the `sqlite3` command: another program's view of the file.
+    ///
+    /// - Throws: `unavailable` when there is no `sqlite3`, `failed` when it cannot read the file.
+    static func read(database: String, appID: String) throws(CommandError) -> [Stored] {
+        let query = """
+            SELECT type, user_id, coalesce(json_extract(body, '$.properties.\(DemoDevice.rowProperty)'), '')
+            FROM event WHERE app_id = '\(appID)' ORDER BY seq
+            """
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["sqlite3", "-readonly", "-batch", "-separator", "\t", database, query]
+        let output = Pipe()
+        process.standardOutput = output
+        let data: Data
+        do {
+            try process.run()
+            data = try output.fileHandleForReading.readToEnd() ?? Data()
+        } catch {
+            throw CommandError(.unavailable, "cannot run sqlite3")
+        }
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw CommandError(.failed, "sqlite3 ended with \(process.terminationStatus) on \(database)")
+        }
+        return try stored(in: String(decoding: data, as: UTF8.self))
+    }
+
+    /// Reads lines of type, user and number, separated by tabs.
+    static func stored(in text: String) throws(CommandError) -> [Stored] {
+        var rows: [Stored] = []
+        for line in text.split(separator: "\n") {
+            let cells = line.split(separator: "\t", omittingEmptySubsequences: false)
+            guard cells.count == 3 else {
+                throw CommandError(.failed, "sqlite3 printed a line of another shape")
+            }
+            rows.append(Stored(type: String(cells[0]), userID: String(cells[1]), number: Int(cells[2])))
+        }
+        return rows
+    }
+}

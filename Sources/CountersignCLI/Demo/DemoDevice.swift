@@ -1,0 +1,126 @@
+internal import Countersign
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// One simulated device: a client of the SDK with a queue of its own, a network of its own, and people who use it.
+final class DemoDevice: Sendable {
+    private struct State {
+        var recorded = 0
+        var identified: [String: Int] = [:]
+        var queued = 0
+        var hasHeldARequest = false
+    }
+
+    /// The property by which an event is found again in the database.
+    static let rowProperty = "replay_row"
+
+    let plan: DemoPlan.Device
+    let network: DemoNetwork
+    private let tokens: DemoTokens
+    private let client: CountersignClient
+    private let state = Lock(State())
+
+    /// - Parameters:
+    ///   - plan: What it records.
+    ///   - endpoint: The gateway's URL.
+    ///   - writeKey: The app's write key.
+    ///   - key: What its tokens are signed with.
+    ///   - folder: Where its queue is kept.
+    /// - Throws: What the SDK throws.
+    init(plan: DemoPlan.Device, endpoint: URL, writeKey: String, key: SigningKey, folder: URL) throws {
+        self.plan = plan
+        tokens = DemoTokens(key: key)
+        network = DemoNetwork(over: makeDefaultTransport(), tokens: tokens)
+        var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: writeKey)
+        configuration.instanceName = plan.name
+        configuration.dataDirectory = folder
+        configuration.flushPolicy = FlushPolicy(eventCount: 20, interval: 0.5, onBackground: false)
+        configuration.networkRetry = RetryPolicy(baseDelay: 0.2, maximumDelay: 1)
+        configuration.authenticationRetry = RetryPolicy(baseDelay: 0.5, maximumDelay: 5)
+        configuration.tokenProvider = { [tokens] request in try tokens.token(for: request) }
+        client = try CountersignClient(configuration: configuration, transport: network)
+    }
+
+    /// Events that are in the queue or further.
+    var recorded: Int { state.withLock { $0.recorded } }
+
+    /// What has become of the device's events.
+    var report: DemoReport.Device {
+        let state = state.withLock { $0 }
+        let tally = network.tally
+        return DemoReport.Device(
+            plan: plan, recorded: state.recorded, identified: state.identified, tally: tally,
+            refreshed: tokens.refreshed, queued: state.queued)
+    }
+
+    /// Records everything, spread over some seconds, while the SDK sends by itself.
+    func record(seconds: Double) async throws {
+        let start = Date()
+        let count = plan.rows.count
+        var index = 0
+        var user: String?
+        while index < count {
+            let first = plan.rows[index]
+            if first.event.userID != user {
+                user = first.event.userID
+                client.identify(userID: first.event.userID)
+                state.withLock { $0.identified[first.event.userID, default: 0] += 1 }
+            }
+            setNetwork(at: index, of: count)
+            let due = min(
+                count, max(index + 1, Int(Date().timeIntervalSince(start) / seconds * Double(count))))
+            let rows = plan.rows[index..<min(due, index + 50)].prefix { $0.event.userID == user }
+            try await record(rows)
+            index += rows.count
+            let wait = Double(index) / Double(count) * seconds - Date().timeIntervalSince(start)
+            if wait > 0 { try await Task.sleep(nanoseconds: UInt64(wait * 1_000_000_000)) }
+        }
+        network.setCut(false)
+    }
+
+    /// Sends what is left.
+    ///
+    /// - Parameter deadline: When to give up.
+    /// - Throws: `CancellationError`.
+    func drain(until deadline: Date) async throws {
+        while true {
+            let result = await client.flush()
+            state.withLock { $0.queued = result.queued }
+            if result.isComplete || plan.role == .forged || Date() > deadline { return }
+            try await Task.sleep(nanoseconds: 200_000_000)
+        }
+    }
+
+    /// Closes the queue.
+    func close() async {
+        await client.close()
+    }
+
+    private func record(_ rows: ArraySlice<DemoPlan.Row>) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for row in rows {
+                var properties = row.event.properties
+                properties[Self.rowProperty] = .integer(Int64(row.number))
+                group.addTask { [client, properties] in
+                    try await client.record(row.event.name, kind: row.event.kind, properties: properties)
+                }
+            }
+            try await group.waitForAll()
+        }
+        state.withLock { $0.recorded += rows.count }
+    }
+
+    /// In the middle third of its events one device has no network; at a late one each has a request that takes so long
+    /// that its token expires on the way.
+    private func setNetwork(at index: Int, of count: Int) {
+        if plan.role == .losesNetwork { network.setCut(index >= count / 3 && index < count * 2 / 3) }
+        let late = plan.role == .losesNetwork ? count * 3 / 4 : count / 2
+        guard plan.role != .forged, index >= late else { return }
+        let isFirst = state.withLock { state in
+            defer { state.hasHeldARequest = true }
+            return !state.hasHeldARequest
+        }
+        if isFirst { network.holdNext() }
+    }
+}

@@ -1,0 +1,66 @@
+/// Which device records what.
+struct DemoPlan: Sendable, Equatable {
+    /// What makes a device special.
+    enum Role: Sendable, Equatable {
+        /// Nothing.
+        case steady
+        /// It has no network for a third of the run.
+        case losesNetwork
+        /// Somebody signs its tokens with a key of their own.
+        case forged
+    }
+
+    /// An event and its number in the replay, by which it is found again in the database.
+    struct Row: Sendable, Equatable {
+        let number: Int
+        let event: ReplayEvent
+    }
+
+    struct Device: Sendable, Equatable {
+        let name: String
+        let role: Role
+        /// The events of one user after those of another, each user's in the order of the replay.
+        var rows: [Row] = []
+    }
+
+    /// The user whose tokens are forged.
+    static let forgedUser = "mallory"
+
+    let devices: [Device]
+
+    /// Rows of the devices that are not forged.
+    var honestRows: [Row] { devices.filter { $0.role != .forged }.flatMap(\.rows) }
+
+    /// Gives each user to one device, the busiest users first and each to the device with the least to do; adds the
+    /// device with forged tokens, which records shop events of its own.
+    ///
+    /// - Parameters:
+    ///   - replay: What is replayed.
+    ///   - count: How many devices at most, the forged one included; 2 or more.
+    init(replay: Replay, devices count: Int) {
+        var rowsOfUser: [String: [Row]] = [:]
+        var users: [String] = []
+        for (number, event) in replay.events.enumerated() {
+            if rowsOfUser[event.userID] == nil { users.append(event.userID) }
+            rowsOfUser[event.userID, default: []].append(Row(number: number, event: event))
+        }
+        let honest = max(1, min(count - 1, users.count))
+        var devices = (0..<honest).map { index in
+            Device(name: "device-\(index + 1)", role: index == 1 ? .losesNetwork : .steady)
+        }
+        let busiestFirst = users.enumerated().sorted { first, second in
+            let counts = (rowsOfUser[first.element]?.count ?? 0, rowsOfUser[second.element]?.count ?? 0)
+            return counts.0 == counts.1 ? first.offset < second.offset : counts.0 > counts.1
+        }
+        for (_, user) in busiestFirst {
+            let lightest = devices.indices.min { devices[$0].rows.count < devices[$1].rows.count } ?? 0
+            devices[lightest].rows += rowsOfUser[user] ?? []
+        }
+        var sample = ShopSample(seed: 1)
+        let forged = sample.events(userID: Self.forgedUser, count: 20).enumerated().map { index, event in
+            Row(number: replay.events.count + index, event: event)
+        }
+        devices.append(Device(name: "device-\(honest + 1)", role: .forged, rows: forged))
+        self.devices = devices
+    }
+}

@@ -1,0 +1,29 @@
+internal import Foundation
+
+/// Tells how far the devices are: redrawn in place for a person, a line now and then otherwise.
+struct DemoProgress: Sendable {
+    let devices: [DemoDevice]
+    let io: CommandIO
+
+    /// Shows it until the task is cancelled.
+    func show() async {
+        let start = Date()
+        let step: UInt64 = io.isInteractive ? 200_000_000 : 2_000_000_000
+        while !Task.isCancelled {
+            try? await Task.sleep(nanoseconds: step)
+            let line = text(seconds: Date().timeIntervalSince(start))
+            io.talk(io.isInteractive ? "\r\u{1B}[K\(line)" : "\(line)\n")
+        }
+        if io.isInteractive { io.talk("\n") }
+    }
+
+    private func text(seconds: Double) -> String {
+        let total = devices.reduce(0) { $0 + $1.plan.rows.count }
+        let recorded = devices.reduce(0) { $0 + $1.recorded }
+        let tallies = devices.map(\.network.tally)
+        let delivered = tallies.reduce(0) { $0 + $1.delivered }
+        let refused = tallies.reduce(0) { $0 + $1.refusals.values.reduce(0, +) }
+        return String(format: "%5.1f s", seconds)
+            + "  recorded \(recorded) of \(total) events, delivered \(delivered), refused requests \(refused)"
+    }
+}

@@ -1,0 +1,120 @@
+internal import CountersignCore
+internal import CountersignGateway
+internal import CountersignJOSE
+internal import Foundation
+
+/// One run of the demo, from an empty folder to the verdict.
+struct DemoRun: Sendable {
+    /// How long the devices take to record, in seconds: long enough for tokens to expire on the way.
+    static let recordingSeconds = 8.0
+    /// How long the rest may take to be delivered, in seconds.
+    static let drainSeconds = 40.0
+
+    let plan: DemoPlan
+    /// Where the gateway's data and the devices' queues go.
+    let folder: URL
+    /// The path of the `countersign` program.
+    let executable: String
+    let io: CommandIO
+
+    /// Runs the demo and prints its table.
+    ///
+    /// - Returns: True when everything is as it should be.
+    func run() async throws -> Bool {
+        let dataDirectory = folder.appendingPathComponent("gateway").path
+        let key = try SigningKey.generate(.rs256)
+        let (appID, writeKey) = try Self.makeApp(in: dataDirectory, publicKey: key.publicKey.pem)
+        let gateway = GatewayProcess(executable: executable, dataDirectory: dataDirectory) { [io] in
+            io.say($0)
+        }
+        do {
+            let endpoint = try await gateway.start()
+            let devices = try makeDevices(endpoint: endpoint, writeKey: writeKey, key: key)
+            try await replay(devices)
+            let status = await gateway.stop()
+            return try judge(devices, gatewayStatus: status, dataDirectory: dataDirectory, appID: appID)
+        } catch {
+            _ = await gateway.stop()
+            throw error
+        }
+    }
+
+    /// An app of its own for this run. Tokens are judged without leeway, or none would expire within seconds.
+    private static func makeApp(
+        in dataDirectory: String, publicKey: String
+    ) throws -> (id: String, writeKey: String) {
+        let directory = try AppDirectory(dataDirectory: dataDirectory)
+        let taken = Set(try directory.apps().map(\.id))
+        let id =
+            taken.contains("demo") ? (2...).lazy.map { "demo-\($0)" }.first { !taken.contains($0) } : "demo"
+        let (app, writeKey) = try directory.createApp(id: id ?? "demo", name: "Demo")
+        _ = try directory.addKey(publicKey, description: "made for this run", to: app.id)
+        var policy = app.policy
+        policy.leeway = 0
+        try directory.setPolicy(policy, for: app.id)
+        try directory.setEnforcement(.required, for: app.id)
+        return (app.id, writeKey)
+    }
+
+    private func makeDevices(endpoint: URL, writeKey: String, key: SigningKey) throws -> [DemoDevice] {
+        let forgedKey = try SigningKey.generate(.rs256)
+        return try plan.devices.map { device in
+            try DemoDevice(
+                plan: device, endpoint: endpoint, writeKey: writeKey,
+                key: device.role == .forged ? forgedKey : key,
+                folder: folder.appendingPathComponent("devices"))
+        }
+    }
+
+    private func replay(_ devices: [DemoDevice]) async throws {
+        let progress = Task { await DemoProgress(devices: devices, io: io).show() }
+        defer { progress.cancel() }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for device in devices {
+                group.addTask {
+                    try await device.record(seconds: Self.recordingSeconds)
+                    try await device.drain(until: Date(timeIntervalSinceNow: Self.drainSeconds))
+                    await device.close()
+                }
+            }
+            try await group.waitForAll()
+        }
+        progress.cancel()
+        await progress.value
+    }
+
+    private func judge(
+        _ devices: [DemoDevice], gatewayStatus: Int32?, dataDirectory: String, appID: String
+    ) throws -> Bool {
+        let report = DemoReport(devices: devices.map(\.report))
+        for line in report.lines { try io.print(line) }
+        let honest = report.devices.filter { $0.plan.role != .forged }
+        let identified = honest.reduce(into: [String: Int]()) { sum, device in
+            sum.merge(device.identified, uniquingKeysWith: +)
+        }
+        let check = DemoCheck(
+            stored: try DemoCheck.read(database: dataDirectory + "/events.sqlite", appID: appID),
+            rows: plan.honestRows, identified: identified)
+        let verdicts = [
+            (
+                "\(check.exact) of \(plan.honestRows.count) events are in the database exactly once "
+                    + "(missing \(check.missing), repeated \(check.repeated), unknown \(check.unknown))",
+                check.exact == plan.honestRows.count && check.missing + check.repeated + check.unknown == 0
+            ),
+            (
+                "\(check.forged) events of the device with forged tokens are in the database",
+                check.forged == 0
+            ),
+            (
+                "the gateway refused an expired token of each honest device, which got a fresh one",
+                honest.allSatisfy {
+                    $0.tally.refusals.keys.contains { $0.hasPrefix("22 ") } && $0.refreshed > 0
+                }
+            ),
+            ("the gateway stopped cleanly", gatewayStatus == 0),
+        ]
+        try io.print("")
+        for (text, isRight) in verdicts { try io.print("\(isRight ? "ok    " : "WRONG ") \(text)") }
+        return verdicts.allSatisfy(\.1)
+    }
+}

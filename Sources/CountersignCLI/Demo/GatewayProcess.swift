@@ -1,0 +1,122 @@
+internal import CountersignCore
+internal import Dispatch
+internal import Foundation
+
+/// `countersign serve` as a child process, which is started again when something kills it.
+final class GatewayProcess: Sendable {
+    private struct State {
+        var process: Process?
+        var port = 0
+        var isStopping = false
+        var restarts = 0
+    }
+
+    private let state = Lock(State())
+    private let executable: String
+    private let dataDirectory: String
+    private let say: @Sendable (String) -> Void
+
+    /// - Parameters:
+    ///   - executable: The path of the `countersign` program.
+    ///   - dataDirectory: The gateway's data directory.
+    ///   - say: Told when the gateway starts and when it dies.
+    init(executable: String, dataDirectory: String, say: @escaping @Sendable (String) -> Void) {
+        self.executable = executable
+        self.dataDirectory = dataDirectory
+        self.say = say
+    }
+
+    /// How often it has been started again.
+    var restarts: Int { state.withLock { $0.restarts } }
+
+    /// Starts the gateway on a free port.
+    ///
+    /// - Returns: Its URL.
+    /// - Throws: `unavailable` when it does not come up.
+    func start() async throws(CommandError) -> URL {
+        let url = try await launch(port: 0)
+        state.withLock { $0.port = url.port ?? 0 }
+        return url
+    }
+
+    /// Asks the gateway to end, and waits for that.
+    ///
+    /// - Returns: Its exit status; nil when it did not run.
+    func stop() async -> Int32? {
+        let process = state.withLock { state in
+            state.isStopping = true
+            return state.process
+        }
+        guard let process else { return nil }
+        return await withCheckedContinuation { continuation in
+            // Waiting blocks a thread, so it is not one of the few that run tasks.
+            DispatchQueue.global().async {
+                if process.isRunning { process.terminate() }
+                process.waitUntilExit()
+                continuation.resume(returning: process.terminationStatus)
+            }
+        }
+    }
+
+    private func launch(port: Int) async throws(CommandError) -> URL {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: executable)
+        process.arguments = ["serve", "--data", dataDirectory, "--port", String(port)]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        process.standardInput = FileHandle.nullDevice
+        process.terminationHandler = { [weak self] process in self?.ended(process) }
+        do {
+            try process.run()
+        } catch {
+            throw CommandError(.unavailable, "cannot run \(executable)")
+        }
+        state.withLock { $0.process = process }
+        let line = await Self.firstLine(of: output.fileHandleForReading)
+        guard let line, let url = URL(string: line), url.port != nil else {
+            state.withLock { $0.process = nil }
+            throw CommandError(
+                .unavailable, "the gateway did not start",
+                hint: "`countersign serve --data '\(dataDirectory)' --port 0` says why")
+        }
+        say("The gateway listens on \(url) (process \(process.processIdentifier)).")
+        return url
+    }
+
+    private func ended(_ process: Process) {
+        let port = state.withLock { state -> Int? in
+            // Before it listens, `launch` sees the end by itself.
+            guard state.process === process, !state.isStopping, state.port != 0 else { return nil }
+            state.process = nil
+            state.restarts += 1
+            return state.port
+        }
+        guard let port else { return }
+        let how = process.terminationReason == .uncaughtSignal ? "signal" : "status"
+        say("The gateway ended with \(how) \(process.terminationStatus); it is started again.")
+        Task { [self] in
+            do throws(CommandError) {
+                _ = try await launch(port: port)
+            } catch {
+                say("The gateway could not be started again: \(error.reason)")
+            }
+        }
+    }
+
+    /// What a stream says up to the first line end; nil when it ends before.
+    private static func firstLine(of handle: FileHandle) async -> String? {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                var bytes: [UInt8] = []
+                while let next = try? handle.read(upToCount: 1), let byte = next.first {
+                    if byte == UInt8(ascii: "\n") {
+                        return continuation.resume(returning: String(decoding: bytes, as: UTF8.self))
+                    }
+                    bytes.append(byte)
+                }
+                continuation.resume(returning: nil)
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+/// The gateway as a process of its own, with signals and sockets that are real.
+@Suite(.timeLimit(.minutes(1)))
+struct GatewayProcessTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// The status code of `curl`'s answer, or nil when nothing answers.
+    private func answer(_ url: URL, _ path: String) -> String? {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [
+            "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", url.absoluteString + path,
+        ]
+        let output = Pipe()
+        process.standardOutput = output
+        guard (try? process.run()) != nil else { return nil }
+        let data = (try? output.fileHandleForReading.readToEnd()) ?? Data()
+        process.waitUntilExit()
+        return process.terminationStatus == 0 ? String(decoding: data, as: UTF8.self) : nil
+    }
+
+    @Test func servesUntilItIsAskedToStopAndEndsWithZero() async throws {
+        let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") { _ in }
+        let url = try await gateway.start()
+        #expect(answer(url, "/readyz") == "200")
+        let mode = try FileManager.default.attributesOfItem(atPath: folder.path + "/data")[.posixPermissions]
+        #expect((mode as? NSNumber)?.intValue == 0o700)
+        let status = await gateway.stop()
+        #expect(status == 0)
+        #expect(answer(url, "/livez") == nil)
+    }
+
+    @Test func aKilledGatewayIsStartedAgainOnTheSamePort() async throws {
+        let (messages, continuation) = AsyncStream.makeStream(of: String.self)
+        let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") {
+            continuation.yield($0)
+        }
+        let url = try await gateway.start()
+        var iterator = messages.makeAsyncIterator()
+        let started = try #require(await iterator.next())
+        let process = try #require(started.split(separator: " ").last.flatMap { Int32($0.dropLast(2)) })
+        kill(process, SIGKILL)
+        let ended = await iterator.next()
+        #expect(ended == "The gateway ended with signal 9; it is started again.")
+        let restarted = try #require(await iterator.next())
+        #expect(restarted.hasPrefix("The gateway listens on \(url) "))
+        #expect(answer(url, "/livez") == "200")
+        #expect(gateway.restarts == 1)
+        let status = await gateway.stop()
+        #expect(status == 0)
+    }
+
+    @Test func aGatewayThatCannotStartSaysHowToFindOutWhy() async throws {
+        let file = try folder.write("", to: "file")
+        let gateway = GatewayProcess(executable: Program.path, dataDirectory: file) { _ in }
+        let error = await #expect(throws: CommandError.self) { try await gateway.start() }
+        #expect(error?.code == .unavailable)
+        #expect(error?.hint?.contains(file) == true)
+    }
+}
