@@ -70,8 +70,7 @@ enum DemoCommand {
         }
         defer { watch.cancel() }
         do {
-            let isRight = try await work.value
-            return withExtendedLifetime(signals) { isRight }
+            return try await work.value
         } catch is CancellationError {
             return nil
         }

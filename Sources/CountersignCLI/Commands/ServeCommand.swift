@@ -31,8 +31,7 @@ enum ServeCommand {
         try announce(url, configuration, invocation.io)
         _ = await signals.first()
         invocation.io.say("Stopping: requests that have begun are answered first.")
-        // A second signal must still be seen while this one stops.
-        withExtendedLifetime(signals) { gateway.stop() }
+        gateway.stop()
         invocation.io.say("Stopped.")
         return .done
     }

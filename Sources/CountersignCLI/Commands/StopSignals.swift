@@ -1,38 +1,56 @@
-internal import CountersignCore
-internal import Dispatch
 internal import Foundation
 
-/// SIGTERM and SIGINT as a stream. A second signal ends the process at once, as long as this object lives.
+/// SIGTERM and Ctrl-C as a stream. The second signal ends the process at once.
 ///
-/// Made before anything is announced: a signal that comes earlier ends the process as usual, and a later one is seen.
-final class StopSignals {
-    /// Yields each signal's number.
+/// A handler writes into a pipe that a thread reads. A `DispatchSource` will not do: on Linux it installs a handler of
+/// its own some time after `resume()`, so that no order of it and `signal(_, SIG_IGN)` is right at every moment.
+struct StopSignals: Sendable {
+    /// Yields the number of each signal from now on, for one reader.
     let stream: AsyncStream<Int32>
-    private let sources: [any DispatchSourceSignal]
 
+    // Written once, before the handlers are installed; the handlers only read it.
+    nonisolated(unsafe) fileprivate static var writeEnd: Int32 = -1
+
+    /// Takes the signals over. Once in a process: they are the process's.
     init() {
         let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
         self.stream = stream
-        let count = Lock(0)
-        sources = [SIGTERM, SIGINT].map { signalNumber in
-            let source = DispatchSource.makeSignalSource(signal: signalNumber, queue: .global())
-            source.setEventHandler { @Sendable in
-                let seen = count.withLock { count in
-                    count += 1
-                    return count
-                }
-                if seen > 1 { exit(ExitCode.interrupted.rawValue) }
-                continuation.yield(signalNumber)
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { return }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        Self.writeEnd = ends[1]
+        let readEnd = ends[0]
+        Thread.detachNewThread {
+            var count = 0
+            while let number = Self.next(from: readEnd) {
+                count += 1
+                if count > 1 { exit(ExitCode.interrupted.rawValue) }
+                continuation.yield(number)
             }
-            source.resume()
-            // Only after the source is there, or a signal in between would be lost.
-            signal(signalNumber, SIG_IGN)
-            return source
         }
+        signal(SIGTERM, writeSignal)
+        signal(SIGINT, writeSignal)
     }
 
     /// Waits for the first signal.
     func first() async -> Int32? {
         await stream.first { _ in true }
     }
+
+    private static func next(from readEnd: Int32) -> Int32? {
+        var byte: UInt8 = 0
+        while true {
+            let count = read(readEnd, &byte, 1)
+            if count == 1 { return Int32(byte) }
+            if count == 0 || errno != EINTR { return nil }
+        }
+    }
+}
+
+/// The signal handler: calls nothing but `write`, which is safe here (POSIX, 2.4.3).
+private let writeSignal: @convention(c) (Int32) -> Void = { number in
+    let before = errno
+    var byte = UInt8(truncatingIfNeeded: number)
+    _ = write(StopSignals.writeEnd, &byte, 1)
+    errno = before
 }

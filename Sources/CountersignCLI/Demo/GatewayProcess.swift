@@ -39,7 +39,7 @@ final class GatewayProcess: Sendable {
         return url
     }
 
-    /// Asks the gateway to end, and waits for that.
+    /// Asks the gateway to end, and waits for that; after 20 seconds it is killed.
     ///
     /// - Returns: Its exit status; nil when it did not run.
     func stop() async -> Int32? {
@@ -52,6 +52,9 @@ final class GatewayProcess: Sendable {
             // Waiting blocks a thread, so it is not one of the few that run tasks.
             DispatchQueue.global().async {
                 if process.isRunning { process.terminate() }
+                DispatchQueue.global().asyncAfter(deadline: .now() + 20) {
+                    if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+                }
                 process.waitUntilExit()
                 continuation.resume(returning: process.terminationStatus)
             }
