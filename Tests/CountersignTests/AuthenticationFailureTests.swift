@@ -1,0 +1,148 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+@Suite(.timeLimit(.minutes(1)))
+struct AuthenticationFailureTests {
+    private static let now = 1_750_000_000
+
+    @Test func aRefusalIsToldOnceWithEverythingAboutIt() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.gateway.judge { _ in .tokenProblem(.noMatchingPublicKeys) }
+        let client = try bench.makeClient()
+        let told = Lock([AuthenticationFailure]())
+        client.onAuthenticationFailure { failure in told.withLock { $0.append(failure) } }
+        client.identify(userID: "ada", token: "a.a.a")
+        for _ in 0..<3 { await client.flush() }
+
+        let failures = told.withLock { $0 }
+        #expect(failures.count == 1)
+        let failure = try #require(failures.first)
+        #expect(failure.code == .noMatchingPublicKeys)
+        #expect(failure.reason == "NO_MATCHING_PUBLIC_KEYS")
+        #expect(failure.userID == "ada")
+        #expect(failure.token?.rawValue == "a.a.a")
+        #expect(failure.isOptional == false)
+        #expect(failure.origin == .server)
+        #expect(failure.requestTime == bench.clock.now)
+        #expect(failure.occurrences == 1)
+        #expect("\(failure)".contains("a.a.a") == false, "the token is redacted")
+        #expect(await client.snapshot().authenticationFailures == 3)
+        await client.close()
+    }
+
+    @Test func anotherTokenOrCodeIsNews() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.gateway.judge {
+            $0.token == "c.c.c" ? .tokenProblem(.subjectMismatch) : .tokenProblem(.expired)
+        }
+        let client = try bench.makeClient()
+        let told = Lock([String]())
+        client.onAuthenticationFailure { failure in
+            told.withLock { $0.append("\(failure.token?.rawValue ?? "") \(failure.code.rawValue)") }
+        }
+        client.identify(userID: "ada", token: "a.a.a")
+        await client.flush()
+        for token in ["b.b.b", "c.c.c", "c.c.c"] {
+            client.setToken(token)
+            await client.flush()
+        }
+        // The last one is the same token again, which is told as such.
+        #expect(told.withLock { $0 } == ["a.a.a 22", "b.b.b 22", "c.c.c 21", "c.c.c 21"])
+        await client.close()
+    }
+
+    @Test func aLateSubscriberGetsTheLastOneUntilItIsSolved() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.gateway.judge { $0.token == "a.a.a" ? .tokenProblem(.expired) : nil }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: "a.a.a")
+        await client.flush()
+        var iterator = client.authenticationFailures.makeAsyncIterator()
+        #expect(await iterator.next()?.code == .expired)
+
+        client.setToken("b.b.b")
+        #expect(await client.flush().isComplete)
+        let told = Lock(0)
+        client.onAuthenticationFailure { _ in told.withLock { $0 += 1 } }
+        #expect(told.withLock { $0 } == 0)
+        await client.close()
+        #expect(await iterator.next() == nil, "the stream ends with the client")
+    }
+
+    @Test func nothingIsToldInTheBackground() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.gateway.judge { _ in .tokenProblem(.expired) }
+        let client = try bench.makeClient()
+        let told = Lock(0)
+        client.onAuthenticationFailure { _ in told.withLock { $0 += 1 } }
+        client.identify(userID: "ada", token: "a.a.a")
+        client.enterBackground()
+        await client.flush()
+        #expect(told.withLock { $0 } == 0)
+        client.enterForeground()
+        await client.flush()
+        #expect(told.withLock { $0 } == 1)
+        await client.close()
+    }
+
+    @Test func optionalModeDeliversAndTells() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.gateway.judge { received in
+            .json(
+                200,
+                #"{"success":true,"accepted":\#(received.messages.count),"duplicates":0,"rejected":[],"auth_warning":{"error_code":26,"reason":"MISSING_TOKEN","optional":true}}"#
+            )
+        }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada")
+        #expect(await client.flush().isComplete)
+        var iterator = client.authenticationFailures.makeAsyncIterator()
+        let failure = await iterator.next()
+        #expect(failure?.isOptional == true)
+        #expect(failure?.code == .missingToken)
+        #expect(failure?.token == nil)
+        await client.close()
+    }
+
+    @Test func aWrongDeviceClockIsNamed() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        // The device is a day behind, so a token that expired an hour ago looks good to it.
+        let token = SignedToken.fake(subject: "ada", expiresAt: Self.now + 86_400 - 3_600)
+        let date = "Mon, 16 Jun 2025 15:06:40 GMT"
+        bench.gateway.judge { _ in
+            .json(
+                401, #"{"auth_error":{"error_code":22,"reason":"EXPIRED"}}"#, headers: [("Date", date)])
+        }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: token)
+        await client.flush()
+        var iterator = client.authenticationFailures.makeAsyncIterator()
+        #expect(await iterator.next()?.clockSkew == -86_400)
+        #expect(await client.snapshot().clockOffset == 86_400)
+        await client.close()
+    }
+
+    @Test func whatCannotBeATokenIsToldAndNotSent() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        var iterator = client.authenticationFailures.makeAsyncIterator()
+        client.identify(userID: "ada", token: "a.a.a\r\nX-Evil: 1")
+        await client.flush()
+        let failure = await iterator.next()
+        #expect(failure?.origin == .app)
+        #expect(failure?.reason == "token_malformed")
+        #expect(bench.gateway.batches.map(\.token) == [nil])
+        await client.close()
+    }
+}

@@ -1,0 +1,226 @@
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+struct EventQueueTests {
+    private let directory: URL
+    private let path: String
+    private let clock = ManualClock()
+
+    init() throws {
+        directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "countersign-queue-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        path = directory.appendingPathComponent("queue.sqlite").path
+    }
+
+    private func open(_ limits: QueueLimits = QueueLimits()) throws -> EventQueue {
+        try EventQueue(path: path, limits: limits, clock: clock)
+    }
+
+    private func rows(_ numbers: some Sequence<Int>, user: String? = nil, bytes: Int = 100) -> [RenderedEvent]
+    {
+        numbers.map { number in
+            RenderedEvent(
+                messageID: "m\(number)", userID: user, sessionID: "s",
+                body: Array("{\"n\":\(number),\"x\":\"\(String(repeating: "x", count: bytes))\"}".utf8))
+        }
+    }
+
+    private func ids(_ queue: EventQueue) throws -> [String] {
+        try queue.claim(ClaimRequest(maximumEvents: .max, maximumBytes: .max)).map(\.messageID)
+    }
+
+    private func removeFiles() { try? FileManager.default.removeItem(at: directory) }
+
+    /// What was recorded is somewhere, and the counters know where.
+    private func expectBalance(_ queue: EventQueue, sourceLocation: SourceLocation = #_sourceLocation) throws
+    {
+        func count(_ counter: EventQueue.Counter) throws -> Int { try queue.value(of: counter) }
+        let places =
+            try count(.rows) + count(.sent) + count(.quarantined) + count(.evictedByCount)
+            + count(.evictedByBytes)
+            + count(.evictedByAge) + count(.wiped) + count(.unreadable) - count(.requeued)
+        #expect(try count(.recorded) == places, sourceLocation: sourceLocation)
+        let real = try queue.connection.first(
+            "SELECT count(*), coalesce(sum(length(body) + \(EventQueue.rowOverheadBytes)), 0) FROM event"
+        ) { row throws(SQLiteError) in [row.int(0), row.int(1)] }
+        #expect(try real == [count(.rows), count(.bytes)], sourceLocation: sourceLocation)
+    }
+
+    // MARK: Limits (D15)
+
+    @Test func tooManyEventsPushOutTheOldest() throws {
+        defer { removeFiles() }
+        let queue = try open(QueueLimits(maximumEvents: 10))
+        for number in 0..<25 { try queue.append(rows([number]), clock: clock) }
+        #expect(try ids(queue) == (15..<25).map { "m\($0)" })
+        #expect(try queue.value(of: .evictedByCount) == 15)
+        try expectBalance(queue)
+    }
+
+    @Test func tooManyBytesPushOutTheOldest() throws {
+        defer { removeFiles() }
+        let queue = try open(QueueLimits(maximumBytes: 5_000))
+        try queue.append(rows(0..<100, bytes: 200), clock: clock)
+        #expect(try queue.value(of: .bytes) <= 5_000)
+        #expect(try ids(queue).last == "m99")
+        #expect(try queue.value(of: .evictedByBytes) == 100 - (ids(queue).count))
+        try expectBalance(queue)
+    }
+
+    @Test func tooOldEventsGo() throws {
+        defer { removeFiles() }
+        let queue = try open(QueueLimits(maximumAge: 3_600))
+        try queue.append(rows([1]), clock: clock)
+        clock.advance(by: 3_599)
+        try queue.append(rows([2]), clock: clock)
+        #expect(try ids(queue) == ["m1", "m2"])
+        clock.advance(by: 2)
+        try queue.append(rows([3]), clock: clock)
+        #expect(try ids(queue) == ["m2", "m3"])
+        #expect(try queue.value(of: .evictedByAge) == 1)
+        try expectBalance(queue)
+    }
+
+    @Test func tooLongEventGoesToQuarantineAndNeverIntoTheQueue() throws {
+        defer { removeFiles() }
+        let queue = try open(QueueLimits(maximumEventBytes: 500))
+        try queue.append(rows([1], bytes: 600) + rows([2]), clock: clock)
+        #expect(try ids(queue) == ["m2"])
+        #expect(try queue.quarantined().map(\.code) == ["event_too_large"])
+        try expectBalance(queue)
+    }
+
+    @Test func quarantineHasALimitAndCanBeSentAgain() throws {
+        defer { removeFiles() }
+        let queue = try open(QueueLimits(maximumQuarantinedEvents: 3))
+        try queue.append(rows(0..<5, user: "ada"), clock: clock)
+        let events = try queue.claim(ClaimRequest(maximumEvents: 5, maximumBytes: .max))
+        try queue.settle(
+            Settlement(quarantined: events.map { ($0, .init(code: "bad", reason: "it is")) }), at: clock.now)
+        #expect(try queue.quarantined().map(\.messageID) == ["m2", "m3", "m4"])
+        try expectBalance(queue)
+        #expect(try queue.requeue(clock: clock) == 3)
+        #expect(try ids(queue) == ["m2", "m3", "m4"])
+        #expect(try queue.quarantined().isEmpty)
+        try expectBalance(queue)
+    }
+
+    // MARK: The clock (D8)
+
+    @Test func aJumpingDeviceClockMakesNoFreshEventOld() throws {
+        defer { removeFiles() }
+        let limits = QueueLimits(maximumAge: 30 * 86_400)
+        let year: TimeInterval = 365 * 86_400
+        let start = clock.now
+        for (number, jump) in [0, year, -year, -50 * year, 3_600, -3_600, 13 * year].enumerated() {
+            clock.setNow(start + jump)
+            // Each time in a new run of the app.
+            let queue = try open(limits)
+            try queue.append(rows([number]), clock: clock)
+            clock.advance(by: 60)
+            try queue.append(rows([100 + number]), clock: clock)
+            #expect(try ids(queue).suffix(2) == ["m\(number)", "m\(100 + number)"])
+        }
+        #expect(try open(limits).value(of: .evictedByAge) == 0)
+    }
+
+    // MARK: Claims
+
+    @Test func claimTakesTheOldestUserThatIsNotBlocked() throws {
+        defer { removeFiles() }
+        let queue = try open()
+        try queue.append(
+            rows([1], user: "ada") + rows([2]) + rows([3], user: "caf\u{E9}") + rows([4], user: "cafe\u{301}")
+                + rows([5], user: "ada"), clock: clock)
+        func claim(_ blocked: [String?], excluded: Set<Int64> = []) throws -> [String] {
+            var request = ClaimRequest(maximumEvents: 10, maximumBytes: .max)
+            request.blockedUsers = Set(blocked.map(UserKey.init))
+            request.excluded = excluded
+            return try queue.claim(request).map(\.messageID)
+        }
+        #expect(try claim([]) == ["m1", "m5"])
+        #expect(try claim(["ada"]) == ["m2"])
+        #expect(try claim(["ada", nil]) == ["m3"])
+        #expect(try claim(["ada", nil, "caf\u{E9}"]) == ["m4"])
+        #expect(try claim(["ada", nil, "caf\u{E9}", "cafe\u{301}"]) == [])
+        #expect(try claim([], excluded: [1]) == ["m2"])
+        #expect(try claim([nil], excluded: [1]) == ["m3"])
+    }
+
+    @Test func claimKeepsToBytesButTakesOneThatAloneIsTooLong() throws {
+        defer { removeFiles() }
+        let queue = try open()
+        try queue.append(rows(1...5, bytes: 100), clock: clock)
+        #expect(try queue.claim(ClaimRequest(maximumEvents: 10, maximumBytes: 250)).count == 2)
+        #expect(try queue.claim(ClaimRequest(maximumEvents: 10, maximumBytes: 10)).count == 1)
+    }
+
+    @Test func settlingWhatIsGoneCountsNothing() throws {
+        defer { removeFiles() }
+        let queue = try open()
+        try queue.append(rows(1...3), clock: clock)
+        let events = try queue.claim(ClaimRequest(maximumEvents: 3, maximumBytes: .max))
+        try queue.wipe()
+        try queue.settle(Settlement(delivered: events), at: clock.now)
+        #expect(try queue.value(of: .sent) == 0)
+        try expectBalance(queue)
+    }
+
+    // MARK: Two processes (lease)
+
+    @Test func leaseIsForOneUntilItLapsesOrItsHolderIsGone() throws {
+        defer { removeFiles() }
+        let first = try open()
+        let second = try open()
+        let holder = LeaseHolder()
+        let other = LeaseHolder()
+        #expect(try first.acquireLease(for: holder, uptime: 100) == nil)
+        #expect(try second.acquireLease(for: other, uptime: 101) == 160)
+        #expect(try first.acquireLease(for: holder, uptime: 140) == nil)
+        #expect(try second.acquireLease(for: other, uptime: 199) == 200)
+        #expect(try second.acquireLease(for: other, uptime: 200) == nil)
+        #expect(try first.acquireLease(for: holder, uptime: 201) == 260)
+        try second.releaseLease(of: other)
+        #expect(try first.acquireLease(for: holder, uptime: 202) == nil)
+        // The machine was restarted: uptime begins anew.
+        #expect(try second.acquireLease(for: other, uptime: 1) == nil)
+        // A process that is gone, and an earlier life of this one.
+        for processID in [0x3FFF_FFFF, Int(ProcessInfo.processInfo.processIdentifier)] {
+            try first.connection.execute("UPDATE lease SET holder = 'gone', process_id = \(processID)")
+            #expect(try first.acquireLease(for: holder, uptime: 2) == nil)
+        }
+        // Process 1 is alive.
+        try first.connection.execute("UPDATE lease SET holder = 'init', process_id = 1")
+        #expect(try first.acquireLease(for: holder, uptime: 3) != nil)
+    }
+
+    // MARK: Schema (D16)
+
+    @Test func fileOfANewerVersionIsUsedAndLosesNothing() throws {
+        defer { removeFiles() }
+        try open().append(rows(1...50), clock: clock)
+        do {
+            let newer = try SQLiteConnection(path: path)
+            try newer.execute(
+                """
+                ALTER TABLE event ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+                CREATE TABLE attachment (seq INTEGER PRIMARY KEY, body BLOB);
+                PRAGMA user_version = 99;
+                """)
+        }
+        let queue = try open()
+        try queue.append(rows(51...60), clock: clock)
+        #expect(try ids(queue) == (1...60).map { "m\($0)" })
+        try queue.settle(
+            Settlement(delivered: try queue.claim(ClaimRequest(maximumEvents: 60, maximumBytes: .max))),
+            at: clock.now)
+        try expectBalance(queue)
+        #expect(
+            try queue.connection.first("PRAGMA user_version") { row throws(SQLiteError) in row.int(0) } == 99)
+    }
+}

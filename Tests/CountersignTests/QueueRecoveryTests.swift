@@ -1,0 +1,126 @@
+import CountersignCore
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// D7: damaged queue files. Never a crash, the readable events saved, the old file kept.
+struct QueueRecoveryTests {
+    enum Damage: Sendable, CaseIterable {
+        case header, wholeFirstPage, onePage, oneBit, truncated, garbage, journalGarbage, walGarbage,
+            wrongSchema, empty
+    }
+
+    private static let eventCount = 2_000
+
+    @Test(arguments: Damage.allCases, [1, 2, 3])
+    func damagedFileLosesLittleAndIsKept(damage: Damage, seed: Int) async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.configuration.limits.maximumUnsavedEvents = 100_000
+        let first = try bench.makeClient()
+        first.identify(userID: "ada", token: "a.a.a")
+        for number in 0..<Self.eventCount {
+            first.track("event \(number)", properties: ["n": .integer(Int64(number))])
+        }
+        await first.close()
+
+        let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        let size = try #require(try FileManager.default.attributesOfItem(atPath: file.path)[.size] as? Int)
+        try spoil(file, damage, seed: seed, pages: size / 4_096)
+
+        let second = try bench.makeClient()
+        let result = await second.flush()
+        let snapshot = await second.snapshot()
+        await second.close()
+
+        #expect(result.ending == .drained, "\(snapshot)")
+        let arrived = Set(bench.gateway.events)
+        switch damage {
+        case .header, .wholeFirstPage, .onePage:
+            #expect(arrived.count >= Self.eventCount * 95 / 100, "\(arrived.count)")
+        case .oneBit, .journalGarbage, .walGarbage:
+            #expect(arrived.count >= Self.eventCount * 99 / 100, "\(arrived.count)")
+        case .truncated:
+            #expect(arrived.count >= Self.eventCount / 4, "\(arrived.count)")
+        case .garbage, .wrongSchema, .empty:
+            #expect(arrived.isEmpty)
+        }
+        if snapshot.salvaged > 0 || [.garbage, .wrongSchema].contains(damage) {
+            #expect(snapshot.damagedFiles == 1)
+        }
+        let third = try SQLiteConnection(path: file.path)
+        #expect(try third.first("PRAGMA integrity_check") { row throws(SQLiteError) in row.text(0) } == "ok")
+    }
+
+    private func spoil(_ file: URL, _ damage: Damage, seed: Int, pages: Int) throws {
+        var bytes = try Data(contentsOf: file)
+        var random = SeededGenerator(seed: UInt64(seed))
+        let page = Int.random(in: 2..<pages, using: &random)
+        func noise(_ range: Range<Int>) {
+            for index in range { bytes[index] = UInt8.random(in: 0...255, using: &random) }
+        }
+        switch damage {
+        case .header: noise(0..<100)
+        case .wholeFirstPage: noise(0..<4_096)
+        case .onePage: noise(page * 4_096..<(page + 1) * 4_096)
+        case .oneBit:
+            let index = Int.random(in: 4_096..<bytes.count, using: &random)
+            bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+        case .truncated: bytes = bytes.prefix(bytes.count / 2 + page)
+        case .garbage: noise(0..<bytes.count)
+        case .journalGarbage, .walGarbage:
+            let suffix = damage == .walGarbage ? "-wal" : "-journal"
+            try Data((0..<10_000).map { _ in UInt8.random(in: 0...255, using: &random) }).write(
+                to: URL(fileURLWithPath: file.path + suffix))
+        case .wrongSchema:
+            try FileManager.default.removeItem(at: file)
+            let other = try SQLiteConnection(path: file.path)
+            try other.execute("CREATE TABLE note (text TEXT); PRAGMA user_version = 1;")
+            return
+        case .empty: bytes = Data()
+        }
+        try bytes.write(to: file)
+    }
+
+    /// Locked is not corrupt: the file stays where it is, and the events wait in memory.
+    @Test(.timeLimit(.minutes(1))) func lockedFileIsWaitedFor() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        try await client.record("one")
+        let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        let other = try SQLiteConnection(path: file.path)
+        try other.execute("BEGIN EXCLUSIVE")
+        client.track("two")
+        await client.recorder.drain()
+        let snapshot = client.recorder.losses
+        #expect(snapshot.unsaved == 1)
+        #expect(snapshot.lastError?.contains("locked") == true)
+        try other.execute("ROLLBACK")
+        bench.clock.advance(to: await bench.clock.waitForSleeper())
+        #expect(await client.flush().isComplete)
+        #expect(bench.gateway.events == ["one", "two"])
+        #expect(await client.snapshot().damagedFiles == 0)
+        await client.close()
+    }
+}
+
+/// The same numbers in every run (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}

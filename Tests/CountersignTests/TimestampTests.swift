@@ -1,0 +1,54 @@
+import Foundation
+import Testing
+
+@testable import Countersign
+
+struct TimestampTests {
+    @Test(arguments: [
+        (0.0, "1970-01-01T00:00:00.000Z"), (951_782_399.999, "2000-02-28T23:59:59.999Z"),
+        (951_782_400.0, "2000-02-29T00:00:00.000Z"), (4_107_542_400.0, "2100-03-01T00:00:00.000Z"),
+        (-1.0, "1969-12-31T23:59:59.000Z"), (2_147_483_648.0, "2038-01-19T03:14:08.000Z"),
+        (-62_135_596_800.0, "0001-01-01T00:00:00.000Z"), (1e18, "9999-12-31T23:59:59.999Z"),
+    ])
+    func writesRFC3339(seconds: Double, text: String) {
+        var output: [UInt8] = []
+        Timestamp.write(Date(timeIntervalSince1970: seconds), to: &output)
+        #expect(String(decoding: output, as: UTF8.self) == text)
+    }
+
+    @Test func agreesWithFoundationOnEveryDayOfFourHundredYears() throws {
+        let formatter = ISO8601DateFormatter()
+        formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]
+        for day in stride(from: -70_000, to: 80_000, by: 37) {
+            let date = Date(timeIntervalSince1970: Double(day) * 86_400 + 12_345)
+            var output: [UInt8] = []
+            Timestamp.write(date, to: &output)
+            #expect(formatter.date(from: String(decoding: output, as: UTF8.self)) == date)
+        }
+    }
+
+    @Test(arguments: [
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777.0), ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+        ("Mon, 29 Feb 2016 23:59:60 GMT", 1_456_790_400),
+    ])
+    func readsHTTPDates(text: String, seconds: Double) {
+        #expect(Timestamp.date(fromHTTP: text)?.timeIntervalSince1970 == seconds)
+    }
+
+    @Test(arguments: [
+        "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49 GMT", "Sun, 06 Nov 1994 08:49:37 CET",
+        "x",
+    ])
+    func readsNothingElse(text: String) {
+        #expect(Timestamp.date(fromHTTP: text) == nil)
+    }
+
+    @Test(arguments: [
+        ("120", 120.0), ("0", 0), ("Thu, 01 Jan 1970 00:01:40 GMT", 100), ("soon", nil), ("-5", nil),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+    ])
+    func readsBothFormsOfRetryAfter(text: String, seconds: Double?) {
+        let response = HTTPResponse(status: 503, headers: [("retry-after", text)])
+        #expect(ServerAnswer.retryAfter(in: response, serverTime: Date(timeIntervalSince1970: 0)) == seconds)
+    }
+}

@@ -1,0 +1,149 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+struct TokenProviderTests {
+    private static let now = 1_750_000_000
+
+    @Test func providerIsAskedFirstWhenThereIsNoToken() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let asked = Lock([TokenRequest]())
+        bench.configuration.tokenProvider = { request in
+            asked.withLock { $0.append(request) }
+            return "p.p.p"
+        }
+        let client = try bench.makeClient()
+        client.track("anonymous")
+        client.identify(userID: "ada")
+        #expect(await client.flush().isComplete)
+        #expect(asked.withLock { $0 } == [TokenRequest(userID: "ada", reason: .missing, code: nil)])
+        #expect(bench.gateway.batches.map(\.token) == [nil, "p.p.p"])
+        await client.close()
+    }
+
+    @Test func expiryIsJudgedInServerTime() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let asked = Lock([TokenRequest.Reason]())
+        let fresh = SignedToken.fake(subject: "ada", expiresAt: Self.now + 200_000)
+        bench.configuration.tokenProvider = { request in
+            asked.withLock { $0.append(request.reason) }
+            return fresh
+        }
+        // The server's clock is a day ahead of the device.
+        bench.gateway.judge { received in
+            .json(
+                200, #"{"success":true,"accepted":\#(received.messages.count),"rejected":[]}"#,
+                headers: [("Date", "Mon, 16 Jun 2025 15:06:40 GMT")])
+        }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: SignedToken.fake(subject: "ada", expiresAt: Self.now + 3_600))
+        #expect(await client.flush().isComplete)
+        #expect(
+            asked.withLock { $0 }.isEmpty, "by the device clock the token is good, and nothing else is known")
+        client.track("later")
+        #expect(await client.flush().isComplete)
+        #expect(asked.withLock { $0 } == [.expired])
+        await client.close()
+    }
+
+    @Test(arguments: [
+        ("a.a.a", "token_unchanged"), ("not a token", "token_malformed"),
+        (SignedToken.fake(subject: "ada", expiresAt: 1_749_999_000), "token_expired"), (nil, "no_token"),
+        ("throw", "provider_failed"),
+    ])
+    func uselessAnswersAreToldAndNothingIsSentWithThem(answer: String?, reason: String) async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.configuration.tokenProvider = { _ in
+            if answer == "throw" { throw CocoaError(.fileNoSuchFile) }
+            return answer
+        }
+        bench.gateway.judge { _ in .tokenProblem(.expired) }
+        let client = try bench.makeClient()
+        let told = Lock([String]())
+        client.onAuthenticationFailure { failure in told.withLock { $0.append(failure.reason) } }
+        client.identify(userID: "ada", token: "a.a.a")
+        let result = await client.flush()
+        #expect(result.batches.map(\.code) == ["EXPIRED", reason])
+        #expect(bench.gateway.batches.count == 1)
+        #expect(told.withLock { $0 } == ["EXPIRED", reason])
+        let snapshot = await client.snapshot()
+        #expect(snapshot.parked.map(\.reason) == [reason])
+        #expect(snapshot.queued == 1)
+        await client.close()
+    }
+
+    @Test(.timeLimit(.minutes(1))) func hangingProviderIsLeftAndItsLateTokenIsUsed() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let gate = Gate()
+        let calls = Lock(0)
+        bench.configuration.tokenProvider = { _ in
+            calls.withLock { $0 += 1 }
+            await gate.wait()
+            return "late.late.late"
+        }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada")
+        async let first = client.flush()
+        bench.clock.advance(to: await bench.clock.waitForSleeper())
+        #expect(await first.batches.map(\.code) == ["provider_timed_out"])
+        // It is still at it, so it is not called a second time.
+        #expect(await client.flush().batches.map(\.code) == ["provider_timed_out"])
+        #expect(calls.withLock { $0 } == 1)
+
+        gate.open()
+        while bench.gateway.batches.isEmpty { await client.flush() }
+        #expect(bench.gateway.batches.map(\.token) == ["late.late.late"])
+        #expect(calls.withLock { $0 } == 1)
+        await client.close()
+    }
+
+    @Test(.timeLimit(.minutes(1))) func flushInsideTheProviderDoesNotDeadlock() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = Lock<CountersignClient?>(nil)
+        let ending = Lock<FlushResult.Ending?>(nil)
+        bench.configuration.tokenProvider = { _ in
+            let result = await client.withLock { $0 }?.flush()
+            ending.withLock { $0 = result?.ending }
+            return "p.p.p"
+        }
+        let made = try bench.makeClient()
+        client.withLock { $0 = made }
+        made.identify(userID: "ada")
+        #expect(await made.flush().isComplete)
+        #expect(ending.withLock { $0 } == .calledFromTokenProvider)
+        await made.close()
+        client.withLock { $0 = nil }
+    }
+}
+
+/// Holds whoever waits until it is opened.
+final class Gate: Sendable {
+    private let state = Lock((isOpen: false, waiters: [CheckedContinuation<Void, Never>]()))
+
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isOpen = state.withLock { state in
+                if !state.isOpen { state.waiters.append(continuation) }
+                return state.isOpen
+            }
+            if isOpen { continuation.resume() }
+        }
+    }
+
+    func open() {
+        let waiters = state.withLock { state in
+            state.isOpen = true
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+}

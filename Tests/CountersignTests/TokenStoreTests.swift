@@ -1,0 +1,68 @@
+import Foundation
+import Testing
+
+@testable import Countersign
+
+struct TokenStoreTests {
+    private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+        "countersign-tokens-\(UUID().uuidString)")
+
+    @Test func fileStoreKeepsOneTokenForEachUser() throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let store = FileTokenStore(directory: directory)
+        #expect(try store.token(for: "ada") == nil)
+        try store.store("a", for: "ada")
+        try store.store("c", for: "caf\u{E9}")
+        try store.store("d", for: "cafe\u{301}")
+        try store.store("b", for: "ada")
+        let again = FileTokenStore(directory: directory)
+        #expect(try again.token(for: "ada") == "b")
+        #expect(try again.token(for: "caf\u{E9}") == "c")
+        #expect(try again.token(for: "cafe\u{301}") == "d")
+        try store.removeToken(for: "ada")
+        #expect(try again.token(for: "ada") == nil)
+        try store.removeAll()
+        #expect(try again.token(for: "caf\u{E9}") == nil)
+    }
+
+    @Test func onlyTheOwnerCanReadTheFile() throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileTokenStore(directory: directory).store("a", for: "ada")
+        func mode(_ path: String) throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        }
+        #expect(try mode(directory.path) == 0o700)
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        #expect(names == ["tokens.json"], "no temporary file is left")
+        #expect(try mode(directory.appendingPathComponent("tokens.json").path) == 0o600)
+    }
+
+    @Test(arguments: ["", "a b", "a\r\nb", "a\u{0}b", "tök.en.x"])
+    func whatCannotStandInAHeaderIsNoToken(text: String) {
+        #expect(SignedToken(text) == nil)
+    }
+
+    @Test func aTokenHasALimit() {
+        #expect(SignedToken(String(repeating: "a", count: 16_384)) != nil)
+        #expect(SignedToken(String(repeating: "a", count: 16_385)) == nil)
+    }
+
+    @Test func tokenNeverShowsItself() throws {
+        let token = try #require(SignedToken("header.payload.signature"))
+        var dumped = ""
+        dump(token, to: &dumped)
+        for text in [
+            "\(token)", String(reflecting: token), dumped, "\(["t": token])", "\(Optional(token) as Any)",
+        ] {
+            #expect(text.contains("payload") == false, "\(text)")
+        }
+    }
+
+    @Test func expiryIsReadFromTheClaims() {
+        #expect(
+            SignedToken(SignedToken.fake(subject: "ada", expiresAt: 1_750_000_123))?.expiresAt
+                == 1_750_000_123)
+        #expect(SignedToken("a.b.c")?.expiresAt == nil)
+        #expect(SignedToken("nothing")?.expiresAt == nil)
+    }
+}
