@@ -1,4 +1,6 @@
+internal import CountersignCore
+
 /// The version that the SDK names itself by.
 package enum SDKVersion {
-    package static let current = "0.1.0"
+    package static let current = countersignVersion
 }

@@ -14,6 +14,7 @@ public final class Gateway: Sendable {
     private let registry: AppRegistry
     private let store: any EventStore
     private let server: HTTPServer
+    private let log: GatewayLog
     private let boundPort = Lock<UInt16>(0)
     private let lockFile: Int32
     private let hasStopped = Lock(false)
@@ -31,13 +32,19 @@ public final class Gateway: Sendable {
         configuration: GatewayConfiguration, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         self.configuration = configuration
+        let metrics = Metrics()
+        let log = GatewayLog(level: configuration.logLevel)
+        self.log = log
+        let observer = ObserverGroup(
+            members: configuration.logLevel > .off ? [metrics, log] : [metrics])
         let folder = try DataDirectory(path: configuration.dataDirectory)
         lockFile = try folder.lock()
         do {
             registry = AppRegistry(directory: try AppDirectory(dataDirectory: folder.path))
             try registry.refresh()
             store = try SQLiteEventStore(
-                path: try folder.file("events.sqlite"), pendingBytes: configuration.limits.pendingBytes)
+                path: try folder.file("events.sqlite"), pendingBytes: configuration.limits.pendingBytes,
+                observer: observer)
         } catch let error as GatewayError {
             close(lockFile)
             throw error
@@ -48,10 +55,19 @@ public final class Gateway: Sendable {
         let path = RequestPath(
             apps: registry, store: store, parsers: ParserPool(limits: configuration.limits),
             limits: configuration.limits, now: now)
+        let connectionCount = Lock<@Sendable () -> Int>({ 0 })
+        let store = store
+        let monitoring = Monitoring(metrics: metrics) {
+            Gauges(
+                store: store.load, connections: connectionCount.withLock { $0 }(),
+                droppedLogLines: log.droppedLines)
+        }
         let router = Router(
-            Health(store: store).endpoints + NativeDialect(path: path).endpoints
+            Health(store: store).endpoints + monitoring.endpoints + NativeDialect(path: path).endpoints
                 + BrazeDialect(path: path).endpoints)
-        server = HTTPServer(limits: configuration.limits) { router.route($0) }
+        let server = HTTPServer(limits: configuration.limits, observer: observer) { router.route($0) }
+        connectionCount.withLock { $0 = { [weak server] in server?.connectionCount ?? 0 } }
+        self.server = server
     }
 
     /// Binds the address and begins to serve.
@@ -82,6 +98,7 @@ public final class Gateway: Sendable {
         server.stop(graceSeconds: configuration.stopGraceSeconds)
         registry.stop()
         store.close()
+        log.close()
         close(lockFile)
     }
 

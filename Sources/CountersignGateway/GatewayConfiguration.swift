@@ -15,6 +15,9 @@ public struct GatewayConfiguration: Sendable {
     /// How long requests that have begun may still take to arrive after ``Gateway/stop()``, in seconds.
     public var stopGraceSeconds = 10.0
 
+    /// How much is logged to standard error, as JSON; see ``LogLevel``.
+    public var logLevel = LogLevel.off
+
     /// What a request may cost; see ``GatewayLimits``.
     public var limits = GatewayLimits()
 

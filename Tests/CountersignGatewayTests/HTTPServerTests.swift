@@ -174,6 +174,19 @@ struct HTTPServerTests {
         }
     }
 
+    @Test func theTraceOfARequestIsInItsAnswer() throws {
+        try withGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send(
+                "GET /livez HTTP/1.1\r\nHost: a\r\n"
+                    + "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n")
+            let trace = connection.answer()?.headers["traceresponse"]
+            #expect(trace?.hasPrefix("00-0af7651916cd43dd8448eb211c80319c-") == true)
+            connection.send("GET /livez HTTP/1.1\r\nHost: a\r\ntraceparent: 00-zz\r\n\r\n")
+            #expect(connection.answer()?.headers["traceresponse"] == nil)
+        }
+    }
+
     private func gzip(_ bytes: [UInt8]) throws -> [UInt8] {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -1,7 +1,9 @@
+internal import CountersignCore
+
 /// `countersign version`.
 enum VersionCommand {
     /// What this build is called.
-    static let version = "0.1.0"
+    static let version = countersignVersion
 
     static let command = Command(
         "version", summary: "Print the version",

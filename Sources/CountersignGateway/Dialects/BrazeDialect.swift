@@ -40,7 +40,8 @@ struct BrazeDialect: Sendable {
             let batch = EventBatch(
                 appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
                 events: contents.events)
-            return path.store(batch) { result in
+            request.trail.rejected = contents.rejected.count
+            return path.store(batch, for: request) { result in
                 switch result {
                 case .success: Self.success(contents.rejected, warning)
                 case .failure(let failure): failure.response(request)

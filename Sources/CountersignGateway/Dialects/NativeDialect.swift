@@ -40,7 +40,8 @@ struct NativeDialect: Sendable {
             let batch = EventBatch(
                 appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
                 events: contents.events)
-            return path.store(batch) { result in
+            request.trail.rejected = contents.rejected.count
+            return path.store(batch, for: request) { result in
                 switch result {
                 case .success(let outcome): Self.success(outcome, contents.rejected, warning)
                 case .failure(let failure): failure.response(request)

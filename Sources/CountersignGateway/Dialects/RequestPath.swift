@@ -18,6 +18,7 @@ struct RequestPath: Sendable {
     func admit(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
         let instant = now().timeIntervalSince1970
         let verdict = app.admit(admission, at: instant)
+        request.trail.note(verdict, app: app)
         func body(_ report: VerificationReport) -> AuthErrorBody {
             AuthErrorBody(
                 report: report, enforcement: app.enforcement, requestID: request.id,
@@ -40,10 +41,14 @@ struct RequestPath: Sendable {
 
     /// Stores a batch; `finish` makes the answer when it is on disk or has failed.
     func store(
-        _ batch: EventBatch, finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
+        _ batch: EventBatch, for request: HTTPRequest,
+        finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
     ) -> HTTPOutcome {
         guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
-        return .waiting({ store.append(batch, completion: $0) }, finish: finish)
+        return .waiting({ store.append(batch, completion: $0) }) { result in
+            if case .success(let outcome) = result { request.trail.note(outcome) }
+            return finish(result)
+        }
     }
 }
 

@@ -62,6 +62,8 @@ final class ConnectionWatch: @unchecked Sendable {
     private let connections = Lock<[ObjectIdentifier: WatchedConnection]>([:])
     private let timer = Lock<(any DispatchSourceTimer)?>(nil)
 
+    var count: Int { connections.withLock { $0.count } }
+
     func add(_ connection: WatchedConnection) {
         connections.withLock { $0[ObjectIdentifier(connection)] = connection }
     }

@@ -18,6 +18,10 @@ final class Exchange {
     var phase = Phase.header
     var request: HTTPRequest?
     var finish: (() -> HTTPResponse)?
+    /// True when the observer has heard of it.
+    var isObserved = false
+
+    private let began = DispatchTime.now()
 
     private let uri: String
     private var isCompressed = false
@@ -108,6 +112,19 @@ final class Exchange {
                     requestID: request.id)
             }
         }
+    }
+
+    /// What the observer hears: nil stands for an exchange without an answer.
+    func record(_ response: HTTPResponse?, trace: TraceParent?) -> RequestRecord {
+        let now = DispatchTime.now()
+        return RequestRecord(
+            receivedMilliseconds: request?.receivedMilliseconds
+                ?? Int64(Date().timeIntervalSince1970 * 1000),
+            id: request?.id ?? "", trace: trace, method: request?.method ?? "",
+            path: request?.path ?? uri, clientAddress: request?.clientAddress ?? "",
+            trail: request?.trail ?? RequestTrail(), status: response?.status, code: response?.code,
+            bytesIn: request?.body.count ?? 0, bytesOut: response?.body.count ?? 0,
+            seconds: Double(now.uptimeNanoseconds - began.uptimeNanoseconds) / 1e9)
     }
 
     private var discarded = 0

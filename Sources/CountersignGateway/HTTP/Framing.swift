@@ -112,6 +112,8 @@ extension HTTPResponse {
             body.append(UInt8(ascii: "\""))
         }
         body.append(UInt8(ascii: "}"))
-        return .json(status, body)
+        var response = HTTPResponse.json(status, body)
+        response.code = code
+        return response
     }
 }

@@ -16,6 +16,8 @@ package final class HTTPRequest {
     package let id: String
     /// The body, decompressed.
     package internal(set) var body: [UInt8] = []
+    /// What is learnt of it on the way.
+    package var trail = RequestTrail()
 
     private let fields: [HTTPField]
 

@@ -3,6 +3,8 @@ package struct HTTPResponse: Sendable {
     package var status: Int
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]
+    /// The stable word of a failure, for the log; nil otherwise.
+    package var code: String?
     /// True when the connection must not be used again.
     package var closes = false
 

@@ -18,6 +18,7 @@ package final class HTTPServer: @unchecked Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
 
     private let limits: GatewayLimits
+    private let observer: any GatewayObserver
     private let handler: Handler
     private let connections = ConnectionWatch()
     // Guards `daemon`'s life: set by `start`, taken by `stop`. `state` counts requests that are not answered yet.
@@ -30,8 +31,11 @@ package final class HTTPServer: @unchecked Sendable {
         var isDraining = false
     }
 
-    package init(limits: GatewayLimits, handler: @escaping Handler) {
+    package init(
+        limits: GatewayLimits, observer: any GatewayObserver, handler: @escaping Handler
+    ) {
         self.limits = limits
+        self.observer = observer
         self.handler = handler
     }
 
@@ -84,6 +88,9 @@ package final class HTTPServer: @unchecked Sendable {
         MHD_stop_daemon(daemon)
     }
 
+    /// Open connections.
+    package var connectionCount: Int { connections.count }
+
     // MARK: Called by libmicrohttpd
 
     fileprivate func begin(uri: UnsafePointer<CChar>, connection: OpaquePointer) -> Exchange {
@@ -96,6 +103,7 @@ package final class HTTPServer: @unchecked Sendable {
 
     fileprivate func end(_ exchange: Exchange) {
         exchange.watched?.enter(.idle)
+        if !exchange.isObserved { observer.requestEnded(exchange.record(nil, trace: nil)) }
         let remaining = state.withLock { state -> Int in
             state.inFlight -= 1
             return state.inFlight
@@ -167,6 +175,9 @@ package final class HTTPServer: @unchecked Sendable {
     }
 
     private func send(_ response: HTTPResponse, _ exchange: Exchange) -> MHD_Result {
+        let trace = exchange.request?.header("traceparent").flatMap { TraceParent($0) }
+        exchange.isObserved = true
+        observer.requestEnded(exchange.record(response, trace: trace))
         let created = response.body.withUnsafeBytes { body in
             MHD_create_response_from_buffer(
                 body.count, UnsafeMutableRawPointer(mutating: body.baseAddress), .RESPMEM_MUST_COPY)
@@ -174,6 +185,10 @@ package final class HTTPServer: @unchecked Sendable {
         guard let created else { return .NO }
         defer { MHD_destroy_response(created) }
         for (name, value) in response.headers { MHD_add_response_header(created, name, value) }
+        if let trace {
+            let span = UInt64.random(in: 1...UInt64.max)
+            MHD_add_response_header(created, "traceresponse", trace.response(spanID: span))
+        }
         if let id = exchange.request?.id { MHD_add_response_header(created, "X-Request-Id", id) }
         if response.closes || state.withLock({ $0.isDraining }) {
             MHD_add_response_header(created, "Connection", "close")

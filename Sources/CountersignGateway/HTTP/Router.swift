@@ -20,13 +20,13 @@ struct Router: Sendable {
     func route(_ request: HTTPRequest) -> HTTPOutcome {
         var allowed: [String] = []
         for endpoint in exact[request.path] ?? [] {
-            if endpoint.method == request.method { return endpoint.handle(request, []) }
+            if endpoint.method == request.method { return Self.handle(request, endpoint, []) }
             allowed.append(endpoint.method)
         }
         let segments = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         for (template, endpoint) in templates where template.count == segments.count {
             guard let parameters = Self.match(template, segments) else { continue }
-            if endpoint.method == request.method { return endpoint.handle(request, parameters) }
+            if endpoint.method == request.method { return Self.handle(request, endpoint, parameters) }
             allowed.append(endpoint.method)
         }
         if allowed.isEmpty {
@@ -42,6 +42,13 @@ struct Router: Sendable {
                 405, code: "method_not_allowed", reason: "this endpoint takes \(methods)",
                 requestID: request.id
             ).with("Allow", methods))
+    }
+
+    private static func handle(
+        _ request: HTTPRequest, _ endpoint: Endpoint, _ parameters: [Substring]
+    ) -> HTTPOutcome {
+        request.trail.route = endpoint.path
+        return endpoint.handle(request, parameters)
     }
 
     private static func match(_ template: [Substring], _ segments: ArraySlice<Substring>) -> [Substring]? {

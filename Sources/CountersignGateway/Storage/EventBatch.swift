@@ -74,6 +74,9 @@ package protocol EventStore: Sendable {
     func append(
         _ batch: EventBatch, completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void)
 
+    /// What waits and what lies on the disk, now.
+    var load: StoreLoad { get }
+
     /// Proves that the store can be written, by a write.
     func probe(completion: @escaping @Sendable (Result<Void, StoreFailure>) -> Void)
 

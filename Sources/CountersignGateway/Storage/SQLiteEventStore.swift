@@ -40,6 +40,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
 
     private let path: String
     private let pendingLimit: Int
+    private let observer: (any GatewayObserver)?
     // `condition` guards `waiting`, `waitingBytes`, `isClosing` and `hasEnded`.
     private let condition = NSCondition()
     private var waiting: [Job] = []
@@ -54,10 +55,12 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     /// - Parameters:
     ///   - path: The database file.
     ///   - pendingBytes: How much may wait for the disk before batches are refused.
+    ///   - observer: Hears of every commit.
     /// - Throws: `SQLiteError` when the file cannot be opened, or was written by a newer version.
-    package init(path: String, pendingBytes: Int) throws {
+    package init(path: String, pendingBytes: Int, observer: (any GatewayObserver)? = nil) throws {
         self.path = path
         self.pendingLimit = pendingBytes
+        self.observer = observer
         connection = try Self.open(path)
         let thread = Thread { [self] in run() }
         thread.name = "event writer"
@@ -72,6 +75,15 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
 
     package func probe(completion: @escaping @Sendable (Result<Void, StoreFailure>) -> Void) {
         enqueue(Job(batch: nil) { completion($0.map { _ in }) })
+    }
+
+    package var load: StoreLoad {
+        condition.lock()
+        var load = StoreLoad(waitingBatches: waiting.count, waitingBytes: waitingBytes)
+        condition.unlock()
+        load.fileBytes = DiskSpace.size(of: path) + DiskSpace.size(of: path + "-wal")
+        load.freeBytes = DiskSpace.free(at: path) ?? 0
+        return load
     }
 
     package func close() {
@@ -122,6 +134,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     }
 
     private func write(_ jobs: [Job]) -> [Result<AppendOutcome, StoreFailure>] {
+        let began = DispatchTime.now()
+        var record = CommitRecord(
+            batches: jobs.count, events: jobs.reduce(0) { $0 + ($1.batch?.events.count ?? 0) }, seconds: 0)
+        defer {
+            record.seconds = Double(DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds) / 1e9
+            observer?.commitEnded(record)
+        }
         do {
             let open = try connection ?? Self.open(path)
             connection = open
@@ -140,6 +159,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         } catch {
             let sqlite = error as? SQLiteError
             let failure = StoreFailure(reason: sqlite?.isFull == true ? .full : .failed, detail: "\(error)")
+            record.failure = failure
             // After a failed write or fsync the state of the pages is unknown: open again, which recovers from the
             // log, instead of trying the same fsync twice. A full disk leaves the connection sound.
             if sqlite?.isFull != true { connection = nil }

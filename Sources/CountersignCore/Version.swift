@@ -1,0 +1,2 @@
+/// What this build is called. The SDK, the gateway and the command line are released together.
+package let countersignVersion = "0.1.0"

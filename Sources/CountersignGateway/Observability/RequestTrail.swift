@@ -1,0 +1,56 @@
+package import CountersignCore
+internal import CountersignJOSE
+
+/// What is learnt of a request on its way, written by whoever learns it; metrics and logs are made from it.
+package struct RequestTrail: Sendable {
+    /// The path of its endpoint as the table has it; nil when there is no such endpoint.
+    package var route: String?
+    /// The app that it belongs to; nil when none was found.
+    package var appID: String?
+    /// How strictly that app is judged.
+    package var enforcement: Enforcement?
+    /// How admission ended; nil when the request did not come so far.
+    package var verdict: VerdictKind?
+    /// Why the token was not good, when it was not.
+    package var authCode: AuthErrorCode?
+    /// Events stored.
+    package var accepted = 0
+    /// Events that were there already.
+    package var duplicates = 0
+    /// Events refused one by one.
+    package var rejected = 0
+}
+
+/// A verdict without its details.
+package enum VerdictKind: String, Sendable {
+    case anonymous
+    case notJudged = "not_judged"
+    case accepted
+    case acceptedWithWarning = "warned"
+    case rejected
+}
+
+extension RequestTrail {
+    /// Notes how admission ended.
+    mutating func note(_ verdict: Verdict, app: AdmittedApp) {
+        appID = app.id
+        enforcement = app.enforcement
+        switch verdict {
+        case .anonymous: self.verdict = .anonymous
+        case .notJudged: self.verdict = .notJudged
+        case .accepted: self.verdict = .accepted
+        case .acceptedWithWarning(let report):
+            self.verdict = .acceptedWithWarning
+            authCode = report.code
+        case .rejected(let report):
+            self.verdict = .rejected
+            authCode = report.code
+        }
+    }
+
+    /// Notes what became of the events.
+    mutating func note(_ outcome: AppendOutcome) {
+        accepted += outcome.accepted
+        duplicates += outcome.duplicates
+    }
+}

@@ -1,0 +1,35 @@
+/// The trace that a request belongs to (W3C Trace Context, section 3.2).
+package struct TraceParent: Sendable, Equatable {
+    /// 32 lower-case hexadecimal digits, not all zero.
+    package let traceID: String
+    /// Whether the caller records the trace.
+    package let isSampled: Bool
+
+    /// Reads a `traceparent` field; nil when it is not valid, and then it is as if it were not there.
+    package init?(_ text: String) {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count >= 4, Self.isHex(parts[0], 2), parts[0] != "ff",
+            parts[0] != "00" || parts.count == 4,
+            Self.isHex(parts[1], 32), parts[1].utf8.contains(where: { $0 != UInt8(ascii: "0") }),
+            Self.isHex(parts[2], 16), parts[2].utf8.contains(where: { $0 != UInt8(ascii: "0") }),
+            Self.isHex(parts[3], 2), let flags = UInt8(parts[3], radix: 16)
+        else { return nil }
+        traceID = String(parts[1])
+        isSampled = flags & 1 != 0
+    }
+
+    /// The field `traceresponse` (W3C Trace Context Level 2, a draft) that names this trace and a span of its own.
+    package func response(spanID: UInt64) -> String {
+        let hex = String(max(spanID, 1), radix: 16)
+        let span = String(repeating: "0", count: 16 - hex.count) + hex
+        return "00-\(traceID)-\(span)-\(isSampled ? "01" : "00")"
+    }
+
+    private static func isHex(_ text: Substring, _ count: Int) -> Bool {
+        text.utf8.count == count
+            && text.utf8.allSatisfy { byte in
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+            }
+    }
+}

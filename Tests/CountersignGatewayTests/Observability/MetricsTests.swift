@@ -1,0 +1,99 @@
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+struct MetricsTests {
+    /// The samples of a text, by name and labels.
+    private func samples(_ text: String) -> [String: Double] {
+        var samples: [String: Double] = [:]
+        for line in text.split(separator: "\n") where !line.hasPrefix("#") {
+            guard let space = line.lastIndex(of: " ") else { continue }
+            samples[String(line[..<space])] = Double(line[line.index(after: space)...])
+        }
+        return samples
+    }
+
+    @Test func everyRequestVerdictAndEventIsCounted() throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        let connection = try RawConnection(port: fixture.gateway.port)
+        let token = try fixture.token(for: "user-1")
+        let good = ["X-Write-Key": fixture.writeKey, "Authorization": "Bearer \(token)"]
+        let two = batch(trackEvent("m-1"), trackEvent("m-2"))
+        #expect(connection.post(two, headers: good)?.status == 200)
+        #expect(connection.post(two, headers: good)?.status == 200)
+        #expect(connection.post(batch(#"{"type":"nonsense"}"#), headers: good)?.status == 200)
+        #expect(connection.post(two, headers: ["X-Write-Key": fixture.writeKey])?.status == 401)
+        #expect(connection.get("/secret-\(UUID().uuidString)")?.status == 404)
+        #expect(connection.get("/other")?.status == 404)
+        let text = try #require(connection.get("/metrics")?.body)
+        let samples = samples(text)
+        func value(_ name: String, _ labels: String) -> Double? { samples["countersign_\(name){\(labels)}"] }
+        let requests = "requests_total"
+        #expect(value(requests, #"app="shop",route="/v1/batch",status="2xx""#) == 3)
+        #expect(value(requests, #"app="shop",route="/v1/batch",status="4xx""#) == 1)
+        #expect(value(requests, #"app="",route="unmatched",status="4xx""#) == 2)
+        #expect(value("events_total", #"app="shop",outcome="accepted""#) == 2)
+        #expect(value("events_total", #"app="shop",outcome="duplicate""#) == 2)
+        #expect(value("events_total", #"app="shop",outcome="rejected""#) == 1)
+        let accepted = #"app="shop",mode="required",result="accepted",reason="""#
+        let rejected = #"app="shop",mode="required",result="rejected",reason="MISSING_TOKEN""#
+        #expect(value("auth_results_total", accepted) == 2)
+        #expect(value("auth_results_total", rejected) == 1)
+        #expect(samples["countersign_batch_events_count"] == 2)
+        #expect(samples["countersign_batch_events_sum"] == 4)
+        #expect(value("request_duration_seconds_count", #"route="/v1/batch""#) == 4)
+        #expect((samples["countersign_store_bytes"] ?? 0) > 0)
+        #expect((samples["countersign_disk_free_bytes"] ?? 0) > 0)
+        #expect(samples["countersign_connections"] == 1)
+        // What a client sends is never a label.
+        #expect(!text.contains("secret-"))
+        #expect(!text.contains(fixture.writeKey))
+    }
+
+    @Test func aRequestThatTheClientAbandonsIsCountedWithoutStatus() throws {
+        let observer = HeardRequests()
+        let server = HTTPServer(limits: GatewayLimits(), observer: observer) { _ in .answer(.text(200, "")) }
+        let port = try server.start(host: "127.0.0.1", port: 0, threads: 1)
+        defer { server.stop(graceSeconds: 0) }
+        do {
+            let connection = try RawConnection(port: port)
+            connection.send(
+                "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+            #expect(connection.answer()?.status == 100)
+        }
+        let record = observer.next()
+        #expect(record?.status == nil)
+        #expect(record?.path == "/v1/batch")
+    }
+
+    @Test func labelsAreEscaped() {
+        var text = PrometheusText()
+        text.begin("countersign_test", .gauge, help: "Test.")
+        text.sample([("app", "a\"b\\c\nd")], 1.5)
+        let expected = #"""
+            # HELP countersign_test Test.
+            # TYPE countersign_test gauge
+            countersign_test{app="a\"b\\c\nd"} 1.5
+
+            """#
+        let written = String(decoding: text.bytes, as: UTF8.self)
+        #expect(written == expected)
+    }
+
+    @Test func aHistogramCountsUpToEachBound() {
+        var histogram = Histogram([1, 2])
+        for value in [0.5, 1, 1.5, 7] { histogram.observe(value) }
+        var text = PrometheusText()
+        text.begin("h", .histogram, help: "H.")
+        text.samples(histogram)
+        let lines = String(decoding: text.bytes, as: UTF8.self).split(separator: "\n").dropFirst(2)
+        let expected: [Substring] = [
+            #"h_bucket{le="1"} 2"#, #"h_bucket{le="2"} 3"#, #"h_bucket{le="+Inf"} 4"#, "h_sum 10",
+            "h_count 4",
+        ]
+        #expect(Array(lines) == expected)
+    }
+}

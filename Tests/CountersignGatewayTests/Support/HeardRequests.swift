@@ -1,0 +1,22 @@
+import CountersignCore
+import CountersignGateway
+import Foundation
+
+/// An observer that keeps what it hears, for a test to wait for.
+final class HeardRequests: GatewayObserver {
+    private let records = Lock<[RequestRecord]>([])
+    private let arrived = DispatchSemaphore(value: 0)
+
+    func requestEnded(_ record: RequestRecord) {
+        records.withLock { $0.append(record) }
+        arrived.signal()
+    }
+
+    func commitEnded(_ record: CommitRecord) {}
+
+    /// The next record, or nil when none comes.
+    func next() -> RequestRecord? {
+        guard arrived.wait(timeout: .now() + 20) == .success else { return nil }
+        return records.withLock { $0.removeFirst() }
+    }
+}
