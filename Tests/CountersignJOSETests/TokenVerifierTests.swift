@@ -89,6 +89,10 @@ struct TokenVerifierTests {
             try (5700..<5900).reversed().lazy.map(token).first { $0.utf8.count <= 8192 })
         #expect(longest.utf8.count > 8188)
         #expect(Case().report(of: longest).isAccepted)
+        // Decodes without a flaw; only the length differs.
+        let parts = "AAAA.AAAA." + String(repeating: "A", count: 8182)
+        #expect(Case().report(of: parts).faults.first?.detail.contains("8 KiB") == false)
+        #expect(Case().report(of: parts + "A").faults.first?.detail.contains("8 KiB") == true)
         let tooLong = try #require(try (5700..<5900).lazy.map(token).first { $0.utf8.count > 8192 })
         #expect(Case().report(of: tooLong).faults.first?.detail == "the token is longer than 8 KiB")
     }

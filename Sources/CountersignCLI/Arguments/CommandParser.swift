@@ -71,7 +71,7 @@ struct CommandParser {
     }
 
     private func invocation(of command: Command, _ arguments: [String]) throws(CommandError) -> Invocation {
-        var values: [String: String] = [:]
+        var values: [String: [String]] = [:]
         var loose: [String] = []
         var index = 0
         while index < arguments.count {
@@ -86,12 +86,13 @@ struct CommandParser {
                 continue
             }
             let (flag, attached) = try flag(argument, of: command)
-            guard values[flag.name] == nil else {
-                throw CommandError(.usage, "--\(flag.name) is given twice")
+            guard values[flag.name, default: []].count < flag.maximumCount else {
+                let times = flag.maximumCount == 1 ? "twice" : "more than \(flag.maximumCount) times"
+                throw CommandError(.usage, "--\(flag.name) is given \(times)")
             }
             if flag.value == .none {
                 guard attached == nil else { throw CommandError(.usage, "--\(flag.name) takes no value") }
-                values[flag.name] = ""
+                values[flag.name] = [""]
                 continue
             }
             let value: String
@@ -106,7 +107,7 @@ struct CommandParser {
             if let problem = flag.problem(with: value) {
                 throw CommandError(.usage, problem, hint: Self.meant(value, flag))
             }
-            values[flag.name] = value
+            values[flag.name, default: []].append(value)
         }
         return Invocation(
             command: command, flagValues: values, words: try Self.words(loose, of: command), io: io)

@@ -23,10 +23,12 @@ struct Flag: Sendable, Equatable {
     let defaultValue: String?
     /// The environment variable that is read when the flag is not given; it wins over the default.
     let environment: String?
+    /// How often it may be given; see ``Invocation/values(of:)``.
+    let maximumCount: Int
 
     init(
         _ name: String, _ value: Value = .none, default defaultValue: String? = nil,
-        environment: String? = nil,
+        environment: String? = nil, maximumCount: Int = 1,
         help: String
     ) {
         self.name = name
@@ -34,6 +36,7 @@ struct Flag: Sendable, Equatable {
         self.help = help
         self.defaultValue = defaultValue
         self.environment = environment
+        self.maximumCount = maximumCount
     }
 
     /// `--port PORT`, as help shows it.

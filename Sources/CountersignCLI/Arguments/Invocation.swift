@@ -1,8 +1,8 @@
 /// A command with the arguments that it was given, checked.
 struct Invocation: Sendable {
     let command: Command
-    /// The values that were given, by flag name; a switch has an empty one.
-    let flagValues: [String: String]
+    /// The values that were given, by flag name in the order of the line; a switch has an empty one.
+    let flagValues: [String: [String]]
     /// The words that were given, by the positional's name.
     let words: [String: [String]]
     let io: CommandIO
@@ -13,7 +13,7 @@ struct Invocation: Sendable {
     func value(of flag: Flag) throws(CommandError) -> String? {
         precondition(
             command.flags.contains(flag), "the command \(command.name) does not declare --\(flag.name)")
-        if let given = flagValues[flag.name] { return given }
+        if let given = flagValues[flag.name]?.last { return given }
         if let variable = flag.environment, let text = io.environment[variable], !text.isEmpty {
             if let problem = flag.problem(with: text) {
                 throw CommandError(.usage, "\(variable): \(problem)")
@@ -21,6 +21,13 @@ struct Invocation: Sendable {
             return text
         }
         return flag.defaultValue
+    }
+
+    /// Every value that was given for a flag that may stand more than once; empty when none was.
+    func values(of flag: Flag) -> [String] {
+        precondition(
+            command.flags.contains(flag), "the command \(command.name) does not declare --\(flag.name)")
+        return flagValues[flag.name] ?? []
     }
 
     /// The flag's value as a number; nil when there is none.

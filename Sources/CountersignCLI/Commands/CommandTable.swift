@@ -4,6 +4,8 @@ enum CommandTable {
         [ServeCommand.command, DemoCommand.command]
         + AppCommand.commands
         + KeyCommand.commands
+        + KeyGenerateCommand.commands
+        + [TokenVerifyCommand.command, TokenCreateCommand.command]
         + EnforcementCommand.commands
         + [VersionCommand.command, HelpCommand.command]
 }

@@ -267,6 +267,7 @@ extension TokenVerifier {
         _ report: inout VerificationReport
     ) {
         let claims = trusted.claims
+        report.judgedClaims = true
         for problem in claims.problems { report.add(.invalidPayload, problem) }
         if case .absent = claims.expiresAt { report.add(.expirationRequired, "exp is absent") }
         judgeTimes(claims, at: now, deviceTime: deviceTime, &report)

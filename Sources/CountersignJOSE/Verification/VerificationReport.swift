@@ -45,6 +45,9 @@ public struct VerificationReport: Sendable {
     /// fail by our clock but hold by the device's; else nil.
     public internal(set) var clockSkewSeconds: Double?
 
+    /// Whether the signature was good and the payload could be read, so that each claim was judged.
+    var judgedClaims = false
+
     /// The verdict's code: that of the first fault; nil if there is none.
     public var code: AuthErrorCode? { faults.first?.code }
 

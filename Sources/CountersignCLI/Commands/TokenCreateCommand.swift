@@ -1,0 +1,54 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// `countersign token create`: what a backend does, for trying things out.
+enum TokenCreateCommand {
+    private static let key = Flag(
+        "key", .path("FILE"), help: "the private key as PEM; - reads standard input")
+    private static let user = Flag("user", .text("ID"), help: "the user: becomes sub")
+    private static let lifetime = Flag(
+        "lifetime", .integer("SECONDS", 1...31_536_000), default: "3600", help: "seconds until it expires")
+    private static let audience = Flag("audience", .text("TEXT"), help: "becomes aud")
+    private static let issuer = Flag("issuer", .text("TEXT"), help: "becomes iss")
+    private static let keyID = Flag("kid", .text("ID"), help: "becomes kid in the header")
+    private static let algorithm = Flag(
+        "alg", .choice(JWSAlgorithm.all.map(\.rawValue)), help: "default: RS256, ES256 or EdDSA by the key")
+    private static let now = Flag(
+        "now", .integer("EPOCH", 0...4_102_444_800), help: "becomes iat; default: now")
+
+    static let command = Command(
+        "token create", summary: "Sign a token for a user and print it",
+        details: "For trials and tests: in production your backend signs with a JWT library.",
+        flags: [key, user, lifetime, audience, issuer, keyID, algorithm, now],
+        examples: [
+            .init("A token for an hour", "countersign token create --key private.pem --user user-1")
+        ]
+    ) { invocation in
+        guard let file = try invocation.value(of: key) else {
+            throw CommandError(
+                .usage, "which key?",
+                hint: "`countersign key generate` makes private.pem; then --key private.pem")
+        }
+        guard let user = try invocation.value(of: user), !user.isEmpty else {
+            throw CommandError(.usage, "which user?", hint: "--user ID")
+        }
+        let issuedAt = try invocation.integer(of: now) ?? Int(Date().timeIntervalSince1970)
+        var claims: [String: JSONValue] = [
+            "sub": .string(user), "iat": .integer(Int64(issuedAt)),
+            "exp": .integer(Int64(issuedAt + (try invocation.integer(of: lifetime) ?? 3600))),
+        ]
+        if let audience = try invocation.value(of: audience) { claims["aud"] = .string(audience) }
+        if let issuer = try invocation.value(of: issuer) { claims["iss"] = .string(issuer) }
+        do {
+            let signer = try SigningKey(
+                pem: try invocation.text(ofFile: file),
+                algorithm: try invocation.value(of: algorithm).map(JWSAlgorithm.init(rawValue:)))
+            try invocation.io.print(
+                try signer.sign(claims: claims, keyID: try invocation.value(of: keyID)))
+        } catch let error as JOSEError {
+            throw CommandError(.failed, "\(file): \(error.reason)")
+        }
+        return .done
+    }
+}

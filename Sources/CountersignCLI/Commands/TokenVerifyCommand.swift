@@ -1,0 +1,148 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// `countersign token verify`.
+enum TokenVerifyCommand {
+    private static let token = Positional(
+        "TOKEN", .optional, help: "a token, or a file that holds one; - or nothing reads standard input")
+    private static let key = Flag(
+        "key", .path("FILE"), maximumCount: KeyRing.maximumKeys,
+        help: "a public key as PEM or JWK, up to three times")
+    private static let user = Flag(
+        "user", .text("ID"), help: "the user that the request names; without it sub is not judged")
+    private static let now = Flag(
+        "now", .text("EPOCH"), help: "the time, in seconds since 1970; default: now")
+    private static let algorithm = Flag(
+        "alg", .choice(JWSAlgorithm.all.map(\.rawValue)), maximumCount: JWSAlgorithm.all.count,
+        help: "an algorithm that the app allows (default: RS256)")
+    private static let batch = Flag(
+        "batch", .path("FILE"), help: "judge one JSON object a line; - reads standard input")
+
+    static let command = Command(
+        "token verify", summary: "Judge a token as the gateway does, check by check",
+        details: """
+            The exit status is 0 when the token is accepted and 3 when it is rejected.
+            A token is a credential: other users of this machine can see arguments, so prefer a file or standard input.
+            Each line of a batch is {"name","keys":[PEM or JWK],"token","now","expected_user","user_ids","config":
+            {"algorithms","leeway","maximum_lifetime","audience","issuer","require_audience","require_issuer",
+            "require_type"}}, where algorithms are by default RS256 and those that the keys are bound to; each answer is {"name","verdict":"accept" or "reject","code","reason","faults"}.
+            """,
+        positionals: [token], flags: [key, user, now, algorithm, batch, .json],
+        examples: [
+            .init(
+                "Why is this token rejected?",
+                "countersign token verify token.txt --key public.pem --user user-1"),
+            .init("Many at once", "countersign token verify --batch tokens.jsonl"),
+        ]
+    ) { invocation in
+        if let path = try invocation.value(of: batch) {
+            return try verifyBatch(try invocation.text(ofFile: path), invocation.io)
+        }
+        let report = try report(invocation)
+        let checks = VerificationCheck.list(of: report, withUser: try invocation.value(of: user) != nil)
+        if invocation.isSet(.json) {
+            try invocation.io.print(report.json(checks))
+        } else {
+            for line in lines(report, checks) { try invocation.io.print(line) }
+        }
+        return report.isAccepted ? .done : .verificationFailed
+    }
+
+    private static func report(_ invocation: Invocation) throws -> VerificationReport {
+        let texts = try invocation.values(of: key).map { ($0, try invocation.text(ofFile: $0)) }
+        guard !texts.isEmpty else {
+            throw CommandError(
+                .usage, "which key?",
+                hint: "--key FILE takes the public key that the app has, up to three times")
+        }
+        var policy = ClaimsPolicy()
+        let names = invocation.values(of: algorithm)
+        if !names.isEmpty { policy.algorithms = names.map(JWSAlgorithm.init(rawValue:)) }
+        let entries = texts.map { KeyRing.Entry(id: $0.0, text: $0.1) }
+        for entry in entries {
+            if let problem = entry.problem { invocation.io.say("\(entry.id): \(problem.reason)") }
+        }
+        let verifier = TokenVerifier(keys: KeyRing(entries: entries), policy: policy)
+        let instant = try time(invocation)
+        let text = try tokenText(invocation)
+        if let user = try invocation.value(of: user) {
+            guard !user.isEmpty else { throw CommandError(.usage, "--user needs an id that is not empty") }
+            return verifier.verify(text, userID: user, at: instant)
+        }
+        return verifier.inspect(text, at: instant)
+    }
+
+    private static func time(_ invocation: Invocation) throws -> Double {
+        guard let text = try invocation.value(of: now) else { return Date().timeIntervalSince1970 }
+        guard let seconds = Double(text), seconds.isFinite else {
+            throw CommandError(.usage, "--now takes seconds since 1970, not '\(text)'")
+        }
+        return seconds
+    }
+
+    /// Files and pipes mostly end with a newline that is no part of the token.
+    private static func tokenText(_ invocation: Invocation) throws -> String {
+        let word = invocation.word(of: token) ?? "-"
+        guard word == "-" || FileManager.default.fileExists(atPath: word) else { return word }
+        let text = try invocation.text(ofFile: word)
+        return String(
+            decoding: Array(text.utf8.reversed().drop { $0 == 0x0A || $0 == 0x0D }.reversed()), as: UTF8.self)
+    }
+
+    private static func lines(_ report: VerificationReport, _ checks: [VerificationCheck]) -> [String] {
+        var lines: [String] = []
+        for check in checks {
+            switch check.outcome {
+            case .passed: lines.append("ok    \(check.name)")
+            case .notJudged: lines.append("-     \(check.name)")
+            case .failed:
+                lines += check.details.map { "FAIL  \(check.name): \($0) (\(check.code.rawValue))" }
+            }
+        }
+        lines += report.warnings.map { "note  \($0.rawValue)" }
+        guard let code = report.code else { return lines + ["accepted"] }
+        return lines + ["rejected: \(code.rawValue) \(code.reason)", "fix: \(code.fix)"]
+    }
+
+    private static func verifyBatch(_ text: String, _ io: CommandIO) throws -> ExitCode {
+        for line in text.utf8.split(separator: UInt8(ascii: "\n"))
+        where line.contains(where: { ![0x20, 0x09, 0x0D].contains($0) }) {
+            try io.print(TokenBatchLine.answer(to: Array(line)))
+        }
+        return .done
+    }
+}
+
+extension VerificationReport {
+    /// What a verdict is in every output: `verdict`, `code`, `reason`, `faults`.
+    var verdict: [String: JSONValue] {
+        [
+            "verdict": isAccepted ? "accept" : "reject",
+            "code": code.map { .integer(Int64($0.rawValue)) } ?? .null,
+            "reason": code.map { .string($0.reason) } ?? .null,
+            "faults": .array(
+                faults.map {
+                    [
+                        "code": .integer(Int64($0.code.rawValue)), "reason": .string($0.code.reason),
+                        "detail": .string($0.detail),
+                    ]
+                }),
+        ]
+    }
+
+    fileprivate func json(_ checks: [VerificationCheck]) -> JSONValue {
+        var members = verdict
+        members["key"] = matchedKeyID.map { .string($0) } ?? .null
+        members["warnings"] = .array(warnings.map { .string($0.rawValue) })
+        members["fix"] = code.map { .string($0.fix) } ?? .null
+        members["checks"] = .array(
+            checks.map {
+                [
+                    "check": .string($0.name), "code": .integer(Int64($0.code.rawValue)),
+                    "outcome": .string($0.outcome.rawValue),
+                ]
+            })
+        return .object(members)
+    }
+}

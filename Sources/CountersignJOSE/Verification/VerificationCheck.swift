@@ -1,0 +1,54 @@
+package import CountersignCore
+
+/// One step of the fixed order of checks, as tools show it.
+package struct VerificationCheck: Sendable {
+    /// How the step ended.
+    package enum Outcome: String, Sendable {
+        case passed
+        case failed
+        /// An earlier fault, or a request without the facts, left nothing to judge.
+        case notJudged = "not_judged"
+    }
+
+    /// What holds if it passed.
+    package let name: String
+    /// The code if it did not.
+    package let code: AuthErrorCode
+    package let outcome: Outcome
+    /// What exactly is wrong; empty unless it failed.
+    package let details: [String]
+
+    /// Every check in order.
+    private static let all: [(code: AuthErrorCode, name: String)] = [
+        (.missingToken, "a token is there"), (.decodingError, "it reads as a compact JWS"),
+        (.incorrectAlgorithm, "its algorithm is allowed"), (.publicKeyError, "the public keys can be used"),
+        (.noMatchingPublicKeys, "a public key verifies the signature"),
+        (.invalidPayload, "the claims are well formed"), (.expirationRequired, "exp is there"),
+        (.expired, "it has not expired"), (.notYetValid, "nbf has passed"),
+        (.issuedInFuture, "it was not issued in the future"),
+        (.lifetimeTooLong, "it does not live too long"), (.audienceMismatch, "the audience is right"),
+        (.issuerMismatch, "the issuer is right"), (.revoked, "it was not revoked"),
+        (.subjectMismatch, "it belongs to the user"),
+        (.payloadUserIDMismatch, "the request names one user only"),
+    ]
+
+    /// - Parameters:
+    ///   - report: What was found.
+    ///   - withUser: Whether the report is of a request that names a user.
+    package static func list(of report: VerificationReport, withUser: Bool) -> [VerificationCheck] {
+        let firstFault = all.firstIndex { check in report.faults.contains { $0.code == check.code } }
+        return all.enumerated().map { index, check in
+            let details = report.faults.filter { $0.code == check.code }.map(\.detail)
+            let wasJudged: Bool =
+                switch check.code {
+                case .payloadUserIDMismatch: withUser
+                case .subjectMismatch: withUser && report.judgedClaims
+                case .publicKeyError: true
+                default: index < (firstFault ?? all.count) || (index > 5 && report.judgedClaims)
+                }
+            return VerificationCheck(
+                name: check.name, code: check.code,
+                outcome: !details.isEmpty ? .failed : wasJudged ? .passed : .notJudged, details: details)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import CountersignJOSE
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+/// `key generate`, `token create` and `token verify` on files of their own.
+struct TokenCommandTests {
+    private let folder: TemporaryFolder
+    private let publicKey: String
+    private let privateKey: String
+
+    init() async throws {
+        folder = try TemporaryFolder()
+        privateKey = folder.path + "/pair/private.pem"
+        publicKey = folder.path + "/pair/public.pem"
+        #expect(await run("key", "generate", "--out", folder.path + "/pair").0 == .done)
+    }
+
+    private func run(_ arguments: String..., input: String = "") async -> (ExitCode, RecordedIO) {
+        let recorded = RecordedIO(input: input)
+        return (
+            await CommandLineProgram(commands: CommandTable.all, io: recorded.io).run(arguments), recorded
+        )
+    }
+
+    private func token(user: String = "user-1") async -> String {
+        await run("token", "create", "--key", privateKey, "--user", user, "--now", "1800000000").1.output
+    }
+
+    @Test func aPairIsTwoFilesOfTheOwnerAndNothingPrinted() async throws {
+        for path in [privateKey, publicKey] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            #expect(attributes[.posixPermissions] as? Int == 0o600)
+        }
+        let (code, recorded) = await run(
+            "keys", "generate", "--out", folder.path + "/ec", "--alg", "ES256", "--json")
+        #expect(code == .done)
+        #expect(recorded.output.contains(#""algorithm":"ES256""#))
+        #expect(!recorded.output.contains("PRIVATE") && !recorded.talk.contains("BEGIN"))
+        _ = try SigningKey(pem: String(contentsOfFile: folder.path + "/ec/private.pem", encoding: .utf8))
+    }
+
+    @Test func nothingIsWrittenOver() async throws {
+        let before = try String(contentsOfFile: privateKey, encoding: .utf8)
+        #expect(await run("key", "generate", "--out", folder.path + "/pair").0 == .conflict)
+        #expect(try String(contentsOfFile: privateKey, encoding: .utf8) == before)
+    }
+
+    @Test func theExitStatusIsTheVerdict() async throws {
+        let file = try folder.write(await token(), to: "token")
+        func verify(_ more: String...) async -> ExitCode {
+            let recorded = RecordedIO()
+            return await CommandLineProgram(commands: CommandTable.all, io: recorded.io)
+                .run(["token", "verify", file, "--key", publicKey] + more)
+        }
+        #expect(await verify("--user", "user-1", "--now", "1800000000") == .done)
+        #expect(await verify("--now", "1800000000.5") == .done)
+        #expect(await verify("--user", "user-2", "--now", "1800000000") == .verificationFailed)
+        #expect(await verify("--user", "user-1", "--now", "1800003630") == .verificationFailed)
+        #expect(
+            await verify("--user", "user-1", "--now", "1800000000", "--alg", "ES256") == .verificationFailed)
+        #expect(await verify("--user", "user-1", "--now", "soon") == .usage)
+        #expect(await verify("--user", "", "--now", "1800000000") == .usage)
+        #expect(await verify("--key", publicKey, "--key", publicKey, "--now", "1800000000") == .done)
+        #expect(await verify("--key", publicKey, "--key", publicKey, "--key", publicKey) == .usage)
+    }
+
+    @Test func eachCheckIsShown() async throws {
+        let input = await token()
+        let (code, recorded) = await run(
+            "token", "verify", "--key", publicKey, "--user", "user-2", "--now", "1800009999", input: input)
+        #expect(code == .verificationFailed)
+        #expect(recorded.output.contains("ok    a public key verifies the signature\n"))
+        #expect(recorded.output.contains("FAIL  it has not expired: exp passed"))
+        #expect(recorded.output.contains("FAIL  it belongs to the user"))
+        #expect(recorded.output.contains("rejected: 22 EXPIRED\n"))
+        let garbage = await run("token", "verify", "--key", publicKey, input: "garbage").1.output
+        #expect(garbage.contains("FAIL  it reads as a compact JWS") && garbage.contains("-     exp is there"))
+    }
+
+    @Test func aKeyThatIsNoneIsSaidAndJudged() async throws {
+        let (code, recorded) = await run("token", "verify", "--key", privateKey, input: await token())
+        #expect(code == .verificationFailed)
+        #expect(recorded.talk.contains("private key"))
+        #expect(recorded.output.contains("rejected: 25 PUBLIC_KEY_ERROR"))
+    }
+
+    @Test func aBatchNeverStopsAtABadLine() async throws {
+        let pem = try PublicKey(pem: String(contentsOfFile: publicKey, encoding: .utf8)).jwk
+        let good = await token().trimmingCharacters(in: .newlines)
+        func line(_ name: String, _ more: String) -> String {
+            #"{"name":"\#(name)","keys":[\#(pem)],"token":"\#(good)","now":1800000000\#(more)}"#
+        }
+        let lines = [
+            line("a", #","expected_user":"user-1""#), "{", "[]", line("b", #","expected_user":"user-2""#),
+            line("c", #","expected_user":"user-1","config":{"algorithms":["PS256"]}"#), "", "\u{1}",
+            line("d", #","expected_user":"user-1","user_ids":["user-1","x"]"#), line("e", #","now":1"#),
+            line("f", #","expected_user":7"#),
+            line("g", #","expected_user":"user-1","config":{"audience":"x","require_audience":true}"#),
+            #"{"name":"h","keys":["nonsense"],"token":null,"now":1,"expected_user":"u"}"#,
+            line("i", ""), line("j", #","expected_user":"user-1","config":null"#),
+        ]
+        let (code, recorded) = await run(
+            "token", "verify", "--batch", "-", input: lines.joined(separator: "\n"))
+        #expect(code == .done)
+        let answers = try recorded.output.split(separator: "\n").map { line in
+            try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        }
+        let summary = answers.map {
+            "\($0["name"] as? String ?? "-") \($0["verdict"] as? String ?? "") \($0["code"] as? Int ?? 0)"
+        }
+        #expect(
+            summary == [
+                "a accept 0", "- reject 0", "- reject 0", "b reject 21", "c reject 24", "- reject 0",
+                "d reject 28",
+                "- reject 0", "f reject 0", "g reject 33", "h reject 26", "i accept 0", "j accept 0",
+            ])
+        #expect(answers.allSatisfy { $0["faults"] is [Any] && $0["reason"] != nil })
+    }
+}
