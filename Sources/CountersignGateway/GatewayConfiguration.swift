@@ -15,6 +15,23 @@ public struct GatewayConfiguration: Sendable {
     /// How long requests that have begun may still take to arrive after ``Gateway/stop()``, in seconds.
     public var stopGraceSeconds = 10.0
 
+    /// How long it still takes new requests after ``Gateway/stop()`` while `/readyz` already says no, in seconds.
+    ///
+    /// Gives load balancers the time to notice.
+    public var drainSeconds = 0.0
+
+    /// The certificate to serve HTTPS with; nil serves HTTP, for use behind a proxy.
+    public var tls: TLSFiles?
+
+    /// Proxies whose `X-Forwarded-For` is believed; none by default.
+    public var trustedProxies: [AddressRange] = []
+
+    /// Who may read `/metrics`; only this machine by default.
+    public var metricsFrom = AddressRange.loopback
+
+    /// Free bytes on the disk below which nothing is stored: 503 with `Retry-After`, and `/readyz` says no.
+    public var diskFloorBytes = 256 * 1024 * 1024
+
     /// How much is logged to standard error, as JSON; see ``LogLevel``.
     public var logLevel = LogLevel.off
 
@@ -24,6 +41,26 @@ public struct GatewayConfiguration: Sendable {
     /// - Parameter dataDirectory: The folder that holds everything the gateway keeps.
     public init(dataDirectory: String) {
         self.dataDirectory = dataDirectory
+    }
+}
+
+/// Files that HTTPS is served with. They are read again when they change.
+public struct TLSFiles: Sendable {
+    /// The certificate and those that lead to its root, as PEM.
+    public var certificatePath: String
+    /// The private key, as PEM.
+    public var keyPath: String
+    /// What the key is encrypted with; nil when it is not.
+    public var keyPassword: String?
+
+    /// - Parameters:
+    ///   - certificatePath: The certificate and those that lead to its root, as PEM.
+    ///   - keyPath: The private key, as PEM.
+    ///   - keyPassword: What the key is encrypted with; nil when it is not.
+    public init(certificatePath: String, keyPath: String, keyPassword: String? = nil) {
+        self.certificatePath = certificatePath
+        self.keyPath = keyPath
+        self.keyPassword = keyPassword
     }
 }
 
@@ -53,6 +90,11 @@ public struct GatewayLimits: Sendable {
     public var connections = 4_096
     /// Open connections of one address; beyond it new ones are closed at once.
     public var connectionsPerAddress = 1_024
+    /// Requests a second of one address (of one /64 for IPv6), five times as many at once; beyond it 429 with
+    /// `Retry-After`. 0 sets no limit. This machine's own requests have none unless a trusted proxy passes them on.
+    public var requestsPerSecondPerAddress = 1_000
+    /// Requests a second of one app, five times as many at once; beyond it 429 with `Retry-After`. 0 sets no limit.
+    public var requestsPerSecondPerApp = 0
     /// Bytes of events that wait for the disk; beyond it 503 with `Retry-After`.
     public var pendingBytes = 64 * 1024 * 1024
 

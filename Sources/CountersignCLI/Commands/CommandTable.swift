@@ -7,5 +7,6 @@ enum CommandTable {
         + KeyGenerateCommand.commands
         + [TokenVerifyCommand.command, TokenCreateCommand.command]
         + EnforcementCommand.commands
+        + ConfigCommand.commands
         + [VersionCommand.command, HelpCommand.command]
 }

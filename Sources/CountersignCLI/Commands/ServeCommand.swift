@@ -2,29 +2,22 @@ internal import CountersignGateway
 
 /// `countersign serve`.
 enum ServeCommand {
-    private static let host = Flag(
-        "host", .text("ADDRESS"), default: "127.0.0.1",
-        help: "address to listen on; 0.0.0.0 is every IPv4 address of this machine")
-    private static let port = Flag(
-        "port", .integer("PORT", 0...65535), default: "8787", help: "port to listen on; 0 takes a free one")
-
     static let command = Command(
         "serve", summary: "Run the gateway",
         details: """
             Makes the data directory when it is not there, and prints the gateway's URL on standard output once it
             listens. SIGTERM or Ctrl-C: it takes no new connections, answers what has begun, commits and ends with 0.
-            A second one ends it at once.
+            A second one ends it at once. Standard error holds a log in JSON, one line a request.
+            `countersign config print --origin` shows the settings and where each comes from.
             """,
-        flags: [host, port, .data],
+        flags: SettingReader.flags,
         examples: [
             .init("On this machine", "countersign serve"),
             .init("On a free port, with the data here", "countersign serve --data ./data --port 0"),
         ]
     ) { invocation in
         let signals = StopSignals()
-        var configuration = GatewayConfiguration(dataDirectory: try invocation.dataDirectory())
-        configuration.host = try invocation.value(of: host) ?? configuration.host
-        configuration.port = UInt16(try invocation.integer(of: port) ?? Int(configuration.port))
+        let configuration = try SettingReader(invocation: invocation).configuration()
         let gateway = try Gateway(configuration: configuration)
         try gateway.start()
         let url = url(host: configuration.host, port: gateway.port)

@@ -1,0 +1,78 @@
+internal import CountersignGateway
+
+/// One thing that an operator can set. Flags, environment variables, keys of the file and the reference are made from
+/// the table of them.
+struct Setting: Sendable {
+    /// What is the matter with a value.
+    struct Problem: Error {
+        let text: String
+    }
+
+    /// As in `--log-level`; the file's key is the same, the variable is `COUNTERSIGN_LOG_LEVEL`.
+    let name: String
+    let value: Flag.Value
+    /// As text; nil when nothing stands for it.
+    let defaultValue: String?
+    /// Never printed, never an argument: the flag and a second variable take the path of a file that holds it.
+    let isSecret: Bool
+    /// One line, without a full stop.
+    let help: String
+    let apply: @Sendable (inout GatewayConfiguration, String) throws(Problem) -> Void
+
+    init(
+        _ name: String, _ value: Flag.Value, default defaultValue: String? = nil, isSecret: Bool = false,
+        help: String, apply: @escaping @Sendable (inout GatewayConfiguration, String) throws(Problem) -> Void
+    ) {
+        self.name = name
+        self.value = value
+        self.defaultValue = defaultValue
+        self.isSecret = isSecret
+        self.help = help
+        self.apply = apply
+    }
+
+    /// A whole number whose default is the configuration's own.
+    init(
+        _ name: String, _ unit: String, _ range: ClosedRange<Int>,
+        _ path: any WritableKeyPath<GatewayConfiguration, Int> & Sendable, help: String
+    ) {
+        let standard = GatewayConfiguration(dataDirectory: "")[keyPath: path]
+        self.init(name, .integer(unit, range), default: String(standard), help: help) {
+            configuration, text throws(Problem) in
+            configuration[keyPath: path] = try Self.integer(text)
+        }
+    }
+
+    static func integer(_ text: String) throws(Problem) -> Int {
+        guard let number = Int(text) else { throw Problem(text: "needs a whole number, not '\(text)'") }
+        return number
+    }
+
+    static func ranges(_ text: String) throws(Problem) -> [AddressRange] {
+        var ranges: [AddressRange] = []
+        for part in text.split(separator: ",") {
+            guard let range = AddressRange(String(part.drop { $0 == " " })) else {
+                throw Problem(
+                    text: "needs addresses such as 10.0.0.0/8,192.0.2.7 separated by commas, not '\(part)'")
+            }
+            ranges.append(range)
+        }
+        return ranges
+    }
+
+    /// The environment variable that holds the value.
+    var environment: String { "COUNTERSIGN_" + name.uppercased().replacing("-", with: "_") }
+
+    /// The name behind which a file with the secret is given.
+    var fileName: String { name + "-file" }
+
+    /// The environment variable that holds the path of a file with the secret.
+    var fileEnvironment: String { environment + "_FILE" }
+
+    /// The flag on the command line.
+    var flag: Flag {
+        isSecret
+            ? Flag(fileName, .path("PATH"), environment: fileEnvironment, help: help + ", in this file")
+            : Flag(name, value, default: defaultValue, environment: environment, help: help)
+    }
+}

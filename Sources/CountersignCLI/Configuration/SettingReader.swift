@@ -1,0 +1,193 @@
+internal import CountersignCore
+internal import CountersignGateway
+internal import CountersignJOSE
+internal import Foundation
+
+/// Finds the value of each setting: flag, else environment, else file, else default.
+struct SettingReader {
+    /// Where a value comes from.
+    enum Origin: Equatable {
+        case flag(String)
+        case environment(String)
+        case file(String)
+        case standard
+
+        /// As `config print --origin` shows it.
+        var text: String {
+            switch self {
+            case .flag(let name): "flag --\(name)"
+            case .environment(let name): "environment \(name)"
+            case .file(let path): "file \(path)"
+            case .standard: "default"
+            }
+        }
+    }
+
+    /// A setting with the value that holds; nil when it has none.
+    struct Found {
+        let setting: Setting
+        let value: String?
+        let origin: Origin
+
+        /// The value as it may be shown.
+        var shown: String { setting.isSecret && value != nil ? "********" : value ?? "" }
+    }
+
+    static let file = Flag(
+        "config", .path("PATH"), environment: "COUNTERSIGN_CONFIG",
+        help: "JSON file with settings, such as {\"port\": 8787}")
+
+    /// Every flag of a command that takes settings.
+    static let flags = [file] + SettingTable.all.map(\.flag) + [.data]
+
+    let invocation: Invocation
+
+    /// All settings, in the table's order.
+    ///
+    /// - Throws: `usage` for an unknown key or a value that is not right, `notFound` for a file that cannot be read.
+    func all() throws(CommandError) -> [Found] {
+        try checkEnvironment()
+        let path = try invocation.value(of: Self.file)
+        let fromFile = try path.map { path throws(CommandError) in try values(ofFile: path) } ?? [:]
+        var found: [Found] = []
+        for setting in SettingTable.all {
+            let (value, origin) = try value(of: setting, path, fromFile)
+            if let value, let problem = setting.problem(with: value) {
+                throw CommandError(.usage, "\(setting.name) (\(origin.text)): \(problem)")
+            }
+            found.append(Found(setting: setting, value: value, origin: origin))
+        }
+        return found
+    }
+
+    /// How the gateway is to run.
+    ///
+    /// - Throws: `usage` for an unknown key or a value that is not right, `notFound` for a file that cannot be read.
+    func configuration() throws(CommandError) -> GatewayConfiguration {
+        var configuration = GatewayConfiguration(dataDirectory: try invocation.dataDirectory())
+        for found in try all() {
+            guard let value = found.value else { continue }
+            do throws(Setting.Problem) {
+                try found.setting.apply(&configuration, value)
+            } catch {
+                throw CommandError(.usage, "\(found.setting.name) (\(found.origin.text)): \(error.text)")
+            }
+        }
+        if let tls = configuration.tls, tls.certificatePath.isEmpty || tls.keyPath.isEmpty {
+            throw CommandError(.usage, "HTTPS needs both tls-certificate and tls-key")
+        }
+        return configuration
+    }
+
+    private func value(
+        of setting: Setting, _ path: String?, _ fromFile: [String: String]
+    ) throws(CommandError) -> (String?, Origin) {
+        let flag = setting.flag
+        if let given = invocation.flagValues[flag.name] {
+            return (setting.isSecret ? try secret(given) : given, .flag(flag.name))
+        }
+        if let text = variable(setting.environment) { return (text, .environment(setting.environment)) }
+        if setting.isSecret, let file = variable(setting.fileEnvironment) {
+            return (try secret(file), .environment(setting.fileEnvironment))
+        }
+        let file = Origin.file(path ?? "")
+        if let text = fromFile[setting.name] { return (text, file) }
+        if setting.isSecret, let secretPath = fromFile[setting.fileName] {
+            return (try secret(secretPath), file)
+        }
+        return (setting.defaultValue, .standard)
+    }
+
+    private func variable(_ name: String) -> String? {
+        invocation.io.environment[name].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// The text of a secret's file without the line end behind it.
+    private func secret(_ path: String) throws(CommandError) -> String {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw CommandError(.notFound, "cannot read \(path)")
+        }
+        return String(decoding: data, as: UTF8.self).trimmingCharacters(in: .newlines)
+    }
+
+    /// A variable that is nearly one of ours is a slip; other programs may have names that merely begin like ours.
+    private func checkEnvironment() throws(CommandError) {
+        let known =
+            SettingTable.all.flatMap {
+                $0.isSecret ? [$0.environment, $0.fileEnvironment] : [$0.environment]
+            }
+            + ["COUNTERSIGN_CONFIG", "COUNTERSIGN_DATA"]
+        let own = invocation.io.environment.keys.filter {
+            $0.hasPrefix("COUNTERSIGN_") && !known.contains($0)
+        }
+        for name in own.sorted() {
+            let rest = String(name.dropFirst("COUNTERSIGN_".count))
+            let meant = Suggestion.nearest(
+                to: rest, among: known.map { String($0.dropFirst("COUNTERSIGN_".count)) })
+            if let meant {
+                throw CommandError(
+                    .usage, "there is no setting \(name)", hint: "did you mean COUNTERSIGN_\(meant)?")
+            }
+        }
+    }
+
+    private func values(ofFile path: String) throws(CommandError) -> [String: String] {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw CommandError(.notFound, "cannot read \(path)")
+        }
+        let known = SettingTable.all.flatMap { $0.isSecret ? [$0.name, $0.fileName] : [$0.name] }
+        let parsed: Result<[String: String], CommandError>
+        do {
+            parsed = try StrictJSONParser(maximumBytes: 1 << 20, maximumDepth: 3).parse(bytes: [UInt8](data))
+            {
+                root in Self.members(root, known: known, path: path)
+            }
+        } catch {
+            throw CommandError(
+                .usage, "\(path) is not JSON (\(error))", hint: "write one object: {\"port\": 8787}")
+        }
+        return try parsed.get()
+    }
+
+    private static func members(
+        _ root: JSONNode, known: [String], path: String
+    ) -> Result<[String: String], CommandError> {
+        guard root.kind == .object else {
+            return .failure(
+                CommandError(.usage, "\(path) is no JSON object", hint: "write {\"port\": 8787}"))
+        }
+        var values: [String: String] = [:]
+        for (name, node) in root.members {
+            let name = String(decoding: name, as: UTF8.self)
+            guard known.contains(name) else {
+                let hint = Suggestion.nearest(to: name, among: known).map { "did you mean \($0)?" }
+                return .failure(
+                    CommandError(
+                        .usage, "\(path): there is no setting \(name)",
+                        hint: hint ?? "`countersign config reference` lists them"))
+            }
+            guard let text = text(node) else {
+                return .failure(
+                    CommandError(
+                        .usage, "\(path): \(name) needs a text, a whole number or a list of texts"))
+            }
+            values[name] = text
+        }
+        return .success(values)
+    }
+
+    private static func text(_ node: JSONNode) -> String? {
+        if node.kind == .array {
+            let texts = node.elements.map(\.string)
+            return texts.contains(nil) ? nil : texts.compactMap { $0 }.joined(separator: ",")
+        }
+        return node.string ?? node.int64.map { String($0) }
+    }
+}
+
+extension Setting {
+    /// Says what is wrong with `text` as this setting's value; nil when it is right. Never repeats a secret.
+    fileprivate func problem(with text: String) -> String? {
+        isSecret ? nil : Flag(name, value, help: help).problem(with: text)
+    }
+}

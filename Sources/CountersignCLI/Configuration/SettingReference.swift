@@ -1,0 +1,39 @@
+/// The reference of all settings, from their table; `docs/configuration.md` is this text.
+enum SettingReference {
+    static var markdown: String {
+        let head = """
+            # Settings of the gateway
+
+            <!-- Made by `countersign config reference`; a test compares. -->
+
+            Each setting comes from its flag, else its environment variable, else the file that `--config` (or
+            `COUNTERSIGN_CONFIG`) names, else its default. `countersign config print --origin` shows the values that hold and
+            where each comes from; `countersign config validate` checks them. An unknown key is an error that names the
+            nearest one.
+
+            The file is one JSON object with the settings' names as keys; a list may be an array of texts:
+
+            ```json
+            {"host": "0.0.0.0", "port": 443, "trusted-proxies": ["10.0.0.0/8"], "log-level": "warning"}
+            ```
+
+            A secret is never an argument. Its flag and its variable with `_FILE` take the path of a file that holds it.
+
+            | Setting | Flag | Variable | Default | What it does |
+            | --- | --- | --- | --- | --- |
+
+            """
+        let data =
+            "| data | `--data PATH` | `COUNTERSIGN_DATA` | the account's data folder | \(Flag.data.help) |\n"
+        return head + data + SettingTable.all.map(row).joined()
+    }
+
+    private static func row(_ setting: Setting) -> String {
+        let flag = setting.flag.usage.replacing("|", with: "\\|")
+        let variable =
+            setting.isSecret
+            ? "`\(setting.fileEnvironment)` or `\(setting.environment)`" : "`\(setting.environment)`"
+        let standard = setting.defaultValue.map { $0.isEmpty ? "none" : "`\($0)`" } ?? "none"
+        return "| \(setting.name) | `\(flag)` | \(variable) | \(standard) | \(setting.help) |\n"
+    }
+}

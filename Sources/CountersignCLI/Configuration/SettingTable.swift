@@ -1,0 +1,128 @@
+internal import CountersignGateway
+
+/// Every setting of the gateway, in the order of the reference.
+enum SettingTable {
+    static let all: [Setting] = places + operation + protection
+
+    private static let places: [Setting] = [
+        Setting(
+            "host", .text("ADDRESS"), default: "127.0.0.1",
+            help: "address to listen on; 0.0.0.0 is every IPv4 address of this machine"
+        ) {
+            $0.host = $1
+        },
+        Setting(
+            "port", .integer("PORT", 0...65535), default: "8787",
+            help: "port to listen on; 0 takes a free one"
+        ) {
+            configuration, text throws(Setting.Problem) in
+            configuration.port = UInt16(clamping: try Setting.integer(text))
+        },
+        Setting(
+            "tls-certificate", .path("PATH"),
+            help: "PEM file with the certificate and its chain; serves HTTPS"
+        ) {
+            configuration, path in
+            configuration.tls = TLSFiles(
+                certificatePath: path, keyPath: configuration.tls?.keyPath ?? "",
+                keyPassword: configuration.tls?.keyPassword)
+        },
+        Setting("tls-key", .path("PATH"), help: "PEM file with the certificate's private key") {
+            configuration, path in
+            configuration.tls = TLSFiles(
+                certificatePath: configuration.tls?.certificatePath ?? "", keyPath: path,
+                keyPassword: configuration.tls?.keyPassword)
+        },
+        Setting(
+            "tls-key-password", .text("TEXT"), isSecret: true, help: "what the private key is encrypted with"
+        ) { configuration, password in
+            configuration.tls = TLSFiles(
+                certificatePath: configuration.tls?.certificatePath ?? "",
+                keyPath: configuration.tls?.keyPath ?? "", keyPassword: password)
+        },
+        Setting(
+            "trusted-proxies", .text("RANGES"), default: "",
+            help: "proxies whose X-Forwarded-For is believed, separated by commas"
+        ) {
+            configuration, text throws(Setting.Problem) in
+            configuration.trustedProxies = try Setting.ranges(text)
+        },
+        Setting(
+            "metrics-from", .text("RANGES"), default: "127.0.0.0/8,::1",
+            help: "who may read /metrics, separated by commas"
+        ) {
+            configuration, text throws(Setting.Problem) in
+            configuration.metricsFrom = try Setting.ranges(text)
+        },
+    ]
+
+    private static let operation: [Setting] = [
+        Setting("threads", "N", 1...256, \.threads, help: "threads that read, verify and answer"),
+        Setting(
+            "log-level", .choice(LogLevel.allCases.map(\.rawValue)), default: LogLevel.info.rawValue,
+            help: "how much is logged to standard error, as JSON"
+        ) {
+            $0.logLevel = LogLevel(rawValue: $1) ?? .info
+        },
+        Setting(
+            "drain-seconds", .integer("SECONDS", 0...3600), default: "0",
+            help: "how long new requests are still taken after SIGTERM while /readyz says no"
+        ) {
+            configuration, text throws(Setting.Problem) in
+            configuration.drainSeconds = Double(try Setting.integer(text))
+        },
+        Setting(
+            "stop-grace-seconds", .integer("SECONDS", 0...3600), default: "10",
+            help: "how long a request that has begun may take to arrive when stopping"
+        ) {
+            configuration, text throws(Setting.Problem) in
+            configuration.stopGraceSeconds = Double(try Setting.integer(text))
+        },
+        Setting(
+            "disk-floor-bytes", "BYTES", 0...(1 << 50), \.diskFloorBytes,
+            help: "free bytes on the disk below which nothing is stored (503)"),
+    ]
+
+    private static let protection: [Setting] = [
+        Setting(
+            "requests-per-second-per-address", "N", 0...1_000_000, \.limits.requestsPerSecondPerAddress,
+            help: "requests of one address, five times as many at once (429); 0 is no limit"),
+        Setting(
+            "requests-per-second-per-app", "N", 0...1_000_000, \.limits.requestsPerSecondPerApp,
+            help: "requests of one app, five times as many at once (429); 0 is no limit"),
+        Setting(
+            "connections", "N", 1...1_000_000, \.limits.connections, help: "open connections (closed at once)"
+        ),
+        Setting(
+            "connections-per-address", "N", 1...1_000_000, \.limits.connectionsPerAddress,
+            help: "open connections of one address (closed at once)"),
+        Setting(
+            "header-bytes", "BYTES", 1_024...1_048_576, \.limits.headerBytes,
+            help: "bytes of the request line and all header fields (431)"),
+        Setting(
+            "header-fields", "N", 8...1_000, \.limits.headerFields, help: "header fields of a request (431)"),
+        Setting(
+            "header-seconds", "SECONDS", 1...3_600, \.limits.headerSeconds,
+            help: "time for the whole header of a request"),
+        Setting(
+            "body-seconds", "SECONDS", 1...3_600, \.limits.bodySeconds,
+            help: "time for the whole body of a request"),
+        Setting(
+            "idle-seconds", "SECONDS", 1...3_600, \.limits.idleSeconds,
+            help: "time between two requests of a connection"),
+        Setting(
+            "body-bytes", "BYTES", 1_024...1_073_741_824, \.limits.bodyBytes,
+            help: "bytes of a body, as sent and decompressed (413)"),
+        Setting(
+            "compression-ratio", "N", 1...1_000, \.limits.compressionRatio,
+            help: "times a body may grow by decompression (413)"),
+        Setting("json-depth", "N", 4...1_000, \.limits.jsonDepth, help: "how deep JSON may nest (400)"),
+        Setting("batch-events", "N", 1...100_000, \.limits.batchEvents, help: "events of one batch (413)"),
+        Setting(
+            "event-bytes", "BYTES", 256...16_777_216, \.limits.eventBytes,
+            help: "bytes of one event as JSON (that event is rejected)"),
+        Setting(
+            "pending-bytes", "BYTES", 65_536...(1 << 40), \.limits.pendingBytes,
+            help: "bytes of events that may wait for the disk (503)"),
+    ]
+}

@@ -1,0 +1,106 @@
+import CountersignGateway
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+struct SettingReaderTests {
+    /// What `config print --origin` says of one setting: value and origin.
+    private func printed(
+        _ name: String, _ arguments: [String] = [], environment: [String: String] = [:]
+    ) async -> String? {
+        let recorded = RecordedIO(environment: environment)
+        let words = ["config", "print", "--origin"] + arguments
+        let code = await CommandLineProgram(commands: CommandTable.all, io: recorded.io).run(words)
+        guard code == .done else { return recorded.talk }
+        return recorded.output.split(separator: "\n").first { $0.hasPrefix(name + " ") }
+            .map { $0.split(separator: " ").dropFirst().joined(separator: " ") }
+    }
+
+    @Test func theFlagWinsThenTheEnvironmentThenTheFileThenTheDefault() async throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.write(
+            #"{"port": 1003, "trusted-proxies": ["10.0.0.0/8", "::1"]}"#, to: "c.json")
+        let environment = ["COUNTERSIGN_PORT": "1002", "COUNTERSIGN_CONFIG": file]
+        #expect(await printed("port", ["--port", "1001"], environment: environment) == "1001 flag --port")
+        #expect(await printed("port", environment: environment) == "1002 environment COUNTERSIGN_PORT")
+        #expect(await printed("port", ["--config", file]) == "1003 file \(file)")
+        #expect(await printed("port") == "8787 default")
+        #expect(await printed("trusted-proxies", ["--config", file]) == "10.0.0.0/8,::1 file \(file)")
+    }
+
+    @Test(arguments: [
+        (#"{"prot": 1}"#, "did you mean port?"), (#"{"port": "x"}"#, "whole number"),
+        (#"{"port": 70000}"#, "0 to 65535"), (#"{"port": 1, "port": 2}"#, "duplicateMember"),
+        (#"{"port": true}"#, "a text, a whole number or a list"), ("[1]", "no JSON object"),
+        (#"{"log-level": "loud"}"#, "off, error, warning, info, debug"), ("{", "not JSON"),
+        (#"{"trusted-proxies": "10.0.0.1/8"}"#, "10.0.0.0/8,192.0.2.7"),
+        (#"{"tls-certificate": "a.pem"}"#, "both tls-certificate and tls-key"),
+    ])
+    func aFileThatIsNotRightIsRefusedByName(text: String, expected: String) async throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.write(text, to: "c.json")
+        let recorded = RecordedIO()
+        #expect(await recorded.run("config", "validate", "--config", file) == .usage)
+        #expect(recorded.talk.contains(expected), "\(recorded.talk)")
+    }
+
+    @Test func aVariableThatIsNearlyOursIsASlip() async {
+        let slip = RecordedIO(environment: ["COUNTERSIGN_LOGLEVEL": "info"])
+        #expect(await slip.run("config", "validate") == .usage)
+        #expect(slip.talk.contains("did you mean COUNTERSIGN_LOG_LEVEL?"))
+        let other = RecordedIO(environment: ["COUNTERSIGN_SOMETHING_ELSE_ENTIRELY": "x"])
+        #expect(await other.run("config", "validate") == .done)
+    }
+
+    @Test func aSecretComesFromAFileAndIsNeverShown() async throws {
+        let folder = try TemporaryFolder()
+        let secret = try folder.write("s3cret\n", to: "secret")
+        let environment = ["COUNTERSIGN_TLS_KEY_PASSWORD_FILE": secret]
+        let shown = await printed(
+            "tls-key-password", ["--tls-certificate", "c", "--tls-key", "k"], environment: environment)
+        #expect(shown == "******** environment COUNTERSIGN_TLS_KEY_PASSWORD_FILE")
+        let recorded = RecordedIO(environment: environment)
+        #expect(
+            await recorded.run(
+                "config", "print", "--json", "--tls-certificate", "c", "--tls-key", "k") == .done)
+        #expect(!recorded.output.contains("s3cret"))
+        #expect(await recorded.run("serve", "--tls-key-password", "s3cret") == .usage)
+    }
+
+    @Test func everySettingReachesTheConfiguration() throws {
+        // A value that is not the default, by kind, must change the configuration.
+        for setting in SettingTable.all {
+            let before = GatewayConfiguration(dataDirectory: "d")
+            var after = before
+            switch setting.value {
+            case .integer(_, let range):
+                try setting.apply(
+                    &after,
+                    String(
+                        setting.defaultValue == "\(range.upperBound)" ? range.lowerBound : range.upperBound))
+            case .choice(let words): try setting.apply(&after, words.first { $0 != "off" } ?? "")
+            default: try setting.apply(&after, "192.0.2.1")
+            }
+            #expect("\(before)" != "\(after)", "\(setting.name)")
+        }
+    }
+
+    @Test func theDefaultsAreTheConfigurationsOwn() throws {
+        var configuration = GatewayConfiguration(dataDirectory: "d")
+        configuration.logLevel = .info
+        var applied = GatewayConfiguration(dataDirectory: "d")
+        for setting in SettingTable.all {
+            if let value = setting.defaultValue { try setting.apply(&applied, value) }
+        }
+        #expect("\(applied)" == "\(configuration)")
+    }
+
+    @Test func namesAreUniqueAndTheReferenceIsCurrent() throws {
+        #expect(Set(SettingTable.all.map(\.name)).count == SettingTable.all.count)
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../../docs/configuration.md").standardizedFileURL
+        // Made anew by: countersign config reference > docs/configuration.md
+        #expect(try String(contentsOf: file, encoding: .utf8) == SettingReference.markdown)
+    }
+}
