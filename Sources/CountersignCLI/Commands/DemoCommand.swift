@@ -5,8 +5,8 @@ enum DemoCommand {
     private static let input = Flag(
         "input", .path("FILE"), help: "replay this access log (combined format) or GPX track")
     private static let devices = Flag(
-        "devices", .integer("N", 2...50), default: "5",
-        help: "simulated devices, one of them with forged tokens")
+        "devices", .integer("N", 2...50),
+        help: "simulated devices, one of them with forged tokens; 5 when not given, 13 for a file")
     private static let data = Flag(
         "data", .path("PATH"),
         help: "folder to keep the run in; without it a temporary one is deleted at the end")
@@ -26,13 +26,15 @@ enum DemoCommand {
             .init("Keep the databases to look at", "countersign demo --devices 3 --data ./demo"),
         ]
     ) { invocation in
-        let replay =
-            if let path = try invocation.value(of: input) {
-                try Replay.read(path: path)
-            } else {
-                ShopSample.replay(
-                    users: max(1, (try invocation.integer(of: devices) ?? 5) - 1), eventsPerUser: 150)
-            }
+        let replay: Replay
+        let count: Int
+        if let path = try invocation.value(of: input) {
+            count = try invocation.integer(of: devices) ?? 13
+            replay = try Replay.read(path: path)
+        } else {
+            count = try invocation.integer(of: devices) ?? 5
+            replay = ShopSample.replay(users: count - 1, eventsPerUser: 150)
+        }
         describe(replay, invocation.io)
         guard let executable = Bundle.main.executablePath else {
             throw CommandError(.failed, "cannot tell where the program itself is")
@@ -44,7 +46,7 @@ enum DemoCommand {
                 "countersign-demo-\(UUID().uuidString)")
         defer { if kept == nil { try? FileManager.default.removeItem(at: folder) } }
         let run = DemoRun(
-            plan: DemoPlan(replay: replay, devices: try invocation.integer(of: devices) ?? 5), folder: folder,
+            plan: DemoPlan(replay: replay, devices: count), folder: folder,
             executable: executable, io: invocation.io)
         guard let isRight = try await finish(run) else { return .interrupted }
         if let kept { invocation.io.say("Look at it: sqlite3 '\(kept)/gateway/events.sqlite'") }

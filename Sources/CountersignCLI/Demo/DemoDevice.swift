@@ -38,7 +38,9 @@ final class DemoDevice: Sendable {
         configuration.flushPolicy = FlushPolicy(eventCount: 20, interval: 0.5, onBackground: false)
         configuration.networkRetry = RetryPolicy(baseDelay: 0.2, maximumDelay: 1)
         configuration.authenticationRetry = RetryPolicy(baseDelay: 0.5, maximumDelay: 5)
-        configuration.tokenProvider = { [tokens] request in try tokens.token(for: request) }
+        configuration.tokenProvider = { [tokens] request in
+            try tokens.token(for: request.userID, reason: request.reason)
+        }
         client = try CountersignClient(configuration: configuration, transport: network)
     }
 
@@ -111,12 +113,12 @@ final class DemoDevice: Sendable {
         state.withLock { $0.recorded += rows.count }
     }
 
-    /// In the middle third of its events one device has no network; at a late one each has a request that takes so long
-    /// that its token expires on the way.
+    /// For a third of its events one device has no network. Each has one request that takes so long that its token
+    /// expires on the way.
     private func setNetwork(at index: Int, of count: Int) {
-        if plan.role == .losesNetwork { network.setCut(index >= count / 3 && index < count * 2 / 3) }
-        let late = plan.role == .losesNetwork ? count * 3 / 4 : count / 2
-        guard plan.role != .forged, index >= late else { return }
+        if plan.role == .losesNetwork { network.setCut(index >= count / 6 && index < count / 2) }
+        let slow = plan.role == .losesNetwork ? count / 2 : count / 4
+        guard plan.role != .forged, index >= slow else { return }
         let isFirst = state.withLock { state in
             defer { state.hasHeldARequest = true }
             return !state.hasHeldARequest

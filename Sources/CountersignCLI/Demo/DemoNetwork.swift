@@ -24,11 +24,22 @@ final class DemoNetwork: HTTPTransport {
 
     private let inner: any HTTPTransport
     private let tokens: DemoTokens
+    private let sleep: @Sendable (Double) async throws -> Void
     private let state = Lock(State())
 
-    init(over inner: any HTTPTransport, tokens: DemoTokens) {
+    /// - Parameters:
+    ///   - inner: The real way.
+    ///   - tokens: Who knows when a token expires.
+    ///   - sleep: Waits for some seconds.
+    init(
+        over inner: any HTTPTransport, tokens: DemoTokens,
+        sleep: @escaping @Sendable (Double) async throws -> Void = { seconds in
+            try await Task.sleep(nanoseconds: UInt64(seconds * 1_000_000_000))
+        }
+    ) {
         self.inner = inner
         self.tokens = tokens
+        self.sleep = sleep
     }
 
     var tally: Tally { state.withLock { $0.tally } }
@@ -63,7 +74,7 @@ final class DemoNetwork: HTTPTransport {
         // A little longer, so that no rounding makes the token good.
         let seconds = max(0, expiresAt + 0.05 - Date().timeIntervalSince1970)
         do {
-            try await Task.sleep(nanoseconds: UInt64(seconds * 1_000_000_000))
+            try await sleep(seconds)
         } catch {
             throw HTTPTransportError(.cancelled, "the task was cancelled")
         }

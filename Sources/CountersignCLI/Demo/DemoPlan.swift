@@ -46,7 +46,7 @@ struct DemoPlan: Sendable, Equatable {
         }
         let honest = max(1, min(count - 1, users.count))
         var devices = (0..<honest).map { index in
-            Device(name: "device-\(index + 1)", role: index == 1 ? .losesNetwork : .steady)
+            Device(name: "device-\(index + 1)", role: index == min(1, honest - 1) ? .losesNetwork : .steady)
         }
         let busiestFirst = users.enumerated().sorted { first, second in
             let counts = (rowsOfUser[first.element]?.count ?? 0, rowsOfUser[second.element]?.count ?? 0)

@@ -97,7 +97,8 @@ struct DemoRun: Sendable {
             rows: plan.honestRows, identified: identified)
         let verdicts = [
             (
-                "\(check.exact) of \(plan.honestRows.count) events are in the database exactly once "
+                "\(check.exact) of \(plan.honestRows.count) events are in the database exactly once, "
+                    + "beside \(identified.values.reduce(0, +)) identify events "
                     + "(missing \(check.missing), repeated \(check.repeated), unknown \(check.unknown))",
                 check.exact == plan.honestRows.count && check.missing + check.repeated + check.unknown == 0
             ),

@@ -5,8 +5,8 @@ internal import Foundation
 
 /// The backend that signs tokens for one device's users.
 final class DemoTokens: Sendable {
-    /// How long a token is good, in seconds: a few of them expire in each run.
-    static let lifetimeSeconds = 3.0
+    /// How long a token is good, in seconds. The SDK replaces one that has 5 seconds left, so each is used for two.
+    static let lifetimeSeconds = 7.0
 
     private struct State {
         var expiry: [String: Double] = [:]
@@ -23,18 +23,18 @@ final class DemoTokens: Sendable {
     /// How many tokens were made in place of one that had expired or was refused.
     var refreshed: Int { state.withLock { $0.refreshed } }
 
-    /// A fresh token for the user of the request.
-    func token(for request: TokenRequest) throws -> String {
+    /// A fresh token for a user.
+    func token(for userID: String, reason: TokenRequest.Reason) throws -> String {
         let now = Date().timeIntervalSince1970
         let expiresAt = (now + Self.lifetimeSeconds).rounded(.up)
         let token = try key.sign(claims: [
-            "sub": .string(request.userID), "iat": .integer(Int64(now)), "exp": .integer(Int64(expiresAt)),
+            "sub": .string(userID), "iat": .integer(Int64(now)), "exp": .integer(Int64(expiresAt)),
             // Two tokens of one user in one second differ.
             "jti": .string(UUIDv7.make()),
         ])
         state.withLock { state in
             state.expiry[token] = expiresAt
-            if request.reason != .missing { state.refreshed += 1 }
+            if reason != .missing { state.refreshed += 1 }
         }
         return token
     }

@@ -28,6 +28,7 @@ struct DemoPlanTests {
     @Test func oneDeviceLosesItsNetworkAndOneIsForged() {
         let plan = DemoPlan(replay: replay("a b c"), devices: 4)
         #expect(plan.devices.map(\.role) == [.steady, .losesNetwork, .steady, .forged])
+        #expect(DemoPlan(replay: replay("a"), devices: 4).devices.map(\.role) == [.losesNetwork, .forged])
     }
 
     @Test(arguments: [("a", 5, 2), ("a b", 5, 3), ("a b c", 2, 2)])

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Kills the gateway with SIGKILL in the middle of a demo run, three times, and lets the demo judge: each event must
+# be in the database exactly once. Ends with the demo's exit status.
+set -eu
+cd "$(dirname "$0")/.."
+
+swift build --product countersign
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+.build/debug/countersign demo "$@" >"$folder/table" 2>"$folder/talk" &
+demo=$!
+
+kills=0
+while [ "$kills" -lt 3 ]; do
+    sleep 2
+    kill -0 "$demo" 2>/dev/null || break
+    # The demo says each new gateway's process number.
+    gateway="$(sed -n 's/.*(process \([0-9]*\)).*/\1/p' "$folder/talk" | tail -n 1)"
+    [ -n "$gateway" ] || continue
+    kill -9 "$gateway" && kills=$((kills + 1))
+done
+
+status=0
+wait "$demo" || status=$?
+cat "$folder/talk" "$folder/table"
+if [ "$kills" -lt 3 ]; then
+    echo "kill-test: the demo ended after only $kills kills" >&2
+    exit 1
+fi
+echo "kill-test: the gateway was killed $kills times; the demo ended with $status"
+exit "$status"
