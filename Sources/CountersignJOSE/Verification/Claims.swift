@@ -30,13 +30,16 @@ final class Claims: Sendable {
         self.json = Array(json)
     }
 
+    /// What is wrong with a `sub` of another type.
+    static let subjectIsNoString = "sub is not a string"
+
     /// Names the claims of the wrong type.
     var problems: [String] {
         var problems: [String] = []
         if case .malformed = expiresAt { problems.append("exp is not a number") }
         if case .malformed = notBefore { problems.append("nbf is not a number") }
         if case .malformed = issuedAt { problems.append("iat is not a number") }
-        if case .malformed = subject { problems.append("sub is not a string") }
+        if case .malformed = subject { problems.append(Self.subjectIsNoString) }
         if case .malformed = issuer { problems.append("iss is not a string") }
         if case .malformed = audience { problems.append("aud is not a string or an array of strings") }
         return problems

@@ -267,13 +267,7 @@ extension TokenVerifier {
         _ report: inout VerificationReport
     ) {
         let claims = trusted.claims
-        report.judgedClaims = true
-        for problem in claims.problems { report.add(.invalidPayload, problem) }
-        if case .absent = claims.expiresAt { report.add(.expirationRequired, "exp is absent") }
-        judgeTimes(claims, at: now, deviceTime: deviceTime, &report)
-        judgeLifetime(claims, at: now, &report)
-        judgeAudience(claims, &report)
-        judgeIssuer(claims, &report)
+        judgeRegistered(claims, at: now, deviceTime: deviceTime, &report)
         let entry = keys.entries[trusted.entry]
         if entry.isRevoked {
             report.add(.revoked, "the key was revoked")
@@ -281,6 +275,19 @@ extension TokenVerifier {
             report.add(.revoked, "the token or its session was revoked")
         }
         if let user { judgeSubject(claims, user, &report) }
+    }
+
+    /// All but whose token it is and whether it was revoked.
+    func judgeRegistered(
+        _ claims: Claims, at now: Double, deviceTime: Double?, _ report: inout VerificationReport
+    ) {
+        report.judgedClaims = true
+        for problem in claims.problems { report.add(.invalidPayload, problem) }
+        if case .absent = claims.expiresAt { report.add(.expirationRequired, "exp is absent") }
+        judgeTimes(claims, at: now, deviceTime: deviceTime, &report)
+        judgeLifetime(claims, at: now, &report)
+        judgeAudience(claims, &report)
+        judgeIssuer(claims, &report)
     }
 
     private struct TimeFaults: OptionSet {

@@ -54,7 +54,8 @@ public struct VerificationReport: Sendable {
     /// Whether nothing is wrong. True for anonymous requests too, which have no ``claims``.
     public var isAccepted: Bool { faults.isEmpty }
 
-    mutating func add(_ code: AuthErrorCode, _ detail: String) {
+    /// Notes a fault that the caller found.
+    package mutating func add(_ code: AuthErrorCode, _ detail: String) {
         faults.append(Fault(code: code, detail: detail))
     }
 }

@@ -1,0 +1,111 @@
+internal import CountersignCore
+
+/// Judges customer tokens: their `sub` is an object of the customer's ids, not one user id (seed 000, "Customer Token
+/// Authorization").
+///
+/// They are signed by the app's private key: with HS256, where `kid` names the secret, or with an algorithm and a key
+/// of the app's ring. HS256 is taken here only: ``TokenVerifier`` knows no symmetric algorithm, so a public key can
+/// never be used as a secret (RFC 8725, section 3.1).
+package struct CustomerTokenVerifier: Sendable {
+    /// A secret whose holder may sign with HS256.
+    package struct Secret: Sendable {
+        let id: String
+        let bytes: [UInt8]
+
+        /// - Parameters:
+        ///   - id: What stands in `kid`.
+        ///   - bytes: The key; 32 bytes at least (RFC 7518, section 3.2).
+        package init(id: String, bytes: [UInt8]) {
+            self.id = id
+            self.bytes = bytes
+        }
+    }
+
+    private let secrets: [Secret]
+    private let ring: TokenVerifier
+
+    /// - Parameters:
+    ///   - secrets: The app's private keys.
+    ///   - ring: Judges the claims, and the signatures of all other algorithms.
+    package init(secrets: [Secret], ring: TokenVerifier) {
+        self.secrets = secrets
+        self.ring = ring
+    }
+
+    /// Judges a token. Whether its ids are those of the request is for the caller to decide.
+    ///
+    /// - Returns: The report, and the ids if nothing is wrong.
+    package func verify(
+        _ token: String, at now: Double
+    ) -> (report: VerificationReport, identifiers: [(name: String, value: String)]) {
+        var report = VerificationReport()
+        let jws: CompactJWS
+        do throws(JOSEError) {
+            jws = try CompactJWS(parsing: token)
+        } catch {
+            report.add(token.isEmpty ? .missingToken : .decodingError, error.reason)
+            return (report, [])
+        }
+        if jws.algorithm == "HS256" {
+            judge(jws, token, at: now, &report)
+        } else {
+            report = ring.inspect(token, at: now)
+        }
+        // Without a key nothing in the payload is believed.
+        guard report.matchedKeyID != nil else { return (report, []) }
+        let identifiers = Self.subject(of: jws)
+        report.faults.removeAll { $0.code == .invalidPayload && $0.detail == Claims.subjectIsNoString }
+        report.claims = nil
+        if identifiers.isEmpty {
+            report.add(.invalidPayload, "sub is not an object of the customer's ids")
+        }
+        return (report, report.isAccepted ? identifiers : [])
+    }
+
+    private func judge(
+        _ jws: CompactJWS, _ token: String, at now: Double, _ report: inout VerificationReport
+    ) {
+        guard let keyID = jws.keyID, let secret = secrets.first(where: { $0.id.hasSameBytes(as: keyID) })
+        else {
+            report.add(.noMatchingPublicKeys, "kid names no private key of the app")
+            return
+        }
+        let bytes = Array(token.utf8)
+        let end = bytes.lastIndex(of: UInt8(ascii: ".")) ?? bytes.endIndex
+        guard HMACSHA256.isValid(jws.signature, of: Array(bytes[..<end]), key: secret.bytes) else {
+            report.add(.noMatchingPublicKeys, "the private key that kid names did not make the signature")
+            return
+        }
+        report.matchedKeyID = secret.id
+        // Only now is the payload worth reading.
+        let claims = try? Self.parser().parse(bytes: jws.payload) { root in
+            root.kind == .object ? jws.payload.withUnsafeBytes { Claims(root, json: $0) } : nil
+        }
+        guard let claims = claims ?? nil else {
+            report.add(
+                .invalidPayload, "the claims are not a JSON object in UTF-8 without duplicate members")
+            return
+        }
+        ring.judgeRegistered(claims, at: now, deviceTime: nil, &report)
+    }
+
+    /// The ids in `sub`; empty if it is no object of strings that are not empty.
+    private static func subject(of jws: CompactJWS) -> [(name: String, value: String)] {
+        let identifiers = try? parser().parse(bytes: jws.payload) { root -> [(name: String, value: String)] in
+            guard let subject = root["sub"], subject.kind == .object else { return [] }
+            var identifiers: [(name: String, value: String)] = []
+            for (name, value) in subject.members {
+                guard let text = value.utf8.flatMap({ String(validating: $0, as: UTF8.self) }), !text.isEmpty
+                else { return [] }
+                identifiers.append((String(decoding: name, as: UTF8.self), text))
+            }
+            return identifiers
+        }
+        return identifiers ?? []
+    }
+
+    private static func parser() -> StrictJSONParser {
+        StrictJSONParser(
+            maximumBytes: CompactJWS.maximumBytes, maximumDepth: TokenVerifier.maximumDepth)
+    }
+}
