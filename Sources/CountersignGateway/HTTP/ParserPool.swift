@@ -17,17 +17,25 @@ final class ParserPool: Sendable {
 
     /// Parses a body and hands its root to `body`, or says in the native dialect's words why it is no JSON.
     func parse<Result>(_ request: HTTPRequest, _ body: (JSONNode) -> Result) -> Parsed<Result> {
+        switch read(request, body) {
+        case .success(let value): .value(value)
+        case .failure(let invalid):
+            .refused(.failure(400, code: "invalid_json", reason: invalid.reason, requestID: request.id))
+        }
+    }
+
+    /// Parses a body and hands its root to `body`, or says why it is no JSON.
+    func read<Value>(
+        _ request: HTTPRequest, _ body: (JSONNode) -> Value
+    ) -> Result<Value, InvalidJSON> {
         let parser =
             parsers.withLock { $0.free.popLast() }
             ?? StrictJSONParser(maximumBytes: limits.bodyBytes, maximumDepth: limits.jsonDepth)
         defer { parsers.withLock { $0.free.append(parser) } }
         do {
-            return .value(try parser.parse(bytes: request.body, body))
+            return .success(try parser.parse(bytes: request.body, body))
         } catch {
-            return .refused(
-                .failure(
-                    400, code: "invalid_json", reason: reason(error as? StrictJSONError),
-                    requestID: request.id))
+            return .failure(InvalidJSON(reason: reason(error as? StrictJSONError)))
         }
     }
 
@@ -48,4 +56,9 @@ final class ParserPool: Sendable {
         case .syntax, nil: "the body is not JSON"
         }
     }
+}
+
+/// Why a body is no JSON, or none that we take.
+struct InvalidJSON: Error {
+    let reason: String
 }

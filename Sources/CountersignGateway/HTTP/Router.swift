@@ -11,8 +11,20 @@ struct Endpoint: Sendable {
 struct Router: Sendable {
     private let exact: [String: [Endpoint]]
     private let templates: [(segments: [Substring], endpoint: Endpoint)]
+    private let refusals: [Refusal]
 
-    init(_ endpoints: [Endpoint]) {
+    /// How a dialect says that it has no such path or method.
+    struct Refusal: Sendable {
+        /// Below which paths it holds.
+        let prefixes: [String]
+        let make: @Sendable (_ status: Int, _ reason: String, HTTPRequest) -> HTTPResponse
+    }
+
+    /// - Parameters:
+    ///   - endpoints: All that there are.
+    ///   - refusals: Dialects whose refusals have a shape of their own; all others have the native one.
+    init(_ endpoints: [Endpoint], refusals: [Refusal] = []) {
+        self.refusals = refusals
         exact = Dictionary(grouping: endpoints.filter { !$0.path.contains("{") }, by: \.path)
         templates = endpoints.filter { $0.path.contains("{") }.map { ($0.path.split(separator: "/"), $0) }
     }
@@ -31,17 +43,22 @@ struct Router: Sendable {
         }
         if allowed.isEmpty {
             return .answer(
-                .failure(
-                    404, code: "not_found",
-                    reason: "there is no such endpoint; the documents list those there are",
-                    requestID: request.id))
+                refusal(
+                    404, "not_found", "there is no such endpoint; the documents list those there are", request
+                ))
         }
         let methods = Set(allowed).sorted().joined(separator: ", ")
         return .answer(
-            HTTPResponse.failure(
-                405, code: "method_not_allowed", reason: "this endpoint takes \(methods)",
-                requestID: request.id
-            ).with("Allow", methods))
+            refusal(405, "method_not_allowed", "this endpoint takes \(methods)", request).with(
+                "Allow", methods))
+    }
+
+    private func refusal(
+        _ status: Int, _ code: String, _ reason: String, _ request: HTTPRequest
+    ) -> HTTPResponse {
+        let own = refusals.first { $0.prefixes.contains { request.path.hasPrefix($0) } }
+        return own?.make(status, reason, request)
+            ?? .failure(status, code: code, reason: reason, requestID: request.id)
     }
 
     private static func handle(
