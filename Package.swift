@@ -14,6 +14,7 @@ let package = Package(
     platforms: [.macOS(.v13), .iOS(.v15)],
     products: [
         .library(name: "Countersign", targets: ["Countersign"]),
+        .library(name: "BrazeCompat", targets: ["BrazeCompat"]),
         .library(name: "CountersignJOSE", targets: ["CountersignJOSE"]),
         .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
         .executable(name: "countersign", targets: ["CountersignCLI"]),
@@ -53,6 +54,8 @@ let package = Package(
             ],
             swiftSettings: strict),
 
+        .target(name: "BrazeCompat", dependencies: ["Countersign", "CountersignCore"], swiftSettings: strict),
+
         // Tokens and the gateway.
         .target(
             name: "CStrictJSON", dependencies: ["CSimdjson"], linkerSettings: [.linkedLibrary("simdjson")]),
@@ -86,7 +89,17 @@ let package = Package(
             name: "CountersignSQLiteTests", dependencies: ["CountersignSQLite"], swiftSettings: strict),
         .testTarget(
             name: "CountersignTests",
-            dependencies: ["Countersign", "CountersignCore", "CountersignSQLite", "CountersignTesting"],
+            dependencies: [
+                "Countersign", "CountersignCore", "CountersignGateway", "CountersignJOSE", "CountersignSQLite",
+                "CountersignTesting",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "BrazeCompatTests",
+            dependencies: [
+                "BrazeCompat", "Countersign", "CountersignCore", "CountersignGateway", "CountersignJOSE",
+                "CountersignSQLite", "CountersignTesting",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "CountersignJOSETests",

@@ -11,9 +11,11 @@ package protocol DeliveryDialect: Sendable {
     ///   - events: At least one.
     ///   - token: The user's token; nil for events without a user and when there is none.
     ///   - attempt: 1 for the first request with the first of these events, 2 for the next one, and so on.
+    ///   - deviceID: The id under which events without a user are sent.
     ///   - now: The device's time.
     /// - Returns: The request, whole.
-    func request(for events: [QueuedEvent], token: SignedToken?, attempt: Int, now: Date) -> HTTPRequest
+    func request(for events: [QueuedEvent], token: SignedToken?, attempt: Int, deviceID: String, now: Date)
+        -> HTTPRequest
 
     /// What an answer to a request with `eventCount` events means.
     func read(_ response: HTTPResponse, eventCount: Int) -> ServerAnswer

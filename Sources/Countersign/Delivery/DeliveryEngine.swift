@@ -36,6 +36,8 @@ actor DeliveryEngine {
     private var flushes: [CheckedContinuation<FlushResult, Never>] = []
     private var runner: Task<Void, Never>?
     private var isClosed = false
+    /// As of the last claim.
+    private var deviceID = ""
 
     init(
         configuration: CountersignConfiguration, storage: Storage, dialect: any DeliveryDialect,
@@ -186,7 +188,7 @@ actor DeliveryEngine {
     // MARK: The queue
 
     private enum Claim {
-        case events([QueuedEvent])
+        case events([QueuedEvent], deviceID: String)
         case leased(until: TimeInterval)
     }
 
@@ -196,10 +198,12 @@ actor DeliveryEngine {
                 if let instant = try queue.acquireLease(for: lease, uptime: clock.uptime) {
                     return .leased(until: instant)
                 }
-                return .events(try queue.claim(request))
+                return .events(try queue.claim(request), deviceID: try queue.anonymousID())
             }
             switch claim {
-            case .events(let events): sender.claimed(events, now: clock.uptime, fraction: random())
+            case .events(let events, let deviceID):
+                self.deviceID = deviceID
+                sender.claimed(events, now: clock.uptime, fraction: random())
             case .leased(let instant): sender.leased(until: instant)
             }
         } catch {
@@ -245,7 +249,8 @@ actor DeliveryEngine {
             }
             return
         }
-        if await tokens.isExpired(token) {
+        // In answer to a refusal this is a mistake of the app; otherwise the server is the judge.
+        if await tokens.lastCode(of: user) != nil, await tokens.isExpired(token) {
             report(.expired, "token_expired", user: user, token: token, origin: .app)
         }
         sender.tokenChanged(for: user, generation: generation, now: clock.uptime)
@@ -285,7 +290,8 @@ actor DeliveryEngine {
         let user = UserKey(events.first?.userID)
         let token = await tokens.token(of: user)
         let requestTime = clock.now
-        let request = dialect.request(for: events, token: token, attempt: attempt, now: requestTime)
+        let request = dialect.request(
+            for: events, token: token, attempt: attempt, deviceID: deviceID, now: requestTime)
         do {
             let response = try await transport.send(request)
             let answer = dialect.read(response, eventCount: events.count)

@@ -49,7 +49,7 @@ package struct NativeDialect: DeliveryDialect {
     }
 
     package func request(
-        for events: [QueuedEvent], token: SignedToken?, attempt: Int, now: Date
+        for events: [QueuedEvent], token: SignedToken?, attempt: Int, deviceID: String, now: Date
     ) -> HTTPRequest {
         var body: [UInt8] = []
         body.reserveCapacity(events.reduce(64) { $0 + $1.body.count + 1 })
@@ -73,77 +73,13 @@ package struct NativeDialect: DeliveryDialect {
     }
 
     package func read(_ response: HTTPResponse, eventCount: Int) -> ServerAnswer {
-        let body = try? JSONDecoder().decode(NativeAnswerBody.self, from: Data(response.body))
-        let serverTime =
-            body?.auth_error?.server_time_ms.map { Date(timeIntervalSince1970: $0 / 1_000) }
-            ?? ServerAnswer.serverTime(in: response)
-        return ServerAnswer(
-            meaning(of: response, body: body, eventCount: eventCount), status: response.status,
-            retryAfter: ServerAnswer.retryAfter(in: response, serverTime: serverTime), serverTime: serverTime)
-    }
-
-    private func meaning(
-        of response: HTTPResponse, body: NativeAnswerBody?, eventCount: Int
-    ) -> ServerAnswer.Meaning {
-        let explanation = ServerAnswer.Explanation(
-            body?.code ?? "http_\(response.status)",
-            body?.reason ?? "the server answered \(response.status) without a reason")
-        if let meaning = ServerAnswer.meaning(ofStatus: response.status, explanation: explanation) {
-            return meaning
-        }
-        if response.status == 401 {
-            if let verdict = body?.auth_error?.verdict { return .tokenProblem(verdict) }
-            return .configurationProblem(explanation)
-        }
-        // A login page of a hotel answers 200 too: events leave only when the gateway says how many it has.
-        guard let body, body.success == true, let accepted = body.accepted else {
-            return .tryLater(.init("not_understood", "the answer is not a gateway's"))
-        }
-        let duplicates = body.duplicates ?? 0
-        let rejected = body.rejected ?? []
-        guard accepted >= 0, duplicates >= 0, accepted + duplicates + rejected.count == eventCount,
-            rejected.allSatisfy({ (0..<eventCount).contains($0.index) }),
-            Set(rejected.map(\.index)).count == rejected.count
-        else { return .tryLater(.init("not_understood", "the answer does not add up")) }
-        return .accepted(
-            duplicates: duplicates,
-            rejected: rejected.map {
-                ServerAnswer.Rejection(index: $0.index, explanation: .init($0.code, $0.reason ?? ""))
-            },
-            warning: body.auth_warning?.verdict)
-    }
-}
-
-/// The members of the gateway's answers that the SDK reads, by their names on the wire.
-private struct NativeAnswerBody: Decodable {
-    // swift-format-ignore: AlwaysUseLowerCamelCase
-    struct AuthError: Decodable {
-        let error_code: Int
-        let reason: String?
-        let server_time_ms: Double?
-        let clock_skew_seconds: Double?
-
-        var verdict: ServerAnswer.TokenVerdict {
-            let code = AuthErrorCode(rawValue: error_code)
-            return ServerAnswer.TokenVerdict(
-                code: code, reason: reason ?? code.reason, clockSkew: clock_skew_seconds)
+        let body = ServerAnswerBody(response)
+        return body.answer(to: response) { body in
+            // A login page of a hotel answers 200 too: events leave only when the gateway says how many it has.
+            guard body.success == true, let accepted = body.accepted else { return nil }
+            return body.accepted(
+                count: accepted, duplicates: body.duplicates ?? 0, rejected: body.rejected ?? [],
+                eventCount: eventCount)
         }
     }
-
-    struct Rejection: Decodable {
-        let index: Int
-        let code: String
-        let reason: String?
-    }
-
-    let success: Bool?
-    let accepted: Int?
-    let duplicates: Int?
-    let rejected: [Rejection]?
-    let code: String?
-    let reason: String?
-    // swift-format-ignore: AlwaysUseLowerCamelCase
-    let auth_error: AuthError?
-    // swift-format-ignore: AlwaysUseLowerCamelCase
-    let auth_warning: AuthError?
 }

@@ -1,0 +1,111 @@
+internal import CountersignCore
+internal import Foundation
+
+/// The members of servers' answers that the SDK reads, whatever the dialect.
+package struct ServerAnswerBody: Sendable {
+    /// An event that the server did not take.
+    package struct Rejection: Decodable, Sendable {
+        let index: Int
+        let code: String
+        let reason: String?
+    }
+
+    private struct AuthError: Decodable, Sendable {
+        let code: Int
+        let reason: String?
+        let serverTime: Double?
+        let clockSkew: Double?
+
+        enum CodingKeys: String, CodingKey {
+            case code = "error_code"
+            case reason
+            case serverTime = "server_time_ms"
+            case clockSkew = "clock_skew_seconds"
+        }
+
+        var verdict: ServerAnswer.TokenVerdict {
+            let code = AuthErrorCode(rawValue: code)
+            return ServerAnswer.TokenVerdict(code: code, reason: reason ?? code.reason, clockSkew: clockSkew)
+        }
+    }
+
+    private struct Members: Decodable, Sendable {
+        var success: Bool?
+        var message: String?
+        var accepted: Int?
+        var duplicates: Int?
+        var rejected: [Rejection]?
+        var errors: [Rejection]?
+        var code: String?
+        var reason: String?
+        var authError: AuthError?
+        var authWarning: AuthError?
+
+        enum CodingKeys: String, CodingKey {
+            case success, message, accepted, duplicates, rejected, errors, code, reason
+            case authError = "auth_error"
+            case authWarning = "auth_warning"
+        }
+    }
+
+    private let members: Members
+
+    /// Reads a body; one that is not a JSON object of the known shape has no members.
+    package init(_ response: HTTPResponse) {
+        members = (try? JSONDecoder().decode(Members.self, from: Data(response.body))) ?? Members()
+    }
+
+    package var success: Bool? { members.success }
+    package var message: String? { members.message }
+    package var accepted: Int? { members.accepted }
+    package var duplicates: Int? { members.duplicates }
+    package var rejected: [Rejection]? { members.rejected }
+    package var errors: [Rejection]? { members.errors }
+
+    /// What the answer means.
+    ///
+    /// - Parameters:
+    ///   - response: The answer that this is the body of.
+    ///   - success: Reads an answer of 2xx; nil if it is not this dialect's, and then nothing was delivered.
+    /// - Returns: The meaning with everything that goes with it.
+    package func answer(
+        to response: HTTPResponse, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
+    ) -> ServerAnswer {
+        let serverTime =
+            members.authError?.serverTime.map { Date(timeIntervalSince1970: $0 / 1_000) }
+            ?? ServerAnswer.serverTime(in: response)
+        return ServerAnswer(
+            meaning(of: response, success: success), status: response.status,
+            retryAfter: ServerAnswer.retryAfter(in: response, serverTime: serverTime), serverTime: serverTime)
+    }
+
+    private func meaning(
+        of response: HTTPResponse, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
+    ) -> ServerAnswer.Meaning {
+        let explanation = ServerAnswer.Explanation(
+            members.code ?? "http_\(response.status)",
+            members.reason ?? "the server answered \(response.status) without a reason")
+        if let verdict = members.authError?.verdict { return .tokenProblem(verdict) }
+        if let meaning = ServerAnswer.meaning(ofStatus: response.status, explanation: explanation) {
+            return meaning
+        }
+        if response.status == 401 { return .configurationProblem(explanation) }
+        return success(self) ?? .tryLater(.init("not_understood", "the answer is not that of such a server"))
+    }
+
+    /// Events that the server has taken, if the numbers add up.
+    package func accepted(
+        count: Int, duplicates: Int, rejected: [Rejection], eventCount: Int
+    ) -> ServerAnswer.Meaning? {
+        guard count >= 0, duplicates >= 0, count + duplicates + rejected.count == eventCount,
+            rejected.allSatisfy({ (0..<eventCount).contains($0.index) }),
+            Set(rejected.map(\.index)).count == rejected.count
+        else { return nil }
+        return .accepted(
+            duplicates: duplicates,
+            rejected: rejected.map { rejection in
+                ServerAnswer.Rejection(
+                    index: rejection.index, explanation: .init(rejection.code, rejection.reason ?? ""))
+            }, warning: members.authWarning?.verdict)
+    }
+}

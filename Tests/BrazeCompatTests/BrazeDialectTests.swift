@@ -1,0 +1,74 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import BrazeCompat
+@testable import Countersign
+
+struct BrazeDialectTests {
+    private func dialect(signs: Bool = true) throws -> BrazeDialect {
+        BrazeDialect(
+            endpoint: try #require(URL(string: "https://sdk.example.com")), apiKey: "key",
+            signsRequests: signs,
+            timeout: 30)
+    }
+
+    private let record = EventRecord(
+        kind: .track, messageID: "m1", userID: "ada", sessionID: "s1",
+        timestamp: Date(timeIntervalSince1970: 1_700_000_000.25), name: "bought", payload: ["price": 1.5])
+
+    @Test func requestIsByteForByteAsExpected() throws {
+        let dialect = try dialect()
+        let body = dialect.render(record, anonymousID: "device")
+        let event = QueuedEvent(sequence: 1, messageID: "m1", userID: "ada", body: body)
+        let request = dialect.request(
+            for: [event], token: SignedToken("a.b.c"), attempt: 2, deviceID: "device",
+            now: Date(timeIntervalSince1970: 1_700_000_001))
+        #expect(request.url.absoluteString == "https://sdk.example.com/api/v3/data")
+        #expect(
+            request.headers.map { "\($0.name): \($0.value)" } == [
+                "Content-Type: application/json", "X-Braze-Api-Key: key", "X-Braze-DataRequest: true",
+                "X-Braze-Req-Attempt: 2", "X-Braze-Auth-Signature: a.b.c",
+            ])
+        #expect(
+            String(decoding: request.body, as: UTF8.self)
+                == #"{"api_key":"key","device_id":"device","events":[{"data":{"n":"bought","p":{"price":1.5}},"message_id":"m1","name":"ce","session_id":"s1","time":1700000000.25,"user_id":"ada"}],"respond_with":{"user_id":"ada"},"sdk_version":"0.1.0","time":1700000001}"#
+        )
+    }
+
+    @Test func signatureStaysAwayUnlessTheFeatureIsOn() throws {
+        let event = QueuedEvent(sequence: 1, messageID: "m1", userID: nil, body: Array("{}".utf8))
+        let request = try dialect(signs: false).request(
+            for: [event], token: SignedToken("a.b.c"), attempt: 1, deviceID: "d", now: Date())
+        #expect(request.header("X-Braze-Auth-Signature") == nil)
+        #expect(String(decoding: request.body, as: UTF8.self).contains("respond_with") == false)
+    }
+
+    @Test(arguments: [
+        (201, #"{"message":"success"}"#, "accepted"),
+        (201, #"{"message":"success","errors":[]}"#, "accepted"),
+        (201, "", "tryLater"), (200, "<html>", "tryLater"),
+        (201, #"{"message":"success","errors":[{"index":7,"code":"x"}]}"#, "tryLater"),
+        (401, #"{"auth_error":{"error_code":22,"reason":null}}"#, "tokenProblem"),
+        (200, #"{"auth_error":{"error_code":27}}"#, "tokenProblem"),
+        (401, #"{"success":false,"code":"invalid_api_key"}"#, "configurationProblem"),
+        (400, #"{"success":false,"code":"invalid_batch"}"#, "refused"), (500, "", "serverFault"),
+    ])
+    func answersAreUnderstood(status: Int, body: String, meaning: String) throws {
+        let answer = try dialect().read(HTTPResponse(status: status, body: Array(body.utf8)), eventCount: 2)
+        #expect("\(answer.meaning)".hasPrefix(meaning), "\(answer.meaning)")
+    }
+
+    @Test func valuesOfAnyTypeBecomeJSON() {
+        let value = JSONValue(
+            any: [
+                "s": "x", "i": 3, "u": UInt64.max, "d": 1.5, "b": true, "a": [1, "two", Data()] as [Any],
+                "t": Date(timeIntervalSince1970: 0),
+            ] as [String: Any])
+        #expect(
+            value
+                == .object([
+                    "s": "x", "i": 3, "d": 1.5, "b": true, "a": [1, "two"], "t": "1970-01-01T00:00:00Z",
+                ]))
+    }
+}

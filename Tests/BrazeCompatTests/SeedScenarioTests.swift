@@ -1,0 +1,101 @@
+import BrazeCompat
+import CountersignGateway
+import CountersignJOSE
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+/// The seed's scenario with its own samples, against a real gateway over a real socket.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+@MainActor
+struct SeedScenarioTests {
+    private func configuration(_ fixture: GatewayFixture) -> Braze.Configuration {
+        let configuration = Braze.Configuration(
+            apiKey: fixture.writeKey, endpoint: "http://127.0.0.1:\(fixture.gateway.port)")
+        configuration.api.sdkAuthentication = true
+        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
+            "device")
+        return configuration
+    }
+
+    private func stored(_ fixture: GatewayFixture) throws -> [String] {
+        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
+        return try database.all("SELECT name FROM event ORDER BY seq") { row throws(SQLiteError) in
+            row.text(0)
+        }
+    }
+
+    @Test func samplesRunWithPlaceholders() {
+        SeedSamples.enable()
+        #expect(AppDelegate.braze?.configurationProblem != nil, "the placeholder is no host name")
+        SeedSamples.changeUser()
+        SeedSamples.setSignature()
+    }
+
+    @Test func expiredSignatureIsRefreshedThroughTheDelegateAndEverythingArrivesOnce() async throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        let fresh = try fixture.token(for: "userId")
+        let delegate = SampleDelegate { _ in fresh }
+        SeedSamples.register(delegate, configuration: configuration(fixture))
+        let braze = try #require(AppDelegate.braze)
+        let expired = try fixture.token(for: "userId", lifetime: -600)
+        braze.changeUser(userId: "userId", sdkAuthSignature: expired)
+        for number in 0..<5 { braze.logCustomEvent(name: "event \(number)", properties: ["n": number]) }
+        #expect(await braze.flush() == false)
+        await delegate.waitForError()
+        #expect(await braze.flush())
+
+        let error = try #require(delegate.errors.first)
+        #expect(delegate.errors.count == 1)
+        #expect(error.code == 22)
+        #expect(error.reason == "EXPIRED")
+        #expect(error.userId == "userId")
+        #expect(error.signature == expired)
+        #expect(error.optional == false)
+        #expect("\(error)".contains(expired) == false)
+        #expect(try stored(fixture) == (0..<5).map { "event \($0)" })
+        await braze.close()
+    }
+
+    @Test(arguments: [("wrong key", 27), ("other user", 21), ("missing", 26)])
+    func otherFaultsHaveTheirCodes(fault: String, code: Int) async throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        let good = try fixture.token(for: "userId")
+        let delegate = SampleDelegate { _ in good }
+        SeedSamples.register(delegate, configuration: configuration(fixture))
+        let braze = try #require(AppDelegate.braze)
+        let signature: String? =
+            switch fault {
+            case "wrong key": try fixture.token(for: "userId", key: SigningKey.generate(.rs256))
+            case "other user": try fixture.token(for: "somebody else")
+            default: nil
+            }
+        braze.changeUser(userId: "userId", sdkAuthSignature: signature)
+        braze.logCustomEvent(name: "event")
+        #expect(await braze.flush() == false)
+        await delegate.waitForError()
+        #expect(await braze.flush())
+        #expect(delegate.errors.map(\.code) == [code])
+        #expect(try stored(fixture) == ["event"])
+        await braze.close()
+    }
+
+    @Test func optionalDeliversAndReports() async throws {
+        let fixture = try GatewayFixture(enforcement: .optional)
+        defer { fixture.remove() }
+        let delegate = SampleDelegate { _ in "still.no.good" }
+        SeedSamples.register(delegate, configuration: configuration(fixture))
+        let braze = try #require(AppDelegate.braze)
+        braze.changeUser(userId: "userId", sdkAuthSignature: try fixture.token(for: "userId", lifetime: -600))
+        braze.logCustomEvent(name: "event")
+        #expect(await braze.flush())
+        await delegate.waitForError()
+        #expect(delegate.errors[0].code == 22)
+        #expect(delegate.errors[0].optional)
+        #expect(try stored(fixture) == ["event"])
+        await braze.close()
+    }
+}

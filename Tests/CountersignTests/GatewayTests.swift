@@ -1,0 +1,137 @@
+import CountersignCore
+import CountersignGateway
+import CountersignJOSE
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// The seed's scenario on the native API: a real gateway, a real socket, real signatures.
+@Suite(.timeLimit(.minutes(2)))
+struct GatewayTests {
+    private func client(
+        _ fixture: GatewayFixture, _ change: (inout CountersignConfiguration) -> Void = { _ in }
+    ) throws -> CountersignClient {
+        var configuration = CountersignConfiguration(
+            endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
+            writeKey: fixture.writeKey)
+        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
+            "device")
+        configuration.flushPolicy = .manual
+        change(&configuration)
+        return try CountersignClient(configuration: configuration)
+    }
+
+    private func stored(_ fixture: GatewayFixture) throws -> [String] {
+        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
+        return try database.all("SELECT coalesce(name, type) FROM event ORDER BY seq") {
+            row throws(SQLiteError) in row.text(0)
+        }
+    }
+
+    @Test func expiredTokenThenCallbackThenNewTokenThenEverythingOnce() async throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        let client = try client(fixture)
+        let failures = client.authenticationFailures
+        client.identify(userID: "ada", token: try fixture.token(for: "ada", lifetime: -600))
+        for number in 0..<250 { client.track("event \(number)") }
+        #expect(await client.flush().delivered == 0)
+        var iterator = failures.makeAsyncIterator()
+        let failure = await iterator.next()
+        #expect(failure?.code == .expired)
+        #expect(failure?.userID == "ada")
+        #expect(failure?.clockSkew == nil)
+        client.setToken(try fixture.token(for: "ada"))
+        #expect(await client.flush().isComplete)
+        #expect(try stored(fixture) == ["identify"] + (0..<250).map { "event \($0)" })
+        await client.close()
+    }
+
+    @Test func providerIsAskedAfterExpiryAndTheEventsGoOut() async throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        let fresh = try fixture.token(for: "ada")
+        let client = try client(fixture) { $0.tokenProvider = { _ in fresh } }
+        // The device believes that the token is good: the gateway is the one that says no.
+        client.identify(userID: "ada", token: try fixture.token(for: "ada", key: SigningKey.generate(.rs256)))
+        client.track("one")
+        let result = await client.flush()
+        #expect(result.isComplete)
+        #expect(result.batches.map(\.outcome) == [.tokenProblem, .delivered])
+        #expect(result.batches[0].code == "NO_MATCHING_PUBLIC_KEYS")
+        #expect(try stored(fixture) == ["identify", "one"])
+        await client.close()
+    }
+
+    @Test(arguments: [("wrong key", 27), ("other user", 21), ("missing", 26)])
+    func faultsHaveTheirCodesAndLoseNothing(fault: String, code: Int) async throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        let client = try client(fixture)
+        let failures = client.authenticationFailures
+        let token: String? =
+            switch fault {
+            case "wrong key": try fixture.token(for: "ada", key: SigningKey.generate(.rs256))
+            case "other user": try fixture.token(for: "bob")
+            default: nil
+            }
+        client.identify(userID: "ada", token: token)
+        client.track("one")
+        await client.flush()
+        var iterator = failures.makeAsyncIterator()
+        #expect(await iterator.next()?.code.rawValue == code)
+        #expect(try stored(fixture).isEmpty)
+        #expect(await client.snapshot().queued == 2)
+        client.setToken(try fixture.token(for: "ada"))
+        #expect(await client.flush().isComplete)
+        #expect(try stored(fixture) == ["identify", "one"])
+        await client.close()
+    }
+
+    @Test func optionalDeliversAndReportsAndAnonymousEventsAlwaysPass() async throws {
+        let fixture = try GatewayFixture(enforcement: .optional)
+        defer { fixture.remove() }
+        let client = try client(fixture)
+        let failures = client.authenticationFailures
+        client.track("anonymous")
+        client.identify(userID: "ada", token: try fixture.token(for: "ada", lifetime: -600))
+        #expect(await client.flush().isComplete)
+        var iterator = failures.makeAsyncIterator()
+        let failure = await iterator.next()
+        #expect(failure?.code == .expired)
+        #expect(failure?.isOptional == true)
+        #expect(try stored(fixture) == ["anonymous", "identify"])
+        await client.close()
+    }
+
+    @Test func wrongWriteKeyIsAConfigurationProblemAndStops() async throws {
+        let fixture = try GatewayFixture()
+        defer { fixture.remove() }
+        let client = try client(fixture) { $0.writeKey = "wk_wrong" }
+        client.track("one")
+        let result = await client.flush()
+        #expect(result.ending == .configurationProblem)
+        #expect(result.batches.map(\.code) == ["invalid_write_key"])
+        #expect(await client.snapshot().configurationProblem?.hasPrefix("invalid_write_key") == true)
+        await client.close()
+    }
+
+    @Test func eventThatTheGatewayRefusesIsSetAsideAndTheOthersArrive() async throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        let client = try client(fixture)
+        client.identify(userID: "ada")
+        client.track("one")
+        // A control character in a user id is not for the gateway.
+        client.identify(userID: "a\u{7}da")
+        client.identify(userID: "ada")
+        client.track("two")
+        #expect(await client.flush().isComplete)
+        #expect(try await client.quarantinedEvents().map(\.code) == ["invalid_event"])
+        #expect(try stored(fixture).filter { $0 != "identify" } == ["one", "two"])
+        await client.close()
+    }
+}

@@ -1,0 +1,101 @@
+import CountersignCore
+import Foundation
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
+/// A server on a real socket that sends exactly the bytes that a test wants, and nothing else.
+final class RawServer: Sendable {
+    let port: UInt16
+    private let socket: Int32
+    private let heads = Lock([String]())
+    private let connections = Lock(0)
+
+    /// The heads of all requests.
+    var requests: [String] { heads.withLock { $0 } }
+    var connectionCount: Int { connections.withLock { $0 } }
+
+    /// - Parameter answer: What to send for a request's head; nil closes the connection, "" leaves it open.
+    init(answer: @escaping @Sendable (String) -> String?) throws {
+        #if canImport(Glibc)
+            let stream = Int32(SOCK_STREAM.rawValue)
+        #else
+            let stream = SOCK_STREAM
+        #endif
+        let made = Foundation.socket(AF_INET, stream, 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                bind(made, generic, length) == 0 && listen(made, 16) == 0
+                    && getsockname(made, generic, &length) == 0
+            }
+        }
+        guard isListening else { throw POSIXError(.EADDRNOTAVAIL) }
+        socket = made
+        port = UInt16(bigEndian: address.sin_port)
+        Thread { [heads, connections] in
+            while true {
+                let client = accept(made, nil, nil)
+                guard client >= 0 else { return }
+                connections.withLock { $0 += 1 }
+                Thread { Self.serve(client, heads: heads, answer: answer) }.start()
+            }
+        }.start()
+    }
+
+    func stop() {
+        shutdown(socket, Int32(SHUT_RDWR))
+        close(socket)
+    }
+
+    private static func serve(_ client: Int32, heads: Lock<[String]>, answer: (String) -> String?) {
+        defer { close(client) }
+        var buffer: [UInt8] = []
+        while let (head, rest) = readHead(client, &buffer) {
+            heads.withLock { $0.append(head) }
+            let length =
+                head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
+                .flatMap { Int($0.split(separator: ":")[1].trimmingCharacters(in: .whitespaces)) } ?? 0
+            buffer = rest
+            while buffer.count < length {
+                guard let more = readSome(client) else { return }
+                buffer += more
+            }
+            buffer.removeFirst(length)
+            guard let text = answer(head) else { return }
+            let bytes = Array(text.utf8)
+            _ = bytes.withUnsafeBytes { send(client, $0.baseAddress, $0.count, noSignal) }
+        }
+    }
+
+    #if canImport(Glibc)
+        private static let noSignal = Int32(MSG_NOSIGNAL)
+    #else
+        private static let noSignal: Int32 = 0
+    #endif
+
+    private static func readHead(_ client: Int32, _ buffer: inout [UInt8]) -> (String, [UInt8])? {
+        while true {
+            if let end = Data(buffer).range(of: Data("\r\n\r\n".utf8)) {
+                return (
+                    String(decoding: buffer[..<end.lowerBound], as: UTF8.self),
+                    Array(buffer[end.upperBound...])
+                )
+            }
+            guard let more = readSome(client) else { return nil }
+            buffer += more
+        }
+    }
+
+    private static func readSome(_ client: Int32) -> [UInt8]? {
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        let count = recv(client, &chunk, chunk.count, 0)
+        return count > 0 ? Array(chunk[..<count]) : nil
+    }
+}

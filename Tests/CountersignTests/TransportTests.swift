@@ -1,0 +1,127 @@
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// The platform's own transport on real sockets.
+@Suite(.timeLimit(.minutes(1)))
+struct TransportTests {
+    private func request(_ server: RawServer, timeout: TimeInterval = 5, limit: Int = 1_000) throws
+        -> HTTPRequest
+    {
+        HTTPRequest(
+            url: try #require(URL(string: "http://127.0.0.1:\(server.port)/v1/batch")),
+            headers: [("Authorization", "Bearer a.b.c"), ("X-Empty", "x")], body: Array("{}".utf8),
+            timeout: timeout, maximumResponseBytes: limit)
+    }
+
+    private func code(_ server: RawServer, timeout: TimeInterval = 5) async throws -> HTTPTransportError.Code?
+    {
+        do {
+            _ = try await makeDefaultTransport().send(try request(server, timeout: timeout))
+            return nil
+        } catch let error as HTTPTransportError {
+            return error.code
+        }
+    }
+
+    @Test func requestAndAnswerAreWhole() async throws {
+        let server = try RawServer { _ in
+            "HTTP/1.1 201 Created\r\nDate: now\r\nX-Two:  a b \r\nContent-Length: 5\r\n\r\nhello"
+        }
+        defer { server.stop() }
+        let transport = makeDefaultTransport()
+        for _ in 0..<3 {
+            let response = try await transport.send(try request(server))
+            #expect(response.status == 201)
+            #expect(response.header("x-two") == "a b")
+            #expect(String(decoding: response.body, as: UTF8.self) == "hello")
+        }
+        #expect(server.requests.count == 3)
+        #expect(server.connectionCount == 1, "the connection is kept")
+        let head = server.requests[0]
+        #expect(head.hasPrefix("POST /v1/batch HTTP/1.1"))
+        #expect(head.contains("Authorization: Bearer a.b.c"))
+        #expect(head.contains("Content-Length: 2"))
+        #expect(head.lowercased().contains("expect:") == false)
+    }
+
+    @Test func redirectIsNotFollowed() async throws {
+        let other = try RawServer { _ in "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" }
+        defer { other.stop() }
+        let port = other.port
+        for status in [301, 302, 303, 307, 308] {
+            let server = try RawServer { _ in
+                "HTTP/1.1 \(status) Moved\r\nLocation: http://127.0.0.1:\(port)/\r\nContent-Length: 0\r\n\r\n"
+            }
+            defer { server.stop() }
+            let response = try await makeDefaultTransport().send(try request(server))
+            #expect(response.status == status)
+        }
+        #expect(other.requests.isEmpty, "a credential never reaches another origin")
+    }
+
+    @Test func timeOutIsInMilliseconds() async throws {
+        let server = try RawServer { _ in "" }
+        defer { server.stop() }
+        let start = SystemClock().uptime
+        #expect(try await code(server, timeout: 0.2) == .timedOut)
+        let elapsed = SystemClock().uptime - start
+        #expect(elapsed >= 0.19 && elapsed < 5)
+    }
+
+    @Test func failuresHaveTheirCodes() async throws {
+        let closing = try RawServer { _ in nil }
+        defer { closing.stop() }
+        #expect(try await code(closing) == .connectionLost)
+
+        let cut = try RawServer { _ in
+            "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\nshort"
+        }
+        defer { cut.stop() }
+        #expect(try await code(cut, timeout: 0.3) == .timedOut)
+
+        let long = try RawServer { _ in
+            "HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n" + String(repeating: "x", count: 2_000)
+        }
+        defer { long.stop() }
+        #expect(try await code(long) == .responseTooLarge)
+
+        let gone = try RawServer { _ in nil }
+        gone.stop()
+        #expect(try await code(gone) == .cannotConnect)
+    }
+
+    @Test func cancellingEndsAHangingRequest() async throws {
+        let server = try RawServer { _ in "" }
+        defer { server.stop() }
+        let request = try request(server, timeout: 600)
+        let task = Task { try await makeDefaultTransport().send(request) }
+        while server.requests.isEmpty { await Task.yield() }
+        task.cancel()
+        await #expect(throws: HTTPTransportError.self) { try await task.value }
+    }
+
+    /// A hanging server must not keep an app from closing the client.
+    @Test func closeEndsARequestThatHangs() async throws {
+        let server = try RawServer { _ in "" }
+        defer { server.stop() }
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        var configuration = bench.configuration
+        configuration.endpoint = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
+        configuration.requestTimeout = 600
+        let client = try CountersignClient(configuration: configuration)
+        client.track("one")
+        async let result = client.flush()
+        while server.requests.isEmpty { await Task.yield() }
+        await client.close()
+        #expect(await result.delivered == 0)
+
+        let queue = try EventQueue(
+            path: configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path,
+            limits: QueueLimits(), clock: SystemClock())
+        #expect(try queue.value(of: .rows) == 1)
+    }
+}
