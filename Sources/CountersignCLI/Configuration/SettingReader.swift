@@ -83,7 +83,7 @@ struct SettingReader {
         of setting: Setting, _ path: String?, _ fromFile: [String: String]
     ) throws(CommandError) -> (String?, Origin) {
         let flag = setting.flag
-        if let given = invocation.flagValues[flag.name] {
+        if let given = invocation.flagValues[flag.name]?.last {
             return (setting.isSecret ? try secret(given) : given, .flag(flag.name))
         }
         if let text = variable(setting.environment) { return (text, .environment(setting.environment)) }

@@ -1,3 +1,4 @@
+internal import CMicroHTTPD
 internal import Foundation
 
 /// An IPv6 address, or an IPv4 address in its mapped form (RFC 4291, section 2.5.5.2).
