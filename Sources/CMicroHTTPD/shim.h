@@ -6,9 +6,14 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#ifdef __linux__
+#include <poll.h>
+#else
+#include <sys/select.h>
+#endif
+#include <unistd.h>
 
 typedef struct countersign_mhd_options {
-    unsigned int threads;
     unsigned int connection_limit;
     unsigned int connections_per_address;
     unsigned int idle_seconds;
@@ -26,7 +31,11 @@ static inline struct MHD_Daemon *countersign_mhd_start(
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
     struct sockaddr *address;
-    unsigned int flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+    // No thread of the library's own: the caller runs it, pass by pass.
+    unsigned int flags = MHD_ALLOW_SUSPEND_RESUME;
+#ifdef __linux__
+    flags |= MHD_USE_EPOLL;
+#endif
     memset(&v4, 0, sizeof v4);
     memset(&v6, 0, sizeof v6);
     if (inet_pton(AF_INET, host, &v4.sin_addr) == 1) {
@@ -44,8 +53,6 @@ static inline struct MHD_Daemon *countersign_mhd_start(
     return MHD_start_daemon(
         flags, port, NULL, NULL, options->handler, options->context,
         MHD_OPTION_SOCK_ADDR, address,
-        // A thread pool of one is refused by the library: 0 means one thread, without a pool.
-        MHD_OPTION_THREAD_POOL_SIZE, options->threads > 1 ? options->threads : 0,
         MHD_OPTION_CONNECTION_LIMIT, options->connection_limit,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->connections_per_address,
         MHD_OPTION_CONNECTION_TIMEOUT, options->idle_seconds,
@@ -102,4 +109,49 @@ static inline size_t countersign_mhd_header_bytes(struct MHD_Connection *connect
 // it came, with each line end overwritten, so that what they swallowed shows in the distances between fields.
 static inline int countersign_mhd_is_lenient(void) {
     return strncmp(MHD_get_version(), "0.9.", 4) == 0 && strcmp(MHD_get_version(), "0.9.76") < 0;
+}
+
+// What a wait has found, for the pass behind it.
+typedef struct countersign_mhd_ready {
+#ifdef __linux__
+    int unused;
+#else
+    fd_set reading, writing, failing;
+#endif
+} countersign_mhd_ready;
+
+// Waits until a connection, a deadline of the library's or a byte on `wake` wants attention, at most `milliseconds`.
+// The bytes on `wake`, which must not block, are read away.
+static inline void countersign_mhd_wait(
+    struct MHD_Daemon *daemon, int wake, int milliseconds, countersign_mhd_ready *ready) {
+    char bytes[256];
+    MHD_UNSIGNED_LONG_LONG bound;
+    if (MHD_get_timeout(daemon, &bound) == MHD_YES && bound < (MHD_UNSIGNED_LONG_LONG)milliseconds)
+        milliseconds = (int)bound;
+#ifdef __linux__
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    struct pollfd waiting[2] = {{info->epoll_fd, POLLIN, 0}, {wake, POLLIN, 0}};
+    ready->unused = poll(waiting, 2, milliseconds);
+#else
+    MHD_socket highest = wake;
+    struct timeval limit = {milliseconds / 1000, (milliseconds % 1000) * 1000};
+    FD_ZERO(&ready->reading);
+    FD_ZERO(&ready->writing);
+    FD_ZERO(&ready->failing);
+    MHD_get_fdset(daemon, &ready->reading, &ready->writing, &ready->failing, &highest);
+    if (wake > highest) highest = wake;
+    FD_SET(wake, &ready->reading);
+    select(highest + 1, &ready->reading, &ready->writing, &ready->failing, &limit);
+#endif
+    while (read(wake, bytes, sizeof bytes) == sizeof bytes) {}
+}
+
+// Lets the library serve all that is ready.
+static inline void countersign_mhd_pass(struct MHD_Daemon *daemon, countersign_mhd_ready *ready) {
+#ifdef __linux__
+    (void)ready;
+    MHD_run(daemon);
+#else
+    MHD_run_from_select(daemon, &ready->reading, &ready->writing, &ready->failing);
+#endif
 }

@@ -21,6 +21,9 @@ public struct EventKind: RawRepresentable, Hashable, Sendable, Codable {
     /// Two ids belong to one user.
     public static let alias = EventKind(rawValue: "alias")
 
+    /// Where a device was; only the geolocation dialect makes it.
+    public static let location = EventKind(rawValue: "location")
+
     /// Every kind that the native dialect takes.
     public static let all: [EventKind] = [.track, .identify, .page, .screen, .group, .alias]
 }

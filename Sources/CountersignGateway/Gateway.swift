@@ -16,7 +16,7 @@ public final class Gateway: Sendable {
     private let server: HTTPServer
     private let log: GatewayLog
     private let boundPort = Lock<UInt16>(0)
-    private let lockFile: Int32
+    private let folderLock: Lock<DataDirectoryLock?>
     private let hasStopped = Lock(false)
 
     /// Opens the data directory and everything in it; makes what is not there.
@@ -38,7 +38,7 @@ public final class Gateway: Sendable {
         let observer = ObserverGroup(
             members: configuration.logLevel > .off ? [metrics, log] : [metrics])
         let folder = try DataDirectory(path: configuration.dataDirectory)
-        lockFile = try folder.lock()
+        folderLock = Lock(try folder.lock())
         do {
             registry = AppRegistry(directory: try AppDirectory(dataDirectory: folder.path))
             try registry.refresh()
@@ -46,10 +46,8 @@ public final class Gateway: Sendable {
                 path: try folder.file("events.sqlite"), pendingBytes: configuration.limits.pendingBytes,
                 observer: observer)
         } catch let error as GatewayError {
-            close(lockFile)
             throw error
         } catch {
-            close(lockFile)
             throw GatewayError(.storage, "cannot open the events in \(folder.path): \(error)")
         }
         let path = RequestPath(
@@ -65,7 +63,7 @@ public final class Gateway: Sendable {
         let router = Router(
             Health(store: store).endpoints + monitoring.endpoints + NativeDialect(path: path).endpoints
                 + BrazeDialect(path: path).endpoints)
-        let server = HTTPServer(limits: configuration.limits, observer: observer) { router.route($0) }
+        let server = try HTTPServer(limits: configuration.limits, observer: observer) { router.route($0) }
         connectionCount.withLock { $0 = { [weak server] in server?.connectionCount ?? 0 } }
         self.server = server
     }
@@ -77,7 +75,7 @@ public final class Gateway: Sendable {
         try proveStore()
         registry.start()
         let port = try server.start(
-            host: configuration.host, port: configuration.port, threads: configuration.threads)
+            host: configuration.host, port: configuration.port)
         boundPort.withLock { $0 = port }
     }
 
@@ -99,7 +97,7 @@ public final class Gateway: Sendable {
         registry.stop()
         store.close()
         log.close()
-        close(lockFile)
+        folderLock.withLock { $0 = nil }
     }
 
     /// Takes over what others have changed in the directory of apps, without waiting for the next look.

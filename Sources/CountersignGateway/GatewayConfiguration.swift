@@ -9,9 +9,6 @@ public struct GatewayConfiguration: Sendable {
     /// The port to listen on; 0 takes a free one.
     public var port: UInt16 = 8787
 
-    /// Threads that read, verify and answer.
-    public var threads = 2
-
     /// How long requests that have begun may still take to arrive after ``Gateway/stop()``, in seconds.
     public var stopGraceSeconds = 10.0
 

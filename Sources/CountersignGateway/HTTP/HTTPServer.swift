@@ -12,8 +12,9 @@ package enum HTTPOutcome {
 
 /// HTTP/1.1 on libmicrohttpd: framing, limits, deadlines, and requests that wait for the disk.
 ///
-/// A handler runs on one of the server's threads and must not block. A request that waits is suspended, so a thread
-/// serves others meanwhile.
+/// One thread runs the library pass by pass: a pass reads what has arrived on all connections, and what it found
+/// complete is handed over behind it, so that requests which came together share a commit. A handler runs on that
+/// thread and must not block; a request that waits is suspended.
 package final class HTTPServer: @unchecked Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
 
@@ -21,71 +22,102 @@ package final class HTTPServer: @unchecked Sendable {
     private let observer: any GatewayObserver
     private let handler: Handler
     private let connections = ConnectionWatch()
-    // Guards `daemon`'s life: set by `start`, taken by `stop`. `state` counts requests that are not answered yet.
-    private let state = Lock(State())
-    private let idle = NSCondition()
+    private let control = Lock(Control())
+    private let hasEnded = DispatchSemaphore(value: 0)
+    private let wake: WakePipe
 
-    private struct State {
-        var daemon: OpaquePointer?
-        var inFlight = 0
-        var isDraining = false
+    /// What other threads ask of the server's.
+    private struct Control {
+        var isRunning = false
+        /// Seconds that requests which have begun may still take to arrive; nil while the server is to go on.
+        var stopGraceSeconds: Double?
     }
 
+    // Touched by the server's thread only.
+    private var inFlight = 0
+    private var isDraining = false
+    private var begun: [(start: (@escaping @Sendable () -> Void) -> Void, connection: Suspended)] = []
+
+    /// - Throws: `cannotBind` when the process has no file descriptors left.
     package init(
         limits: GatewayLimits, observer: any GatewayObserver, handler: @escaping Handler
-    ) {
+    ) throws(GatewayError) {
         self.limits = limits
         self.observer = observer
+        wake = try WakePipe()
         self.handler = handler
     }
 
     /// Binds and starts to serve.
     ///
     /// - Returns: The port, which is a free one when `port` was 0.
-    package func start(host: String, port: UInt16, threads: Int) throws(GatewayError) -> UInt16 {
+    package func start(host: String, port: UInt16) throws(GatewayError) -> UInt16 {
         var options = countersign_mhd_options(
-            threads: UInt32(threads), connection_limit: UInt32(limits.connections),
+            connection_limit: UInt32(limits.connections),
             connections_per_address: UInt32(limits.connectionsPerAddress),
             idle_seconds: UInt32(limits.idleSeconds), header_bytes: limits.headerBytes + 8 * 1024,
             handler: serveRequest, request_line: beginRequest, completed: endRequest,
             connection_changed: changeConnection, context: Unmanaged.passUnretained(self).toOpaque())
         errno = 0
-        guard let daemon = countersign_mhd_start(host, port, &options) else {
+        guard let started = countersign_mhd_start(host, port, &options) else {
             let why = errno == 0 ? "not an IPv4 or IPv6 address" : String(cString: strerror(errno))
             throw GatewayError(
                 .cannotBind,
                 "cannot listen on \(host) port \(port): \(why); choose another with --host or --port")
         }
-        state.withLock { $0.daemon = daemon }
+        let daemon = Daemon(pointer: started)
+        control.withLock { $0.isRunning = true }
         connections.start(limits: limits)
-        return countersign_mhd_port(daemon)
+        let bound = countersign_mhd_port(started)
+        let thread = Thread { [self] in run(daemon.pointer) }
+        thread.name = "http"
+        thread.start()
+        return bound
     }
 
     /// Stops accepting, answers every request that has begun, and closes.
     ///
     /// - Parameter graceSeconds: How long a request may still take to arrive; one that is complete is always answered.
     package func stop(graceSeconds: Double) {
-        guard
-            let daemon = state.withLock({ state -> OpaquePointer? in
-                state.isDraining = true
-                defer { state.daemon = nil }
-                return state.daemon
-            })
-        else { return }
-        let listening = MHD_quiesce_daemon(daemon)
-        if listening >= 0 { close(listening) }
-        let deadline = Date(timeIntervalSinceNow: graceSeconds)
-        idle.lock()
-        while state.withLock({ $0.inFlight }) > 0, Date() < deadline { _ = idle.wait(until: deadline) }
-        idle.unlock()
-        // Whoever still sends is cut off; what waits for the disk is about to be answered, and the library aborts
-        // when it is stopped with suspended connections.
-        connections.closeThoseStillSending()
-        idle.lock()
-        while state.withLock({ $0.inFlight }) > 0 { _ = idle.wait(until: Date(timeIntervalSinceNow: 0.05)) }
-        idle.unlock()
+        let wasRunning = control.withLock { control in
+            control.stopGraceSeconds = graceSeconds
+            defer { control.isRunning = false }
+            return control.isRunning
+        }
+        guard wasRunning else { return }
+        wake.signal()
+        hasEnded.wait()
         connections.stop()
+    }
+
+    private func run(_ daemon: OpaquePointer) {
+        var deadline: DispatchTime?
+        var ready = countersign_mhd_ready()
+        while true {
+            countersign_mhd_wait(daemon, wake.reading, isDraining ? 50 : 1_000, &ready)
+            wake.rearm()
+            countersign_mhd_pass(daemon, &ready)
+            let complete = begun
+            begun.removeAll(keepingCapacity: true)
+            for (start, connection) in complete {
+                start { [wake] in
+                    MHD_resume_connection(connection.connection)
+                    wake.signal()
+                }
+            }
+            guard let grace = control.withLock({ $0.stopGraceSeconds }) else { continue }
+            if deadline == nil {
+                isDraining = true
+                let listening = MHD_quiesce_daemon(daemon)
+                if listening >= 0 { close(listening) }
+                deadline = .now() + grace
+            }
+            // Stopping the library with suspended connections would abort the process: what waits is answered first.
+            if inFlight == 0 { break }
+            if let deadline, DispatchTime.now() > deadline { connections.closeThoseStillSending() }
+        }
         MHD_stop_daemon(daemon)
+        hasEnded.signal()
     }
 
     /// Open connections.
@@ -94,7 +126,7 @@ package final class HTTPServer: @unchecked Sendable {
     // MARK: Called by libmicrohttpd
 
     fileprivate func begin(uri: UnsafePointer<CChar>, connection: OpaquePointer) -> Exchange {
-        state.withLock { $0.inFlight += 1 }
+        inFlight += 1
         let watched = countersign_mhd_socket_context(connection)
             .map { Unmanaged<WatchedConnection>.fromOpaque($0).takeUnretainedValue() }
         watched?.enter(.header)
@@ -104,15 +136,7 @@ package final class HTTPServer: @unchecked Sendable {
     fileprivate func end(_ exchange: Exchange) {
         exchange.watched?.enter(.idle)
         if !exchange.isObserved { observer.requestEnded(exchange.record(nil, trace: nil)) }
-        let remaining = state.withLock { state -> Int in
-            state.inFlight -= 1
-            return state.inFlight
-        }
-        if remaining == 0 {
-            idle.lock()
-            idle.broadcast()
-            idle.unlock()
-        }
+        inFlight -= 1
     }
 
     fileprivate func connectionChanged(
@@ -167,9 +191,8 @@ package final class HTTPServer: @unchecked Sendable {
         case .later(let start, let finish):
             exchange.finish = finish
             exchange.phase = .waiting
-            let connection = Suspended(connection: exchange.connection)
             MHD_suspend_connection(exchange.connection)
-            start { MHD_resume_connection(connection.connection) }
+            begun.append((start, Suspended(connection: exchange.connection)))
             return .YES
         }
     }
@@ -190,11 +213,16 @@ package final class HTTPServer: @unchecked Sendable {
             MHD_add_response_header(created, "traceresponse", trace.response(spanID: span))
         }
         if let id = exchange.request?.id { MHD_add_response_header(created, "X-Request-Id", id) }
-        if response.closes || state.withLock({ $0.isDraining }) {
+        if response.closes || isDraining {
             MHD_add_response_header(created, "Connection", "close")
         }
         return MHD_queue_response(exchange.connection, UInt32(response.status), created)
     }
+}
+
+/// Carries the library's handle to the server's thread.
+private struct Daemon: @unchecked Sendable {
+    let pointer: OpaquePointer
 }
 
 /// Carries a suspended connection to the thread that resumes it; libmicrohttpd allows that from any thread.
@@ -202,7 +230,7 @@ private struct Suspended: @unchecked Sendable {
     let connection: OpaquePointer
 }
 
-// The callbacks run on libmicrohttpd's threads. `stop` ends them before the server goes, so its pointer is unretained;
+// The callbacks run on the server's thread, which holds the server, so its pointer is unretained;
 // an exchange and a watched connection are retained by the library between their first and last callback.
 
 private let beginRequest:

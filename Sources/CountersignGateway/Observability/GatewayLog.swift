@@ -150,8 +150,8 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if errno == EAGAIN {
-                var descriptor = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
-                _ = poll(&descriptor, 1, -1)
+                // Whoever reads the log is slow; this thread has nothing else to do.
+                Thread.sleep(forTimeInterval: 0.01)
             } else if errno != EINTR {
                 return
             }

@@ -44,10 +44,8 @@ struct DataDirectory {
         return file
     }
 
-    /// Takes the lock that one gateway at a time holds on the folder; it is released when the process ends.
-    ///
-    /// - Returns: The open lock file.
-    func lock() throws(GatewayError) -> Int32 {
+    /// Takes the lock that one gateway at a time holds on the folder.
+    func lock() throws(GatewayError) -> DataDirectoryLock {
         let file = try self.file("gateway.lock")
         let descriptor = open(file, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
@@ -56,6 +54,19 @@ struct DataDirectory {
                 .alreadyRunning,
                 "another gateway runs on \(path); stop it, or give another folder with --data")
         }
-        return descriptor
+        return DataDirectoryLock(descriptor: descriptor)
+    }
+}
+
+/// The lock on a data directory; it ends with this object, or with the process.
+final class DataDirectoryLock: Sendable {
+    private let descriptor: Int32
+
+    init(descriptor: Int32) {
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        close(descriptor)
     }
 }
