@@ -63,11 +63,12 @@ let package = Package(
             name: "CountersignJOSE",
             dependencies: ["CountersignCore", "COpenSSL", "CStrictJSON"],
             swiftSettings: strict),
+        .target(name: "CHTTPServer", dependencies: ["CMicroHTTPD"]),
         .target(
             name: "CountersignGateway",
             dependencies: [
                 "CountersignCore", "CountersignSQLite", "CountersignJOSE",
-                "CStrictJSON", "CMicroHTTPD", "CZlib",
+                "CStrictJSON", "CMicroHTTPD", "CHTTPServer", "CZlib",
             ],
             swiftSettings: strict),
 

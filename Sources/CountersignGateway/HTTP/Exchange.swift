@@ -1,3 +1,4 @@
+internal import CHTTPServer
 internal import CMicroHTTPD
 internal import CountersignCore
 internal import Foundation

@@ -1,4 +1,4 @@
-internal import CMicroHTTPD
+internal import CHTTPServer
 internal import CountersignCore
 
 /// What the HTTP library lets through and we do not (RFC 9112, sections 5.1, 6.1 and 6.3; RFC 9110, section 5.5).

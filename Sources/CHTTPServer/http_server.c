@@ -1,0 +1,124 @@
+#include "http_server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <poll.h>
+#endif
+
+struct MHD_Daemon *countersign_mhd_start(
+    const char *host, uint16_t port, const countersign_mhd_options *options) {
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr *address;
+    // No thread of the library's own: the caller runs it, pass by pass.
+    unsigned int flags = MHD_ALLOW_SUSPEND_RESUME;
+#ifdef __linux__
+    flags |= MHD_USE_EPOLL;
+#endif
+    memset(&v4, 0, sizeof v4);
+    memset(&v6, 0, sizeof v6);
+    if (inet_pton(AF_INET, host, &v4.sin_addr) == 1) {
+        v4.sin_family = AF_INET;
+        v4.sin_port = htons(port);
+        address = (struct sockaddr *)&v4;
+    } else if (inet_pton(AF_INET6, host, &v6.sin6_addr) == 1) {
+        v6.sin6_family = AF_INET6;
+        v6.sin6_port = htons(port);
+        address = (struct sockaddr *)&v6;
+        flags |= MHD_USE_IPv6;
+    } else {
+        return NULL;
+    }
+    return MHD_start_daemon(
+        flags, port, NULL, NULL, options->handler, options->context,
+        MHD_OPTION_SOCK_ADDR, address,
+        MHD_OPTION_CONNECTION_LIMIT, options->connection_limit,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->connections_per_address,
+        MHD_OPTION_CONNECTION_TIMEOUT, options->idle_seconds,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->header_bytes,
+        MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned int)1024,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_URI_LOG_CALLBACK, options->request_line, options->context,
+        MHD_OPTION_NOTIFY_COMPLETED, options->completed, options->context,
+        MHD_OPTION_NOTIFY_CONNECTION, options->connection_changed, options->context,
+        MHD_OPTION_END);
+}
+
+uint16_t countersign_mhd_port(struct MHD_Daemon *daemon) {
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+    return info ? info->port : 0;
+}
+
+int countersign_mhd_socket(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+void *countersign_mhd_socket_context(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+void countersign_mhd_client(struct MHD_Connection *connection, char *text, size_t capacity) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    text[0] = 0;
+    if (!info || !info->client_addr) return;
+    if (info->client_addr->sa_family == AF_INET)
+        inet_ntop(AF_INET, &((struct sockaddr_in *)info->client_addr)->sin_addr, text, (socklen_t)capacity);
+    else if (info->client_addr->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &((struct sockaddr_in6 *)info->client_addr)->sin6_addr, text, (socklen_t)capacity);
+}
+
+int countersign_mhd_is_open(enum MHD_ConnectionNotificationCode code) {
+    return code == MHD_CONNECTION_NOTIFY_STARTED;
+}
+
+size_t countersign_mhd_header_bytes(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info ? info->header_size : 0;
+}
+
+int countersign_mhd_is_lenient(void) {
+    return strncmp(MHD_get_version(), "0.9.", 4) == 0 && strcmp(MHD_get_version(), "0.9.76") < 0;
+}
+
+void countersign_mhd_wait(
+    struct MHD_Daemon *daemon, int wake, int milliseconds, countersign_mhd_ready *ready) {
+    char bytes[256];
+    MHD_UNSIGNED_LONG_LONG bound;
+    if (MHD_get_timeout(daemon, &bound) == MHD_YES && bound < (MHD_UNSIGNED_LONG_LONG)milliseconds)
+        milliseconds = (int)bound;
+#ifdef __linux__
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    struct pollfd waiting[2] = {{info->epoll_fd, POLLIN, 0}, {wake, POLLIN, 0}};
+    ready->unused = poll(waiting, 2, milliseconds);
+#else
+    MHD_socket highest = wake;
+    struct timeval limit = {milliseconds / 1000, (milliseconds % 1000) * 1000};
+    FD_ZERO(&ready->reading);
+    FD_ZERO(&ready->writing);
+    FD_ZERO(&ready->failing);
+    MHD_get_fdset(daemon, &ready->reading, &ready->writing, &ready->failing, &highest);
+    if (wake > highest) highest = wake;
+    FD_SET(wake, &ready->reading);
+    select(highest + 1, &ready->reading, &ready->writing, &ready->failing, &limit);
+#endif
+    while (read(wake, bytes, sizeof bytes) == sizeof bytes) {}
+}
+
+void countersign_mhd_pass(struct MHD_Daemon *daemon, countersign_mhd_ready *ready) {
+#ifdef __linux__
+    (void)ready;
+    MHD_run(daemon);
+#else
+    MHD_run_from_select(daemon, &ready->reading, &ready->writing, &ready->failing);
+#endif
+}

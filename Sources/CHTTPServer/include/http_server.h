@@ -1,0 +1,59 @@
+// What Swift cannot call of libmicrohttpd itself: variadic functions, unions, and waits on descriptors.
+#pragma once
+#include <microhttpd.h>
+#include <stddef.h>
+#include <stdint.h>
+#ifndef __linux__
+#include <sys/select.h>
+#endif
+
+typedef struct countersign_mhd_options {
+    unsigned int connection_limit;
+    unsigned int connections_per_address;
+    unsigned int idle_seconds;
+    size_t header_bytes;
+    MHD_AccessHandlerCallback handler;
+    void *(*request_line)(void *context, const char *uri, struct MHD_Connection *connection);
+    MHD_RequestCompletedCallback completed;
+    MHD_NotifyConnectionCallback connection_changed;
+    void *context;
+} countersign_mhd_options;
+
+// NULL when the address is not a literal IPv4 or IPv6 address, or cannot be bound (see errno).
+struct MHD_Daemon *countersign_mhd_start(
+    const char *host, uint16_t port, const countersign_mhd_options *options);
+
+uint16_t countersign_mhd_port(struct MHD_Daemon *daemon);
+
+int countersign_mhd_socket(struct MHD_Connection *connection);
+
+void *countersign_mhd_socket_context(struct MHD_Connection *connection);
+
+// Writes the client's address as text; empty when unknown.
+void countersign_mhd_client(struct MHD_Connection *connection, char *text, size_t capacity);
+
+int countersign_mhd_is_open(enum MHD_ConnectionNotificationCode code);
+
+// Bytes from the request line to the empty line that ends the header; 0 when unknown.
+size_t countersign_mhd_header_bytes(struct MHD_Connection *connection);
+
+// True for the versions that take NUL, a lone CR and a lone LF in a header without a word. They keep the header as
+// it came, with each line end overwritten, so that what they swallowed shows in the distances between fields.
+int countersign_mhd_is_lenient(void);
+
+// What a wait has found, for the pass behind it.
+typedef struct countersign_mhd_ready {
+#ifdef __linux__
+    int unused;
+#else
+    fd_set reading, writing, failing;
+#endif
+} countersign_mhd_ready;
+
+// Waits until a connection, a deadline of the library's or a byte on `wake` wants attention, at most `milliseconds`.
+// The bytes on `wake`, which must not block, are read away.
+void countersign_mhd_wait(
+    struct MHD_Daemon *daemon, int wake, int milliseconds, countersign_mhd_ready *ready);
+
+// Lets the library serve all that is ready.
+void countersign_mhd_pass(struct MHD_Daemon *daemon, countersign_mhd_ready *ready);
