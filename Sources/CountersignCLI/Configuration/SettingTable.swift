@@ -57,7 +57,6 @@ enum SettingTable {
     ]
 
     private static let operation: [Setting] = [
-        Setting("threads", "N", 1...256, \.threads, help: "threads that read, verify and answer"),
         Setting(
             "log-level", .choice(LogLevel.allCases.map(\.rawValue)), default: LogLevel.info.rawValue,
             help: "how much is logged to standard error, as JSON"
