@@ -90,4 +90,31 @@ enum Fixtures {
         dW56FHFKTYhDw3g4F2OB+wDu/24gjc4xHA==
         -----END EC PRIVATE KEY-----
         """
+
+    /// PS256 with a salt of 20 bytes, by the key of `spki`.
+    static let pssSalt20 = """
+        eyJhbGciOiJQUzI1NiJ9.eyJzdWIiOiJ1c2VyLTEiLCJleHAiOjE4MDAwMDA2MDB9.lhSclLKv363k6DkS0FUcn8DC\
+        DqW6DdERxAWxGfwUMHS6hIOV9WeCLFkYFyzf8kOoBygw7ZCTgvGrWEROXjOBUrOhF1g3PaiCxL1aIJe3_32bXioh7b\
+        X0bNs2r_emJQfSCqHdEfPuE3KIvzfPCdSOonjeYKXnnMmgxFAi9FEVjfr6NF7-asZR7eCdb7CgxEWhytJZL5_7_xmq\
+        Gwgr4QY19KjZTGegL39_YgCkX32RD8B5WOLCx8920JvH1jw76xnGkJUAcz_VDOSu6K-RXZ2xN2nqhoN_SG7FV0F2ay\
+        z2HqHRIOygfWq0kBxoGyvZ2TFSgtMzrYqFCm-3PEeX-oQ4qQ
+        """
+
+    /// PS256 with a salt of 0 bytes, by the key of `spki`.
+    static let pssSalt0 = """
+        eyJhbGciOiJQUzI1NiJ9.eyJzdWIiOiJ1c2VyLTEiLCJleHAiOjE4MDAwMDA2MDB9.ZpOcuGLoHWxOxtYXEkdkmqeE\
+        5OPUnZMgDE2Fd5o5u3_Qe_imENysvdGvzSIb1O03MZAR_8XEbCwlRwYTDI895TuZVM4X7darXJAMf-aoN4rwG0qXMr\
+        rnfzdCaQ03untgXRwZCCBA0_dPpsVkLF2WNIt-Wsu3y6y2Fy38SsFxpcY2VNYC6bfmAEf_7nrp4BldQ5eqTeKcSSx4\
+        9Gpco7zpehbJ8TO5y6j2wZi9B51hhDaejjpqyLM0oM8RD2A4bPx1KOtclLmNVW05cVcgIyJbS48wlSw_BsWOVtMara\
+        wuVFoFmVKzkhGd1T5u_sV6TR4vSY0iawc_i37YDwczyxO6Xg
+        """
+
+    /// PS256 with a salt of 32 bytes, by the key of `spki`.
+    static let pssSalt32 = """
+        eyJhbGciOiJQUzI1NiJ9.eyJzdWIiOiJ1c2VyLTEiLCJleHAiOjE4MDAwMDA2MDB9.XgNZ80QGBR1Zid9kOzcbYNDm\
+        IkRq1jV4m31J9T0rhfGsEVboWxi87touCpE3VyxL2i9f3d-7xfGswk3VhJz55EfiJAyP9zhYBmyMvlzVFrsnag5B-B\
+        qQBiRsUQKAF97yiYBOXblh0HcTZQQWUfx4kZ7Gqj-Vy7Y8MmvyQZ8o7pHQ6TW9kdAFGuuqivCiCKtr96-beICpOw0F\
+        Fi1I6UQyBlWhj4CLQ-ZIYc9uR06Z0FkYr1Kh29Fh08Q7tu2wZFHpLtweWyP1cheVjP1rvEagZ2qUZTBkI-MO-WQKaE\
+        dptr0WKlv_rGNy3MUJx19kcc837YQdyv9BDx61WnAzPYVeOg
+        """
 }

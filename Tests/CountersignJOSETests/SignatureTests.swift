@@ -35,6 +35,15 @@ struct SignatureTests {
         #expect(matched(pkcs1, [asPSS]) == nil)
     }
 
+    /// RFC 7518, section 3.5.
+    @Test func ps256TakesOneLengthOfSalt() throws {
+        let ring = KeyRing(entries: [KeyRing.Entry(id: "k", text: Fixtures.spki)])
+        let verifier = TokenVerifier(keys: ring, policy: ClaimsPolicy(algorithms: [.ps256]))
+        #expect(verifier.inspect(Fixtures.pssSalt32, at: Case.now).isAccepted)
+        #expect(verifier.inspect(Fixtures.pssSalt20, at: Case.now).code == .noMatchingPublicKeys)
+        #expect(verifier.inspect(Fixtures.pssSalt0, at: Case.now).code == .noMatchingPublicKeys)
+    }
+
     /// RFC 7518, section 3.4, and CVE-2022-21449 (r = s = 0 verified anything).
     @Test func es256TakesOnlyARealRawSignature() throws {
         let token = try TestKeys.ec.sign(claims: ["sub": "user-1", "exp": 1_800_000_600])

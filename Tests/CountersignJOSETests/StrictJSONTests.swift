@@ -24,6 +24,13 @@ struct StrictJSONTests {
         #expect(throws: expected) { try parse(text) { _ in } }
     }
 
+    /// Repaired, they would become other strings, and one user another.
+    @Test(arguments: [#""\udc00""#, #""\ud800""#, #""\ud800x""#, #""\ud800\u0041""#, #"{"\udfff":1}"#])
+    func halfASurrogatePairIsRefused(text: String) throws {
+        #expect(throws: StrictJSONError.self) { try parse(text) { _ in } }
+        try parse(#""\ud83d\ude00""#) { #expect($0.string == "\u{1F600}") }
+    }
+
     @Test func depthIsCounted() throws {
         try parse("[[[1]]]", depth: 3) { #expect($0.kind == .array) }
         #expect(throws: StrictJSONError.tooDeep) { try parse("[[[[1]]]]", depth: 3) { _ in } }

@@ -294,6 +294,8 @@ struct TokenVerifierTests {
         #expect(try Case(user: nil, payloadUsers: ["user-2"]).codes() == [21])
         #expect(try Case(user: "", payloadUsers: ["user-2", "user-3"]).codes() == [21, 28])
         #expect(try Case(payloadUsers: ["user-1", "user-2"]).report().claims == nil)
+        let nobody = #"{"sub":"","exp":1800000600}"#
+        #expect(try Case(claims: nobody, user: nil, payloadUsers: ["", "user-1"]).codes() == [21])
     }
 
     @Test func withoutAnyUserNothingIsJudged() throws {

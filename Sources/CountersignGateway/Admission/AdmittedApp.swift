@@ -8,12 +8,12 @@ final class AdmittedApp: Sendable {
     /// What it is to clients of the Bloomreach dialect.
     let project: Project
 
-    init(_ app: App, project: Project) {
+    init(_ app: App, project: Project, cache: VerifiedTokenCache) {
         self.project = project
         id = app.id
         enforcement = app.enforcement
         verifier = TokenVerifier(
             keys: KeyRing(entries: app.keys.map { KeyRing.Entry(id: $0.id, text: $0.text) }),
-            policy: app.policy)
+            policy: app.policy, cache: cache)
     }
 }

@@ -7,6 +7,8 @@ internal import Foundation
 /// A request takes its app once and keeps it, so it is judged by one set of keys whatever changes meanwhile.
 final class AppRegistry: Sendable {
     private let directory: AppDirectory
+    /// Tokens that were accepted; an app that was loaded anew begins without.
+    private let verifiedTokens = VerifiedTokenCache()
     private let apps = Lock(Apps())
     private let version = Lock<Int64?>(nil)
     private let timer = Lock<(any DispatchSourceTimer)?>(nil)
@@ -55,17 +57,18 @@ final class AppRegistry: Sendable {
     func refresh() throws(GatewayError) {
         let current = try directory.version()
         guard current != version.withLock({ $0 }) else { return }
-        let loaded = try Self.load(directory)
+        let loaded = try load()
         apps.withLock { $0 = loaded }
         version.withLock { $0 = current }
     }
 
-    private static func load(_ directory: AppDirectory) throws(GatewayError) -> Apps {
+    private func load() throws(GatewayError) -> Apps {
         let projects = try directory.projects()
         var apps = Apps()
         var byID: [String: AdmittedApp] = [:]
         for app in try directory.apps() {
-            let admitted = AdmittedApp(app, project: projects[app.id] ?? Project(token: app.id))
+            let admitted = AdmittedApp(
+                app, project: projects[app.id] ?? Project(token: app.id), cache: verifiedTokens)
             byID[app.id] = admitted
             // An app whose id is another's token is reached by write key only.
             let holder = apps.byProject[admitted.project.token]

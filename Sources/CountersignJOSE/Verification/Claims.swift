@@ -53,7 +53,7 @@ final class Claims: Sendable {
 
     private static func text(_ node: JSONNode?, nullIsAbsent: Bool = false) -> Value<String> {
         guard let node, !(nullIsAbsent && node.isNull) else { return .absent }
-        guard let text = node.validString else { return .malformed }
+        guard let text = node.string else { return .malformed }
         return .value(text)
     }
 
@@ -62,7 +62,7 @@ final class Claims: Sendable {
         guard node.kind == .array else { return text(node).map { [$0] } }
         var texts: [String] = []
         for element in node.elements {
-            guard let text = element.validString else { return .malformed }
+            guard let text = element.string else { return .malformed }
             texts.append(text)
         }
         return .value(texts)
@@ -76,13 +76,5 @@ extension Claims.Value {
         case .malformed: .malformed
         case .value(let wrapped): .value(change(wrapped))
         }
-    }
-}
-
-extension JSONNode {
-    /// The string; nil if this is none, or has half a surrogate pair, which would be repaired into another
-    /// string.
-    fileprivate var validString: String? {
-        utf8.flatMap { String(validating: $0, as: UTF8.self) }
     }
 }

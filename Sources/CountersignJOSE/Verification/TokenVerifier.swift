@@ -13,6 +13,7 @@ public struct TokenVerifier: Sendable {
     /// What the app asks of its tokens.
     public let policy: ClaimsPolicy
 
+    private let cached: CacheOwner?
     private let signatures: SignatureVerifier
     private let leeway: Double
     private let allowed: [(name: [UInt8], scheme: SignatureScheme)]
@@ -24,15 +25,18 @@ public struct TokenVerifier: Sendable {
     /// - Parameters:
     ///   - keys: The app's keys.
     ///   - policy: What the app asks of its tokens.
+    ///   - cache: Where tokens that were accepted are remembered until they expire or this verifier goes; nil: every
+    ///     token is verified in full.
     ///   - isRevoked: Asked at each request for a token whose signature is good: whether it or its session
     /// was revoked.
     public init(
-        keys: KeyRing, policy: ClaimsPolicy = ClaimsPolicy(),
+        keys: KeyRing, policy: ClaimsPolicy = ClaimsPolicy(), cache: VerifiedTokenCache? = nil,
         isRevoked: (@Sendable (_ claims: VerifiedClaims, _ keyID: String) -> Bool)? = nil
     ) {
         self.keys = keys
         self.policy = policy
         self.isRevoked = isRevoked
+        cached = cache.map(CacheOwner.init)
         leeway = policy.boundedLeeway
         signatures = SignatureVerifier(keys)
         allowed = policy.algorithms.compactMap { algorithm in
@@ -111,11 +115,33 @@ public struct TokenVerifier: Sendable {
         return report
     }
 
+    /// How many tokens were read and verified in full, and not found in the cache.
+    package var verifications: Int { signatures.uses }
+
     private func judge(
         _ token: UnsafeBufferPointer<UInt8>, user: User?, at now: Double, deviceTime: Double?,
         _ report: inout VerificationReport
     ) {
-        guard let trusted = trust(token, &report) else { return }
+        guard let cached, !token.isEmpty, token.count <= CompactJWS.maximumBytes else {
+            if let trusted = trust(token, &report) {
+                judge(trusted, user: user, at: now, deviceTime: deviceTime, &report)
+            }
+            return
+        }
+        let hash = VerifiedTokenCache.hash(token, owner: cached.id)
+        if let known = cached.cache.find(token, hash: hash, owner: cached.id) {
+            judge(known, user: user, at: now, deviceTime: deviceTime, &report)
+            if timeFaults(known.claims, at: now).contains(.expired) { cached.cache.remove(hash: hash) }
+        } else if let trusted = trust(token, &report) {
+            judge(trusted, user: user, at: now, deviceTime: deviceTime, &report)
+            if report.isAccepted { cached.cache.insert(token, hash: hash, owner: cached.id, trusted) }
+        }
+    }
+
+    private func judge(
+        _ trusted: TrustedToken, user: User?, at now: Double, deviceTime: Double?,
+        _ report: inout VerificationReport
+    ) {
         report.matchedKeyID = keys.entries[trusted.entry].id
         if trusted.typeIsMissing { report.warnings.append(.typeMissing) }
         judgeClaims(trusted, user: user, at: now, deviceTime: deviceTime, &report)

@@ -35,6 +35,7 @@ package struct VerificationCheck: Sendable {
     /// - Parameters:
     ///   - report: What was found.
     ///   - withUser: Whether the report is of a request that names a user.
+    /// - Returns: Every check in the fixed order.
     package static func list(of report: VerificationReport, withUser: Bool) -> [VerificationCheck] {
         let firstFault = all.firstIndex { check in report.faults.contains { $0.code == check.code } }
         return all.enumerated().map { index, check in

@@ -1,0 +1,151 @@
+import CountersignCore
+import Testing
+
+@testable import CountersignJOSE
+
+/// A hit is never wider than a fresh verification would be.
+struct VerifiedTokenCacheTests {
+    private let cache = VerifiedTokenCache(maximumBytes: 1 << 20)
+
+    private func verifier(
+        _ keys: [SigningKey] = [TestKeys.rsa], _ policy: ClaimsPolicy = ClaimsPolicy()
+    ) -> TokenVerifier {
+        let entries = keys.enumerated().map { KeyRing.Entry(id: "\($0.offset)", key: $0.element.publicKey) }
+        return TokenVerifier(keys: KeyRing(entries: entries), policy: policy, cache: cache)
+    }
+
+    private let token = try? Case(
+        claims: #"{"sub":"user-1","exp":1800000600,"iat":1799999990,"nbf":1799999990,"aud":"a"}"#
+    ).token
+
+    private func codes(_ verifier: TokenVerifier, user: String = "user-1", at now: Double = Case.now) -> [Int]
+    {
+        verifier.verify(token, userID: user, at: now).faults.map(\.code.rawValue)
+    }
+
+    @Test func aHitSaysWhatTheFirstVerificationSaid() {
+        let verifier = verifier()
+        let first = verifier.verify(token, userID: "user-1", at: Case.now)
+        #expect(cache.count == 1)
+        let second = verifier.verify(token, userID: "user-1", at: Case.now)
+        #expect(second.isAccepted && second.matchedKeyID == first.matchedKeyID)
+        #expect(second.claims?.json == first.claims?.json)
+        #expect(second.warnings == first.warnings)
+        #expect(cache.count == 1)
+    }
+
+    @Test func theSignatureIsNotVerifiedTwice() {
+        // A workspace in use is proof of a verification in full: a hit borrows none.
+        let verifier = verifier()
+        #expect(codes(verifier) == [])
+        #expect(verifier.verifications == 1)
+        #expect(codes(verifier) == [])
+        #expect(verifier.verifications == 1)
+    }
+
+    @Test func anotherUserIsAnotherUser() {
+        let verifier = verifier()
+        #expect(codes(verifier) == [])
+        #expect(codes(verifier, user: "user-2") == [21])
+        let mixed = verifier.verify(token, userID: "user-1", payloadUserIDs: ["user-2"], at: Case.now)
+        #expect(mixed.code == .payloadUserIDMismatch && mixed.claims == nil)
+    }
+
+    @Test func theClockMayMoveEitherWay() {
+        let verifier = verifier()
+        #expect(codes(verifier) == [])
+        #expect(codes(verifier, at: Case.now - 100) == [30, 31])
+        #expect(codes(verifier) == [])
+        #expect(codes(verifier, at: Case.now + 630) == [22])
+        #expect(cache.count == 0)
+        #expect(codes(verifier) == [])
+        #expect(cache.count == 1)
+    }
+
+    @Test func aChangedAppSeesNothingOfTheOldOne() {
+        let old = verifier()
+        #expect(codes(old) == [])
+        #expect(codes(verifier([TestKeys.otherRSA])) == [27])
+        #expect(codes(verifier([])) == [27])
+        #expect(codes(verifier([TestKeys.rsa], ClaimsPolicy(algorithms: [.ps256]))) == [24])
+        #expect(codes(verifier([TestKeys.rsa], ClaimsPolicy(audience: "b"))) == [33])
+        #expect(codes(verifier([TestKeys.rsa], ClaimsPolicy(maximumLifetime: 60))) == [32])
+        #expect(codes(old) == [])
+    }
+
+    @Test func aVerifierTakesItsEntriesWithIt() {
+        #expect(codes(verifier()) == [])
+        #expect(cache.count == 0 && cache.byteCount == 0)
+    }
+
+    @Test func revocationIsAskedEachTime() {
+        let revoked = Lock(false)
+        let verifier = TokenVerifier(
+            keys: KeyRing(entries: [KeyRing.Entry(id: "k", key: TestKeys.rsa.publicKey)]), cache: cache
+        ) { _, _ in revoked.withLock { $0 } }
+        #expect(codes(verifier) == [])
+        revoked.withLock { $0 = true }
+        #expect(codes(verifier) == [35])
+    }
+
+    @Test func oneChangedCharacterIsAnotherToken() throws {
+        let verifier = verifier()
+        let token = try #require(token)
+        #expect(codes(verifier) == [])
+        for offset in stride(from: 0, to: token.utf8.count, by: 41) {
+            var bytes = Array(token.utf8)
+            bytes[offset] = bytes[offset] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
+            let report = verifier.verify(
+                String(decoding: bytes, as: UTF8.self), userID: "user-1", at: Case.now)
+            #expect(!report.isAccepted)
+        }
+        #expect(cache.count == 1)
+    }
+
+    /// Two texts with one hash, as if by chance.
+    @Test func theTextIsComparedAndNotOnlyItsHash() throws {
+        let claims = try StrictJSONParser(maximumBytes: 100).parse(bytes: Array("{}".utf8)) {
+            Claims($0, json: UnsafeRawBufferPointer(start: nil, count: 0))
+        }
+        let trusted = TokenVerifier.TrustedToken(claims: claims, entry: 0, typeIsMissing: false)
+        let owner: UInt64 = 7
+        Array("first".utf8).withUnsafeBufferPointer { cache.insert($0, hash: 1, owner: owner, trusted) }
+        func isFound(_ text: String, owner: UInt64) -> Bool {
+            Array(text.utf8).withUnsafeBufferPointer { cache.find($0, hash: 1, owner: owner) != nil }
+        }
+        #expect(isFound("first", owner: owner))
+        #expect(
+            !isFound("other", owner: owner) && !isFound("firs", owner: owner) && !isFound("first", owner: 8))
+    }
+
+    @Test func onlyAcceptedTokensAreRemembered() throws {
+        let verifier = verifier()
+        for claims in [
+            #"{"sub":"user-1","exp":1}"#, #"{"sub":"user-1"}"#, #"{"sub":"user-2","exp":1800000600}"#,
+        ] {
+            _ = verifier.verify(try Case(claims: claims).token, userID: "user-1", at: Case.now)
+        }
+        _ = verifier.verify("a.b.c", userID: "user-1", at: Case.now)
+        #expect(cache.count == 0)
+    }
+
+    @Test func memoryIsBounded() throws {
+        let small = VerifiedTokenCache(maximumBytes: 20_000)
+        let verifier = TokenVerifier(
+            keys: KeyRing(entries: [KeyRing.Entry(id: "k", key: TestKeys.ed.publicKey)]),
+            policy: ClaimsPolicy(algorithms: [.edDSA]), cache: small)
+        var tokens: [String] = []
+        for index in 0..<100 {
+            let token = try TestKeys.ed.sign(
+                claims: ["sub": "user-1", "exp": 1_800_000_600, "n": .integer(Int64(index))])
+            tokens.append(token)
+            #expect(verifier.verify(token, userID: "user-1", at: Case.now).isAccepted)
+            // The first one is in use all the time, so it stays.
+            let before = verifier.verifications
+            #expect(verifier.verify(tokens[0], userID: "user-1", at: Case.now).isAccepted)
+            #expect(verifier.verifications == before)
+            #expect(small.byteCount <= 20_000)
+        }
+        #expect(small.count > 5 && small.count < 30)
+    }
+}
