@@ -29,7 +29,7 @@ test: setup lint ## Check the style and run every test
 	swift test --disable-xctest
 
 lint: ## Check the style
-	swift format lint --strict -r Sources Tests Package.swift
+	swift format lint --strict -r Sources Tests Snippets Package.swift
 
 format: ## Put the sources into the house style
-	swift format -i -r Sources Tests Package.swift
+	swift format -i -r Sources Tests Snippets Package.swift

@@ -108,7 +108,7 @@ final class GatewayProcess: Sendable {
     }
 
     /// What a stream says up to the first line end; nil when it ends before.
-    private static func firstLine(of handle: FileHandle) async -> String? {
+    static func firstLine(of handle: FileHandle) async -> String? {
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
                 var bytes: [UInt8] = []

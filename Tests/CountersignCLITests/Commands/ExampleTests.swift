@@ -1,0 +1,60 @@
+import CountersignCore
+import CountersignGateway
+import CountersignJOSE
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+/// Every example of every command's help, typed into a shell.
+@Suite(.timeLimit(.minutes(5)))
+struct ExampleTests {
+    private let folder: TemporaryFolder
+    private let key: SigningKey
+
+    init() throws {
+        folder = try TemporaryFolder()
+        key = try SigningKey.generate(.rs256)
+        _ = try AppDirectory(dataDirectory: folder.path + "/data").createApp(id: "shop")
+    }
+
+    @Test(
+        arguments: CommandTable.all.flatMap { command in
+            command.examples.map { (command.name, $0.commandLine) }
+        })
+    func worksAsPrinted(command: String, commandLine: String) async throws {
+        for (name, text) in try files() where commandLine.contains(name) {
+            _ = try folder.write(text, to: name)
+        }
+        let shell = Shell(
+            folder: folder.path,
+            environment: ["COUNTERSIGN_DATA": folder.path + "/data", "COUNTERSIGN_PORT": "0"])
+        let result =
+            command == "serve"
+            ? try await shell.runUntilFirstLine(commandLine)
+            : try await shell.run(commandLine)
+        #expect(result.status == 0, "\(result.talk)")
+        #expect(!result.output.isEmpty || !result.talk.isEmpty)
+    }
+
+    /// What the examples talk of; each is there only for the examples that name it.
+    private func files() throws -> [String: String] {
+        let token = try key.sign(claims: [
+            "sub": "user-1", "exp": .integer(Int64(Date().timeIntervalSince1970) + 600),
+        ])
+        let line = JSONValue.object([
+            "name": "first", "keys": [.string(key.publicKey.pem)], "token": .string(token),
+            "expected_user": "user-1",
+        ])
+        return [
+            "public.pem": key.publicKey.pem, "private.pem": key.privatePEM, "token.txt": token,
+            "tokens.jsonl": String(decoding: line.bytes, as: UTF8.self) + "\n",
+            "gateway.json": #"{"port": 8787}"#,
+            "access.log": """
+            192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "-"
+            192.0.2.2 - - [17/May/2015:10:05:04 +0000] "GET / HTTP/1.1" 200 1 "-" "-"
+
+            """,
+        ]
+    }
+}

@@ -1,0 +1,65 @@
+import Foundation
+
+@testable import CountersignCLI
+
+/// A shell in a folder of its own that finds the built `countersign`.
+struct Shell {
+    struct Result {
+        let status: Int32
+        let output: String
+        let talk: String
+    }
+
+    let folder: String
+    var environment: [String: String] = [:]
+
+    /// Runs a script to its end.
+    func run(_ script: String) async throws -> Result {
+        let process = try prepare(script)
+        // Files, not pipes: a pipe would also wait for whoever a script leaves in the background.
+        let (output, talk) = (folder + "/.stdout", folder + "/.stderr")
+        for path in [output, talk] { _ = FileManager.default.createFile(atPath: path, contents: nil) }
+        process.standardOutput = FileHandle(forWritingAtPath: output)
+        process.standardError = FileHandle(forWritingAtPath: talk)
+        try await Self.runToEnd(process)
+        return Result(
+            status: process.terminationStatus, output: try String(contentsOfFile: output, encoding: .utf8),
+            talk: try String(contentsOfFile: talk, encoding: .utf8))
+    }
+
+    /// Runs a program until it has printed a line, then asks it to end.
+    func runUntilFirstLine(_ script: String) async throws -> Result {
+        let process = try prepare("exec " + script)
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        let (ends, continuation) = AsyncStream.makeStream(of: Int32.self)
+        process.terminationHandler = { continuation.yield($0.terminationStatus) }
+        try process.run()
+        let line = await GatewayProcess.firstLine(of: output.fileHandleForReading)
+        process.terminate()
+        let status = await ends.first { _ in true }
+        return Result(status: status ?? -1, output: line ?? "", talk: "")
+    }
+
+    private func prepare(_ script: String) throws -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", script]
+        process.currentDirectoryURL = URL(fileURLWithPath: folder)
+        process.standardInput = FileHandle.nullDevice
+        let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
+        let inherited = ProcessInfo.processInfo.environment
+        var all = inherited.filter { !$0.key.hasPrefix("COUNTERSIGN_") }
+        all["PATH"] = "\(programs):\(inherited["PATH"] ?? "/usr/bin:/bin")"
+        process.environment = all.merging(environment) { _, own in own }
+        return process
+    }
+
+    private static func runToEnd(_ process: Process) async throws {
+        let (ends, continuation) = AsyncStream.makeStream(of: Void.self)
+        process.terminationHandler = { _ in continuation.yield() }
+        try process.run()
+        _ = await ends.first { _ in true }
+    }
+}
