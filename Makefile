@@ -1,6 +1,6 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint format
+.PHONY: help setup build demo test lint format bench
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -33,3 +33,8 @@ lint: ## Check the style
 
 format: ## Put the sources into the house style
 	swift format -i -r Sources Tests Snippets Package.swift
+
+bench: ## Measure the gateway (release build)
+	@scripts/setup.sh bench
+	swift build -c release --product countersign
+	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the system packages that building, testing and the demo need, when they are missing.
-# Runs again at no cost: what is there is not touched.
+# Runs again at no cost: what is there is not touched. With the argument `bench` also what the benchmarks need.
 set -eu
 
 minimum_major=6
@@ -54,6 +54,7 @@ need "command -v openssl" openssl openssl@3
 need "command -v curl" curl curl
 # The toolchain calls git to read package manifests.
 need "command -v git" git git
+[ "${1:-}" != bench ] || need "command -v wrk" wrk wrk
 need "$(cxx_check)" "g++ libc6-dev" -
 if [ "$(uname -s)" = Linux ] && [ -x "$toolchain/swift-build" ]; then
     # What an unpacked toolchain itself loads.
