@@ -54,7 +54,8 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        .target(name: "BrazeCompat", dependencies: ["Countersign", "CountersignCore"], swiftSettings: strict),
+        .target(
+            name: "BrazeCompat", dependencies: ["Countersign", "CountersignCore"], swiftSettings: strict),
 
         // Tokens and the gateway.
         .target(
@@ -91,7 +92,8 @@ let package = Package(
         .testTarget(
             name: "CountersignTests",
             dependencies: [
-                "Countersign", "CountersignCore", "CountersignGateway", "CountersignJOSE", "CountersignSQLite",
+                "Countersign", "CountersignCore", "CountersignGateway", "CountersignJOSE",
+                "CountersignSQLite",
                 "CountersignTesting",
             ],
             swiftSettings: strict),

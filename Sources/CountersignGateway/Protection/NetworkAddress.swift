@@ -46,8 +46,9 @@ public struct AddressRange: Sendable, Equatable, CustomStringConvertible {
     /// The range as it was given.
     public let description: String
 
+    /// Reads a range; nil when the text is none, or has bits set behind its leading ones.
+    ///
     /// - Parameter text: A literal IPv4 or IPv6 address, with or without `/` and the number of leading bits.
-    /// - Returns: nil when the text is no such range, or has bits set behind its leading ones.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = NetworkAddress(parts[0]) else { return nil }
