@@ -1,6 +1,6 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint format bench
+.PHONY: help setup build demo test lint format bench torture
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -27,6 +27,10 @@ demo: setup ## Show events going from devices through the gateway to disk (INPUT
 
 test: setup lint ## Check the style and run every test
 	swift test --disable-xctest
+
+torture: ## Kill devices, gateways and power, and count what is left (ROUNDS=n)
+	swift build --product CountersignTorture
+	@.build/debug/CountersignTorture all $(ROUNDS)
 
 lint: ## Check the style
 	swift format lint --strict -r Sources Tests Snippets Package.swift

@@ -85,6 +85,15 @@ let package = Package(
             dependencies: ["CountersignCore", "Countersign", "CountersignJOSE", "CountersignGateway"],
             swiftSettings: strict),
 
+        // Kills processes and power, and counts what is left: `make torture`.
+        .executableTarget(
+            name: "CountersignTorture",
+            dependencies: [
+                "Countersign", "CountersignCore", "CountersignGateway", "CountersignSQLite",
+                "CountersignTesting",
+            ],
+            swiftSettings: strict),
+
         .testTarget(
             name: "CountersignCoreTests", dependencies: ["CountersignCore"], swiftSettings: strict),
         .testTarget(

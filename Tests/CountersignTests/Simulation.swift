@@ -32,6 +32,8 @@ struct Simulation {
     /// Nil: there is no provider.
     var provider: ((UserKey) -> Int?)?
     var server: (Request) -> Reply
+    /// The jitter; 1 makes each wait as long as it may be.
+    var fraction: () -> Double = { 1 }
 
     init(
         settings: Sender.Settings = Sender.Settings(),
@@ -67,7 +69,7 @@ struct Simulation {
                 now = max(now, instant)
             case .claim(let request):
                 claims += 1
-                sender.claimed(claim(request), now: now, fraction: 1)
+                sender.claimed(claim(request), now: now, fraction: fraction())
             case .authorize(let user, let rejected):
                 authorize(user, rejected: rejected)
             case .send(let events, let attempt):
@@ -106,7 +108,7 @@ struct Simulation {
             generations[user] = fresh
             sender.authorized(generation: fresh)
         } else {
-            _ = sender.authorizationFailed(.init("no_token", ""), now: now, fraction: 1)
+            _ = sender.authorizationFailed(.init("no_token", ""), now: now, fraction: fraction())
         }
     }
 
@@ -117,9 +119,9 @@ struct Simulation {
         requests.append(request)
         let consequence: Sender.Consequence?
         switch server(request) {
-        case .answer(let answer): consequence = sender.answered(answer, now: now, fraction: 1)
+        case .answer(let answer): consequence = sender.answered(answer, now: now, fraction: fraction())
         case .error(let code):
-            consequence = sender.failed(HTTPTransportError(code, ""), now: now, fraction: 1)
+            consequence = sender.failed(HTTPTransportError(code, ""), now: now, fraction: fraction())
         }
         if let verdict = consequence?.failure { failures.append(verdict) }
     }

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignSQLite
 internal import Foundation
 
 /// Takes events from any thread and stores them on the storage thread.
@@ -24,7 +25,12 @@ final class Recorder: Sendable {
         var hasOptedOut = false
         var dropped = 0
         var lastError: String?
+        /// Writes in a row that another process's lock has kept out.
+        var lockedAttempts = 0
     }
+
+    /// Half a minute, about: nobody holds the lock for that long unless it hangs.
+    private static let maximumLockedAttempts = 15
 
     private let state: Lock<State>
     private let storage: Storage
@@ -157,6 +163,7 @@ final class Recorder: Sendable {
                 state.withLock { state in
                     release(batch, in: &state)
                     state.lastError = nil
+                    state.lockedAttempts = 0
                 }
                 for entry in batch {
                     let isKept = !tooLarge.contains(entry.record.messageID)
@@ -187,15 +194,19 @@ final class Recorder: Sendable {
     }
 
     /// After a failed write: who waits for an answer gets the error, and that event is forgotten; the others are tried
-    /// again in a second.
+    /// again in a second. Where another process only holds the lock, all are, for a while.
     private func keep(_ batch: [Unsaved], after error: any Error) {
         let failure = CountersignError(.notStored, "\(error)")
-        let waiting = batch.filter { $0.completion != nil }
-        state.withLock { state in
+        let isLocked = (error as? SQLiteError)?.isBusy == true
+        let waiting = state.withLock { state in
+            state.lockedAttempts = isLocked ? state.lockedAttempts + 1 : 0
+            let isPatient = isLocked && state.lockedAttempts <= Self.maximumLockedAttempts
+            let waiting = isPatient ? [] : batch.filter { $0.completion != nil }
             release(waiting, in: &state)
-            state.unsaved.insert(contentsOf: batch.filter { $0.completion == nil }, at: 0)
+            state.unsaved.insert(contentsOf: isPatient ? batch : batch.filter { $0.completion == nil }, at: 0)
             state.lastError = failure.detail
             state.isDraining = !state.unsaved.isEmpty
+            return waiting
         }
         log?(.warning, "events could not be stored", ["error": failure.detail])
         for entry in waiting { entry.completion?(.failure(failure)) }

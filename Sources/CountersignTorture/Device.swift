@@ -1,0 +1,120 @@
+internal import Countersign
+internal import CountersignCore
+internal import CountersignSQLite
+internal import Foundation
+
+/// A device as a process of its own: records events and writes the id of each into a ledger once the SDK says that it is
+/// stored.
+///
+/// Arguments: directory, endpoint, write key, token file, ledger, prefix, number of events, `online` or `offline`.
+struct Device {
+    let directory: URL
+    let endpoint: URL
+    let writeKey: String
+    let tokenFile: String
+    let ledger: Ledger
+    let prefix: String
+    let count: Int
+    let isOnline: Bool
+
+    init(arguments: [String]) throws {
+        guard arguments.count == 8, let endpoint = URL(string: arguments[1]), let count = Int(arguments[6])
+        else {
+            throw TortureError("device needs 8 arguments")
+        }
+        directory = URL(fileURLWithPath: arguments[0])
+        self.endpoint = endpoint
+        writeKey = arguments[2]
+        tokenFile = arguments[3]
+        ledger = try Ledger(path: arguments[4])
+        prefix = arguments[5]
+        self.count = count
+        isOnline = arguments[7] == "online"
+    }
+
+    func run() async throws {
+        var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: writeKey)
+        configuration.dataDirectory = directory
+        configuration.networkRetry = RetryPolicy(baseDelay: 0.02, maximumDelay: 0.1, maximumServerDelay: 0.1)
+        configuration.flushPolicy =
+            isOnline ? FlushPolicy(eventCount: 5, interval: 0.02, onBackground: false) : .manual
+        let client = try CountersignClient(configuration: configuration)
+        client.identify(userID: "ada", token: try String(contentsOfFile: tokenFile, encoding: .utf8))
+        print("go")
+        fflush(nil)
+        for number in 0..<count {
+            let start = SystemClock().uptime
+            let id: String
+            do {
+                id = try await client.record(
+                    "\(prefix)-\(number)", properties: ["n": .integer(Int64(number))])
+            } catch {
+                // Not stored, and says so: that is no loss.
+                ledger.write("refused \(error)")
+                continue
+            }
+            ledger.write("\(id) \(Int((SystemClock().uptime - start) * 1_000_000))")
+        }
+        if isOnline {
+            for _ in 0..<600 where await client.flush().isComplete == false {
+                try await Task.sleep(nanoseconds: 50_000_000)
+            }
+        }
+        await client.close()
+        print("done")
+    }
+}
+
+/// The same ledger over a database that is *not* durable: shows that the power-failure model can see a loss.
+///
+/// Arguments: database, ledger, number of rows.
+struct Control {
+    let database: SQLiteConnection
+    let ledger: Ledger
+    let count: Int
+
+    init(arguments: [String]) throws {
+        guard arguments.count == 3, let count = Int(arguments[2]) else {
+            throw TortureError("control needs 3 arguments")
+        }
+        database = try SQLiteConnection(path: arguments[0])
+        ledger = try Ledger(path: arguments[1])
+        self.count = count
+    }
+
+    func run() throws {
+        try database.execute(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; CREATE TABLE row (id TEXT)")
+        print("go")
+        fflush(nil)
+        for number in 0..<count {
+            try database.run("INSERT INTO row (id) VALUES (?)", .text("\(number)"))
+            ledger.write("\(number) 0")
+        }
+    }
+}
+
+/// Lines that survive the death of the process that wrote them, outside of everything that is tested.
+final class Ledger {
+    private let handle: FileHandle
+
+    init(path: String) throws {
+        // Several processes append to one ledger.
+        let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw TortureError("cannot open \(path)") }
+        handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
+    }
+
+    func write(_ line: String) {
+        handle.write(Data((line + "\n").utf8))
+    }
+
+    /// The ids and the microseconds that each took; a line that was cut by a kill is left out.
+    static func read(_ path: String) throws -> [(id: String, microseconds: Int)] {
+        try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").compactMap { line in
+            let parts = line.split(separator: " ")
+            guard parts.count == 2, let time = Int(parts[1]), parts[0] != "refused" else { return nil }
+            return (String(parts[0]), time)
+        }
+    }
+}

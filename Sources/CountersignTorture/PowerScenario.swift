@@ -1,0 +1,100 @@
+internal import CountersignSQLite
+internal import Foundation
+
+/// D4 and D5 run a device under `scripts/powerfail.c`, which models a disk that loses every write that was not synced.
+enum PowerModel {
+    /// Builds the model.
+    static func library(in directory: URL) throws -> String {
+        let source = "scripts/powerfail.c"
+        guard FileManager.default.fileExists(atPath: source) else {
+            throw TortureError("run this from the root of the package: \(source) is missing")
+        }
+        let library = directory.appendingPathComponent("powerfail.so").path
+        let compiler = Process()
+        compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        compiler.arguments = ["cc", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"]
+        try compiler.run()
+        compiler.waitUntilExit()
+        guard compiler.terminationStatus == 0 else { throw TortureError("\(source) does not compile") }
+        return library
+    }
+}
+
+/// D4: the power fails while a device records; what the disk kept is started again.
+enum PowerScenario {
+    static func run(rounds: Int) async throws -> Bool {
+        let workshop = try Workshop()
+        defer { workshop.remove() }
+        let library = try PowerModel.library(in: workshop.directory)
+        var rolledBack = 0
+        for round in 0..<rounds {
+            let disk = workshop.directory.appendingPathComponent("disk-\(round)")
+            let image = workshop.directory.appendingPathComponent("image-\(round)")
+            for folder in [disk, image] {
+                try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            }
+            let device = try workshop.startDevice(
+                "\(round)", count: 1_000_000, in: disk, online: false,
+                environment: ["LD_PRELOAD": library, "PF_DIR": disk.path, "PF_IMG": image.path])
+            try await Task.sleep(nanoseconds: UInt64.random(in: 10_000_000...300_000_000))
+            workshop.kill(device)
+            if FileManager.default.fileExists(
+                atPath: image.appendingPathComponent("default/queue.sqlite-journal").path)
+            {
+                rolledBack += 1
+            }
+            // The token was not synced by this model's rules for files made before; the drain brings its own.
+            try workshop.drain(image)
+        }
+        let lost = try control(workshop, library: library)
+        let isGood = try workshop.account(
+            "D4",
+            "\(rounds) power failures, \(rolledBack) with a hot journal, control (WAL, NORMAL) lost \(lost)")
+        return isGood && lost > 0
+    }
+
+    /// - Returns: Rows that a database without durable commits loses in this model.
+    private static func control(_ workshop: Workshop, library: String) throws -> Int {
+        let disk = workshop.directory.appendingPathComponent("control-disk")
+        let image = workshop.directory.appendingPathComponent("control-image")
+        for folder in [disk, image] {
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        }
+        let ledger = workshop.directory.appendingPathComponent("control-ledger").path
+        let process = try workshop.start(
+            ["control", disk.appendingPathComponent("rows.sqlite").path, ledger, "1000000"],
+            environment: ["LD_PRELOAD": library, "PF_DIR": disk.path, "PF_IMG": image.path])
+        usleep(300_000)
+        workshop.kill(process)
+        let written = try Ledger.read(ledger).count
+        let database = try SQLiteConnection(path: image.appendingPathComponent("rows.sqlite").path)
+        let kept = try? database.first("SELECT count(*) FROM row") { row throws(SQLiteError) in row.int(0) }
+        return written - (kept ?? 0)
+    }
+}
+
+/// D5: fsync fails once or for ever, at a random call.
+enum FsyncScenario {
+    static func run(rounds: Int) async throws -> Bool {
+        let workshop = try Workshop()
+        defer { workshop.remove() }
+        let library = try PowerModel.library(in: workshop.directory)
+        for round in 0..<rounds {
+            let disk = workshop.directory.appendingPathComponent("disk-\(round)")
+            let image = workshop.directory.appendingPathComponent("image-\(round)")
+            for folder in [disk, image] {
+                try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            }
+            let device = try workshop.startDevice(
+                "\(round)", count: 30, in: disk, online: false,
+                environment: [
+                    "LD_PRELOAD": library, "PF_DIR": disk.path, "PF_IMG": image.path,
+                    "PF_FAIL_AFTER": "\(Int.random(in: 1...120))",
+                    "PF_FAIL_MODE": round.isMultiple(of: 2) ? "once" : "always",
+                ])
+            device.waitUntilExit()
+            try workshop.drain(image)
+        }
+        return try workshop.account("D5", "\(rounds) devices with a failing fsync")
+    }
+}

@@ -1,0 +1,116 @@
+internal import CountersignGateway
+internal import CountersignSQLite
+internal import CountersignTesting
+internal import Foundation
+
+/// A gateway with an app, and the files of the devices of one scenario.
+final class Workshop {
+    let fixture: GatewayFixture
+    let directory: URL
+    let tokenFile: String
+    let ledger: String
+    private let executable = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+
+    init() throws {
+        fixture = try GatewayFixture(enforcement: .required)
+        directory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent("torture")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        tokenFile = directory.appendingPathComponent("token").path
+        ledger = directory.appendingPathComponent("ledger").path
+        try fixture.token(for: "ada", lifetime: 36_000).write(
+            toFile: tokenFile, atomically: true, encoding: .utf8)
+    }
+
+    func remove() { fixture.remove() }
+
+    var endpoint: String { "http://127.0.0.1:\(fixture.gateway.port)" }
+
+    /// Starts a process of this executable and waits until it says that it is at work.
+    func start(_ arguments: [String], environment: [String: String] = [:]) throws -> Process {
+        let process = Process()
+        process.executableURL = executable
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { _, new in new }
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        guard output.fileHandleForReading.availableData.isEmpty == false else {
+            process.waitUntilExit()
+            throw TortureError("\(arguments[0]) ended with \(process.terminationStatus)")
+        }
+        return process
+    }
+
+    func startDevice(
+        _ prefix: String, count: Int, in queue: URL? = nil, online: Bool = true, endpoint: String? = nil,
+        environment: [String: String] = [:]
+    ) throws -> Process {
+        try start(
+            [
+                "device", (queue ?? directory.appendingPathComponent("device")).path,
+                endpoint ?? self.endpoint,
+                fixture.writeKey, tokenFile, ledger, prefix, "\(count)", online ? "online" : "offline",
+            ], environment: environment)
+    }
+
+    /// Kills a process without warning.
+    func kill(_ process: Process) {
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    /// Lets a device send what is left.
+    func drain(_ queue: URL? = nil, endpoint: String? = nil) throws {
+        let process = try startDevice("drain", count: 0, in: queue, endpoint: endpoint)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw TortureError("the drain failed") }
+    }
+
+    func check(queueIn directory: URL) throws -> Bool {
+        let path = directory.appendingPathComponent("default/queue.sqlite").path
+        let database = try SQLiteConnection(path: path)
+        return try database.first("PRAGMA integrity_check") { row throws(SQLiteError) in row.text(0) } == "ok"
+    }
+
+    /// Compares the ledger with the gateway's database.
+    func account(_ name: String, _ facts: String) throws -> Bool {
+        let accepted = try Ledger.read(ledger)
+        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
+        let stored = try database.all("SELECT message_id, name FROM event WHERE type = 'track'") {
+            row throws(SQLiteError) in (id: row.text(0), name: row.text(1))
+        }
+        let ids = Set(stored.map(\.id))
+        let lost = accepted.count { !ids.contains($0.id) }
+        let twice = stored.count - Set(stored.map(\.name)).count
+        let times = accepted.map(\.microseconds).sorted()
+        let p99 = times.isEmpty ? 0 : times[times.count * 99 / 100]
+        let isGood = lost == 0 && twice == 0 && !accepted.isEmpty
+        print(
+            "\(name): \(isGood ? "ok" : "FAILED"): \(facts), \(accepted.count) accepted, \(lost) lost, \(twice) twice, "
+                + "\(stored.count) stored, record p99 \(p99) µs")
+        return isGood
+    }
+}
+
+/// The gateway as a process of its own. Arguments: data directory, port.
+struct GatewayProcess {
+    let configuration: GatewayConfiguration
+
+    init(arguments: [String]) throws {
+        guard arguments.count == 2, let port = UInt16(arguments[1]) else {
+            throw TortureError("gateway needs 2 arguments")
+        }
+        var configuration = GatewayConfiguration(dataDirectory: arguments[0])
+        configuration.port = port
+        self.configuration = configuration
+    }
+
+    func run() throws -> Never {
+        let gateway = try Gateway(configuration: configuration)
+        try gateway.start()
+        print("go")
+        fflush(nil)
+        // Until it is killed.
+        while true { sleep(3_600) }
+    }
+}

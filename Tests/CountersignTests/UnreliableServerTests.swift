@@ -1,0 +1,104 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// D10 to D12 of the reliability plan: partial answers, a long outage, a flapping network.
+struct UnreliableServerTests {
+    /// D10: parts of batches are refused, answers are cut or lost after the server has stored the events.
+    @Test func partialAndLostAnswersLoseNothingAndDoubleNothing() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.configuration.batchEvents = 10
+        bench.configuration.limits.maximumQuarantinedEvents = 10_000
+        let gateway = bench.gateway
+        let random = Lock(SeededGenerator(seed: 7))
+        let refused = Lock(Set<String>())
+        bench.transport.setHandler { request in
+            let dice = random.withLock { Int.random(in: 0..<6, using: &$0) }
+            if dice == 0 { throw HTTPTransportError(.connectionLost, "before the server had it") }
+            if dice == 1 { return .json(503, "{}", headers: [("Retry-After", "1")]) }
+            if dice == 2 {
+                // A subset is refused, always the same events.
+                gateway.judge { received in
+                    let bad = received.messages.enumerated().filter {
+                        $0.element.event?.hasSuffix("7") == true
+                    }
+                    let good = received.messages.filter { $0.event?.hasSuffix("7") != true }
+                    refused.withLock { set in bad.forEach { set.insert($0.element.messageId) } }
+                    _ = gateway.store(.init(messages: good, token: nil))
+                    let list = bad.map { #"{"index":\#($0.offset),"code":"invalid_event"}"# }.joined(
+                        separator: ",")
+                    return .json(
+                        200,
+                        #"{"success":true,"accepted":\#(good.count),"duplicates":0,"rejected":[\#(list)]}"#)
+                }
+            } else {
+                gateway.judge { _ in nil }
+            }
+            let answer = try gateway.answer(request)
+            if dice == 3 { throw HTTPTransportError(.timedOut, "after the server had stored it") }
+            if dice == 4 {
+                return HTTPResponse(
+                    status: 200, headers: answer.headers,
+                    body: Array(answer.body.prefix(answer.body.count / 2)))
+            }
+            return answer
+        }
+        let client = try bench.makeClient()
+        for number in 0..<1_000 { client.track("event \(number)") }
+        var flushes = 0
+        while await client.flush().isComplete == false, flushes < 2_000 { flushes += 1 }
+        let quarantined = Set(try await client.quarantinedEvents().map(\.messageID))
+        let stored = Set(gateway.stored.map(\.messageId))
+        #expect(stored.union(quarantined).count == 1_000)
+        #expect(quarantined.isSubset(of: refused.withLock { $0 }))
+        #expect(gateway.stored.count == stored.count)
+        #expect(gateway.duplicates > 0, "lost answers lead to events that are sent twice")
+        let snapshot = await client.snapshot()
+        #expect(snapshot.sent + snapshot.quarantined == 1_000)
+        await client.close()
+    }
+
+    /// D11: after an outage of 6 hours the first try comes within a minute in the median, and all goes out in order.
+    @Test func afterALongOutageTheFirstTryComesWithinAMinute() {
+        let outage: TimeInterval = 6 * 3_600
+        var random = SeededGenerator(seed: 11)
+        var waits: [TimeInterval] = []
+        for round in 0..<101 {
+            // Each round its own moment of recovery.
+            let end = outage + Double(round)
+            var simulation = Simulation { $0.time < end ? .error(.cannotConnect) : .accepted }
+            simulation.fraction = { Double.random(in: 0...1, using: &random) }
+            simulation.record(300, user: "ada")
+            simulation.run(until: end + 3_600)
+            #expect(simulation.queue.isEmpty)
+            #expect(simulation.delivered.map(\.sequence) == Array(1...300))
+            if let first = simulation.requests.first(where: { $0.time >= end }) {
+                waits.append(first.time - end)
+            }
+        }
+        let median = waits.sorted()[waits.count / 2]
+        #expect(waits.count == 101)
+        #expect(median <= 60, "\(median)")
+        #expect((waits.max() ?? .infinity) <= 180)
+    }
+
+    /// D12: for an hour half of the requests fail.
+    @Test func flappingNetworkCostsFewRequests() {
+        var random = SeededGenerator(seed: 12)
+        var coin = SeededGenerator(seed: 13)
+        var simulation = Simulation { _ in Bool.random(using: &coin) ? .accepted : .error(.connectionLost) }
+        simulation.fraction = { Double.random(in: 0...1, using: &random) }
+        for _ in 0..<360 {
+            simulation.record(2, user: "ada")
+            simulation.run(until: simulation.now + 10)
+        }
+        simulation.run(until: simulation.now + 3_600)
+        #expect(simulation.queue.isEmpty)
+        #expect(simulation.delivered.count == 720)
+        #expect(simulation.requests.count <= 3 * 720)
+    }
+}
