@@ -62,7 +62,7 @@ public final class Gateway: Sendable {
         }
         let router = Router(
             Health(store: store).endpoints + monitoring.endpoints + NativeDialect(path: path).endpoints
-                + BrazeDialect(path: path).endpoints)
+                + BrazeDialect(path: path).endpoints + GeolocationDialect(path: path).endpoints)
         let server = try HTTPServer(limits: configuration.limits, observer: observer) { router.route($0) }
         connectionCount.withLock { $0 = { [weak server] in server?.connectionCount ?? 0 } }
         self.server = server

@@ -17,7 +17,7 @@ struct GeolocationDecoder {
         case refused(HTTPResponse)
     }
 
-    func decode(_ root: JSONNode) -> Result<Contents, Refusal> {
+    func decode(_ root: JSONNode, user: String) -> Result<Contents, Refusal> {
         var records: [(node: JSONNode, span: Range<Int>)] = []
         var parameters: [UInt8] = []
         let text = request.body
@@ -46,7 +46,7 @@ struct GeolocationDecoder {
         var contents = Contents()
         var derived = DerivedMessageIDs(namespace: "location")
         for (index, record) in records.enumerated() {
-            add(record.node, text[record.span], parameters, index: index, &derived, to: &contents)
+            add(record.node, text[record.span], parameters, user: user, index: index, &derived, to: &contents)
         }
         return .success(contents)
     }
@@ -88,7 +88,7 @@ struct GeolocationDecoder {
     private func isLocation(_ node: JSONNode) -> Bool { node["coords"] != nil }
 
     private func add(
-        _ node: JSONNode, _ json: ArraySlice<UInt8>, _ parameters: [UInt8], index: Int,
+        _ node: JSONNode, _ json: ArraySlice<UInt8>, _ parameters: [UInt8], user: String, index: Int,
         _ derived: inout DerivedMessageIDs, to contents: inout Contents
     ) {
         func reject(_ code: String, _ reason: String) {
@@ -116,7 +116,7 @@ struct GeolocationDecoder {
         contents.body.append(contentsOf: "}}".utf8)
         contents.events.append(
             EventBatch.Event(
-                messageID: uuid.text ?? derived.make(json), kind: .location, userID: nil, anonymousID: nil,
+                messageID: uuid.text ?? derived.make(json), kind: .location, userID: user, anonymousID: nil,
                 name: node["event"]?.string, timestampMilliseconds: timestamp,
                 json: start..<contents.body.count))
     }

@@ -43,29 +43,10 @@ struct NativeDialect: Sendable {
             request.trail.rejected = contents.rejected.count
             return path.store(batch, for: request) { result in
                 switch result {
-                case .success(let outcome): Self.success(outcome, contents.rejected, warning)
+                case .success(let outcome): .ingested(outcome, rejected: contents.rejected, warning: warning)
                 case .failure(let failure): failure.response(request)
                 }
             }
         }
-    }
-
-    private static func success(
-        _ outcome: AppendOutcome, _ rejected: [RejectedEvent], _ warning: AuthErrorBody?
-    ) -> HTTPResponse {
-        var body = Array(
-            #"{"success":true,"accepted":\#(outcome.accepted),"duplicates":\#(outcome.duplicates),"rejected":["#
-                .utf8)
-        for (position, event) in rejected.enumerated() {
-            if position > 0 { body.append(UInt8(ascii: ",")) }
-            JSONValue.object([
-                "index": .integer(Int64(event.index)), "code": .string(event.code),
-                "reason": .string(event.reason),
-            ]).write(to: &body)
-        }
-        body.append(UInt8(ascii: "]"))
-        warning?.writeMember(to: &body)
-        body.append(UInt8(ascii: "}"))
-        return .json(200, body)
     }
 }

@@ -31,6 +31,26 @@ struct RequestPath: Sendable {
         }
     }
 
+    /// Judges a request whose only credential is an access token, whatever the app's enforcement.
+    func admit(accessToken token: String?, app: AdmittedApp, request: HTTPRequest) -> AdmittedByToken {
+        let instant = now().timeIntervalSince1970
+        let report = app.verifier.inspect(token, at: instant)
+        if report.isAccepted, let claims = report.claims, !claims.subject.isEmpty {
+            request.trail.note(.accepted(report), app: app)
+            return .accepted(claims)
+        }
+        request.trail.note(.rejected(report), app: app)
+        return .rejected(
+            AuthErrorBody(
+                report: report, enforcement: .required, requestID: request.id,
+                serverMilliseconds: Int64(instant * 1000)))
+    }
+
+    enum AdmittedByToken {
+        case accepted(VerifiedClaims)
+        case rejected(AuthErrorBody)
+    }
+
     /// What a dialect has to do after admission.
     enum Admitted {
         /// Go on; a warning rides along with the answer.

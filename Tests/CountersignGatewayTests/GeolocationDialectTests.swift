@@ -1,0 +1,112 @@
+import CountersignCore
+import CountersignGateway
+import CountersignJOSE
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+struct GeolocationDialectTests {
+    private let fixture: GatewayFixture
+    private let connection: RawConnection
+
+    init() throws {
+        fixture = try GatewayFixture(enforcement: .disabled)
+        connection = try RawConnection(port: fixture.gateway.port)
+    }
+
+    private func token(app: JSONValue = "shop", lifetime: Double = 600, key: SigningKey? = nil) throws
+        -> String
+    {
+        try (key ?? fixture.signingKey).sign(claims: [
+            "sub": "device-1", "aud": app, "exp": .integer(Int64(Date().timeIntervalSince1970 + lifetime)),
+        ])
+    }
+
+    private func post(_ body: String, authorization: String?, path: String = "/api/locations")
+        -> RawConnection.Answer?
+    {
+        connection.post(body, path: path, headers: authorization.map { ["Authorization": $0] } ?? [:])
+    }
+
+    private func rows() throws -> [[String?]] {
+        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        return try database.all(
+            "SELECT message_id, type, user_id, timestamp_ms, body FROM event ORDER BY seq"
+        ) { row in
+            (0..<5).map { row.optionalText($0) }
+        }
+    }
+
+    // The shapes of the vendor's HttpConfig: one record, a batch, a root property of the app's own, and none.
+    private static let record =
+        #"{"uuid":"u-1","timestamp":"2015-05-05T04:31:54.123Z","coords":{"latitude":45.5,"longitude":-73.5},"extras":{}}"#
+
+    @Test(arguments: [
+        (#"{"location":\#(record),"device":"x"}"#, #"{"device":"x"}"#), (#"{"location":[\#(record)]}"#, "{}"),
+        (#"{"data":[\#(record)],"a":[1, 2]}"#, #"{"a":[1, 2]}"#), (record, "{}"), ("[\(record)]", "{}"),
+        (#"[{"location":\#(record)}]"#, "{}"),
+    ])
+    func everyShapeOfAnUploadIsStored(body: String, params: String) throws {
+        defer { fixture.remove() }
+        let answer = try #require(post(body, authorization: "Bearer " + token()))
+        #expect(answer.status == 200)
+        #expect(answer.json["success"] as? Bool == true)
+        #expect(
+            try rows() == [
+                [
+                    "u-1", "location", "device-1", "1430800314123",
+                    #"{"location":\#(Self.record),"params":\#(params)}"#,
+                ]
+            ])
+    }
+
+    @Test func aRecordIsStoredOnceByItsUUID() throws {
+        defer { fixture.remove() }
+        for _ in 0..<2 {
+            _ = post(#"{"location":\#(Self.record)}"#, authorization: "Bearer " + (try token()))
+        }
+        #expect(try rows().count == 1)
+    }
+
+    @Test func aTemplatesRecordsAreStored() throws {
+        defer { fixture.remove() }
+        let body = #"{"location":[{"lat":1,"lng":2,"time":1430800314123},{"lat":3,"lng":4}]}"#
+        #expect(post(body, authorization: "Bearer " + (try token()))?.json["accepted"] as? Int == 2)
+        #expect(post(body, authorization: "Bearer " + (try token()))?.json["duplicates"] as? Int == 2)
+    }
+
+    @Test func theTokenMayBeBareAndThePathMayNameTheApp() throws {
+        defer { fixture.remove() }
+        #expect(post(Self.record, authorization: try token(app: ["x", "shop"]))?.status == 200)
+        let unnamed = try fixture.token(for: "device-1")
+        #expect(
+            post(Self.record, authorization: "Bearer \(unnamed)")?.json["code"] as? String == "unknown_app")
+        #expect(
+            post(Self.record, authorization: "Bearer \(unnamed)", path: "/api/locations/shop")?.status == 200)
+    }
+
+    @Test func theTokenMustBeGoodWhateverEnforcementSays() throws {
+        defer { fixture.remove() }
+        let other = try SigningKey.generate(.rs256)
+        let cases: [(String?, Int)] = [
+            (nil, 26), (try token(lifetime: -60), 22), (try token(key: other), 27), ("nonsense", 20),
+        ]
+        for (token, code) in cases {
+            let answer = try #require(
+                post(Self.record, authorization: token.map { "Bearer \($0)" }, path: "/api/locations/shop"))
+            #expect(answer.status == 401)
+            #expect((answer.json["auth_error"] as? [String: Any])?["error_code"] as? Int == code)
+        }
+        #expect(try rows().isEmpty)
+    }
+
+    @Test func badBodiesAreSaidPlainly() throws {
+        defer { fixture.remove() }
+        let authorization = "Bearer " + (try token())
+        #expect(post("5", authorization: authorization)?.json["code"] as? String == "invalid_batch")
+        #expect(post("{", authorization: authorization)?.json["code"] as? String == "invalid_json")
+        let answer = post(#"{"location":[5,\#(Self.record)]}"#, authorization: authorization)
+        #expect(answer?.status == 200)
+    }
+}
