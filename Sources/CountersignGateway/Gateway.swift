@@ -18,6 +18,7 @@ public final class Gateway: Sendable {
     private let boundPort = Lock<UInt16>(0)
     private let folderLock: Lock<DataDirectoryLock?>
     private let hasStopped = Lock(false)
+    private let isDraining = Lock(false)
 
     /// Opens the data directory and everything in it; makes what is not there.
     ///
@@ -44,7 +45,8 @@ public final class Gateway: Sendable {
             try registry.refresh()
             store = try SQLiteEventStore(
                 path: try folder.file("events.sqlite"), pendingBytes: configuration.limits.pendingBytes,
-                observer: observer)
+                diskFloorBytes: configuration.diskFloorBytes, observer: observer,
+                retention: { [registry] in registry.rules })
         } catch let error as GatewayError {
             throw error
         } catch {
@@ -52,18 +54,31 @@ public final class Gateway: Sendable {
         }
         let path = RequestPath(
             apps: registry, store: store, parsers: ParserPool(limits: configuration.limits),
-            limits: configuration.limits, now: now)
+            limits: configuration.limits,
+            appLimiter: RateLimiter(rate: configuration.limits.requestsPerSecondPerApp), now: now)
         let connectionCount = Lock<@Sendable () -> Int>({ 0 })
         let store = store
-        let monitoring = Monitoring(metrics: metrics) {
+        let monitoring = Monitoring(metrics: metrics, readers: configuration.metricsFrom) {
             Gauges(
                 store: store.load, connections: connectionCount.withLock { $0 }(),
                 droppedLogLines: log.droppedLines)
         }
+        let health = Health(
+            store: store, diskFloorBytes: configuration.diskFloorBytes,
+            isDraining: { [isDraining] in isDraining.withLock { $0 } },
+            appsProblem: { [registry] in registry.problem })
         let router = Router(
-            Health(store: store).endpoints + monitoring.endpoints + NativeDialect(path: path).endpoints
+            health.endpoints + monitoring.endpoints + NativeDialect(path: path).endpoints
                 + BrazeDialect(path: path).endpoints + GeolocationDialect(path: path).endpoints)
-        let server = try HTTPServer(limits: configuration.limits, observer: observer) { router.route($0) }
+        let door = FrontDoor(
+            router: router,
+            addresses: RateLimiter(rate: configuration.limits.requestsPerSecondPerAddress),
+            cors: CORS(
+                origins: { [registry] in registry.origins(of: $0) },
+                originsOfAllApps: { [registry] in registry.originsOfAllApps }))
+        let server = try HTTPServer(
+            limits: configuration.limits, trustedProxies: configuration.trustedProxies, observer: observer
+        ) { door.answer($0) }
         connectionCount.withLock { $0 = { [weak server] in server?.connectionCount ?? 0 } }
         self.server = server
     }
@@ -93,6 +108,10 @@ public final class Gateway: Sendable {
             return !hasStopped
         }
         guard isFirst else { return }
+        isDraining.withLock { $0 = true }
+        if boundPort.withLock({ $0 }) != 0, configuration.drainSeconds > 0 {
+            Thread.sleep(forTimeInterval: configuration.drainSeconds)
+        }
         server.stop(graceSeconds: configuration.stopGraceSeconds)
         registry.stop()
         store.close()

@@ -1,25 +1,55 @@
+internal import CountersignCore
+
 /// `/livez` and `/readyz`.
 ///
-/// Alive: a thread answers. Ready: the store can be written now, which each request proves by a small write of its
-/// own, in the same commit as whatever else waits.
+/// Alive: a thread answers. Ready: the gateway is not draining and the store can be written now, which each request
+/// proves by a small write of its own, in the same commit as whatever else waits. `/readyz?verbose` lists the checks.
 struct Health: Sendable {
     let store: any EventStore
+    let diskFloorBytes: Int
+    /// True once it is about to stop.
+    let isDraining: @Sendable () -> Bool
+    /// Why the apps cannot be read; nil when they can. The last good set holds meanwhile, so this is no reason to
+    /// take the gateway out of service.
+    let appsProblem: @Sendable () -> String?
 
     var endpoints: [Endpoint] {
         [
             Endpoint(method: "GET", path: "/livez") { _, _ in .answer(.text(200, "ok\n")) },
-            Endpoint(method: "GET", path: "/readyz") { _, _ in readiness() },
+            Endpoint(method: "GET", path: "/readyz") { request, _ in
+                readiness(isVerbose: request.query == "verbose")
+            },
         ]
     }
 
-    private func readiness() -> HTTPOutcome {
+    private func readiness(isVerbose: Bool) -> HTTPOutcome {
         .waiting({ store.probe(completion: $0) }) { result in
-            switch result {
-            case .success: .text(200, "ready\n")
-            case .failure(let failure):
-                .text(503, "not ready: \(failure.summary)\n").with(
-                    "Retry-After", String(failure.retryAfterSeconds))
-            }
+            var failure: StoreFailure?
+            if case .failure(let found) = result { failure = found }
+            if isDraining() { failure = failure ?? StoreFailure(reason: .closed, detail: "draining") }
+            var text = failure.map { "not ready: \($0.summary)\n" } ?? "ready\n"
+            if isVerbose { text = checks(result) + text }
+            let response = HTTPResponse.text(failure == nil ? 200 : 503, text)
+            return failure.map { response.with("Retry-After", String($0.retryAfterSeconds)) } ?? response
         }
+    }
+
+    private func checks(_ result: Result<Void, StoreFailure>) -> String {
+        let load = store.load
+        var lines: [(isGood: Bool, text: String)] = []
+        switch result {
+        case .success: lines.append((true, "storage: written just now"))
+        case .failure(let failure): lines.append((false, "storage: \(failure.summary)"))
+        }
+        lines.append(
+            (
+                load.freeBytes >= diskFloorBytes,
+                "disk: \(load.freeBytes) bytes free, the floor is \(diskFloorBytes)"
+            ))
+        lines.append((true, "queue: \(load.waitingBatches) batches wait for the disk"))
+        let problem = appsProblem()
+        lines.append((problem == nil, problem.map { "apps: \($0); the last good set holds" } ?? "apps: read"))
+        lines.append((!isDraining(), isDraining() ? "draining: about to stop" : "draining: no"))
+        return lines.map { "[\($0.isGood ? "+" : "-")] \($0.text)\n" }.joined()
     }
 }

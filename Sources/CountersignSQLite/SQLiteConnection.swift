@@ -144,9 +144,13 @@ package final class SQLiteConnection {
     /// Runs the migrations that this file has not seen, each in its own transaction, and counts them in
     /// `PRAGMA user_version`.
     ///
-    /// - Parameter migrations: SQL scripts in order. A script that was released is never changed or removed.
+    /// - Parameters:
+    ///   - migrations: SQL scripts in order. A script that was released is never changed or removed.
+    ///   - didApply: Called in the transaction of each script that ran, with the schema's number after it.
     /// - Throws: `SQLiteError`; with `SQLITE_SCHEMA` when the file was written by a newer version.
-    package func migrate(_ migrations: [String]) throws {
+    package func migrate(
+        _ migrations: [String], didApply: (Int) throws -> Void = { _ in }
+    ) throws {
         let version = try first("PRAGMA user_version") { row throws(SQLiteError) in row.int64(0) } ?? 0
         guard version <= Int64(migrations.count) else {
             throw SQLiteError(
@@ -163,6 +167,7 @@ package final class SQLiteConnection {
                 guard current == Int64(number) else { return }
                 try execute(migrations[number])
                 try execute("PRAGMA user_version = \(number + 1)")
+                try didApply(number + 1)
             }
         }
     }

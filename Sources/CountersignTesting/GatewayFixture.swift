@@ -29,8 +29,12 @@ public final class GatewayFixture: Sendable {
     /// - Parameters:
     ///   - enforcement: How strictly the app is judged.
     ///   - limits: What a request may cost.
+    ///   - configure: Changes what else the gateway runs with.
     /// - Throws: `GatewayError`, or an error of OpenSSL's when no key can be made.
-    public init(enforcement: Enforcement = .required, limits: GatewayLimits = GatewayLimits()) throws {
+    public init(
+        enforcement: Enforcement = .required, limits: GatewayLimits = GatewayLimits(),
+        configure: (inout GatewayConfiguration) -> Void = { _ in }
+    ) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-" + UUID().uuidString)
         dataDirectory = folder.path
@@ -43,6 +47,7 @@ public final class GatewayFixture: Sendable {
         configuration.port = 0
         configuration.limits = limits
         configuration.stopGraceSeconds = 1
+        configure(&configuration)
         gateway = try Gateway(configuration: configuration)
         try gateway.start()
     }

@@ -3,6 +3,7 @@ enum CommandTable {
     static let all: [Command] =
         [ServeCommand.command, DemoCommand.command]
         + AppCommand.commands
+        + AppRulesCommand.commands
         + KeyCommand.commands
         + KeyGenerateCommand.commands
         + [TokenVerifyCommand.command, TokenCreateCommand.command]

@@ -11,11 +11,14 @@ final class AppRegistry: Sendable {
     private let verifiedTokens = VerifiedTokenCache()
     private let apps = Lock(Apps())
     private let version = Lock<Int64?>(nil)
+    private let lastProblem = Lock<String?>(nil)
     private let timer = Lock<(any DispatchSourceTimer)?>(nil)
 
     private struct Apps {
         var byWriteKey: [[UInt8]: AdmittedApp] = [:]
         var byProject: [String: AdmittedApp] = [:]
+        var rules: [String: AppRules] = [:]
+        var origins: Set<String> = []
     }
 
     init(directory: AppDirectory) {
@@ -34,13 +37,33 @@ final class AppRegistry: Sendable {
         return apps.withLock { $0.byProject[token] }
     }
 
+    /// The rules of all apps that have some, by id.
+    var rules: [String: AppRules] { apps.withLock { $0.rules } }
+
+    /// Web pages that may call an app.
+    func origins(of appID: String) -> Set<String> {
+        Set(apps.withLock { $0.rules[appID]?.origins } ?? [])
+    }
+
+    /// Web pages that may call any app.
+    var originsOfAllApps: Set<String> { apps.withLock { $0.origins } }
+
+    /// Why the last look failed; nil when it did not.
+    var problem: String? { lastProblem.withLock { $0 } }
+
     /// Looks for changes five times a second, on a thread of its own.
     func start() {
         let source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "app registry"))
         source.schedule(deadline: .now() + 0.2, repeating: 0.2)
         source.setEventHandler { @Sendable [weak self] in
             // What cannot be read now is read at the next look; until then the last good set holds.
-            try? self?.refresh()
+            guard let self else { return }
+            do throws(GatewayError) {
+                try refresh()
+                lastProblem.withLock { $0 = nil }
+            } catch {
+                lastProblem.withLock { $0 = error.reason }
+            }
         }
         source.resume()
         timer.withLock { $0 = source }
@@ -76,6 +99,8 @@ final class AppRegistry: Sendable {
                 apps.byProject[admitted.project.token] = admitted
             }
         }
+        apps.rules = try directory.allRules()
+        apps.origins = Set(apps.rules.values.flatMap(\.origins))
         for (hash, appID) in try directory.writeKeys() { apps.byWriteKey[hash] = byID[appID] }
         return apps
     }

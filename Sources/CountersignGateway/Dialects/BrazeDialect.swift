@@ -35,6 +35,7 @@ struct BrazeDialect: Sendable {
             token: request.header("x-braze-auth-signature"), userIDs: contents.userIDs,
             deviceTime: contents.deviceTime)
         switch path.admit(admission, app: app, request: request) {
+        case .refused(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
         case .accepted(let warning):
             let batch = EventBatch(

@@ -31,6 +31,7 @@ struct GeolocationDialect: Sendable {
         }
         let subject: String
         switch path.admit(accessToken: token, app: app, request: request) {
+        case .refused(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
         case .accepted(let claims): subject = claims.subject
         }

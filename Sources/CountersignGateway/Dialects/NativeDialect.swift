@@ -35,6 +35,7 @@ struct NativeDialect: Sendable {
         let admission = AdmissionRequest(
             token: credentials.token, userIDs: contents.userIDs, deviceTime: contents.sentAt)
         switch path.admit(admission, app: app, request: request) {
+        case .refused(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
         case .accepted(let warning):
             let batch = EventBatch(

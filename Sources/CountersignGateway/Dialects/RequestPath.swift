@@ -11,11 +11,13 @@ struct RequestPath: Sendable {
     let store: any EventStore
     let parsers: ParserPool
     let limits: GatewayLimits
+    let appLimiter: RateLimiter<String>
     /// The clock that tokens are judged by.
     let now: @Sendable () -> Date
 
     /// Judges a request once.
     func admit(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
+        if let refusal = overLimit(of: app, request) { return .refused(refusal) }
         let instant = now().timeIntervalSince1970
         let verdict = app.admit(admission, at: instant)
         request.trail.note(verdict, app: app)
@@ -33,6 +35,7 @@ struct RequestPath: Sendable {
 
     /// Judges a request whose only credential is an access token, whatever the app's enforcement.
     func admit(accessToken token: String?, app: AdmittedApp, request: HTTPRequest) -> AdmittedByToken {
+        if let refusal = overLimit(of: app, request) { return .refused(refusal) }
         let instant = now().timeIntervalSince1970
         let report = app.verifier.inspect(token, at: instant)
         if report.isAccepted, let claims = report.claims, !claims.subject.isEmpty {
@@ -46,7 +49,15 @@ struct RequestPath: Sendable {
                 serverMilliseconds: Int64(instant * 1000)))
     }
 
+    private func overLimit(of app: AdmittedApp, _ request: HTTPRequest) -> HTTPResponse? {
+        let refusal = appLimiter.take(app.id).refusal(request, policy: "app", burst: appLimiter.burst)
+        if refusal != nil { request.trail.appID = app.id }
+        return refusal
+    }
+
     enum AdmittedByToken {
+        /// The app has had more requests than it may.
+        case refused(HTTPResponse)
         case accepted(VerifiedClaims)
         case rejected(AuthErrorBody)
     }
@@ -55,6 +66,8 @@ struct RequestPath: Sendable {
     enum Admitted {
         /// Go on; a warning rides along with the answer.
         case accepted(warning: AuthErrorBody?)
+        /// Answer with this: the app has had more requests than it may.
+        case refused(HTTPResponse)
         /// Answer with this error in the dialect's shape.
         case rejected(AuthErrorBody)
     }

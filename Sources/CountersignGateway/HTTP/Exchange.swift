@@ -37,7 +37,9 @@ final class Exchange {
     /// Reads the header fields.
     ///
     /// - Returns: The refusal of a request whose body is not worth reading, or nil.
-    func readHeader(method rawMethod: UnsafePointer<CChar>, limits: GatewayLimits) -> HTTPResponse? {
+    func readHeader(
+        method rawMethod: UnsafePointer<CChar>, limits: GatewayLimits, trustedProxies: [AddressRange]
+    ) -> HTTPResponse? {
         let method = String(cString: rawMethod)
         var fields: [HTTPField] = []
         fields.reserveCapacity(16)
@@ -60,6 +62,11 @@ final class Exchange {
             !Framing.isWhole(fields, from: rawMethod, count: countersign_mhd_header_bytes(connection))
         {
             return Framing.swallowed
+        }
+        if !trustedProxies.isEmpty {
+            request.clientAddress = ClientAddress.resolve(
+                peer: request.clientAddress, forwarded: request.headers("x-forwarded-for"),
+                proxies: trustedProxies)
         }
         switch request.header("content-encoding")?.lowercased() {
         case nil, "", "identity": break

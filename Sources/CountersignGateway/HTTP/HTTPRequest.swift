@@ -8,8 +8,8 @@ package final class HTTPRequest {
     package let path: String
     /// What followed `?`, not decoded; nil when there was none.
     package let query: String?
-    /// The client's address as text; empty when unknown.
-    package let clientAddress: String
+    /// The client's address as text, as far as it can be believed; empty when unknown.
+    package internal(set) var clientAddress: String
     /// Milliseconds since 1970 when the header was complete.
     package let receivedMilliseconds: Int64
     /// What the answer and the log call this request.
@@ -39,6 +39,11 @@ package final class HTTPRequest {
     /// The value of the first field with this lower-case name, or nil.
     package func header(_ name: StaticString) -> String? {
         fields.first { $0.isNamed(name) }?.value
+    }
+
+    /// The values of all fields with this lower-case name, in their order.
+    package func headers(_ name: StaticString) -> [String] {
+        fields.filter { $0.isNamed(name) }.map(\.value)
     }
 
     /// An id that may go back out in a header and into a log: 1 to 128 letters, digits, `-`, `_`, `.`.

@@ -20,6 +20,7 @@ package final class HTTPServer: @unchecked Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
 
     private let limits: GatewayLimits
+    private let trustedProxies: [AddressRange]
     private let observer: any GatewayObserver
     private let handler: Handler
     private let connections = ConnectionWatch()
@@ -41,9 +42,11 @@ package final class HTTPServer: @unchecked Sendable {
 
     /// - Throws: `cannotBind` when the process has no file descriptors left.
     package init(
-        limits: GatewayLimits, observer: any GatewayObserver, handler: @escaping Handler
+        limits: GatewayLimits, trustedProxies: [AddressRange] = [], observer: any GatewayObserver,
+        handler: @escaping Handler
     ) throws(GatewayError) {
         self.limits = limits
+        self.trustedProxies = trustedProxies
         self.observer = observer
         wake = try WakePipe()
         self.handler = handler
@@ -162,7 +165,9 @@ package final class HTTPServer: @unchecked Sendable {
         case .header:
             exchange.watched?.enter(.body)
             exchange.phase = .body
-            if let refusal = exchange.readHeader(method: method, limits: limits) {
+            if let refusal = exchange.readHeader(
+                method: method, limits: limits, trustedProxies: trustedProxies)
+            {
                 return send(refusal, exchange)
             }
             return .YES

@@ -29,25 +29,36 @@ struct Router: Sendable {
         templates = endpoints.filter { $0.path.contains("{") }.map { ($0.path.split(separator: "/"), $0) }
     }
 
+    /// What a path takes; empty when there is no such path.
+    func methods(of path: String) -> [String] {
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        let found =
+            (exact[path] ?? [])
+            + templates.filter {
+                $0.segments.count == segments.count && Self.match($0.segments, segments) != nil
+            }.map(\.endpoint)
+        return Set(found.map(\.method)).sorted()
+    }
+
     func route(_ request: HTTPRequest) -> HTTPOutcome {
-        var allowed: [String] = []
-        for endpoint in exact[request.path] ?? [] {
-            if endpoint.method == request.method { return Self.handle(request, endpoint, []) }
-            allowed.append(endpoint.method)
+        for endpoint in exact[request.path] ?? [] where endpoint.method == request.method {
+            return Self.handle(request, endpoint, [])
         }
         let segments = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
-        for (template, endpoint) in templates where template.count == segments.count {
+        for (template, endpoint) in templates
+        where template.count == segments.count && endpoint.method == request.method {
             guard let parameters = Self.match(template, segments) else { continue }
-            if endpoint.method == request.method { return Self.handle(request, endpoint, parameters) }
-            allowed.append(endpoint.method)
+            return Self.handle(request, endpoint, parameters)
         }
+        let allowed = methods(of: request.path)
         if allowed.isEmpty {
             return .answer(
-                refusal(
-                    404, "not_found", "there is no such endpoint; the documents list those there are", request
-                ))
+                .failure(
+                    404, code: "not_found",
+                    reason: "there is no such endpoint; the documents list those there are",
+                    requestID: request.id))
         }
-        let methods = Set(allowed).sorted().joined(separator: ", ")
+        let methods = allowed.joined(separator: ", ")
         return .answer(
             refusal(405, "method_not_allowed", "this endpoint takes \(methods)", request).with(
                 "Allow", methods))

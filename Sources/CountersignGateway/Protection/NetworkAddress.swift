@@ -9,17 +9,14 @@ struct NetworkAddress: Hashable, Sendable {
     /// Reads a literal address; nil when it is none.
     init?(_ text: some StringProtocol) {
         let text = String(text)
-        var v4 = in_addr()
-        if inet_pton(AF_INET, text, &v4) == 1 {
-            low = 0xFFFF_0000_0000 | UInt64(UInt32(bigEndian: v4.s_addr))
+        var bytes = [UInt8](repeating: 0, count: 16)
+        if inet_pton(AF_INET, text, &bytes) == 1 {
+            low = bytes[..<4].reduce(0xFFFF) { $0 << 8 | UInt64($1) }
             return
         }
-        var v6 = in6_addr()
-        guard inet_pton(AF_INET6, text, &v6) == 1 else { return nil }
-        withUnsafeBytes(of: &v6) { bytes in
-            high = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
-            low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-        }
+        guard inet_pton(AF_INET6, text, &bytes) == 1 else { return nil }
+        high = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
+        low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
     private init(high: UInt64, low: UInt64) {
@@ -46,7 +43,7 @@ public struct AddressRange: Sendable, Equatable, CustomStringConvertible {
     /// The range as it was given.
     public let description: String
 
-    /// Reads a range; nil when the text is none, or has bits set behind its leading ones.
+    /// nil when the text is no such range, or has bits set behind its leading ones.
     ///
     /// - Parameter text: A literal IPv4 or IPv6 address, with or without `/` and the number of leading bits.
     public init?(_ text: String) {

@@ -40,6 +40,7 @@ public final class AppDirectory: @unchecked Sendable {
         ) STRICT;
         """,
         ProjectSchema.script,
+        AppRulesSchema.script,
     ]
 
     /// The most keys that an app may have.
@@ -64,7 +65,7 @@ public final class AppDirectory: @unchecked Sendable {
                     let sqlite = try SQLiteConnection(path: path)
                     try sqlite.execute(
                         "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON")
-                    try sqlite.migrate(Self.migrations)
+                    try Schema.migrate(sqlite, Self.migrations)
                     return sqlite
                 }))
     }

@@ -30,6 +30,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;
         """,
         CustomerSchema.script,
+        RetentionSweeper.script,
     ]
 
     private static let insert = """
@@ -40,7 +41,10 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
 
     private let path: String
     private let pendingLimit: Int
+    private let diskFloorBytes: Int
     private let observer: (any GatewayObserver)?
+    private let retentionSeconds: Double
+    private let retention: @Sendable () -> [String: AppRules]
     // `condition` guards `waiting`, `waitingBytes`, `isClosing` and `hasEnded`.
     private let condition = NSCondition()
     private var waiting: [Job] = []
@@ -49,15 +53,27 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var hasEnded = false
     // Touched by the writer thread only, after `init`.
     private var connection: SQLiteConnection?
+    private var sweeper = RetentionSweeper()
+    private var nextSweep = Date.distantPast
 
     /// Opens the file, creates or migrates its schema and starts the writer.
     ///
     /// - Parameters:
     ///   - path: The database file.
     ///   - pendingBytes: How much may wait for the disk before batches are refused.
+    ///   - diskFloorBytes: Free bytes below which nothing is stored.
     ///   - observer: Hears of every commit.
+    ///   - retentionSeconds: How often the apps' retention is looked after.
+    ///   - retention: What each app keeps.
     /// - Throws: `SQLiteError` when the file cannot be opened, or was written by a newer version.
-    package init(path: String, pendingBytes: Int, observer: (any GatewayObserver)? = nil) throws {
+    package init(
+        path: String, pendingBytes: Int, diskFloorBytes: Int = 0,
+        observer: (any GatewayObserver)? = nil, retentionSeconds: Double = 60,
+        retention: @escaping @Sendable () -> [String: AppRules] = { [:] }
+    ) throws {
+        self.diskFloorBytes = diskFloorBytes
+        self.retentionSeconds = retentionSeconds
+        self.retention = retention
         self.path = path
         self.pendingLimit = pendingBytes
         self.observer = observer
@@ -114,11 +130,14 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private func run() {
         while true {
             condition.lock()
-            while waiting.isEmpty, !isClosing { condition.wait() }
+            while waiting.isEmpty, !isClosing, sweeper.isDone, condition.wait(until: nextSweep) {}
             let jobs = waiting
             waiting.removeAll(keepingCapacity: true)
+            let isLast = isClosing && jobs.isEmpty
             condition.unlock()
-            if jobs.isEmpty { break }
+            if isLast { break }
+            sweep()
+            if jobs.isEmpty { continue }
             let results = write(jobs)
             condition.lock()
             waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
@@ -141,19 +160,28 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             record.seconds = Double(DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds) / 1e9
             observer?.commitEnded(record)
         }
+        if let free = DiskSpace.free(at: path), free < diskFloorBytes {
+            let failure = StoreFailure(
+                reason: .full, detail: "\(free) bytes are free, the floor is \(diskFloorBytes)")
+            record.failure = failure
+            return jobs.map { _ in .failure(failure) }
+        }
         do {
             let open = try connection ?? Self.open(path)
             connection = open
             let outcomes = try open.transaction {
-                try jobs.map { job in
+                var usage: [String: Usage] = [:]
+                let outcomes = try jobs.map { job in
                     guard let batch = job.batch else {
                         try open.run(
                             "INSERT OR REPLACE INTO probe VALUES (1, ?)",
                             .integer(Int64(Date().timeIntervalSince1970 * 1000)))
                         return AppendOutcome()
                     }
-                    return try Self.insert(batch, open)
+                    return try Self.insert(batch, open, &usage[batch.appID, default: Usage()])
                 }
+                try Self.note(usage, open)
+                return outcomes
             }
             return outcomes.map { .success($0) }
         } catch {
@@ -167,7 +195,43 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         }
     }
 
-    private static func insert(_ batch: EventBatch, _ connection: SQLiteConnection) throws -> AppendOutcome {
+    /// Does a small part of what retention asks for; what fails is tried again at the next sweep.
+    private func sweep() {
+        if sweeper.isDone {
+            guard Date() >= nextSweep else { return }
+            nextSweep = Date(timeIntervalSinceNow: retentionSeconds)
+            sweeper.begin(retention(), nowMilliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+        }
+        guard !sweeper.isDone else { return }
+        do {
+            let open = try connection ?? Self.open(path)
+            connection = open
+            try sweeper.step(open)
+        } catch {
+            sweeper = RetentionSweeper()
+            if (error as? SQLiteError)?.isFull != true { connection = nil }
+        }
+    }
+
+    /// What a commit adds to an app.
+    private struct Usage {
+        var events = 0
+        var bytes = 0
+    }
+
+    private static func note(_ usage: [String: Usage], _ connection: SQLiteConnection) throws {
+        for (appID, added) in usage where added.events > 0 {
+            try connection.run(
+                """
+                INSERT INTO app_usage VALUES (?1, ?2, ?3)
+                ON CONFLICT (app_id) DO UPDATE SET events = events + ?2, bytes = bytes + ?3
+                """, .text(appID), .integer(Int64(added.events)), .integer(Int64(added.bytes)))
+        }
+    }
+
+    private static func insert(
+        _ batch: EventBatch, _ connection: SQLiteConnection, _ usage: inout Usage
+    ) throws -> AppendOutcome {
         var outcome = AppendOutcome()
         let statement = try connection.cached(insert)
         defer { statement.reset() }
@@ -182,7 +246,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             try statement.bind(.integer(batch.receivedMilliseconds), at: 8)
             try statement.bind(utf8: batch.body, event.json, at: 9)
             _ = try statement.step()
-            if connection.changes > 0 { outcome.accepted += 1 } else { outcome.duplicates += 1 }
+            if connection.changes > 0 {
+                outcome.accepted += 1
+                usage.events += 1
+                usage.bytes += event.json.count
+            } else {
+                outcome.duplicates += 1
+            }
             statement.reset()
         }
         if let customer = batch.customer {
@@ -198,7 +268,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         try connection.execute(
             "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0"
         )
-        try connection.migrate(migrations)
+        try Schema.migrate(connection, migrations)
         return connection
     }
 }

@@ -1,0 +1,78 @@
+internal import CountersignCore
+internal import CountersignGateway
+
+/// `countersign app origins` and `countersign app retention`.
+enum AppRulesCommand {
+    static let commands = [origins, retention]
+
+    private static let app = Positional("APP", help: "the app's id")
+    private static let origin = Positional(
+        "ORIGIN", .any, help: "a page's origin such as https://shop.example; * is every page")
+    private static let none = Flag("none", help: "allow no page")
+    private static let days = Flag(
+        "days", .integer("DAYS", 0...36_500), help: "delete events older than this; 0 keeps them")
+    private static let bytes = Flag(
+        "bytes", .integer("BYTES", 0...(1 << 50)),
+        help: "delete the oldest events while there are more bytes than this; 0 keeps them")
+
+    private static let origins = Command(
+        "app origins", summary: "Print or set which web pages may call an app",
+        details: """
+            Without an origin it prints them. A running gateway takes the change over within a second.
+            Apps on devices need none: only browsers ask (CORS).
+            """,
+        positionals: [app, origin], flags: [none, .data],
+        examples: [
+            .init(
+                "Allow two pages", "countersign app origins shop https://shop.example http://localhost:3000"),
+            .init("Allow no page", "countersign app origins shop --none"),
+        ]
+    ) { invocation in
+        let appID = invocation.requiredWord(of: app)
+        let directory = try invocation.appDirectory()
+        var rules = try directory.rules(of: appID)
+        let given = invocation.allWords(of: origin)
+        if !given.isEmpty || invocation.isSet(none) {
+            rules.origins = invocation.isSet(none) ? [] : given
+            try directory.setRules(rules, of: appID)
+        }
+        for origin in rules.origins { try invocation.io.print(origin) }
+        if rules.origins.isEmpty { invocation.io.say("No page may call \(appID).") }
+        return .done
+    }
+
+    private static let retention = Command(
+        "app retention", summary: "Print or set how long an app's events are kept",
+        details: """
+            Without a flag it prints the rule. Deleted events are forgotten: one that is sent again is stored again, so keep
+            events longer than clients keep theirs. Freed space is used again; the file does not shrink.
+            """,
+        positionals: [app], flags: [days, bytes, .json, .data],
+        examples: [
+            .init("Keep 90 days", "countersign app retention shop --days 90"),
+            .init("Keep at most 10 GB", "countersign app retention shop --bytes 10000000000"),
+        ]
+    ) { invocation in
+        let appID = invocation.requiredWord(of: app)
+        let directory = try invocation.appDirectory()
+        var rules = try directory.rules(of: appID)
+        let newDays = try invocation.integer(of: days)
+        let newBytes = try invocation.integer(of: bytes)
+        if newDays != nil || newBytes != nil {
+            if let newDays { rules.retentionDays = newDays == 0 ? nil : newDays }
+            if let newBytes { rules.retentionBytes = newBytes == 0 ? nil : newBytes }
+            try directory.setRules(rules, of: appID)
+        }
+        if invocation.isSet(.json) {
+            try invocation.io.print([
+                "app": .string(appID),
+                "retention_days": rules.retentionDays.map { .integer(Int64($0)) } ?? .null,
+                "retention_bytes": rules.retentionBytes.map { .integer(Int64($0)) } ?? .null,
+            ])
+        } else {
+            try invocation.io.print("days   \(rules.retentionDays.map { String($0) } ?? "all")")
+            try invocation.io.print("bytes  \(rules.retentionBytes.map { String($0) } ?? "all")")
+        }
+        return .done
+    }
+}

@@ -1,0 +1,29 @@
+import CountersignGateway
+import Testing
+
+@testable import CountersignCLI
+
+struct AppRulesCommandTests {
+    @Test func originsAndRetentionAreSetAndShown() async throws {
+        let folder = try TemporaryFolder()
+        let data = folder.path + "/data"
+        #expect(await RecordedIO().run("app", "create", "shop", "--data", data) == .done)
+        let set = RecordedIO()
+        #expect(await set.run("app", "origins", "shop", "https://shop.example", "--data", data) == .done)
+        #expect(await set.run("app", "retention", "shop", "--days", "90", "--data", data) == .done)
+        #expect(await set.run("app", "retention", "shop", "--bytes", "1000", "--data", data) == .done)
+        let shown = RecordedIO()
+        #expect(await shown.run("app", "origins", "shop", "--data", data) == .done)
+        #expect(await shown.run("app", "retention", "shop", "--data", data) == .done)
+        #expect(shown.output == "https://shop.example\ndays   90\nbytes  1000\n")
+        #expect(await set.run("app", "retention", "shop", "--days", "0", "--data", data) == .done)
+        #expect(await set.run("app", "origins", "shop", "--none", "--data", data) == .done)
+        let rules = try AppDirectory(dataDirectory: data).rules(of: "shop")
+        #expect(rules.origins.isEmpty)
+        #expect(rules.retentionDays == nil)
+        #expect(rules.retentionBytes == 1_000)
+        let wrong = RecordedIO()
+        #expect(await wrong.run("app", "origins", "shop", "shop.example", "--data", data) == .failed)
+        #expect(await wrong.run("app", "origins", "none-such", "--data", data) == .notFound)
+    }
+}

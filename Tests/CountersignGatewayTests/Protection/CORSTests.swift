@@ -1,0 +1,73 @@
+import CountersignGateway
+import CountersignTesting
+import Testing
+
+struct CORSTests {
+    private func withPages(_ origins: [String], _ body: (GatewayFixture, RawConnection) throws -> Void) throws
+    {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        var rules = AppRules()
+        rules.origins = origins
+        try fixture.apps.setRules(rules, of: fixture.appID)
+        try fixture.gateway.refreshApps()
+        try body(fixture, RawConnection(port: fixture.gateway.port))
+    }
+
+    private func preflight(_ connection: RawConnection, origin: String, path: String = "/v1/batch")
+        -> RawConnection.Answer?
+    {
+        connection.send(
+            "OPTIONS \(path) HTTP/1.1\r\nHost: a\r\nOrigin: \(origin)\r\nAccess-Control-Request-Method: POST\r\n\r\n"
+        )
+        return connection.answer()
+    }
+
+    @Test func aPageThatAnAppAllowsMayAskAndRead() throws {
+        try withPages(["https://shop.example"]) { fixture, connection in
+            let asked = preflight(connection, origin: "https://shop.example")
+            #expect(asked?.status == 204)
+            #expect(asked?.headers["access-control-allow-origin"] == "https://shop.example")
+            #expect(asked?.headers["access-control-allow-methods"] == "POST")
+            #expect(asked?.headers["access-control-allow-headers"]?.contains("X-Write-Key") == true)
+            let headers = ["X-Write-Key": fixture.writeKey, "Origin": "https://shop.example"]
+            let answer = connection.post(batch(trackEvent("m-1")), headers: headers)
+            #expect(answer?.json["accepted"] as? Int == 1)
+            #expect(answer?.headers["access-control-allow-origin"] == "https://shop.example")
+            #expect(answer?.headers["vary"] == "Origin")
+        }
+    }
+
+    @Test func anyOtherPageMayNot() throws {
+        try withPages(["https://shop.example"]) { fixture, connection in
+            #expect(preflight(connection, origin: "https://evil.example")?.status == 403)
+            #expect(preflight(connection, origin: "https://shop.example", path: "/nowhere")?.status == 404)
+            let headers = ["X-Write-Key": fixture.writeKey, "Origin": "https://evil.example"]
+            let answer = connection.post(batch(trackEvent("m-1")), headers: headers)
+            #expect(answer?.headers["access-control-allow-origin"] == nil)
+            #expect(answer?.headers["vary"] == "Origin")
+        }
+    }
+
+    @Test func noPageIsAllowedByDefaultAndAStarAllowsAll() throws {
+        try withPages([]) { _, connection in
+            #expect(preflight(connection, origin: "https://shop.example")?.status == 403)
+        }
+        try withPages(["*"]) { _, connection in
+            #expect(
+                preflight(connection, origin: "https://any.example")?.headers["access-control-allow-origin"]
+                    == "*")
+        }
+    }
+
+    @Test(arguments: [
+        "shop.example", "https://shop.example/", "https://Shop.example", "ftp://a", "https://a b",
+    ])
+    func whatIsNoOriginIsRefused(origin: String) throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        var rules = AppRules()
+        rules.origins = [origin]
+        #expect(throws: GatewayError.self) { try fixture.apps.setRules(rules, of: fixture.appID) }
+    }
+}

@@ -1,0 +1,97 @@
+import CountersignCore
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+struct SQLiteEventStoreTests {
+    @Test func belowTheFloorOfTheDiskNothingIsStoredAndReadinessSaysSo() throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        let data = fixture.dataDirectory
+        fixture.gateway.stop()
+        defer { try? FileManager.default.removeItem(atPath: data) }
+        // Started with room, then the floor is above what is left: the first write already fails.
+        var configuration = GatewayConfiguration(dataDirectory: data)
+        configuration.port = 0
+        configuration.diskFloorBytes = 1 << 50
+        let full = try Gateway(configuration: configuration)
+        defer { full.stop() }
+        #expect(throws: GatewayError.self) { try full.start() }
+    }
+
+    @Test func aStoreBelowItsFloorRefusesAndKeepsWhatItHas() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "store-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("events.sqlite").path
+        let open = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
+        #expect(try append("m-1", to: open).get() == AppendOutcome(accepted: 1, duplicates: 0))
+        open.close()
+        let full = try SQLiteEventStore(path: path, pendingBytes: 1 << 20, diskFloorBytes: 1 << 50)
+        #expect(throws: StoreFailure.self) { try append("m-2", to: full).get() }
+        full.close()
+        let again = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
+        #expect(try append("m-1", to: again).get() == AppendOutcome(accepted: 0, duplicates: 1))
+        again.close()
+        let reader = try SQLiteConnection(path: path)
+        #expect(
+            try reader.first("SELECT events, bytes FROM app_usage") { [$0.int(0), $0.int(1)] } == [1, 2])
+    }
+
+    @Test func readinessListsItsChecks() throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        let connection = try RawConnection(port: fixture.gateway.port)
+        let lines = connection.get("/readyz?verbose")?.body.split(separator: "\n").map(String.init) ?? []
+        #expect(
+            lines.map { $0.prefix { $0 != ":" } } == [
+                "[+] storage", "[+] disk", "[+] queue", "[+] apps", "[+] draining", "ready",
+            ])
+    }
+
+    @Test func retentionRunsBesideTheRequests() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "store-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("events.sqlite").path
+        let isStored = Lock(false)
+        let asked = DispatchSemaphore(value: 0)
+        let store = try SQLiteEventStore(
+            path: path, pendingBytes: 1 << 20, retentionSeconds: 0,
+            retention: {
+                if isStored.withLock({ $0 }) { asked.signal() }
+                var rules = AppRules()
+                rules.retentionDays = 1
+                return ["shop": rules]
+            })
+        // Received in 1970.
+        _ = try append("m-1", to: store).get()
+        isStored.withLock { $0 = true }
+        // It asks again when the sweep before is done.
+        asked.wait()
+        asked.wait()
+        store.close()
+        let reader = try SQLiteConnection(path: path)
+        #expect(try reader.first("SELECT count(*) FROM event") { $0.int(0) } == 0)
+        #expect(try reader.first("SELECT events FROM app_usage") { $0.int(0) } == 0)
+    }
+
+    private func append(_ id: String, to store: SQLiteEventStore) -> Result<AppendOutcome, StoreFailure> {
+        let event = EventBatch.Event(
+            messageID: id, kind: .track, timestampMilliseconds: 0, json: 0..<2)
+        let batch = EventBatch(
+            appID: "shop", receivedMilliseconds: 0, body: Array("{}".utf8), events: [event])
+        let result = Lock<Result<AppendOutcome, StoreFailure>?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        store.append(batch) { outcome in
+            result.withLock { $0 = outcome }
+            done.signal()
+        }
+        done.wait()
+        return result.withLock { $0 } ?? .failure(StoreFailure(reason: .failed, detail: "no answer"))
+    }
+}
