@@ -1,6 +1,6 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint format bench torture
+.PHONY: help setup build demo test lint format bench torture interop differential fuzz
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -38,7 +38,24 @@ lint: ## Check the style
 format: ## Put the sources into the house style
 	swift format -i -r Sources Tests Snippets Package.swift
 
-bench: ## Measure the gateway (release build)
+bench: ## Measure verification and the gateway (release build)
 	@scripts/setup.sh bench
 	swift build -c release --product countersign
+	swift run -c release --package-path Benchmarks Verifying
 	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign"
+
+interop: build ## Exchange tokens and keys with PyJWT (makes .venv)
+	scripts/interop-pyjwt.py
+
+differential: build ## Judge mutated tokens beside the OpenSSL command line (COUNT=400)
+	scripts/differential.py
+
+# SwiftPM gives coverage to the executable only, so the libraries are told here. The crash reporter of Swift would wait
+# for ever under the fuzzer. @testable needs -enable-testing.
+COVERAGE := -Xswiftc -sanitize-coverage=edge,trace-cmp,inline-8bit-counters,pc-table -Xcxx -fsanitize=fuzzer-no-link
+fuzz: setup ## Fuzz the token, key and JSON parsers (DURATION=60 seconds)
+	cd Fuzzing && SWIFT_BACKTRACE=enable=no swift build -c release --sanitize=fuzzer --sanitize=address \
+		-Xswiftc -enable-testing $(COVERAGE) --product Fuzz
+	mkdir -p Fuzzing/.build/corpus
+	cd Fuzzing && SWIFT_BACKTRACE=enable=no .build/release/Fuzz -max_total_time=$(or $(DURATION),60) -max_len=10000 \
+		-timeout=5 -rss_limit_mb=1024 .build/corpus Seeds

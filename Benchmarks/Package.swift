@@ -6,7 +6,17 @@ let package = Package(
     platforms: [.macOS(.v13)],
     dependencies: [.package(name: "countersign", path: "..")],
     targets: [
+        .systemLibrary(
+            name: "CEVP", pkgConfig: "openssl",
+            providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+        // What does a verification cost, and how much of it is OpenSSL's own work?
+        .executableTarget(
+            name: "Verifying",
+            dependencies: ["CEVP", .product(name: "CountersignJOSE", package: "countersign")],
+            swiftSettings: [
+                .treatAllWarnings(as: .error), .enableUpcomingFeature("InternalImportsByDefault"),
+            ]),
         // How many requests a second does the gateway answer, and what does one cost?
-        .executableTarget(name: "Gateway", swiftSettings: [.treatAllWarnings(as: .error)])
+        .executableTarget(name: "Gateway", swiftSettings: [.treatAllWarnings(as: .error)]),
     ]
 )

@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// Where the three parts of a compact JWS stand (RFC 7515, section 7.1).
 struct CompactForm {
     /// Offset of the first dot.
@@ -7,18 +9,16 @@ struct CompactForm {
 
     /// Nil if there are not exactly two dots.
     init?(_ token: UnsafeBufferPointer<UInt8>) {
-        var dots = (-1, -1)
-        for (offset, byte) in token.enumerated() where byte == UInt8(ascii: ".") {
-            if dots.0 < 0 {
-                dots.0 = offset
-            } else if dots.1 < 0 {
-                dots.1 = offset
-            } else {
-                return nil
+        func dot(from start: Int) -> Int? {
+            guard start < token.count, let base = token.baseAddress else { return nil }
+            return memchr(base + start, 0x2E, token.count - start).map {
+                UnsafeRawPointer($0) - UnsafeRawPointer(base)
             }
         }
-        guard dots.1 >= 0 else { return nil }
-        (headerEnd, payloadEnd) = dots
+        guard let first = dot(from: 0), let second = dot(from: first + 1), dot(from: second + 1) == nil else {
+            return nil
+        }
+        (headerEnd, payloadEnd) = (first, second)
     }
 
     /// The decoded parts, each in its own piece of `scratch`, which has room for the token.

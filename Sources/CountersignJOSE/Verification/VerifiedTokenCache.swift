@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import Foundation
 
 /// Remembers tokens whose signature was good, so that the same token need not be verified again.
 ///
@@ -69,7 +70,7 @@ public final class VerifiedTokenCache: Sendable {
             return entry
         }
         guard let entry, entry.owner == owner, entry.token.count == token.count,
-            entry.token.withUnsafeBytes({ $0.elementsEqual(UnsafeRawBufferPointer(token)) })
+            let base = token.baseAddress, memcmp(entry.token, base, token.count) == 0
         else { return nil }
         return entry.trusted
     }

@@ -1,0 +1,3 @@
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>

@@ -1,0 +1,14 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A package of its own: the fuzzer brings its own `main`, and nobody else needs it. `make fuzz` builds and runs it.
+let package = Package(
+    name: "fuzzing",
+    platforms: [.macOS(.v13)],
+    dependencies: [.package(name: "countersign", path: "..")],
+    targets: [
+        .executableTarget(
+            name: "Fuzz", dependencies: [.product(name: "CountersignJOSE", package: "countersign")],
+            swiftSettings: [.swiftLanguageMode(.v6), .enableUpcomingFeature("InternalImportsByDefault")])
+    ]
+)

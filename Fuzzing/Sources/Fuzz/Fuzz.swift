@@ -1,0 +1,75 @@
+@testable import CountersignJOSE
+
+/// libFuzzer's entry. The first byte says which parser gets the rest.
+@c(LLVMFuzzerTestOneInput)
+public func fuzzOne(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    guard let data, count > 0 else { return 0 }
+    let rest = UnsafeBufferPointer(start: data + 1, count: count - 1)
+    switch data[0] & 7 {
+    case 0: fuzzToken(rest)
+    case 1: _ = try? PublicKey(text: String(decoding: rest, as: UTF8.self))
+    case 2: _ = try? JWKSet(json: String(decoding: rest, as: UTF8.self))
+    case 3: fuzzJSON(rest)
+    case 4: fuzzSigned(rest)
+    case 5: _ = try? PublicKey(pem: PEMBlock.write("PUBLIC KEY", Array(rest)))
+    case 6: _ = try? PublicKey(pem: PEMBlock.write("CERTIFICATE", Array(rest)))
+    default: _ = try? SigningKey(pem: PEMBlock.write("PRIVATE KEY", Array(rest)))
+    }
+    return 0
+}
+
+private enum Fixture {
+    static let now = 1_800_000_000.0
+    static let signer = make(.edDSA)
+    static let verifier = TokenVerifier(
+        keys: KeyRing(
+            entries: [signer, make(.es256), make(.rs256)].enumerated().map {
+                KeyRing.Entry(id: "\($0.offset)", key: $0.element.publicKey)
+            }), policy: ClaimsPolicy(algorithms: JWSAlgorithm.all),
+        cache: VerifiedTokenCache(maximumBytes: 65_536))
+
+    static func make(_ algorithm: JWSAlgorithm) -> SigningKey {
+        guard let key = try? SigningKey.generate(algorithm) else { fatalError("no key") }
+        return key
+    }
+}
+
+/// Nobody but us has the keys, so no text may be accepted.
+private func fuzzToken(_ bytes: UnsafeBufferPointer<UInt8>) {
+    let report = Fixture.verifier.verify(bytes: bytes, userID: "user-1", at: Fixture.now)
+    precondition(!report.isAccepted && report.claims == nil && report.matchedKeyID == nil, "accepted")
+    _ = try? CompactJWS(parsing: String(decoding: bytes, as: UTF8.self))
+}
+
+/// Header and payload, divided by a zero byte, with a good signature.
+private func fuzzSigned(_ bytes: UnsafeBufferPointer<UInt8>) {
+    let parts = bytes.split(separator: 0, maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2,
+        let token = try? Fixture.signer.sign(header: Array(parts[0]), payload: Array(parts[1]))
+    else { return }
+    let first = Fixture.verifier.verify(token, userID: "user-1", at: Fixture.now)
+    let again = Fixture.verifier.verify(token, userID: "user-1", at: Fixture.now)
+    precondition(first.faults.map(\.code) == again.faults.map(\.code), "a hit says something else")
+    guard let claims = first.claims else { return }
+    precondition(claims.subject == "user-1" && claims.expiresAt + 30 > Fixture.now, "accepted")
+}
+
+private func fuzzJSON(_ bytes: UnsafeBufferPointer<UInt8>) {
+    let raw = UnsafeRawBufferPointer(bytes)
+    let parser = StrictJSONParser(maximumBytes: 65_536, maximumDepth: 32)
+    _ = try? parser.parse(raw) { root in
+        walk(root)
+        let count = root.kind == .object ? Array(root.members).count : Array(root.elements).count
+        let spans = StrictJSONParser.childSpans(
+            of: raw, at: StrictJSONParser.rootOffset(of: raw), count: count)
+        guard root.kind == .object || root.kind == .array else { return }
+        precondition(spans.count == count, "spans and members differ")
+        for span in spans { precondition(span.lowerBound < span.upperBound && span.upperBound <= raw.count) }
+    }
+}
+
+private func walk(_ node: JSONNode) {
+    _ = (node.string, node.double, node.int64, node.bool)
+    for element in node.elements { walk(element) }
+    for member in node.members { walk(member.value) }
+}
