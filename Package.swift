@@ -69,7 +69,7 @@ let package = Package(
             name: "CountersignGateway",
             dependencies: [
                 "CountersignCore", "CountersignSQLite", "CountersignJOSE",
-                "CStrictJSON", "CMicroHTTPD", "CHTTPServer", "CZlib",
+                "CStrictJSON", "CMicroHTTPD", "CHTTPServer", "CZlib", "CCurl",
             ],
             swiftSettings: strict),
 

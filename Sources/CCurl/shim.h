@@ -40,6 +40,27 @@ static inline CURLcode countersign_curl_set_progress_callback(
     return curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, callback);
 }
 
+typedef curl_socket_t (*countersign_curl_socket_callback)(
+    void *context, curlsocktype purpose, struct curl_sockaddr *address);
+
+static inline CURLcode countersign_curl_set_socket_callback(
+    CURL *handle, countersign_curl_socket_callback callback) {
+    return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, callback);
+}
+
+static inline curl_socket_t countersign_curl_open_socket(const struct curl_sockaddr *address) {
+#ifdef SOCK_CLOEXEC
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+#else
+    return socket(address->family, address->socktype, address->protocol);
+#endif
+}
+
+// `addr` is longer than its type says when the address is one of IPv6: Swift must not copy it.
+static inline const struct sockaddr *countersign_curl_address(const struct curl_sockaddr *address) {
+    return &address->addr;
+}
+
 static inline CURLcode countersign_curl_get_long(CURL *handle, CURLINFO info, long *value) {
     return curl_easy_getinfo(handle, info, value);
 }

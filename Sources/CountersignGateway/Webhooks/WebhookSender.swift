@@ -1,0 +1,55 @@
+internal import CCurl
+internal import CountersignCore
+internal import Foundation
+
+/// Delivers to the webhooks of projects, on threads of its own.
+final class WebhookSender: Sendable {
+    /// What became of a delivery.
+    enum Outcome: Sendable {
+        /// The webhook answered 2xx.
+        case delivered
+        /// It was not reached, or answered something else; the reason holds no part of its URL.
+        case refused(String)
+        /// Too many wait.
+        case overloaded
+    }
+
+    /// How long a delivery may take, in milliseconds.
+    private static let timeout = 10_000
+    private static let maximumWaiting = 64
+
+    private let queue: OperationQueue
+    private let waiting = Lock(0)
+    private let now: @Sendable () -> Date
+
+    /// - Parameter now: The clock that deliveries are stamped by.
+    init(now: @escaping @Sendable () -> Date) {
+        self.now = now
+        queue = OperationQueue()
+        queue.name = "webhooks"
+        queue.maxConcurrentOperationCount = 4
+    }
+
+    /// Delivers once, and calls `completion` from any thread.
+    func send(
+        _ body: [UInt8], id: String, to webhook: PushWebhook,
+        completion: @escaping @Sendable (Outcome) -> Void
+    ) {
+        let mayWait = waiting.withLock { waiting -> Bool in
+            guard waiting < Self.maximumWaiting else { return false }
+            waiting += 1
+            return true
+        }
+        guard mayWait else { return completion(.overloaded) }
+        let timestamp = Int64(now().timeIntervalSince1970)
+        queue.addOperation { [self] in
+            let headers = StandardWebhook.headers(
+                id: id, timestamp: timestamp, body: body, key: webhook.secret)
+            let outcome = WebhookDelivery(
+                body: body, headers: headers, webhook: webhook, timeoutMilliseconds: Self.timeout
+            ).perform()
+            waiting.withLock { $0 -= 1 }
+            completion(outcome)
+        }
+    }
+}
