@@ -13,6 +13,7 @@ public final class Gateway: Sendable {
     private let configuration: GatewayConfiguration
     private let registry: AppRegistry
     private let store: any EventStore
+    private let customers: SQLiteCustomerStore
     private let server: HTTPServer
     private let log: GatewayLog
     private let boundPort = Lock<UInt16>(0)
@@ -43,10 +44,12 @@ public final class Gateway: Sendable {
         do {
             registry = AppRegistry(directory: try AppDirectory(dataDirectory: folder.path))
             try registry.refresh()
+            let events = try folder.file("events.sqlite")
             store = try SQLiteEventStore(
-                path: try folder.file("events.sqlite"), pendingBytes: configuration.limits.pendingBytes,
+                path: events, pendingBytes: configuration.limits.pendingBytes,
                 diskFloorBytes: configuration.diskFloorBytes, observer: observer,
                 retention: { [registry] in registry.rules })
+            customers = SQLiteCustomerStore(path: events)
         } catch let error as GatewayError {
             throw error
         } catch {
@@ -63,13 +66,17 @@ public final class Gateway: Sendable {
                 store: store.load, connections: connectionCount.withLock { $0 }(),
                 droppedLogLines: log.droppedLines)
         }
+        let bloomreach = BloomreachDialect(
+            path: path, customers: customers, webhooks: WebhookSender(now: now))
         let health = Health(
             store: store, diskFloorBytes: configuration.diskFloorBytes,
             isDraining: { [isDraining] in isDraining.withLock { $0 } },
             appsProblem: { [registry] in registry.problem })
         let router = Router(
             health.endpoints + monitoring.endpoints + NativeDialect(path: path).endpoints
-                + BrazeDialect(path: path).endpoints + GeolocationDialect(path: path).endpoints)
+                + BrazeDialect(path: path).endpoints + GeolocationDialect(path: path).endpoints
+                + bloomreach.endpoints,
+            refusals: [BloomreachDialect.refusal])
         let door = FrontDoor(
             router: router,
             addresses: RateLimiter(rate: configuration.limits.requestsPerSecondPerAddress),
@@ -114,6 +121,7 @@ public final class Gateway: Sendable {
         }
         server.stop(graceSeconds: configuration.stopGraceSeconds)
         registry.stop()
+        customers.close()
         store.close()
         log.close()
         folderLock.withLock { $0 = nil }

@@ -7,13 +7,21 @@ final class AdmittedApp: Sendable {
     let verifier: TokenVerifier
     /// What it is to clients of the Bloomreach dialect.
     let project: Project
+    let answers: BloomreachAnswers
+    /// Judges the tokens that open the project's App Inbox.
+    let customerTokens: CustomerTokenVerifier
 
     init(_ app: App, project: Project, cache: VerifiedTokenCache) {
         self.project = project
+        answers = BloomreachAnswers(project)
         id = app.id
         enforcement = app.enforcement
         verifier = TokenVerifier(
             keys: KeyRing(entries: app.keys.map { KeyRing.Entry(id: $0.id, text: $0.text) }),
             policy: app.policy, cache: cache)
+        customerTokens = CustomerTokenVerifier(
+            secrets: project.customerTokenKeys.map {
+                CustomerTokenVerifier.Secret(id: $0.id, bytes: $0.secret)
+            }, ring: verifier)
     }
 }

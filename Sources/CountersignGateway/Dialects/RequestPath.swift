@@ -49,7 +49,8 @@ struct RequestPath: Sendable {
                 serverMilliseconds: Int64(instant * 1000)))
     }
 
-    private func overLimit(of app: AdmittedApp, _ request: HTTPRequest) -> HTTPResponse? {
+    /// The refusal of an app that has had more requests than it may; nil for all others.
+    func overLimit(of app: AdmittedApp, _ request: HTTPRequest) -> HTTPResponse? {
         let refusal = appLimiter.take(app.id).refusal(request, policy: "app", burst: appLimiter.burst)
         if refusal != nil { request.trail.appID = app.id }
         return refusal

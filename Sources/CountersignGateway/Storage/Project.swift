@@ -81,8 +81,10 @@ package struct InboxContents: Sendable {
     private(set) var revision: Int64 = 0
     private(set) var forEverybody: [InboxMessage] = []
     private(set) var byRecipient: [CustomerIdentifier: [InboxMessage]] = [:]
+    private var ids: Set<String> = []
 
     mutating func add(_ message: InboxMessage) {
+        ids.insert(message.id)
         revision = max(revision, message.revision)
         if let recipient = message.recipient {
             byRecipient[recipient, default: []].append(message)
@@ -90,6 +92,9 @@ package struct InboxContents: Sendable {
             forEverybody.append(message)
         }
     }
+
+    /// True when there is a message with this id.
+    func contains(_ id: String) -> Bool { ids.contains(id) }
 
     /// What these ids may see at this time, the newest first.
     func messages(for identifiers: [CustomerIdentifier], atMilliseconds now: Int64) -> [InboxMessage] {

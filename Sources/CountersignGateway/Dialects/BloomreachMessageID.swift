@@ -1,0 +1,37 @@
+internal import CountersignCore
+internal import CountersignJOSE
+
+/// Message ids for a dialect whose clients send none (`docs/adr/0004-message-ids-of-bloomreach-clients.md`).
+enum BloomreachMessageID {
+    /// How long a request with an `age` is taken for another try of an equal one, in milliseconds.
+    private static let window: Int64 = 600_000
+
+    /// The same id for every try of an event, as far as its content shows that it is the same event.
+    static func make(
+        _ root: JSONNode, kind: BloomreachTracking.Kind, identifiers: [CustomerIdentifier],
+        time: BloomreachTime
+    ) -> String {
+        var moment: JSONValue
+        switch time.source {
+        case .instant: moment = root["timestamp"]?.value ?? .null
+        case .age(let seconds) where seconds != seconds.rounded():
+            moment = [.number(seconds), .integer(time.receivedMilliseconds / window)]
+        // A whole number of seconds, or nothing, tells no two events apart: better stored twice than lost.
+        case .age, .none: return UUIDv7.make()
+        }
+        // Members come in another order at every try, and ids that were added since the first try come along.
+        var content: [JSONValue] = [.string(kind.rawValue), anchor(identifiers), moment]
+        for name in ["event_type", "url", "properties"] as [StaticString] {
+            content.append(root[name]?.value ?? .null)
+        }
+        var ids = DerivedMessageIDs(namespace: "bloomreach")
+        return ids.make(JSONValue.array(content).bytes[...])
+    }
+
+    /// What stays the same of a customer's ids: the device's cookie, or else all of them.
+    private static func anchor(_ identifiers: [CustomerIdentifier]) -> JSONValue {
+        let cookie = identifiers.filter { $0.name == CustomerIdentifier.cookieName }
+        let kept = cookie.isEmpty ? identifiers : cookie
+        return .object(Dictionary(kept.map { ($0.name, .string($0.value)) }, uniquingKeysWith: { $1 }))
+    }
+}

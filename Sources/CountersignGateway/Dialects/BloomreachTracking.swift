@@ -1,0 +1,111 @@
+internal import CountersignCore
+internal import CountersignJOSE
+
+/// Customer updates, events and campaign clicks: one a request.
+struct BloomreachTracking {
+    enum Kind: String {
+        case customer
+        case event
+        case campaignClick = "campaign_click"
+    }
+
+    let call: BloomreachCall
+    let kind: Kind
+
+    private struct Contents {
+        var identifiers: [CustomerIdentifier] = []
+        var name: String?
+        var properties: [(name: String, json: [UInt8])] = []
+        var messageID = ""
+        var timestampMilliseconds: Int64 = 0
+    }
+
+    func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
+        let contents = try call.body { root throws(BloomreachRefusal) in try decode(root) }
+        let caller = try call.admit(contents.identifiers)
+        let request = call.request
+        let json = request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
+        guard json.count <= call.path.limits.eventBytes else {
+            throw BloomreachRefusal(413, "an event may have \(call.path.limits.eventBytes) bytes", request)
+        }
+        func identifier(_ name: String) -> String? { contents.identifiers.first { $0.name == name }?.value }
+        let hard = identifier(CustomerIdentifier.hardName)
+        let event = EventBatch.Event(
+            messageID: contents.messageID, kind: kind == .customer ? .identify : .track, userID: hard,
+            anonymousID: identifier(CustomerIdentifier.cookieName)
+                ?? (hard == nil ? contents.identifiers.first?.value : nil),
+            name: contents.name, timestampMilliseconds: contents.timestampMilliseconds, json: json)
+        var change: CustomerChange?
+        if !contents.identifiers.isEmpty {
+            // A clock that runs ahead must not win over every later update.
+            change = CustomerChange(
+                identifiers: contents.identifiers,
+                atMilliseconds: min(contents.timestampMilliseconds, request.receivedMilliseconds))
+            if kind == .customer { change?.properties = contents.properties }
+        }
+        let batch = EventBatch(
+            appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
+            events: [event], customer: change)
+        return call.path.store(batch, for: request) { result in
+            switch result {
+            case .success(let outcome): Self.success(outcome, caller.warning)
+            case .failure(let failure): BloomreachAnswer.failure(failure, request)
+            }
+        }
+    }
+
+    private static func success(_ outcome: AppendOutcome, _ warning: AuthErrorBody?) -> HTTPResponse {
+        var members: [(name: String, json: [UInt8])] = [("errors", Array("[]".utf8))]
+        if outcome.duplicates > 0 { members.append(("duplicate", Array("true".utf8))) }
+        if let warning {
+            var json: [UInt8] = []
+            warning.write(to: &json)
+            members.append(("auth_warning", json))
+        }
+        return BloomreachAnswer.success(members)
+    }
+
+    private func decode(_ root: JSONNode) throws(BloomreachRefusal) -> Contents {
+        var contents = Contents()
+        contents.identifiers = try call.identifiers(root)
+        guard !contents.identifiers.isEmpty || kind == .campaignClick else {
+            throw call.refuse("At least one id should be specified.")
+        }
+        switch kind {
+        case .customer: break
+        case .event:
+            contents.name = try text(root["event_type"], "event_type")
+        case .campaignClick:
+            _ = try text(root["url"], "url", longest: 8_192)
+            contents.name = kind.rawValue
+        }
+        if let properties = root["properties"], !properties.isNull {
+            guard properties.kind == .object else { throw call.refuse("properties must be a JSON object") }
+            for (name, value) in properties.members {
+                guard (1...256).contains(name.count) else {
+                    throw call.refuse("the names of properties must have 1 to 256 bytes")
+                }
+                contents.properties.append(
+                    (String(decoding: name, as: UTF8.self), value.value.bytes))
+            }
+        }
+        let time = try BloomreachTime(root, call)
+        contents.timestampMilliseconds = time.milliseconds
+        let given = EventIdentifier(root["message_id"])
+        guard given.isValid else { throw call.refuse("message_id must be \(EventIdentifier.shape)") }
+        contents.messageID =
+            given.text
+            ?? BloomreachMessageID.make(root, kind: kind, identifiers: contents.identifiers, time: time)
+        return contents
+    }
+
+    private func text(
+        _ node: JSONNode?, _ member: String, longest: Int = 256
+    ) throws(BloomreachRefusal) -> String {
+        guard let node, !node.isNull else { throw call.refuse("Field '\(member)' is required.") }
+        guard let utf8 = node.utf8, (1...longest).contains(utf8.count) else {
+            throw call.refuse("Field '\(member)' must be a string of 1 to \(longest) bytes.")
+        }
+        return String(decoding: utf8, as: UTF8.self)
+    }
+}

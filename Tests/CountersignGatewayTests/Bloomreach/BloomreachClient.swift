@@ -1,0 +1,58 @@
+import CountersignGateway
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+
+/// A gateway and a connection that sends what a shipped client sends.
+struct BloomreachClient {
+    let fixture: GatewayFixture
+    let connection: RawConnection
+    let project = "0aef3a96-3804-11e8-b710-141877340e97"
+
+    init(enforcement: Enforcement = .disabled) throws {
+        fixture = try GatewayFixture(enforcement: enforcement)
+        connection = try RawConnection(port: fixture.gateway.port)
+        try fixture.apps.setProjectToken(project, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+    }
+
+    /// The header fields of the iOS SDK, as URLSession writes them.
+    func headers(_ authorization: String? = nil) -> [String: String] {
+        [
+            "Content-Type": "application/json", "Accept": "application/json",
+            "Authorization": authorization ?? "Token \(fixture.writeKey)",
+        ]
+    }
+
+    func post(
+        _ path: String, _ body: String, authorization: String? = nil, extra: [String: String] = [:]
+    ) -> RawConnection.Answer? {
+        connection.post(
+            body, path: path.replacingOccurrences(of: "{p}", with: project),
+            headers: headers(authorization).merging(extra) { $1 })
+    }
+
+    func get(_ path: String, authorization: String? = nil) -> RawConnection.Answer? {
+        var head =
+            "GET \(path.replacingOccurrences(of: "{p}", with: project)) HTTP/1.1\r\nHost: localhost\r\n"
+        for (name, value) in headers(authorization) { head += "\(name): \(value)\r\n" }
+        connection.send(head + "\r\n")
+        return connection.answer()
+    }
+
+    /// Changes the project as an operator in another process would.
+    func edit(_ change: (AppDirectory) throws -> Void) throws {
+        try change(fixture.apps)
+        try fixture.gateway.refreshApps()
+    }
+
+    /// The stored events, each as the columns that matter.
+    func events() throws -> [[String?]] {
+        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        return try database.all(
+            "SELECT type, user_id, anonymous_id, name, timestamp_ms, body FROM event ORDER BY seq"
+        ) { row in (0..<6).map { row.optionalText($0) } }
+    }
+
+    func remove() { fixture.remove() }
+}

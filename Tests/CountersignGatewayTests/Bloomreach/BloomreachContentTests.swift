@@ -1,0 +1,221 @@
+import CountersignGateway
+import CountersignTesting
+import Foundation
+import Testing
+
+struct BloomreachContentTests {
+    private let client: BloomreachClient
+
+    init() throws {
+        client = try BloomreachClient()
+    }
+
+    private let attributes = "/data/v2/projects/{p}/customers/attributes"
+    private let ids = #""customer_ids":{"cookie":"C","registered":"jane"}"#
+
+    // MARK: Attributes
+
+    @Test func eachAttributeIsAnsweredInItsPlaceAndAnUnknownOneFailsAlone() throws {
+        defer { client.remove() }
+        _ = client.post(
+            "/track/v2/projects/{p}/customers",
+            #"{\#(ids),"properties":{"city":"Brno"},"timestamp":1700000000}"#)
+        let answer = try #require(
+            client.post(
+                attributes,
+                #"{\#(ids),"attributes":[{"type":"property","property":"city"},{"type":"id","id":"registered"},{"type":"segmentation","id":"s"},{"type":"id","id":"cookie"},{"type":"id","id":"other"},{"type":"property"},{"id":"x"},7]}"#
+            ))
+        #expect(answer.status == 200)
+        #expect(answer.json["success"] as? Bool == true)
+        let results = try #require(answer.json["results"] as? [[String: Any]])
+        #expect(
+            results.map { $0["success"] as? Bool } == [true, true, false, true, true, false, false, false])
+        #expect(results[0]["value"] as? String == "Brno")
+        #expect(results[1]["value"] as? String == "jane")
+        #expect((results[2]["error"] as? String)?.contains("segmentation") == true)
+        #expect(results[3]["value"] as? String == "C")
+        #expect(results[4]["value"] is NSNull)
+    }
+
+    @Test func nobodyHasNoAttributesButGetsRecommendations() throws {
+        defer { client.remove() }
+        try client.edit {
+            try $0.put(.recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1"}]}"#, in: "shop")
+        }
+        let answer = client.post(
+            attributes,
+            #"{\#(ids),"attributes":[{"type":"property","property":"city"},{"type":"recommendation","id":"e","fillWithRandom":false,"size":10,"no_track":true}]}"#
+        )
+        let results = try #require(answer?.json["results"] as? [[String: Any]])
+        #expect(results.map { $0["success"] as? Bool } == [false, true])
+    }
+
+    /// The iOS SDK takes the first result, and needs success and one result at least.
+    @Test func recommendationsAreDecodedByTheClient() throws {
+        defer { client.remove() }
+        try client.edit {
+            try $0.put(
+                .recommendationEngine,
+                json:
+                    #"{"id":"5dd6","name":"best","variant_id":"v","items":[{"item_id":"1","title":"Tea","price":3.5},{"item_id":"2","title":"Cup","price":9}],"fill":[{"item_id":"2"},{"item_id":"3"},{"item_id":"4"}]}"#,
+                in: "shop")
+        }
+        func ask(_ members: String) throws -> [ShippedClient.Recommendations.Result.Item] {
+            let answer = client.post(
+                attributes, #"{\#(ids),"attributes":[{"type":"recommendation","id":"5dd6",\#(members)}]}"#)
+            let decoded = try ShippedClient.decode(ShippedClient.Recommendations.self, answer)
+            #expect(decoded.success && decoded.results[0].success)
+            return decoded.results[0].value ?? []
+        }
+        let all = try ask(#""fillWithRandom":false,"size":10,"no_track":false,"items":{"9":"1"}"#)
+        #expect(
+            all == [
+                .init(
+                    engine_name: "best", item_id: "1", recommendation_id: "5dd6",
+                    recommendation_variant_id: "v", title: "Tea", price: 3.5),
+                .init(
+                    engine_name: "best", item_id: "2", recommendation_id: "5dd6",
+                    recommendation_variant_id: "v", title: "Cup", price: 9),
+            ])
+        #expect(try ask(#""size":1"#).map(\.item_id) == ["1"])
+        let listed = try ask(#""size":1,"catalogAttributesWhitelist":["title"]"#)
+        #expect(listed.first?.title == "Tea")
+        #expect(listed.first?.price == nil)
+        let filled = try ask(#""fillWithRandom":true,"size":4"#).map(\.item_id)
+        #expect(Array(filled.prefix(2)) == ["1", "2"])
+        #expect(Set(filled) == ["1", "2", "3", "4"])
+        #expect(filled.count == 4)
+        #expect(try ask(#""size":-3"#).isEmpty)
+        let unknown = try ShippedClient.decode(
+            ShippedClient.Recommendations.self,
+            client.post(attributes, #"{\#(ids),"attributes":[{"type":"recommendation","id":"x"}]}"#))
+        #expect(unknown.success)
+        #expect(unknown.results[0].success == false)
+        #expect(unknown.results[0].error?.contains("engine x") == true)
+    }
+
+    @Test(arguments: [
+        #"{"attributes":[]}"#, #"{"customer_ids":{"cookie":"C"}}"#,
+        #"{"customer_ids":{"cookie":"C"},"attributes":{}}"#, "no",
+    ])
+    func aBadQuestionSaysWhatIsWrong(body: String) throws {
+        defer { client.remove() }
+        let answer = try #require(client.post(attributes, body))
+        #expect(answer.status == 400)
+        #expect(answer.json["success"] as? Bool == false)
+    }
+
+    @Test func tooManyQuestionsAreRefused() throws {
+        defer { client.remove() }
+        let many = Array(repeating: #"{"type":"id","id":"x"}"#, count: 101).joined(separator: ",")
+        #expect(client.post(attributes, #"{\#(ids),"attributes":[\#(many)]}"#)?.status == 400)
+    }
+
+    // MARK: Consents
+
+    @Test func consentsAreAnsweredToGETAndPOST() throws {
+        defer { client.remove() }
+        let path = "/data/v2/projects/{p}/consent/categories"
+        let empty = try ShippedClient.decode(ShippedClient.Consents.self, client.get(path))
+        #expect(empty.success && empty.results.isEmpty)
+        try client.edit {
+            try $0.put(
+                .consentCategory,
+                json:
+                    #"{"id":"mail","legitimate_interest":true,"sources":{"crm":true,"list_unsubscribe":true},"translations":{"":{"name":"Mail","description":null},"de":null}}"#,
+                in: "shop")
+        }
+        for answer in [client.get(path), client.post(path, ""), client.post(path, "{}")] {
+            #expect(answer?.status == 200)
+            let consents = try ShippedClient.decode(ShippedClient.Consents.self, answer)
+            let category = try #require(consents.results.first)
+            #expect(category.id == "mail")
+            #expect(category.legitimate_interest)
+            #expect(category.sources.crm && !category.sources.page)
+            #expect(category.translations[""]??.name == "Mail")
+        }
+        #expect(client.get(path, authorization: "Token x")?.status == 401)
+    }
+
+    // MARK: In-app messages
+
+    @Test func inAppMessagesAreDecodedByOldAndNewClients() throws {
+        defer { client.remove() }
+        let body = #"{"customer_ids":{"cookie":"C"},"device":"ios"}"#
+        let path = "/webxp/s/{p}/inappmessages"
+        let empty = try ShippedClient.decode(
+            ShippedClient.InAppMessages.self, client.post(path + "?v=1", body))
+        #expect(empty.success)
+        #expect(empty.data?.isEmpty == true)
+        try client.edit {
+            try $0.put(
+                .inAppMessage,
+                json:
+                    #"{"id":"m1","message_type":"modal","frequency":"only_once","payload":{"title":"Hi","buttons":[]},"load_delay":500,"trigger":{"event_type":"session_start","filter":[{"attribute":{"type":"property","property":"os_name"},"constraint":{"type":"string","operator":"equals","operands":[{"type":"constant","value":"iOS"}]}}]},"date_filter":{"enabled":true,"from_date":1700000000,"to_date":null}}"#,
+                in: "shop")
+            try $0.put(
+                .inAppMessage,
+                json: #"{"id":"m2","is_rich_text":true,"payload":{},"trigger":{"event_type":"payment"}}"#,
+                in: "shop")
+        }
+        let new = try ShippedClient.decode(
+            ShippedClient.InAppMessages.self, client.post(path + "?compatibility=3", body))
+        #expect(new.data?.map(\.id) == ["m1", "m2"])
+        let message = try #require(new.data?.first)
+        #expect(message.name == "m1")
+        #expect(message.trigger.filter.first?.constraint.operator == "equals")
+        #expect(message.date_filter.enabled)
+        #expect(message.date_filter.from_date == 1_700_000_000)
+        #expect(message.load_delay == 500)
+        for query in ["?v=1", "", "?compatibility=x", "?compatibility=2"] {
+            let old = try ShippedClient.decode(
+                ShippedClient.InAppMessages.self, client.post(path + query, body))
+            #expect(old.data?.map(\.id) == ["m1"], "\(query)")
+        }
+        let android = client.post(
+            path + "?compatibility=3&x=%zz", #"{"customer_ids":{"cookie":"C"},"device":"android"}"#)
+        #expect(android?.json["success"] as? Bool == true)
+        #expect(client.post(path + "?v=1", "[]")?.status == 400)
+        #expect(client.post(path + "?v=1", body, authorization: "Bearer x")?.status == 401)
+    }
+
+    @Test func aChangeOfTheOperatorIsSeen() throws {
+        defer { client.remove() }
+        let body = #"{"customer_ids":{"cookie":"C"},"device":"ios"}"#
+        try client.edit {
+            try $0.put(.inAppMessage, json: #"{"id":"m","trigger":{"event_type":"x"}}"#, in: "shop")
+        }
+        #expect(client.post("/webxp/s/{p}/inappmessages?v=1", body)?.body.contains(#""id":"m""#) == true)
+        try client.edit { try $0.remove(.inAppMessage, id: "m", from: "shop") }
+        #expect(client.post("/webxp/s/{p}/inappmessages?v=1", body)?.body.contains(#""id":"m""#) == false)
+    }
+
+    // MARK: Neighbours
+
+    @Test func whatClientsAskForAtStartIsValidAndEmpty() throws {
+        defer { client.remove() }
+        struct List: Decodable {
+            let success: Bool
+            let data: [String]
+        }
+        for path in ["bundle-ios.json?v=2", "bundle-android.json?v=2"] {
+            let list = try ShippedClient.decode(List.self, client.get("/wxstatic/projects/{p}/" + path))
+            #expect(list.success && list.data.isEmpty)
+        }
+        let blocks = try ShippedClient.decode(
+            List.self,
+            client.post(
+                "/webxp/s/{p}/inappcontentblocks?v=2",
+                #"{"content_block_ids":["b"],"customer_ids":{"cookie":"C"}}"#))
+        #expect(blocks.success && blocks.data.isEmpty)
+        let segments = client.get("/webxp/projects/{p}/segments?cookie=1B0B6A6F")
+        #expect(segments?.body == "{}")
+        let link = client.post(
+            "/webxp/projects/{p}/cookies/1B0B6A6F/link-ids", #"{"external_ids":{"registered":"jane"}}"#)
+        #expect(link?.status == 200)
+        for path in ["/wxstatic/projects/{p}/bundle-ios.json", "/webxp/projects/{p}/segments"] {
+            #expect(client.get(path, authorization: "Token x")?.status == 401)
+            #expect(client.get(path, authorization: "Bearer x")?.status == 401)
+        }
+    }
+}

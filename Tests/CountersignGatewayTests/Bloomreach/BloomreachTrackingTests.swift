@@ -1,0 +1,329 @@
+import CountersignGateway
+import CountersignTesting
+import Foundation
+import Testing
+
+struct BloomreachTrackingTests {
+    private let client: BloomreachClient
+
+    init() throws {
+        client = try BloomreachClient()
+    }
+
+    private let cookie = "1B0B6A6F-90D4-4B3C-8A41-6F2D37A7B5E1"
+
+    private func properties(_ names: String...) throws -> [Any?] {
+        let asked = names.map { #"{"type":"property","property":"\#($0)"}"# }.joined(separator: ",")
+        let answer = client.post(
+            "/data/v2/projects/{p}/customers/attributes",
+            #"{"customer_ids":{"cookie":"\#(cookie)"},"attributes":[\#(asked)]}"#)
+        let results = try #require(answer?.json["results"] as? [[String: Any]])
+        return results.map { $0["value"] is NSNull ? nil : $0["value"] }
+    }
+
+    // MARK: The bytes of shipped clients
+
+    /// iOS SDK 3.7 and later.
+    @Test func aCustomerUpdateIsStoredAndMerged() throws {
+        defer { client.remove() }
+        let body =
+            #"{"properties":{"first_name":"Jane","age":31,"tags":["a"],"vip":true},"timestamp":1700000000.123,"customer_ids":{"registered":"jane@example.com","cookie":"\#(cookie)"}}"#
+        let answer = try #require(client.post("/track/v2/projects/{p}/customers", body))
+        #expect(ShippedClient.outcome(answer) == .success)
+        #expect(answer.body == #"{"success":true,"errors":[]}"#)
+        #expect(
+            try client.events() == [["identify", "jane@example.com", cookie, nil, "1700000000123", body]])
+        let values = try properties("first_name", "age", "tags", "vip", "missing")
+        #expect(values[0] as? String == "Jane")
+        #expect(values[1] as? Int == 31)
+        #expect(values[2] as? [String] == ["a"])
+        #expect(values[3] as? Bool == true)
+        #expect(values[4] == nil)
+    }
+
+    /// iOS SDK up to 3.6 counts the age of an event anew at every try.
+    @Test func theOlderAgeIsCountedBackFromNow() throws {
+        defer { client.remove() }
+        let before = Date().timeIntervalSince1970
+        let answer = client.post(
+            "/track/v2/projects/{p}/customers/events",
+            #"{"age":3600.2534,"event_type":"session_start","customer_ids":{"cookie":"\#(cookie)"},"properties":{"os_name":"iOS"}}"#
+        )
+        #expect(answer?.status == 200)
+        let time = try #require(try client.events().first?[4].flatMap(Double.init)) / 1000
+        #expect(time >= before - 3601 && time <= Date().timeIntervalSince1970 - 3600)
+    }
+
+    /// Android SDK 4.10: another content type, and no members that are null.
+    @Test func anAndroidEventIsStored() throws {
+        defer { client.remove() }
+        let body =
+            #"{"event_type":"payment","timestamp":1.700000000456E9,"customer_ids":{"registered":"jane","cookie":"\#(cookie.lowercased())"},"properties":{"value":99.9}}"#
+        let answer = try #require(
+            client.post(
+                "/track/v2/projects/{p}/customers/events", body,
+                extra: [
+                    "Content-Type": "application/json; charset=utf-8", "Accept-Encoding": "br,gzip",
+                ]))
+        #expect(answer.status == 200)
+        #expect(answer.json["success"] as? Bool == true)
+        #expect(
+            try client.events() == [
+                ["track", "jane", cookie.lowercased(), "payment", "1700000000456", body]
+            ])
+    }
+
+    /// iOS has ids and an event type in a click, Android has neither.
+    @Test func aCampaignClickNeedsNoIDs() throws {
+        defer { client.remove() }
+        let path = "/track/v2/projects/{p}/campaigns/clicks"
+        let url = "https://shop.example/?utm_source=mail&xnpe_cmp=abc.def"
+        let ios =
+            #"{"customer_ids":{"cookie":"\#(cookie)"},"url":"\#(url)","properties":{"platform":"ios"},"event_type":"campaign_click","timestamp":1700000001.5}"#
+        let android = #"{"url":"\#(url)","timestamp":1700000002.5,"properties":{"platform":"Android"}}"#
+        for body in [ios, android] {
+            #expect(client.post(path, body).map(ShippedClient.outcome) == .success)
+        }
+        #expect(
+            try client.events().map { Array($0[..<5]) } == [
+                ["track", nil, cookie, "campaign_click", "1700000001500"],
+                ["track", nil, nil, "campaign_click", "1700000002500"],
+            ])
+        #expect(client.post(path, "{}").map(ShippedClient.outcome) != .success)
+    }
+
+    // MARK: Once
+
+    @Test func aTryWithOtherMemberOrderAndLaterIDsIsTheSameEvent() throws {
+        defer { client.remove() }
+        let path = "/track/v2/projects/{p}/customers/events"
+        let first = client.post(
+            path,
+            #"{"customer_ids":{"cookie":"\#(cookie)"},"event_type":"e","properties":{"a":1,"b":[2]},"timestamp":1700000000.123}"#
+        )
+        let again = client.post(
+            path,
+            #"{"timestamp":1700000000.123,"properties":{"b":[2],"a":1},"event_type":"e","customer_ids":{"registered":"jane","cookie":"\#(cookie)"}}"#
+        )
+        #expect(first?.body == #"{"success":true,"errors":[]}"#)
+        #expect(again?.body == #"{"success":true,"errors":[],"duplicate":true}"#)
+        #expect(try client.events().count == 1)
+    }
+
+    @Test(arguments: [
+        (#""timestamp":1700000000.124,"event_type":"e","properties":{"a":1}"#, "c"),
+        (#""timestamp":1700000000.123,"event_type":"f","properties":{"a":1}"#, "c"),
+        (#""timestamp":1700000000.123,"event_type":"e","properties":{"a":2}"#, "c"),
+        (#""timestamp":1700000000.123,"event_type":"e","properties":{"a":1}"#, "d"),
+    ])
+    func anotherEventIsAnother(members: String, cookie: String) throws {
+        defer { client.remove() }
+        let path = "/track/v2/projects/{p}/customers/events"
+        let first = #""timestamp":1700000000.123,"event_type":"e","properties":{"a":1}"#
+        _ = client.post(path, #"{"customer_ids":{"cookie":"c"},\#(first)}"#)
+        _ = client.post(path, #"{"customer_ids":{"cookie":"\#(cookie)"},\#(members)}"#)
+        #expect(try client.events().count == 2)
+    }
+
+    @Test func whatTellsNoTwoEventsApartIsStoredEachTime() throws {
+        defer { client.remove() }
+        let path = "/track/v2/projects/{p}/customers/events"
+        for moment in [#","age":0"#, #","age":7"#, ""] {
+            for _ in 0..<2 {
+                _ = client.post(path, #"{"customer_ids":{"cookie":"c"},"event_type":"e"\#(moment)}"#)
+            }
+        }
+        #expect(try client.events().count == 6)
+        // An age to the microsecond does, for some minutes.
+        for _ in 0..<2 {
+            _ = client.post(path, #"{"customer_ids":{"cookie":"c"},"event_type":"e","age":1.234567}"#)
+        }
+        #expect(try client.events().count <= 8)
+    }
+
+    @Test func aMessageIDThatTheClientGivesIsUsed() throws {
+        defer { client.remove() }
+        let path = "/track/v2/projects/{p}/customers/events"
+        for time in ["1700000000.1", "1700000000.2"] {
+            _ = client.post(
+                path,
+                #"{"message_id":"m-1","customer_ids":{"cookie":"c"},"event_type":"e","timestamp":\#(time)}"#)
+        }
+        #expect(try client.events().count == 1)
+    }
+
+    // MARK: Customers
+
+    @Test func updatesThatOvertakeEachOtherEndWithTheNewest() throws {
+        defer { client.remove() }
+        for (city, time) in [("Wien", "1700000002.0"), ("Brno", "1700000001.0")] {
+            _ = client.post(
+                "/track/v2/projects/{p}/customers",
+                #"{"customer_ids":{"cookie":"\#(cookie)"},"properties":{"city":"\#(city)"},"timestamp":\#(time)}"#
+            )
+        }
+        #expect(try properties("city")[0] as? String == "Wien")
+    }
+
+    @Test func aClockThatRunsAheadDoesNotWinForEver() throws {
+        defer { client.remove() }
+        for (city, time) in [("Future", "4000000000"), ("Wien", "\(Date().timeIntervalSince1970 + 60)")] {
+            _ = client.post(
+                "/track/v2/projects/{p}/customers",
+                #"{"customer_ids":{"cookie":"\#(cookie)"},"properties":{"city":"\#(city)"},"timestamp":\#(time)}"#
+            )
+        }
+        #expect(try properties("city")[0] as? String == "Wien")
+    }
+
+    @Test func anEventDoesNotSetProperties() throws {
+        defer { client.remove() }
+        _ = client.post(
+            "/track/v2/projects/{p}/customers/events",
+            #"{"customer_ids":{"cookie":"\#(cookie)"},"event_type":"e","properties":{"city":"Wien"}}"#)
+        #expect(try properties("city")[0] == nil)
+    }
+
+    // MARK: What is refused
+
+    @Test(arguments: [
+        ("customers", "", "empty"), ("customers", "[]", "JSON object"), ("customers", "{", "not JSON"),
+        ("customers", "{}", "At least one id should be specified."),
+        ("customers", #"{"customer_ids":{"cookie":""}}"#, "At least one id"),
+        ("customers", #"{"customer_ids":["x"]}"#, "customer_ids must be"),
+        ("customers", #"{"customer_ids":{"cookie":7}}"#, "values in customer_ids"),
+        ("customers", #"{"customer_ids":{"":"x"}}"#, "names in customer_ids"),
+        ("customers", #"{"customer_ids":{"cookie":"x"},"properties":[]}"#, "properties must be"),
+        ("customers", #"{"customer_ids":{"cookie":"x"},"properties":{"":1}}"#, "names of properties"),
+        ("customers", #"{"customer_ids":{"cookie":"x"},"timestamp":"soon"}"#, "Field 'timestamp'"),
+        ("customers", #"{"customer_ids":{"cookie":"x"},"timestamp":-1}"#, "Field 'timestamp'"),
+        ("customers", #"{"customer_ids":{"cookie":"x"},"timestamp":1e300}"#, "Field 'timestamp'"),
+        ("customers", #"{"customer_ids":{"cookie":"x"},"age":"1"}"#, "Field 'age'"),
+        ("customers", #"{"customer_ids":{"cookie":"x"},"age":1e300}"#, "Field 'age'"),
+        ("customers", #"{"customer_ids":{"cookie":"x"},"message_id":7}"#, "message_id must be"),
+        ("customers/events", #"{"customer_ids":{"cookie":"x"}}"#, "Field 'event_type' is required."),
+        ("customers/events", #"{"customer_ids":{"cookie":"x"},"event_type":7}"#, "Field 'event_type'"),
+        ("customers/events", #"{"event_type":"e"}"#, "At least one id should be specified."),
+        ("campaigns/clicks", #"{"timestamp":1}"#, "Field 'url' is required."),
+    ])
+    func aBadBodySaysWhatIsWrong(path: String, body: String, says: String) throws {
+        defer { client.remove() }
+        let answer = try #require(client.post("/track/v2/projects/{p}/" + path, body))
+        #expect(answer.status == 400)
+        guard case .missingData(let text) = ShippedClient.outcome(answer) else {
+            Issue.record("the client would not show it")
+            return
+        }
+        #expect(text.contains(says), "\(text)")
+        #expect(answer.json["success"] as? Bool == false)
+        #expect((answer.json["errors"] as? [String])?.count == 1)
+        #expect(try client.events().isEmpty)
+    }
+
+    @Test func tooManyIDsAreRefused() throws {
+        defer { client.remove() }
+        let ids = (0..<17).map { #""id\#($0)":"x""# }.joined(separator: ",")
+        #expect(client.post("/track/v2/projects/{p}/customers", "{\"customer_ids\":{\(ids)}}")?.status == 400)
+    }
+
+    // MARK: Who may
+
+    @Test func theAPIKeyMustBeTheProjects() throws {
+        defer { client.remove() }
+        let other = try client.fixture.apps.createApp(id: "other").writeKey
+        try client.fixture.gateway.refreshApps()
+        let body = #"{"customer_ids":{"cookie":"x"}}"#
+        for authorization in [
+            "Token wk_nobody", "Token \(other)", "Token ", "Basic \(client.fixture.writeKey)", "Bearer x",
+            client.fixture.writeKey,
+        ] {
+            let answer = try #require(
+                client.post("/track/v2/projects/{p}/customers", body, authorization: authorization))
+            #expect(answer.status == 401, "\(authorization.prefix(6))")
+            guard case .notAuthorized(let error?) = ShippedClient.outcome(answer) else {
+                Issue.record("the client cannot decode it")
+                continue
+            }
+            #expect(!error.isEmpty)
+            #expect(answer.headers["www-authenticate"] != nil)
+        }
+        #expect(
+            client.connection.post(body, path: "/track/v2/projects/\(client.project)/customers")?.status
+                == 401)
+        #expect(try client.events().isEmpty)
+    }
+
+    @Test func anUnknownProjectAndAnUnknownPathAreToldApart() throws {
+        defer { client.remove() }
+        let body = #"{"customer_ids":{"cookie":"x"}}"#
+        let project = try #require(client.post("/track/v2/projects/nobody/customers", body))
+        #expect(project.status == 400)
+        #expect(project.json["error"] as? String == "Invalid project id")
+        let path = try #require(client.post("/track/v2/projects/{p}/nothing", body))
+        #expect(ShippedClient.outcome(path) != .notFound(nil))
+        guard case .notFound = ShippedClient.outcome(path) else {
+            Issue.record("no 404")
+            return
+        }
+        let method = try #require(client.get("/track/v2/projects/{p}/customers"))
+        #expect(method.status == 405)
+        #expect(method.headers["allow"] == "POST")
+        #expect(method.json["errors"] as? [String] != nil)
+        // The app's id is no longer its project token once another was set.
+        #expect(client.post("/track/v2/projects/shop/customers", body)?.status == 400)
+    }
+
+    @Test func whereTokensAreRequiredAnIdentifiedCustomerNeedsOne() throws {
+        defer { client.remove() }
+        try client.edit { try $0.setEnforcement(.required, for: "shop") }
+        let path = "/track/v2/projects/{p}/customers"
+        let body = #"{"customer_ids":{"cookie":"x","registered":"jane"},"properties":{"a":1}}"#
+        let refused = try #require(client.post(path, body))
+        #expect(ShippedClient.outcome(refused) != .notAuthorized(nil))
+        #expect((refused.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 26)
+        let foreign = try client.fixture.token(for: "john")
+        #expect(client.post(path, body, extra: ["X-Countersign-Signature": foreign])?.status == 401)
+        #expect(
+            client.post(path, #"{"customer_ids":{"email":"jane@example.com"}}"#)?.status == 401)
+        let token = try client.fixture.token(for: "jane")
+        #expect(client.post(path, body, extra: ["X-Countersign-Signature": token])?.status == 200)
+        #expect(client.post(path, #"{"customer_ids":{"cookie":"y"}}"#)?.status == 200)
+        // A cookie alone does not show the profile that it belongs to.
+        let read = client.post(
+            "/data/v2/projects/{p}/customers/attributes",
+            #"{"customer_ids":{"cookie":"x"},"attributes":[{"type":"property","property":"a"}]}"#)
+        #expect((read?.json["results"] as? [[String: Any]])?.first?["success"] as? Bool == false)
+    }
+
+    @Test func whereTokensAreOptionalAWarningRidesAlong() throws {
+        defer { client.remove() }
+        try client.edit { try $0.setEnforcement(.optional, for: "shop") }
+        let answer = client.post(
+            "/track/v2/projects/{p}/customers", #"{"customer_ids":{"registered":"jane"}}"#)
+        #expect(answer?.status == 200)
+        #expect((answer?.json["auth_warning"] as? [String: Any])?["error_code"] as? Int == 26)
+    }
+
+    // MARK: When the gateway cannot store
+
+    @Test func aServerErrorNeverCostsAnEventATry() throws {
+        defer { client.remove() }
+        // A full disk, a stopped writer: what clients can decode in a 5xx, they count.
+        let refusal = try #require(try unavailable())
+        #expect(refusal.status == 503)
+        #expect(ShippedClient.outcome(refusal) == .serverError(nil))
+        #expect(refusal.headers["retry-after"] != nil)
+        #expect(refusal.json["success"] as? Bool == false)
+    }
+
+    /// The answer of a gateway in which nothing may wait for the disk.
+    private func unavailable() throws -> RawConnection.Answer? {
+        var limits = GatewayLimits()
+        limits.pendingBytes = 0
+        let fixture = try GatewayFixture(enforcement: .disabled, limits: limits)
+        defer { fixture.remove() }
+        return try RawConnection(port: fixture.gateway.port).post(
+            #"{"customer_ids":{"cookie":"x"}}"#, path: "/track/v2/projects/shop/customers",
+            headers: ["Authorization": "Token \(fixture.writeKey)"])
+    }
+}
