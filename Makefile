@@ -30,7 +30,9 @@ test: setup lint ## Check the style and run every test
 
 torture: ## Kill devices, gateways and power, and count what is left (ROUNDS=n)
 	swift build --product CountersignTorture
+	swift build --product countersign
 	@.build/debug/CountersignTorture all $(ROUNDS)
+	@scripts/torture-gateway.py $(if $(ROUNDS),--rounds $(ROUNDS))
 
 lint: ## Check the style
 	swift format lint --strict -r Sources Tests Snippets Package.swift

@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""Kills the gateway, its power, its fsync and its disk under load, and counts what is left.
+
+Usage: scripts/torture-gateway.py [D2|D4|D5|D6|all] [--rounds N] [--countersign PATH]
+
+Each event that the gateway has acknowledged stands in a ledger outside the system under test. In the end each of them must
+be in the database, once. The rows are those of the project's reliability plan:
+
+  D2  kill -9 under load, the client sends again what was not acknowledged
+  D4  power failure (scripts/powerfail.c: what was not synced is gone), and a control that must lose some: the same
+      gateway with synchronous=NORMAL
+  D5  fsync fails once, or from some call on
+  D6  the disk is full, and has room again
+
+Exit status: 0 nothing acknowledged was lost and nothing came twice, 1 otherwise, 2 it could not be tried.
+"""
+
+import argparse
+import base64
+import http.client
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+SCRIPTS = Path(__file__).resolve().parent
+THREADS = 4
+
+
+class Ledger:
+    """What the gateway has acknowledged, as a file that no process under test can reach."""
+
+    def __init__(self, path):
+        self.file = open(path, "a", buffering=1)
+        self.lock = threading.Lock()
+        self.acknowledged = set()
+        self.sent = set()
+
+    def send(self, ids):
+        with self.lock:
+            self.sent.update(ids)
+
+    def acknowledge(self, ids):
+        with self.lock:
+            self.acknowledged.update(ids)
+            self.file.write("".join(identifier + "\n" for identifier in ids))
+
+
+class Gateway:
+    """A gateway process on a data directory."""
+
+    def __init__(self, program, data, log, environment=None, flags=()):
+        self.log = open(log, "a")
+        started = time.monotonic()
+        self.process = subprocess.Popen(
+            [program, "serve", "--data", str(data), "--port", "0", "--log-level", "off", *flags],
+            stdout=subprocess.PIPE, stderr=self.log, text=True, env={**os.environ, **(environment or {})})
+        line = self.process.stdout.readline().strip()
+        self.seconds = time.monotonic() - started
+        self.port = int(line.rsplit(":", 1)[1]) if line else None
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self):
+        code = self.process.wait(timeout=60)
+        self.process.stdout.close()
+        self.log.close()
+        return code
+
+
+class Load:
+    """Clients that send batches of one to four events until they are stopped."""
+
+    def __init__(self, gateway, key, ledger, unsettled, padding=0):
+        self.gateway, self.key, self.ledger, self.padding = gateway, key, ledger, padding
+        self.unsettled = unsettled
+        self.refused = threading.Event()
+        self.stored_after_refusal = threading.Event()
+        self.answers = {}
+        self.lock = threading.Lock()
+        self.stopping = threading.Event()
+        self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(THREADS)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self):
+        connection = None
+        authorization = "Basic " + base64.b64encode(f"{self.key}:".encode()).decode()
+        while not self.stopping.is_set():
+            with self.lock:
+                ids = self.unsettled.pop() if self.unsettled else None
+            ids = ids or [f"{random.getrandbits(96):024x}" for _ in range(random.randint(1, 4))]
+            self.ledger.send(ids)
+            events = [{"type": "track", "event": "Tortured", "messageId": identifier, "userId": "u",
+                       "properties": {"padding": "x" * self.padding}} for identifier in ids]
+            status = None
+            try:
+                if connection is None:
+                    connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=10)
+                connection.request("POST", "/v1/batch", json.dumps({"batch": events}),
+                                   {"Authorization": authorization})
+                answer = connection.getresponse()
+                body = answer.read()
+                status = answer.status
+                if status == 200 and not json.loads(body)["rejected"]:
+                    self.ledger.acknowledge(ids)
+            except (OSError, http.client.HTTPException, ValueError):
+                connection = None
+            with self.lock:
+                self.answers[status] = self.answers.get(status, 0) + 1
+                if status != 200:
+                    self.unsettled.append(ids)
+            if status is None:
+                time.sleep(0.005)
+            elif status == 200:
+                if self.refused.is_set():
+                    self.stored_after_refusal.set()
+            else:
+                self.refused.set()
+                time.sleep(0.01)
+
+    def stop(self):
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join(timeout=30)
+
+
+class Workshop:
+    """Folders, programs and the account of one run."""
+
+    def __init__(self, program):
+        self.folder = Path(tempfile.mkdtemp(prefix="countersign-torture-"))
+        self.program = program
+        self.log = self.folder / "gateway.log"
+
+    def data(self, name, parent=None):
+        """A data directory with one app; returns it with the app's write key."""
+        data = (parent or self.folder) / name
+        made = subprocess.run([self.program, "app", "create", "shop", "--data", str(data)], check=True,
+                              capture_output=True, text=True)
+        return data, made.stdout.strip()
+
+    def ledger(self, name):
+        return Ledger(self.folder / f"{name}.ledger")
+
+    def powerfail(self):
+        library = self.folder / "powerfail.so"
+        source = SCRIPTS / "powerfail.c"
+        if not source.exists():
+            raise SystemExit(f"torture: {source} is missing")
+        if not library.exists():
+            subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        return library
+
+
+def account(data, ledger):
+    """Compares the database with the ledger; returns (lost, twice, strange, problems)."""
+    database = sqlite3.connect(f"file:{data}/events.sqlite?mode=rwc", uri=True)
+    check = database.execute("PRAGMA integrity_check").fetchone()[0]
+    # What the power failure of the control leaves may lack even the tables.
+    tables = {row[0] for row in database.execute("SELECT name FROM sqlite_schema")}
+    rows, usage = [], 0
+    if "app_usage" in tables:
+        rows = [row[0] for row in database.execute("SELECT message_id FROM event")]
+        usage = database.execute("SELECT coalesce(sum(events), 0) FROM app_usage").fetchone()[0]
+    database.close()
+    stored = set(rows)
+    problems = [] if check == "ok" else [f"integrity_check says {check}"]
+    if usage != len(rows):
+        problems.append(f"app_usage counts {usage} of {len(rows)} events")
+    return len(ledger.acknowledged - stored), len(rows) - len(stored), len(stored - ledger.sent), problems
+
+
+def verdict(name, said, data_and_ledgers):
+    lost = twice = strange = acknowledged = 0
+    problems = []
+    for data, ledger in data_and_ledgers:
+        more = account(data, ledger)
+        lost, twice, strange = lost + more[0], twice + more[1], strange + more[2]
+        problems += more[3]
+        acknowledged += len(ledger.acknowledged)
+    good = not (lost or twice or strange or problems) and acknowledged > 0
+    print(f"{name}: {said}; {acknowledged} events acknowledged, {lost} lost, {twice} twice, {strange} never sent"
+          + "".join(f"; {problem}" for problem in problems) + (": good" if good else ": BAD"), flush=True)
+    return good
+
+
+def killed(shop, rounds):
+    data, key = shop.data("d2")
+    ledger, unsettled, slowest = shop.ledger("d2"), [], 0.0
+    for _ in range(rounds):
+        gateway = Gateway(shop.program, data, shop.log)
+        slowest = max(slowest, gateway.seconds)
+        load = Load(gateway, key, ledger, unsettled)
+        time.sleep(random.uniform(0.01, 0.25))
+        gateway.kill()
+        load.stop()
+    gateway = Gateway(shop.program, data, shop.log)
+    load = Load(gateway, key, ledger, unsettled)
+    deadline = time.monotonic() + 30
+    while unsettled and time.monotonic() < deadline:
+        time.sleep(0.05)
+    load.stop()
+    code = gateway.stop()
+    good = verdict("D2", f"{rounds} kills, slowest start {slowest:.2f} s, graceful stop {code}", [(data, ledger)])
+    return good and slowest < 2 and code == 0
+
+
+def relaxed(shop):
+    """The same gateway, told to leave the log unsynced at a commit: what the model must be able to catch."""
+    text = Path(shop.program).read_bytes()
+    if b"PRAGMA synchronous = FULL" not in text:
+        raise SystemExit("torture: the gateway does not say how it syncs; the control cannot be made")
+    program = shop.folder / "countersign-relaxed"
+    program.write_bytes(text.replace(b"PRAGMA synchronous = FULL", b"PRAGMA synchronous = 1   "))
+    program.chmod(0o700)
+    return str(program)
+
+
+def power_round(shop, name, program, environment=None, seconds=None):
+    data, key = shop.data(name)
+    image = shop.folder / f"{name}-image"
+    shutil.copytree(data, image)
+    ledger = shop.ledger(name)
+    gateway = Gateway(program, data, shop.log, {
+        "LD_PRELOAD": str(shop.powerfail()), "PF_DIR": str(data), "PF_IMG": str(image), **(environment or {})})
+    load = None
+    if gateway.port:
+        load = Load(gateway, key, ledger, [])
+        time.sleep(seconds or random.uniform(0.05, 0.4))
+    gateway.kill()
+    if load:
+        load.stop()
+    shutil.rmtree(data)
+    os.chmod(image, 0o700)
+    return image, ledger, load
+
+
+def restart(shop, image):
+    """Starts on what the disk kept, as an operator would; returns True when it serves and stops well."""
+    gateway = Gateway(shop.program, image, shop.log)
+    return gateway.port is not None and gateway.stop() == 0
+
+
+def power(shop, rounds):
+    results = [power_round(shop, f"d4-{number}", shop.program) for number in range(rounds)]
+    starts = all(restart(shop, image) for image, _, _ in results)
+    lost = 0
+    relaxed_program = relaxed(shop)
+    for number in range(10):
+        image, ledger, _ = power_round(shop, f"d4-control-{number}", relaxed_program, seconds=0.4)
+        lost += account(image, ledger)[0]
+    good = verdict("D4", f"{rounds} power failures, control (synchronous=NORMAL) lost {lost}",
+                   [(image, ledger) for image, ledger, _ in results])
+    if not lost:
+        print("D4: the control lost nothing, so the test is blind: BAD")
+    return good and starts and lost > 0
+
+
+def fsync(shop, rounds):
+    results, recovered, refused = [], 0, 0
+    for number in range(rounds):
+        mode = "once" if number % 2 else "always"
+        result = power_round(
+            shop, f"d5-{number}", shop.program, seconds=0.8,
+            environment={"PF_FAIL_AFTER": str(random.randint(5, 80)), "PF_FAIL_MODE": mode})
+        results.append(result)
+        load = result[2]
+        if load and load.refused.is_set():
+            refused += 1
+            recovered += mode == "once" and load.stored_after_refusal.is_set()
+    starts = all(restart(shop, image) for image, _, _ in results)
+    good = verdict("D5", f"{rounds} failing disks, {refused} answered 503, {recovered} went on after one failure",
+                   [(image, ledger) for image, ledger, _ in results])
+    return good and starts and refused > 0 and recovered > 0
+
+
+def full(shop, rounds):
+    mount = shop.folder / "small"
+    mount.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "tmpfs", str(mount)],
+                      capture_output=True).returncode:
+        print("D6: skipped, no tmpfs can be mounted here (it needs root)")
+        return True
+    good, slowest, refusals = True, 0.0, 0
+    try:
+        ledgers = []
+        for number in range(rounds):
+            data, key = shop.data(f"d6-{number}", mount)
+            ledger = shop.ledger(f"d6-{number}")
+            gateway = Gateway(shop.program, data, shop.log, flags=("--disk-floor-bytes", "0"))
+            ballast = mount / "ballast"
+            free = os.statvfs(mount)
+            with open(ballast, "wb") as file:
+                file.write(b"x" * max(0, free.f_bavail * free.f_frsize - random.randint(200_000, 1_500_000)))
+            load = Load(gateway, key, ledger, [], padding=2_000)
+            good = load.refused.wait(20) and good
+            time.sleep(random.uniform(0, 0.2))
+            ballast.unlink()
+            load.stored_after_refusal.clear()
+            freed = time.monotonic()
+            good = load.stored_after_refusal.wait(10) and good
+            slowest = max(slowest, time.monotonic() - freed)
+            load.stop()
+            refusals += load.answers.get(503, 0)
+            good = load.answers.get(None, 0) == 0 and good
+            good = gateway.stop() == 0 and good
+            lost = account(data, ledger)
+            kept = shop.folder / f"d6-{number}"
+            shutil.move(str(data), kept)
+            ledgers.append((kept, ledger))
+            good = lost[0] == 0 and good
+        return verdict("D6", f"{rounds} full disks, {refusals} answers 503, slowest recovery {slowest:.2f} s",
+                       ledgers) and good and slowest < 5
+    finally:
+        subprocess.run(["umount", "-l", str(mount)], check=False)
+
+
+SCENARIOS = {"D2": (killed, 200), "D4": (power, 100), "D5": (fsync, 40), "D6": (full, 20)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("scenario", nargs="?", default="all", choices=[*SCENARIOS, "all"])
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--countersign", default=str(SCRIPTS.parent / ".build/debug/countersign"))
+    arguments = parser.parse_args()
+    if sys.platform != "linux":
+        print("torture-gateway: the models of power and disk need Linux", file=sys.stderr)
+        return 2
+    good = True
+    for name, (run, rounds) in SCENARIOS.items():
+        if arguments.scenario not in (name, "all"):
+            continue
+        shop = Workshop(arguments.countersign)
+        good_here = run(shop, arguments.rounds or rounds)
+        if good_here:
+            shutil.rmtree(shop.folder, ignore_errors=True)
+        else:
+            print(f"{name}: what is left is in {shop.folder}")
+        good = good_here and good
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
