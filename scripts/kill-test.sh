@@ -1,13 +1,17 @@
 #!/bin/sh
 # Kills the gateway with SIGKILL in the middle of a demo run, three times, and lets the demo judge: each event must
-# be in the database exactly once. Ends with the demo's exit status.
+# be in the database exactly once. Arguments go to the demo; COUNTERSIGN names a built program. Ends with the demo's
+# exit status.
 set -eu
 cd "$(dirname "$0")/.."
 
-swift build --product countersign
+if [ -z "${COUNTERSIGN:-}" ]; then
+    swift build --product countersign
+    COUNTERSIGN=.build/debug/countersign
+fi
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
-.build/debug/countersign demo "$@" >"$folder/table" 2>"$folder/talk" &
+"$COUNTERSIGN" demo "$@" >"$folder/table" 2>"$folder/talk" &
 demo=$!
 
 kills=0

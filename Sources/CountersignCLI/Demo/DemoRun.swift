@@ -24,8 +24,9 @@ struct DemoRun: Sendable {
         let dataDirectory = folder.appendingPathComponent("gateway").path
         let key = try SigningKey.generate(.rs256)
         let (appID, writeKey) = try Self.makeApp(in: dataDirectory, publicKey: key.publicKey.pem)
-        let gateway = GatewayProcess(executable: executable, dataDirectory: dataDirectory) { [io] in
-            io.say($0)
+        let gateway = GatewayProcess(executable: executable, dataDirectory: dataDirectory) { [io] text in
+            // A line of progress may stand where this one goes.
+            io.say(io.isInteractive ? "\r\u{1B}[K\(text)" : text)
         }
         do {
             let endpoint = try await gateway.start()

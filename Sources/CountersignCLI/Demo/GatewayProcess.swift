@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Dispatch
 internal import Foundation
 
-/// `countersign serve` as a child process, which is started again when something kills it.
+/// `countersign serve` as a child process, which is started again when something kills it, up to ten times.
 final class GatewayProcess: Sendable {
     private struct State {
         var process: Process?
@@ -10,6 +10,8 @@ final class GatewayProcess: Sendable {
         var isStopping = false
         var restarts = 0
     }
+
+    private static let maximumRestarts = 10
 
     private let state = Lock(State())
     private let executable: String
@@ -92,6 +94,7 @@ final class GatewayProcess: Sendable {
             // Before it listens, `launch` sees the end by itself.
             guard state.process === process, !state.isStopping, state.port != 0 else { return nil }
             state.process = nil
+            guard state.restarts < Self.maximumRestarts else { return nil }
             state.restarts += 1
             return state.port
         }

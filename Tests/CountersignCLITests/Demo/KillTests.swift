@@ -1,0 +1,20 @@
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+/// The gateway dies by SIGKILL in the middle of a run, more than once.
+@Suite(.timeLimit(.minutes(2)))
+struct KillTests {
+    @Test func eachEventIsStoredExactlyOnceAllTheSame() async throws {
+        let folder = try TemporaryFolder()
+        // Tests/CountersignCLITests/Demo/KillTests.swift is four levels below the package.
+        var package = URL(fileURLWithPath: #filePath)
+        for _ in 0..<4 { package.deleteLastPathComponent() }
+        let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN": Program.path])
+        let result = try await shell.run("'\(package.path)/scripts/kill-test.sh' --devices 3")
+        #expect(result.status == 0, "\(result.output)\(result.talk)")
+        #expect(result.output.contains("ok     300 of 300 events are in the database exactly once"))
+        #expect(result.output.contains("the gateway was killed 3 times"))
+    }
+}
