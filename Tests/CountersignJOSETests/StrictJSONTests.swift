@@ -31,6 +31,25 @@ struct StrictJSONTests {
         try parse(#""\ud83d\ude00""#) { #expect($0.string == "\u{1F600}") }
     }
 
+    /// RFC 8259, section 6, sets no limit; simdjson stops at 64 bits.
+    @Test func longIntegersAreDoubles() throws {
+        let long = "123456789012345678901234567890"
+        try parse(
+            #"{"\#(long)":["\#(long)",\#(long),-\#(long) , 9223372036854775807,18446744073709551616,-9223372036854775809,1.5]}"#
+        ) { root in
+            let values = Array(root["123456789012345678901234567890"]?.elements ?? root.elements)
+            #expect(values.first?.string == long)
+            #expect(
+                values.map(\.double) == [
+                    nil, 1.2345678901234568e29, -1.2345678901234568e29, 9_223_372_036_854_775_808,
+                    18_446_744_073_709_551_616, -9_223_372_036_854_775_808, 1.5,
+                ])
+            #expect(values.map(\.int64) == [nil, nil, nil, .max, nil, nil, nil])
+        }
+        #expect(throws: StrictJSONError.numberOutOfRange) { try parse("[\(long),01]") { _ in } }
+        #expect(throws: StrictJSONError.numberOutOfRange) { try parse("[\(long),1e400]") { _ in } }
+    }
+
     @Test func depthIsCounted() throws {
         try parse("[[[1]]]", depth: 3) { #expect($0.kind == .array) }
         #expect(throws: StrictJSONError.tooDeep) { try parse("[[[[1]]]]", depth: 3) { _ in } }

@@ -47,6 +47,17 @@ struct TokenCommandTests {
         #expect(try String(contentsOfFile: privateKey, encoding: .utf8) == before)
     }
 
+    @Test func aLinkIsNotWrittenThrough() async throws {
+        let target = folder.path + "/elsewhere"
+        try FileManager.default.createDirectory(
+            atPath: folder.path + "/linked", withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path + "/linked/private.pem", withDestinationPath: target)
+        #expect(
+            await run("key", "generate", "--out", folder.path + "/linked", "--alg", "ES256").0 == .conflict)
+        #expect(!FileManager.default.fileExists(atPath: target))
+    }
+
     @Test func theExitStatusIsTheVerdict() async throws {
         let file = try folder.write(await token(), to: "token")
         func verify(_ more: String...) async -> ExitCode {
