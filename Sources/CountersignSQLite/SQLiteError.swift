@@ -29,6 +29,9 @@ package struct SQLiteError: Error, CustomStringConvertible {
     /// True when the disk failed; what the last transaction did is unknown until the file is opened anew.
     package var isInputOutput: Bool { code == SQLITE_IOERR }
 
+    /// True when a row would break a rule of the schema.
+    package var isConstraint: Bool { code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH }
+
     /// True when the file is damaged or is no database at all.
     package var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 

@@ -8,6 +8,7 @@ enum CommandTable {
         + KeyGenerateCommand.commands
         + [TokenVerifyCommand.command, TokenCreateCommand.command]
         + EnforcementCommand.commands
+        + PolicyCommand.commands
         + ConfigCommand.commands
         + [VersionCommand.command, HelpCommand.command]
 }

@@ -4,10 +4,12 @@ internal import Foundation
 
 /// `countersign key …`.
 enum KeyCommand {
-    static let commands = [add, list]
+    static let commands = [add, importSet, list, primary, delete]
 
     private static let app = Positional("APP", help: "the app's id")
     private static let file = Positional("FILE", help: "a public key as PEM or JWK; - reads standard input")
+    private static let set = Positional("FILE", help: "a JWK Set as JSON; - reads standard input")
+    private static let keyID = Positional("KEY", help: "the key's id, as `countersign key list` shows it")
     private static let note = Flag("description", .text("TEXT"), default: "", help: "a note for people")
 
     private static let add = Command(
@@ -30,13 +32,67 @@ enum KeyCommand {
         return .done
     }
 
+    private static let importSet = Command(
+        "key import", summary: "Add the keys of a JWK Set to an app and print their ids",
+        details: "Keys that the app has already are passed over. All are added, or none.",
+        positionals: [app, set],
+        flags: [.data],
+        examples: [.init("A set from a file", "countersign key import shop jwks.json")]
+    ) { invocation in
+        let appID = invocation.requiredWord(of: app)
+        let added = try invocation.appDirectory().importKeys(
+            fromJWKSet: try invocation.text(ofFile: invocation.requiredWord(of: set)), to: appID)
+        invocation.io.say("Added \(added.count) of the set to \(appID).")
+        for key in added { try invocation.io.print(key.id) }
+        return .done
+    }
+
+    private static let primary = Command(
+        "key primary", summary: "Make a key the primary one of its app",
+        details:
+            "The others keep their order behind it. A running gateway takes the change over within a second.",
+        positionals: [app, keyID], flags: [.data],
+        examples: [
+            .init(
+                "A new key, first at once",
+                "countersign key primary shop $(countersign key add shop public.pem)")
+        ]
+    ) { invocation in
+        let appID = invocation.requiredWord(of: app)
+        let id = invocation.requiredWord(of: keyID)
+        try invocation.appDirectory().makePrimary(keyID: id, of: appID)
+        invocation.io.say("\(id) is now the primary key of \(appID).")
+        return .done
+    }
+
+    private static let delete = Command(
+        "key delete", summary: "Delete a key of an app",
+        details: """
+            The primary key cannot be deleted while there is another: make another primary first.
+            `countersign key list` shows when each key last verified a token.
+            """,
+        positionals: [app, keyID], flags: [.data],
+        examples: [
+            .init("Undo an addition", "countersign key delete shop $(countersign key add shop public.pem)")
+        ]
+    ) { invocation in
+        let appID = invocation.requiredWord(of: app)
+        let id = invocation.requiredWord(of: keyID)
+        try invocation.appDirectory().deleteKey(keyID: id, of: appID)
+        invocation.io.say(
+            "Deleted \(id) of \(appID). Tokens that only it verifies are not accepted any more.")
+        return .done
+    }
+
     private static let list = Command(
         "key list", summary: "List the public keys of an app", positionals: [app], flags: [.json, .data],
         examples: [.init("Which keys verify this app's tokens?", "countersign key list shop")]
     ) { invocation in
         let app = try invocation.appDirectory().app(id: invocation.requiredWord(of: app))
+        let uses = try KeyUse.all(of: app.id, in: invocation.dataDirectory())
         if invocation.isSet(.json) {
-            try invocation.io.print(.array(app.keys.map(\.json)))
+            try invocation.io.print(
+                .array(app.keys.map { key in key.json(use: uses.first { $0.keyID == key.id }) }))
             return .done
         }
         if app.keys.isEmpty {
@@ -44,13 +100,27 @@ enum KeyCommand {
             return .done
         }
         var table = TextTable()
-        table.add("SLOT", "ID", "ADDED", "DESCRIPTION")
+        table.add("SLOT", "ID", "ADDED", "VERIFIED", "LAST VERIFIED", "DESCRIPTION")
         for key in app.keys {
+            let use = uses.first { $0.keyID == key.id }
             table.add(
-                "\(key.slot)", key.id, RFC3339.text(milliseconds: key.addedMilliseconds), key.description)
+                "\(key.slot)", key.id, RFC3339.text(milliseconds: key.addedMilliseconds),
+                String(use?.verified ?? 0),
+                use.map { RFC3339.text(milliseconds: $0.lastMilliseconds) } ?? "never",
+                key.description)
         }
         for line in table.lines { try invocation.io.print(line) }
         return .done
+    }
+}
+
+extension AppKey {
+    /// The key with what it has verified, as `key list --json` prints it.
+    fileprivate func json(use: KeyUse?) -> JSONValue {
+        guard case .object(var members) = json else { return json }
+        members["verified"] = .integer(use?.verified ?? 0)
+        members["last_verified_ms"] = use.map { .integer($0.lastMilliseconds) } ?? .null
+        return .object(members)
     }
 }
 

@@ -10,6 +10,8 @@ final class AppRegistry: Sendable {
     /// Tokens that were accepted; an app that was loaded anew begins without.
     private let verifiedTokens = VerifiedTokenCache()
     private let apps = Lock(Apps())
+    /// Of all apps; what a verifier remembered goes with it when the apps are loaded again.
+    private let cache = VerifiedTokenCache()
     private let version = Lock<Int64?>(nil)
     private let lastProblem = Lock<String?>(nil)
     private let timer = Lock<(any DispatchSourceTimer)?>(nil)

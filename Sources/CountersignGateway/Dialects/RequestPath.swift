@@ -21,6 +21,7 @@ struct RequestPath: Sendable {
         let instant = now().timeIntervalSince1970
         let verdict = app.admit(admission, at: instant)
         request.trail.note(verdict, app: app)
+        if case .accepted(let report) = verdict { noteKeyUse(report, app: app, request: request) }
         func body(_ report: VerificationReport) -> AuthErrorBody {
             AuthErrorBody(
                 report: report, enforcement: app.enforcement, requestID: request.id,
@@ -40,6 +41,7 @@ struct RequestPath: Sendable {
         let report = app.verifier.inspect(token, at: instant)
         if report.isAccepted, let claims = report.claims, !claims.subject.isEmpty {
             request.trail.note(.accepted(report), app: app)
+            noteKeyUse(report, app: app, request: request)
             return .accepted(claims)
         }
         request.trail.note(.rejected(report), app: app)
@@ -54,6 +56,11 @@ struct RequestPath: Sendable {
         let refusal = appLimiter.take(app.id).refusal(request, policy: "app", burst: appLimiter.burst)
         if refusal != nil { request.trail.appID = app.id }
         return refusal
+    }
+
+    private func noteKeyUse(_ report: VerificationReport, app: AdmittedApp, request: HTTPRequest) {
+        guard let keyID = report.matchedKeyID else { return }
+        store.noteKeyUse(appID: app.id, keyID: keyID, milliseconds: request.receivedMilliseconds)
     }
 
     enum AdmittedByToken {

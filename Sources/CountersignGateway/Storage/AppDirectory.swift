@@ -177,9 +177,9 @@ public final class AppDirectory: @unchecked Sendable {
     /// - Returns: The key as kept.
     /// - Throws: `invalid` when the text is no usable public key, `conflict` when the app has it or has three keys,
     ///   `notFound`, `storage`.
-    public func addKey(_ text: String, description: String = "", to appID: String) throws(GatewayError)
-        -> AppKey
-    {
+    public func addKey(
+        _ text: String, description: String = "", to appID: String
+    ) throws(GatewayError) -> AppKey {
         _ = try app(id: appID)
         let key: PublicKey
         do {
@@ -187,28 +187,54 @@ public final class AppDirectory: @unchecked Sendable {
         } catch {
             throw GatewayError(.invalid, error.reason)
         }
-        let id = key.thumbprint
-        let now = Self.now()
-        return try write { sqlite in
-            guard let app = try Self.apps(sqlite).first(where: { $0.id == appID }) else {
-                throw Self.noApp(appID)
-            }
-            guard !app.keys.contains(where: { $0.id == id }) else {
-                throw GatewayError(.conflict, "the app \(appID) has this key already (\(id))")
-            }
-            guard app.keys.count < Self.maximumKeys else {
-                throw GatewayError(
-                    .conflict,
-                    "the app \(appID) has \(Self.maximumKeys) keys, the most there may be; delete one first")
-            }
-            let slot = app.keys.count + 1
-            try sqlite.run(
-                "INSERT INTO public_key VALUES (?, ?, ?, ?, ?, ?)", .text(appID), .text(id),
-                .integer(Int64(slot)), .text(description), .text(text), .integer(now))
-            return AppKey(
-                id: id, slot: AppKey.Slot(rawValue: slot) ?? .tertiary, description: description, text: text,
-                addedMilliseconds: now)
+        return try write { try Self.add(key, text: text, description: description, to: appID, $0) }
+    }
+
+    /// Adds all usable keys of a JWK Set (RFC 7517, section 5) that the app does not have yet, or none.
+    ///
+    /// - Parameters:
+    ///   - json: The set as JSON. Members that are no usable public key are left out, as section 5 asks.
+    ///   - appID: The app.
+    /// - Returns: The keys that were added, in the order of the set.
+    /// - Throws: `invalid` when the text is no JWK Set or has no usable key, `conflict` when the app would have more
+    ///   than three keys, `notFound`, `storage`.
+    public func importKeys(fromJWKSet json: String, to appID: String) throws(GatewayError) -> [AppKey] {
+        let keys: [PublicKey]
+        do {
+            keys = try JWKSet(json: json).keys
+        } catch {
+            throw GatewayError(.invalid, error.reason)
         }
+        guard !keys.isEmpty else {
+            throw GatewayError(
+                .invalid, "the JWK Set has no usable public key; each needs kty and its members")
+        }
+        return try write { sqlite in
+            let present = try Self.keys(of: appID, sqlite).map(\.id)
+            return try keys.filter { !present.contains($0.thumbprint) }.map { key in
+                try Self.add(key, text: key.jwk, description: key.kid ?? "", to: appID, sqlite)
+            }
+        }
+    }
+
+    private static func add(
+        _ key: PublicKey, text: String, description: String, to appID: String, _ sqlite: SQLiteConnection
+    ) throws -> AppKey {
+        guard let app = try apps(sqlite).first(where: { $0.id == appID }) else { throw noApp(appID) }
+        let id = key.thumbprint
+        guard !app.keys.contains(where: { $0.id == id }) else {
+            throw GatewayError(.conflict, "the app \(appID) has this key already (\(id))")
+        }
+        guard app.keys.count < maximumKeys, let slot = AppKey.Slot(rawValue: app.keys.count + 1) else {
+            throw GatewayError(
+                .conflict, "the app \(appID) has \(maximumKeys) keys, the most there may be; delete one first"
+            )
+        }
+        let added = now()
+        try sqlite.run(
+            "INSERT INTO public_key VALUES (?, ?, ?, ?, ?, ?)", .text(appID), .text(id),
+            .integer(Int64(slot.rawValue)), .text(description), .text(text), .integer(added))
+        return AppKey(id: id, slot: slot, description: description, text: text, addedMilliseconds: added)
     }
 
     /// Makes a key the primary one; the others keep their order behind it.

@@ -77,6 +77,9 @@ package protocol EventStore: Sendable {
     /// What waits and what lies on the disk, now.
     var load: StoreLoad { get }
 
+    /// Counts that a key has verified a request's token; kept with the next commit.
+    func noteKeyUse(appID: String, keyID: String, milliseconds: Int64)
+
     /// Proves that the store can be written, by a write.
     func probe(completion: @escaping @Sendable (Result<Void, StoreFailure>) -> Void)
 

@@ -31,6 +31,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         """,
         CustomerSchema.script,
         RetentionSweeper.script,
+        KeyUse.schema,
     ]
 
     private static let insert = """
@@ -45,10 +46,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private let observer: (any GatewayObserver)?
     private let retentionSeconds: Double
     private let retention: @Sendable () -> [String: AppRules]
-    // `condition` guards `waiting`, `waitingBytes`, `isClosing` and `hasEnded`.
+    // `condition` guards `waiting`, `waitingBytes`, `keyUses`, `isClosing` and `hasEnded`.
     private let condition = NSCondition()
     private var waiting: [Job] = []
     private var waitingBytes = 0
+    private var keyUses = KeyUseTally()
     private var isClosing = false
     private var hasEnded = false
     // Touched by the writer thread only, after `init`.
@@ -93,6 +95,12 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         enqueue(Job(batch: nil) { completion($0.map { _ in }) })
     }
 
+    package func noteKeyUse(appID: String, keyID: String, milliseconds: Int64) {
+        condition.lock()
+        keyUses.add(appID: appID, keyID: keyID, milliseconds: milliseconds)
+        condition.unlock()
+    }
+
     package var load: StoreLoad {
         condition.lock()
         var load = StoreLoad(waitingBatches: waiting.count, waitingBytes: waitingBytes)
@@ -133,12 +141,17 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             while waiting.isEmpty, !isClosing, sweeper.isDone, condition.wait(until: nextSweep) {}
             let jobs = waiting
             waiting.removeAll(keepingCapacity: true)
+            var uses = KeyUseTally()
             let isLast = isClosing && jobs.isEmpty
+            if !jobs.isEmpty || isLast { swap(&uses, &keyUses) }
             condition.unlock()
-            if isLast { break }
+            if isLast {
+                if !uses.isEmpty { _ = write([], uses) }
+                break
+            }
             sweep()
             if jobs.isEmpty { continue }
-            let results = write(jobs)
+            let results = write(jobs, uses)
             condition.lock()
             waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
             condition.unlock()
@@ -152,7 +165,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         condition.unlock()
     }
 
-    private func write(_ jobs: [Job]) -> [Result<AppendOutcome, StoreFailure>] {
+    private func write(_ jobs: [Job], _ uses: KeyUseTally) -> [Result<AppendOutcome, StoreFailure>] {
         let began = DispatchTime.now()
         var record = CommitRecord(
             batches: jobs.count, events: jobs.reduce(0) { $0 + ($1.batch?.events.count ?? 0) }, seconds: 0)
@@ -164,12 +177,14 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             let failure = StoreFailure(
                 reason: .full, detail: "\(free) bytes are free, the floor is \(diskFloorBytes)")
             record.failure = failure
+            keep(uses)
             return jobs.map { _ in .failure(failure) }
         }
         do {
             let open = try connection ?? Self.open(path)
             connection = open
             let outcomes = try open.transaction {
+                try uses.write(to: open)
                 var usage: [String: Usage] = [:]
                 let outcomes = try jobs.map { job in
                     guard let batch = job.batch else {
@@ -186,6 +201,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             return outcomes.map { .success($0) }
         } catch {
             let sqlite = error as? SQLiteError
+            if sqlite?.isConstraint == true, jobs.count > 1 {
+                // One batch cannot be stored; the others must not fail with it, now and at every retry.
+                return jobs.enumerated().flatMap { write([$1], $0 == 0 ? uses : KeyUseTally()) }
+            }
+            keep(uses)
             let failure = StoreFailure(reason: sqlite?.isFull == true ? .full : .failed, detail: "\(error)")
             record.failure = failure
             // After a failed write or fsync the state of the pages is unknown: open again, which recovers from the
@@ -193,6 +213,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             if sqlite?.isFull != true { connection = nil }
             return jobs.map { _ in .failure(failure) }
         }
+    }
+
+    /// Leaves for the next commit what this one could not keep.
+    private func keep(_ uses: KeyUseTally) {
+        condition.lock()
+        keyUses.add(uses)
+        condition.unlock()
     }
 
     /// Does a small part of what retention asks for; what fails is tried again at the next sweep.

@@ -49,7 +49,7 @@ struct ExampleTests {
         return [
             "public.pem": key.publicKey.pem, "private.pem": key.privatePEM, "token.txt": token,
             "tokens.jsonl": String(decoding: line.bytes, as: UTF8.self) + "\n",
-            "gateway.json": #"{"port": 8787}"#,
+            "jwks.json": JWKSet(keys: [key.publicKey]).json, "gateway.json": #"{"port": 8787}"#,
             "access.log": """
             192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "-"
             192.0.2.2 - - [17/May/2015:10:05:04 +0000] "GET / HTTP/1.1" 200 1 "-" "-"

@@ -71,6 +71,22 @@ struct GatewayCommandTests {
         #expect(await run("enforcement set shop required").1.talk.contains("countersign key add shop"))
     }
 
+    @Test func thePolicyIsSetPieceByPiece() async {
+        _ = await run("app create shop")
+        #expect(
+            await run("policy set shop --algorithms RS256,ES256 --leeway 5 --max-lifetime 3600").0 == .done)
+        #expect(await run("policy set shop --audience braze --require aud").0 == .done)
+        #expect(
+            await run("policy show shop --json").1.output
+                == #"{"algorithms":["RS256","ES256"],"audience":"braze","issuer":null,"leeway_seconds":5.0,"#
+                + #""maximum_lifetime_seconds":3600.0,"required":["aud"]}"# + "\n")
+        for bad in ["--algorithms HS256", "--algorithms none", "--require exp", "--leeway 301"] {
+            #expect(await run("policy set shop \(bad)").0 == .usage)
+        }
+        #expect(await run("policy set shop --max-lifetime 0").0 == .done)
+        #expect(await run("policy show shop --json").1.output.contains(#""maximum_lifetime_seconds":null"#))
+    }
+
     @Test func anEmptyListSaysTheNextStepAndPrintsNoData() async {
         let (code, recorded) = await run("app list")
         #expect(code == .done)

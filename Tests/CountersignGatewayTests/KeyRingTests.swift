@@ -1,0 +1,93 @@
+import CountersignGateway
+import CountersignJOSE
+import CountersignTesting
+import Foundation
+import Testing
+
+/// Seed 003, "Managing public keys", on a running gateway.
+struct KeyRingTests {
+    private let fixture: GatewayFixture
+    private let connection: RawConnection
+
+    init() throws {
+        fixture = try GatewayFixture()
+        connection = try RawConnection(port: fixture.gateway.port)
+    }
+
+    private func status(_ key: SigningKey) throws -> Int? {
+        try fixture.gateway.refreshApps()
+        let token = try fixture.token(for: "user-1", key: key)
+        return connection.post(
+            batch(trackEvent(UUID().uuidString)),
+            headers: ["X-Write-Key": fixture.writeKey, "Authorization": "Bearer \(token)"])?.status
+    }
+
+    private func slots() throws -> [String] { try fixture.apps.app(id: "shop").keys.map { $0.id } }
+
+    @Test func rotationNeedsNoRestart() throws {
+        defer { fixture.remove() }
+        let next = try SigningKey.generate(.rs256)
+        #expect(try status(next) == 401)
+        let added = try fixture.apps.addKey(next.publicKey.pem, to: "shop")
+        #expect(added.slot == .secondary)
+        #expect(try status(next) == 200)
+        #expect(try status(fixture.signingKey) == 200)
+        let old = try #require(try slots().first)
+        let refusal = #expect(throws: GatewayError.self) {
+            try fixture.apps.deleteKey(keyID: old, of: "shop")
+        }
+        #expect(refusal?.code == .conflict)
+        try fixture.apps.makePrimary(keyID: added.id, of: "shop")
+        #expect(try slots() == [added.id, old])
+        try fixture.apps.deleteKey(keyID: old, of: "shop")
+        // Remembered tokens of the deleted key are forgotten with it.
+        #expect(try status(fixture.signingKey) == 401)
+        #expect(try status(next) == 200)
+        try fixture.apps.deleteKey(keyID: added.id, of: "shop")
+        #expect(try status(next) == 401)
+    }
+
+    @Test func thereAreThreeSlotsAndAKeyStandsInOne() throws {
+        defer { fixture.remove() }
+        #expect(
+            #expect(throws: GatewayError.self) {
+                try fixture.apps.addKey(fixture.signingKey.publicKey.jwk, to: "shop")
+            }?.code == .conflict)
+        let more = try (0..<3).map { _ in try SigningKey.generate(.es256).publicKey }
+        let added = try fixture.apps.importKeys(fromJWKSet: JWKSet(keys: Array(more[..<2])).json, to: "shop")
+        #expect(added.map(\.slot) == [.secondary, .tertiary])
+        #expect(
+            #expect(throws: GatewayError.self) { try fixture.apps.addKey(more[2].pem, to: "shop") }?.code
+                == .conflict)
+        // The same key may serve another app.
+        _ = try fixture.apps.createApp(id: "other")
+        _ = try fixture.apps.addKey(more[0].pem, to: "other")
+        try fixture.apps.makePrimary(keyID: more[1].thumbprint, of: "shop")
+        #expect(
+            try slots() == [more[1].thumbprint, fixture.signingKey.publicKey.thumbprint, more[0].thumbprint])
+    }
+
+    @Test func aPrivateKeyIsRefusedLoudly() throws {
+        defer { fixture.remove() }
+        let error = #expect(throws: GatewayError.self) {
+            try fixture.apps.addKey(fixture.signingKey.privatePEM, to: "shop")
+        }
+        #expect(error?.code == .invalid)
+        #expect(error?.reason.contains("private") == true)
+        #expect(error?.reason.contains("BEGIN") == false)
+    }
+
+    @Test func eachKeyCountsWhatItVerified() throws {
+        defer { fixture.remove() }
+        let second = try SigningKey.generate(.rs256)
+        _ = try fixture.apps.addKey(second.publicKey.pem, to: "shop")
+        for _ in 0..<3 { _ = try status(second) }
+        _ = try status(fixture.signingKey)
+        // The count is kept with the commit of the request or of the next one.
+        _ = connection.get("/readyz")
+        let uses = try KeyUse.all(of: "shop", in: fixture.dataDirectory)
+        #expect(uses.first { $0.keyID == second.publicKey.thumbprint }?.verified == 3)
+        #expect(uses.first { $0.keyID == fixture.signingKey.publicKey.thumbprint }?.verified == 1)
+        #expect(uses.allSatisfy { $0.lastMilliseconds > 1_700_000_000_000 })
+    }
+}
