@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// Message ids for a dialect whose clients send none (`docs/adr/0004-message-ids-of-bloomreach-clients.md`).
+/// Message ids for a dialect whose clients send none (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).
 enum BloomreachMessageID {
     /// How long a request with an `age` is taken for another try of an equal one, in milliseconds.
     private static let window: Int64 = 600_000

@@ -53,10 +53,8 @@ struct Router: Sendable {
         let allowed = methods(of: request.path)
         if allowed.isEmpty {
             return .answer(
-                .failure(
-                    404, code: "not_found",
-                    reason: "there is no such endpoint; the documents list those there are",
-                    requestID: request.id))
+                refusal(
+                    404, "not_found", "there is no such endpoint; the documents list those there are", request))
         }
         let methods = allowed.joined(separator: ", ")
         return .answer(

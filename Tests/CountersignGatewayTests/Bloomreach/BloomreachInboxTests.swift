@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGateway
 import CountersignJOSE
+import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
@@ -196,6 +197,9 @@ struct BloomreachInboxTests {
         track(jane)
         #expect(markRead(["gone"])?.body == #"{"success":true}"#)
         #expect(markRead([])?.body == #"{"success":true}"#)
+        let database = try SQLiteConnection(
+            path: client.fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        #expect(try database.first("SELECT count(*) FROM inbox_read") { $0.int(0) } == 0)
     }
 
     // MARK: Customer tokens
