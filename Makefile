@@ -1,6 +1,6 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint format bench torture interop differential fuzz
+.PHONY: compat help setup build demo test lint format bench torture interop differential fuzz
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -48,6 +48,11 @@ bench: ## Measure verification and the gateway (release build)
 
 interop: build ## Exchange tokens and keys with PyJWT (makes .venv)
 	scripts/interop-pyjwt.py
+
+compat: build ## Deliver through the Python clients of Segment and RudderStack, unchanged (makes .venv)
+	python3 -m venv .venv
+	.venv/bin/pip install -q segment-analytics-python rudder-sdk-python
+	.venv/bin/python scripts/segment-clients.py $(COUNTERSIGN)
 
 differential: build ## Judge mutated tokens beside the OpenSSL command line (COUNT=400)
 	scripts/differential.py

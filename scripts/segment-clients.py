@@ -3,7 +3,6 @@
 Usage: segment-clients.py COUNTERSIGN_BINARY
 """
 
-import json
 import os
 import re
 import shutil
@@ -27,7 +26,7 @@ def run(binary, *arguments):
 def main(binary):
     data = tempfile.mkdtemp(prefix="countersign-")
     os.chmod(data, 0o700)
-    created = json.loads(run(binary, "app", "create", "shop", "--data", data, "--json"))
+    write_key = run(binary, "app", "create", "shop", "--data", data).strip()
     gateway = subprocess.Popen(
         [binary, "serve", "--data", data, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -44,7 +43,7 @@ def main(binary):
             ("segment-plain", segment, {"host": address, "gzip": False}),
             ("rudder", rudder, {"host": address, "gzip": True}),
         ]:
-            client = module.Client(created["write_key"], on_error=lambda error, items: errors.append(error), **extra)
+            client = module.Client(write_key, on_error=lambda error, items: errors.append(error), **extra)
             for number in range(EVENTS):
                 client.track(f"{name}-user-{number % 7}", "Order Placed", {"client": name, "number": number})
             client.identify(f"{name}-user-0", {"plan": "pro"})
