@@ -18,5 +18,9 @@ let package = Package(
             ]),
         // How many requests a second does the gateway answer, and what does one cost?
         .executableTarget(name: "Gateway", swiftSettings: [.treatAllWarnings(as: .error)]),
+        // What does recording cost, how fast does the queue drain, and what does a row take?
+        .executableTarget(
+            name: "Queue", dependencies: [.product(name: "Countersign", package: "countersign")],
+            swiftSettings: [.treatAllWarnings(as: .error)]),
     ]
 )

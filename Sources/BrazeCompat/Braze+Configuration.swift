@@ -35,7 +35,8 @@ extension Braze {
         }
 
         func makeClient() throws -> CountersignClient {
-            let text = api.endpoint.contains("://") ? api.endpoint : "https://\(api.endpoint)"
+            let hasScheme = ["http://", "https://"].contains { api.endpoint.hasPrefix($0) }
+            let text = hasScheme ? api.endpoint : "https://\(api.endpoint)"
             guard let url = URL(string: text) else {
                 throw CountersignError(.invalidConfiguration, "endpoint must be a host name or a URL")
             }

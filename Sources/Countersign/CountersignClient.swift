@@ -211,7 +211,7 @@ public final class CountersignClient: Sendable {
         engine.inbox.post(.sessionStarted)
     }
 
-    /// Says that the app went to the background. The SDK hears this by itself on Apple platforms.
+    /// Says that the app went to the background. The SDK hears this by itself on iOS.
     ///
     /// Events are sent if the flush policy says so. Authentication failures are told when the app is back.
     public func enterBackground() {
@@ -219,7 +219,7 @@ public final class CountersignClient: Sendable {
         engine.inbox.post(.enteredBackground)
     }
 
-    /// Says that the app is in the foreground again. The SDK hears this by itself on Apple platforms.
+    /// Says that the app is in the foreground again. The SDK hears this by itself on iOS.
     ///
     /// A new session begins if it was away for longer than `CountersignConfiguration.sessionTimeout`.
     public func enterForeground() {

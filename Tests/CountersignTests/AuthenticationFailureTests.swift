@@ -5,7 +5,7 @@ import Testing
 
 @testable import Countersign
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AuthenticationFailureTests {
     private static let now = 1_750_000_000
 

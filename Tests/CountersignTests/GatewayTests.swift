@@ -9,7 +9,7 @@ import Testing
 @testable import Countersign
 
 /// The seed's scenario on the native API: a real gateway, a real socket, real signatures.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct GatewayTests {
     private func client(
         _ fixture: GatewayFixture, _ change: (inout CountersignConfiguration) -> Void = { _ in }

@@ -86,7 +86,7 @@ struct QueueRecoveryTests {
     }
 
     /// Locked is not corrupt: the file stays where it is, and the events wait in memory.
-    @Test(.timeLimit(.minutes(1))) func lockedFileIsWaitedFor() async throws {
+    @Test(.timeLimit(.minutes(5))) func lockedFileIsWaitedFor() async throws {
         let bench = try Bench()
         defer { bench.removeFiles() }
         let client = try bench.makeClient()

@@ -78,7 +78,7 @@ struct TokenProviderTests {
         await client.close()
     }
 
-    @Test(.timeLimit(.minutes(1))) func hangingProviderIsLeftAndItsLateTokenIsUsed() async throws {
+    @Test(.timeLimit(.minutes(5))) func hangingProviderIsLeftAndItsLateTokenIsUsed() async throws {
         var bench = try Bench()
         defer { bench.removeFiles() }
         let gate = Gate()
@@ -104,7 +104,7 @@ struct TokenProviderTests {
         await client.close()
     }
 
-    @Test(.timeLimit(.minutes(1))) func flushInsideTheProviderDoesNotDeadlock() async throws {
+    @Test(.timeLimit(.minutes(5))) func flushInsideTheProviderDoesNotDeadlock() async throws {
         var bench = try Bench()
         defer { bench.removeFiles() }
         let client = Lock<CountersignClient?>(nil)

@@ -44,7 +44,7 @@ final class TokenProviderCall: Sendable {
         }
     }
 
-    /// What the provider returns, or `timedOut`. To be called once.
+    /// What the provider returns, or `timedOut`, also when the task is cancelled. To be called once.
     func outcome(within seconds: TimeInterval, on clock: any ClientClock) async -> Outcome {
         let timer = Task {
             do {
@@ -55,12 +55,16 @@ final class TokenProviderCall: Sendable {
             }
         }
         defer { timer.cancel() }
-        return await withCheckedContinuation { continuation in
-            let outcome = state.withLock { state -> Outcome? in
-                if state.outcome == nil { state.waiter = continuation }
-                return state.outcome
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let outcome = state.withLock { state -> Outcome? in
+                    if state.outcome == nil { state.waiter = continuation }
+                    return state.outcome
+                }
+                if let outcome { continuation.resume(returning: outcome) }
             }
-            if let outcome { continuation.resume(returning: outcome) }
+        } onCancel: {
+            settle(.timedOut)
         }
     }
 

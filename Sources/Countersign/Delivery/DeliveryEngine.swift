@@ -72,6 +72,7 @@ actor DeliveryEngine {
         // What came after the loop had ended: nobody must wait for ever.
         for command in inbox.close() { await handle(command) }
         finishFlushes(.closed, queued: 0)
+        _ = try? await storage.perform { [lease] queue in try queue.releaseLease(of: lease) }
         failures.finish()
     }
 

@@ -192,7 +192,14 @@ final class EventQueue {
             for (event, verdict) in settlement.quarantined { try quarantine(event, verdict, at: date) }
             try add(.duplicates, settlement.duplicates)
         }
-        if try value(of: .rows) == 0 { try connection.execute("PRAGMA incremental_vacuum") }
+        if try value(of: .rows) == 0 { try shrink() }
+    }
+
+    /// Gives the space of many removed events back to the file system.
+    private func shrink() throws {
+        let free =
+            try connection.first("PRAGMA freelist_count") { row throws(SQLiteError) in row.int(0) } ?? 0
+        if free > 1_000 { try connection.execute("PRAGMA incremental_vacuum") }
     }
 
     func remove(_ event: QueuedEvent) throws -> Bool {
@@ -213,7 +220,7 @@ final class EventQueue {
             try add(.rows, -rows)
             try add(.bytes, -(try value(of: .bytes)))
         }
-        try connection.execute("PRAGMA incremental_vacuum")
+        try shrink()
     }
 
     // MARK: Settings

@@ -200,6 +200,13 @@ final class Recorder: Sendable {
         let isLocked = (error as? SQLiteError)?.isBusy == true
         let waiting = state.withLock { state in
             state.lockedAttempts = isLocked ? state.lockedAttempts + 1 : 0
+            guard !state.isClosed else {
+                // Nobody will try again.
+                release(batch, in: &state)
+                state.dropped += batch.count
+                state.isDraining = false
+                return batch
+            }
             let isPatient = isLocked && state.lockedAttempts <= Self.maximumLockedAttempts
             let waiting = isPatient ? [] : batch.filter { $0.completion != nil }
             release(waiting, in: &state)
@@ -210,7 +217,7 @@ final class Recorder: Sendable {
         }
         log?(.warning, "events could not be stored", ["error": failure.detail])
         for entry in waiting { entry.completion?(.failure(failure)) }
-        guard batch.count > waiting.count else { return }
+        guard waiting.count < batch.count else { return }
         Task { [clock, storage] in
             try await clock.sleep(until: clock.uptime + 1)
             storage.submit { self.drain(on: $0) }

@@ -196,7 +196,7 @@ struct Sender {
 
     /// The queue was emptied, or another user's data must not be touched any more.
     mutating func reset() {
-        if current?.isAuthorized != true { current = nil }
+        current = nil
         isolation = nil
         aside = nil
         unsettled = nil

@@ -2,15 +2,18 @@
     internal import Foundation
 
     /// HTTP through `URLSession`, in a session of its own without cookies, cache or stored credentials.
-    public final class URLSessionTransport: NSObject, HTTPTransport, URLSessionTaskDelegate {
+    public final class URLSessionTransport: HTTPTransport {
         private let session: URLSession
+        private let refusal = RedirectRefusal()
 
         /// Makes a transport.
-        public override init() {
+        public init() {
             let configuration = URLSessionConfiguration.ephemeral
             configuration.httpShouldSetCookies = false
             configuration.urlCache = nil
             configuration.urlCredentialStorage = nil
+            // `timeoutInterval` of a request begins anew with each byte; this is for the whole of it.
+            configuration.timeoutIntervalForResource = 120
             session = URLSession(configuration: configuration)
         }
 
@@ -21,7 +24,7 @@
             wire.httpBody = Data(request.body)
             for field in request.headers { wire.addValue(field.value, forHTTPHeaderField: field.name) }
             do {
-                let (bytes, answer) = try await session.bytes(for: wire, delegate: self)
+                let (bytes, answer) = try await session.bytes(for: wire, delegate: refusal)
                 guard let answer = answer as? HTTPURLResponse else {
                     throw HTTPTransportError(.other, "the answer is not HTTP")
                 }
@@ -47,14 +50,6 @@
             }
         }
 
-        /// Answers every redirect with "do not follow".
-        public func urlSession(
-            _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
-            newRequest request: URLRequest
-        ) async -> URLRequest? {
-            nil
-        }
-
         private static func transportError(for error: any Error) -> HTTPTransportError {
             if error is CancellationError { return HTTPTransportError(.cancelled, "the task was cancelled") }
             guard let error = error as? URLError else {
@@ -72,6 +67,16 @@
                 return HTTPTransportError(.tls, detail)
             default: return HTTPTransportError(.other, detail)
             }
+        }
+    }
+
+    /// Answers every redirect with "do not follow".
+    private final class RedirectRefusal: NSObject, URLSessionTaskDelegate {
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+            newRequest request: URLRequest
+        ) async -> URLRequest? {
+            nil
         }
     }
 #endif

@@ -1,0 +1,101 @@
+import Countersign
+import Foundation
+
+/// `Queue [EVENTS]`: records events offline, then sends them to a server in memory.
+///
+/// Prints what a call of `track` costs the caller, what an event costs in all, how fast the queue drains, what a row takes
+/// on disk and how much memory the process has, for several numbers of events.
+@main
+struct QueueBenchmark {
+    static func main() async throws {
+        let largest = CommandLine.arguments.dropFirst().first.flatMap { Int($0) } ?? 1_000_000
+        print("events     track p50/p99 µs  cpu µs/event  stored/s  sent/s  bytes/row  rss MB  sent")
+        for count in [1_000, 10_000, 100_000, 1_000_000] where count <= largest {
+            try await measure(count)
+        }
+    }
+
+    private static func measure(_ count: Int) async throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "countersign-bench-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        guard let endpoint = URL(string: "https://server.example") else { return }
+        var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk")
+        configuration.dataDirectory = directory
+        configuration.flushPolicy = .manual
+        configuration.limits.maximumEvents = 2_000_000
+        configuration.limits.maximumBytes = 2 << 30
+        let client = try CountersignClient(configuration: configuration, transport: AcceptingServer())
+        client.identify(userID: "user-1", token: "a.b.c")
+        try await client.record("warm up")
+
+        let clock = SystemClock()
+        let cpuBefore = cpuSeconds()
+        let start = clock.uptime
+        var times: [Double] = []
+        for number in 0..<count {
+            let before = clock.uptime
+            client.track(
+                "Product Viewed",
+                properties: [
+                    "product_id": .integer(Int64(number)), "name": "Walking boots", "price": 119.95,
+                    "currency": "EUR", "in_stock": true,
+                ])
+            times.append(clock.uptime - before)
+            // An app is slower than this loop: let the disk follow now and then.
+            if number % 2_000 == 1_999 { try await client.record("wait for the disk") }
+        }
+        try await client.record("end")
+        let recorded = clock.uptime - start
+        let cpu = cpuSeconds() - cpuBefore
+        times.sort()
+
+        let queued = await client.snapshot().queued
+        let file = configuration.dataDirectory?.appendingPathComponent("default/queue.sqlite").path ?? ""
+        let size = try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int ?? 0
+        let drainStart = clock.uptime
+        let result = await client.flush()
+        let drained = clock.uptime - drainStart
+        await client.close()
+
+        func padded(_ text: String, _ width: Int) -> String {
+            text + String(repeating: " ", count: max(1, width - text.count))
+        }
+        func micro(_ index: Int) -> String { String(format: "%.1f", times[index] * 1_000_000) }
+        print(
+            padded("\(count)", 11) + padded("\(micro(count / 2)) / \(micro(count * 99 / 100))", 18)
+                + padded(String(format: "%.1f", cpu * 1_000_000 / Double(count)), 14)
+                + padded("\(Int(Double(count) / recorded))", 10)
+                + padded("\(Int(Double(result.delivered) / drained))", 8) + padded("\(size / queued)", 11)
+                + padded("\(residentMegabytes())", 8) + "\(result.delivered)/\(queued)")
+    }
+
+    private static func cpuSeconds() -> Double {
+        Double(clock()) / Double(CLOCKS_PER_SEC)
+    }
+
+    private static func residentMegabytes() -> Int {
+        let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+        return (line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0)
+            / 1_024
+    }
+}
+
+/// Takes every batch at once.
+struct AcceptingServer: HTTPTransport {
+    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+        var count = 0
+        let marker = Array("\"messageId\"".utf8)
+        request.body.withUnsafeBytes { body in
+            for index in body.indices where body[index] == marker[0] && index + marker.count <= body.count {
+                if body[index + 1] == marker[1], body[index..<index + marker.count].elementsEqual(marker) {
+                    count += 1
+                }
+            }
+        }
+        return HTTPResponse(
+            status: 200,
+            body: Array(#"{"success":true,"accepted":\#(count),"duplicates":0,"rejected":[]}"#.utf8))
+    }
+}
