@@ -30,7 +30,14 @@ struct CommandIO: Sendable {
     /// The process's own streams and environment.
     static func process() -> CommandIO {
         CommandIO(
-            output: { text in try FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) },
+            output: { text in
+                do {
+                    try FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
+                } catch {
+                    throw CommandError(
+                        .failed, "cannot write to standard output: \(String(cString: strerror(errno)))")
+                }
+            },
             talk: { text in try? FileHandle.standardError.write(contentsOf: Data(text.utf8)) },
             input: { [UInt8](try FileHandle.standardInput.readToEnd() ?? Data()) },
             environment: ProcessInfo.processInfo.environment,
