@@ -44,7 +44,8 @@ enum BloomreachAnswer {
 
     /// The app has had more requests than it may: 503, because clients count a 429 as one of an event's few tries.
     static func overLimit(_ refusal: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
-        var response = failure(503, "too many requests of this project; nothing was stored, send it again", request)
+        var response = failure(
+            503, "too many requests of this project; nothing was stored, send it again", request)
         response.headers += refusal.headers.filter { $0.name != "Content-Type" }
         return response
     }

@@ -54,7 +54,8 @@ struct Router: Sendable {
         if allowed.isEmpty {
             return .answer(
                 refusal(
-                    404, "not_found", "there is no such endpoint; the documents list those there are", request))
+                    404, "not_found", "there is no such endpoint; the documents list those there are", request
+                ))
         }
         let methods = allowed.joined(separator: ", ")
         return .answer(
