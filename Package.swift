@@ -31,6 +31,9 @@ let package = Package(
             name: "CMicroHTTPD", pkgConfig: "libmicrohttpd",
             providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
         .systemLibrary(
+            name: "CGnuTLS", pkgConfig: "gnutls",
+            providers: [.apt(["libgnutls28-dev"]), .brew(["gnutls"])]),
+        .systemLibrary(
             name: "CCurl", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
         .systemLibrary(
@@ -64,7 +67,7 @@ let package = Package(
             name: "CountersignJOSE",
             dependencies: ["CountersignCore", "COpenSSL", "CStrictJSON"],
             swiftSettings: strict),
-        .target(name: "CHTTPServer", dependencies: ["CMicroHTTPD"]),
+        .target(name: "CHTTPServer", dependencies: ["CMicroHTTPD", "CGnuTLS"]),
         .target(
             name: "CountersignGateway",
             dependencies: [

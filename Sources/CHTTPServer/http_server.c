@@ -1,5 +1,7 @@
 #include "http_server.h"
 
+#include "certificate.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -8,6 +10,24 @@
 #ifdef __linux__
 #include <poll.h>
 #endif
+
+// One for all servers of the process: GnuTLS hands over the session, which leads to the connection.
+static const countersign_certificate *(*certificate_of)(void *socket_context);
+
+static int choose_certificate(
+    gnutls_session_t session, const gnutls_datum_t *authorities, int authority_count,
+    const gnutls_pk_algorithm_t *algorithms, int algorithm_count, gnutls_pcert_st **chain,
+    unsigned int *count, gnutls_privkey_t *key) {
+    struct MHD_Connection *connection = gnutls_session_get_ptr(session);
+    void *context = connection ? countersign_mhd_socket_context(connection) : NULL;
+    const countersign_certificate *certificate = context ? certificate_of(context) : NULL;
+    (void)authorities, (void)authority_count, (void)algorithms, (void)algorithm_count;
+    if (!certificate) return -1;
+    *chain = (gnutls_pcert_st *)certificate->chain;
+    *count = certificate->count;
+    *key = certificate->key;
+    return 0;
+}
 
 struct MHD_Daemon *countersign_mhd_start(
     const char *host, uint16_t port, const countersign_mhd_options *options) {
@@ -33,6 +53,15 @@ struct MHD_Daemon *countersign_mhd_start(
     } else {
         return NULL;
     }
+    struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem secure[] = {
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(intptr_t)choose_certificate},
+        {MHD_OPTION_END, 0, NULL}};
+    if (options->certificate) {
+        flags |= MHD_USE_TLS;
+        certificate_of = options->certificate;
+    }
     return MHD_start_daemon(
         flags, port, NULL, NULL, options->handler, options->context,
         MHD_OPTION_SOCK_ADDR, address,
@@ -45,6 +74,7 @@ struct MHD_Daemon *countersign_mhd_start(
         MHD_OPTION_URI_LOG_CALLBACK, options->request_line, options->context,
         MHD_OPTION_NOTIFY_COMPLETED, options->completed, options->context,
         MHD_OPTION_NOTIFY_CONNECTION, options->connection_changed, options->context,
+        MHD_OPTION_ARRAY, options->certificate ? secure : plain,
         MHD_OPTION_END);
 }
 

@@ -16,6 +16,7 @@ public final class Gateway: Sendable {
     private let customers: SQLiteCustomerStore
     private let server: HTTPServer
     private let log: GatewayLog
+    private let certificates: TLSCertificates?
     private let boundPort = Lock<UInt16>(0)
     private let folderLock: Lock<DataDirectoryLock?>
     private let hasStopped = Lock(false)
@@ -39,6 +40,15 @@ public final class Gateway: Sendable {
         self.log = log
         let observer = ObserverGroup(
             members: configuration.logLevel > .off ? [metrics, log] : [metrics])
+        certificates = try configuration.tls.map { files throws(GatewayError) in
+            try TLSCertificates(files: files) { problem in
+                if let problem {
+                    log.note(.error, "certificate not taken over", [("detail", problem)])
+                } else {
+                    log.note(.info, "certificate taken over")
+                }
+            }
+        }
         let folder = try DataDirectory(path: configuration.dataDirectory)
         folderLock = Lock(try folder.lock())
         do {
@@ -84,7 +94,8 @@ public final class Gateway: Sendable {
                 origins: { [registry] in registry.origins(of: $0) },
                 originsOfAllApps: { [registry] in registry.originsOfAllApps }))
         let server = try HTTPServer(
-            limits: configuration.limits, trustedProxies: configuration.trustedProxies, observer: observer
+            limits: configuration.limits, trustedProxies: configuration.trustedProxies,
+            certificates: certificates, observer: observer
         ) { door.answer($0) }
         connectionCount.withLock { $0 = { [weak server] in server?.connectionCount ?? 0 } }
         self.server = server
@@ -96,6 +107,7 @@ public final class Gateway: Sendable {
     public func start() throws(GatewayError) {
         try proveStore()
         registry.start()
+        certificates?.start()
         let port = try server.start(
             host: configuration.host, port: configuration.port)
         boundPort.withLock { $0 = port }
@@ -121,10 +133,16 @@ public final class Gateway: Sendable {
         }
         server.stop(graceSeconds: configuration.stopGraceSeconds)
         registry.stop()
+        certificates?.stop()
         customers.close()
         store.close()
         log.close()
         folderLock.withLock { $0 = nil }
+    }
+
+    /// Takes over a certificate that has changed, without waiting for the next look.
+    package func refreshCertificates() {
+        certificates?.refresh()
     }
 
     /// Takes over what others have changed in the directory of apps, without waiting for the next look.

@@ -1,5 +1,6 @@
 // What Swift cannot call of libmicrohttpd itself: variadic functions, unions, and waits on descriptors.
 #pragma once
+#include "certificate.h"
 #include <microhttpd.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,8 @@ typedef struct countersign_mhd_options {
     void *(*request_line)(void *context, const char *uri, struct MHD_Connection *connection);
     MHD_RequestCompletedCallback completed;
     MHD_NotifyConnectionCallback connection_changed;
+    // The certificate for a connection, told by its socket context; NULL serves HTTP.
+    const countersign_certificate *(*certificate)(void *socket_context);
     void *context;
 } countersign_mhd_options;
 

@@ -20,7 +20,7 @@ enum ServeCommand {
         let configuration = try SettingReader(invocation: invocation).configuration()
         let gateway = try Gateway(configuration: configuration)
         try gateway.start()
-        let url = url(host: configuration.host, port: gateway.port)
+        let url = url(configuration, port: gateway.port)
         try announce(url, configuration, invocation.io)
         _ = await signals.first()
         invocation.io.say("Stopping: requests that have begun are answered first.")
@@ -29,8 +29,10 @@ enum ServeCommand {
         return .done
     }
 
-    private static func url(host: String, port: UInt16) -> String {
-        "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+    private static func url(_ configuration: GatewayConfiguration, port: UInt16) -> String {
+        let host = configuration.host
+        let scheme = configuration.tls == nil ? "http" : "https"
+        return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 
     private static func announce(_ url: String, _ configuration: GatewayConfiguration, _ io: CommandIO) throws

@@ -13,6 +13,8 @@ final class WatchedConnection: @unchecked Sendable {
     }
 
     let socket: Int32
+    /// What HTTPS is served with; nil for HTTP.
+    let certificates: TLSCertificates?
     private struct State {
         var phase = Phase.idle
         var since = DispatchTime.now()
@@ -22,8 +24,9 @@ final class WatchedConnection: @unchecked Sendable {
     // Written by the server's threads, read by the watch.
     private let state = Lock(State())
 
-    init(socket: Int32) {
+    init(socket: Int32, certificates: TLSCertificates? = nil) {
         self.socket = socket
+        self.certificates = certificates
     }
 
     func enter(_ phase: Phase) {

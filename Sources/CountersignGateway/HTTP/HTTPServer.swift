@@ -21,6 +21,7 @@ package final class HTTPServer: @unchecked Sendable {
 
     private let limits: GatewayLimits
     private let trustedProxies: [AddressRange]
+    private let certificates: TLSCertificates?
     private let observer: any GatewayObserver
     private let handler: Handler
     private let connections = ConnectionWatch()
@@ -42,11 +43,13 @@ package final class HTTPServer: @unchecked Sendable {
 
     /// - Throws: `cannotBind` when the process has no file descriptors left.
     package init(
-        limits: GatewayLimits, trustedProxies: [AddressRange] = [], observer: any GatewayObserver,
+        limits: GatewayLimits, trustedProxies: [AddressRange] = [],
+        certificates: TLSCertificates? = nil, observer: any GatewayObserver,
         handler: @escaping Handler
     ) throws(GatewayError) {
         self.limits = limits
         self.trustedProxies = trustedProxies
+        self.certificates = certificates
         self.observer = observer
         wake = try WakePipe()
         self.handler = handler
@@ -61,7 +64,9 @@ package final class HTTPServer: @unchecked Sendable {
             connections_per_address: UInt32(limits.connectionsPerAddress),
             idle_seconds: UInt32(limits.idleSeconds), header_bytes: limits.headerBytes + 8 * 1024,
             handler: serveRequest, request_line: beginRequest, completed: endRequest,
-            connection_changed: changeConnection, context: Unmanaged.passUnretained(self).toOpaque())
+            connection_changed: changeConnection,
+            certificate: certificates == nil ? nil : chooseCertificate,
+            context: Unmanaged.passUnretained(self).toOpaque())
         errno = 0
         guard let started = countersign_mhd_start(host, port, &options) else {
             let why = errno == 0 ? "not an IPv4 or IPv6 address" : String(cString: strerror(errno))
@@ -147,7 +152,8 @@ package final class HTTPServer: @unchecked Sendable {
         _ connection: OpaquePointer, context: UnsafeMutablePointer<UnsafeMutableRawPointer?>, isOpen: Bool
     ) {
         if isOpen {
-            let watched = WatchedConnection(socket: countersign_mhd_socket(connection))
+            let watched = WatchedConnection(
+                socket: countersign_mhd_socket(connection), certificates: certificates)
             connections.add(watched)
             context.pointee = Unmanaged.passRetained(watched).toOpaque()
         } else if let pointer = context.pointee {
@@ -260,6 +266,12 @@ private let endRequest: MHD_RequestCompletedCallback = { context, _, slot, _ in
     slot.pointee = nil
     let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
     server.end(Unmanaged<Exchange>.fromOpaque(pointer).takeRetainedValue())
+}
+
+private let chooseCertificate: @convention(c) (UnsafeMutableRawPointer?) -> OpaquePointer? = { context in
+    context.flatMap {
+        Unmanaged<WatchedConnection>.fromOpaque($0).takeUnretainedValue().certificates?.current
+    }
 }
 
 private let changeConnection: MHD_NotifyConnectionCallback = { context, connection, slot, what in

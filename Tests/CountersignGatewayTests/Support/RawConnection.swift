@@ -75,6 +75,19 @@ final class RawConnection {
         return buffer.isEmpty
     }
 
+    /// Sends a byte at a time.
+    ///
+    /// - Returns: True when the server has closed the connection before all were sent.
+    func isClosedWhileDripping(count: Int, everyMilliseconds: Int32) -> Bool {
+        for _ in 0..<count {
+            send([UInt8(ascii: "x")])
+            var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            // Waits for the server, not for time to pass: it returns at once when the server has done something.
+            if poll(&state, 1, everyMilliseconds) > 0, !read() { return true }
+        }
+        return false
+    }
+
     private func fill(until mark: [UInt8]) -> Int? {
         while true {
             if buffer.count >= mark.count {

@@ -1,0 +1,149 @@
+import CountersignGateway
+import CountersignTesting
+import Foundation
+import Testing
+
+/// Hostile clients over real sockets. Meanwhile the gateway answers others within a second.
+@Suite(.serialized) struct AbuseTests {
+    private func withImpatientGateway(_ body: (GatewayFixture) throws -> Void) throws {
+        var limits = GatewayLimits()
+        limits.headerSeconds = 1
+        limits.bodySeconds = 1
+        limits.idleSeconds = 1
+        let fixture = try GatewayFixture(enforcement: .disabled, limits: limits)
+        defer { fixture.remove() }
+        try body(fixture)
+    }
+
+    private func expectAlive(_ fixture: GatewayFixture) throws {
+        let began = DispatchTime.now()
+        #expect(try RawConnection(port: fixture.gateway.port).get("/livez")?.status == 200)
+        #expect(DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds < 1_000_000_000)
+    }
+
+    /// Bytes of memory that this process, and so the gateway in it, holds.
+    private func residentBytes() -> Int {
+        let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
+        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+        return pages * 4_096
+    }
+
+    @Test func fiveHundredHalfOpenConnectionsAreClosedAndHoldNobodyUp() throws {
+        try withImpatientGateway { fixture in
+            let beginnings = [
+                "", "POST", "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-A: ",
+                "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{",
+                "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+            ]
+            let connections = try (0..<500).map { number in
+                let connection = try RawConnection(port: fixture.gateway.port)
+                connection.send(beginnings[number % beginnings.count])
+                return connection
+            }
+            try expectAlive(fixture)
+            for connection in connections {
+                // An answer such as 408 may come first; then the connection ends.
+                while connection.answer() != nil {}
+                #expect(connection.isClosedByServer())
+            }
+            try expectAlive(fixture)
+        }
+    }
+
+    @Test(arguments: [
+        "GET /livez HTTP/1.1\r\nHost: a\r\nX-Slow: ",
+        "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n",
+        "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nFFFF\r\n",
+    ])
+    func aDripThatNeverEndsIsCutOff(beginning: String) throws {
+        try withImpatientGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send(beginning)
+            // A byte every 50 ms would keep a time-out that counts from the last byte from ever running out.
+            #expect(connection.isClosedWhileDripping(count: 400, everyMilliseconds: 50))
+            try expectAlive(fixture)
+        }
+    }
+
+    @Test func aBombIsRefusedWithoutItsWeight() throws {
+        try withImpatientGateway { fixture in
+            let bomb = try gzip([UInt8](repeating: 0x20, count: 200_000_000))
+            let before = residentBytes()
+            let connection = try RawConnection(port: fixture.gateway.port)
+            let headers = ["X-Write-Key": fixture.writeKey, "Content-Encoding": "gzip"]
+            for _ in 0..<5 { #expect(connection.post(bytes: bomb, headers: headers)?.status == 413) }
+            #expect(residentBytes() - before < 64 * 1024 * 1024)
+            try expectAlive(fixture)
+        }
+    }
+
+    @Test(arguments: [
+        String(repeating: "[", count: 10_000), String(repeating: #"{"a":"#, count: 10_000),
+        #"{"batch":"# + String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000) + "}",
+    ])
+    func tenThousandLevelsAreRefused(body: String) throws {
+        try withImpatientGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            let answer = connection.post(body, headers: ["X-Write-Key": fixture.writeKey])
+            #expect(answer?.status == 400)
+            #expect(answer?.json["code"] as? String == "invalid_json")
+            try expectAlive(fixture)
+        }
+    }
+
+    @Test func aHundredPipelinedRequestsAreAnsweredInOrder() throws {
+        try withImpatientGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            let requests = (0..<100).map { number -> String in
+                let body = batch(trackEvent("m-\(number / 2)"))
+                return "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Request-Id: r-\(number)\r\n"
+                    + "X-Write-Key: \(fixture.writeKey)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+            }
+            connection.send(requests.joined())
+            for number in 0..<100 {
+                let answer = connection.answer()
+                #expect(answer?.headers["x-request-id"] == "r-\(number)")
+                // Each event is sent twice.
+                #expect(answer?.json["duplicates"] as? Int == number % 2)
+            }
+        }
+    }
+
+    // A second request hides behind each; none of them may be answered as one.
+    @Test(arguments: [
+        "Content-Length: 4\r\nTransfer-Encoding: chunked", "Transfer-Encoding: xchunked",
+        "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: chunked, identity",
+        "Transfer-Encoding : chunked", "Transfer-Encoding: \u{B}chunked",
+        "Content-Length: 4\r\nContent-Length: 4",
+        "Content-Length: 4, 4", "Content-Length: 0x4", "Content-Length: -1", "Content-Length: 4 4",
+        "Content-Length: 99999999999999999999", "Transfer-Encoding: chunked\r\nContent-Length: 0",
+    ])
+    func nothingIsSmuggled(fields: String) throws {
+        try withImpatientGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send(
+                "POST /v1/batch HTTP/1.1\r\nHost: a\r\n\(fields)\r\n\r\n0\r\n\r\n"
+                    + "GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: smuggled\r\n\r\n")
+            var answers = 0
+            while let answer = connection.answer() {
+                answers += 1
+                #expect((400..<600).contains(answer.status))
+                #expect(answer.headers["x-request-id"] != "smuggled")
+            }
+            #expect(answers <= 1)
+            try expectAlive(fixture)
+        }
+    }
+
+    @Test(arguments: ["zz\r\n", "-1\r\n", "5;" + String(repeating: "x", count: 50_000) + "\r\n", "5\nab"])
+    func aChunkThatIsNoneEndsTheConnection(chunk: String) throws {
+        try withImpatientGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send(
+                "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\(chunk)")
+            while let answer = connection.answer() { #expect(answer.status >= 400) }
+            #expect(connection.isClosedByServer())
+            try expectAlive(fixture)
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import CountersignGateway
+import CountersignTesting
+import Foundation
+import Testing
+
+struct TLSTests {
+    private let folder: URL
+    private var certificate: String { folder.appendingPathComponent("certificate.pem").path }
+    private var key: String { folder.appendingPathComponent("key.pem").path }
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("tls-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    /// Runs a program and returns its exit status and what it printed.
+    @discardableResult
+    private func run(_ arguments: String...) throws -> (status: Int32, output: String) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = arguments
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return (process.terminationStatus, text)
+    }
+
+    private func makeCertificate(_ name: String, key: String, certificate: String) throws {
+        let made = try run(
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+            "-days", "2", "-subj", "/CN=\(name)", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key,
+            "-out", certificate)
+        try #require(made.status == 0)
+    }
+
+    @Test func aNewCertificateServesNewConnectionsAndABadOneIsNotTakenOver() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try makeCertificate("first", key: key, certificate: certificate)
+        let files = TLSFiles(certificatePath: certificate, keyPath: key)
+        let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
+        defer { fixture.remove() }
+        let url = "https://127.0.0.1:\(fixture.gateway.port)"
+        let old = folder.appendingPathComponent("old.pem").path
+        try FileManager.default.copyItem(atPath: certificate, toPath: old)
+        #expect(try run("curl", "-sS", "--cacert", old, "\(url)/livez").output == "ok\n")
+        #expect(try run("curl", "-sS", "--cacert", old, "--tls-max", "1.1", "\(url)/livez").status != 0)
+        let body = batch(trackEvent("m-1"))
+        let posted = try run(
+            "curl", "-sS", "--cacert", old, "-u", "\(fixture.writeKey):", "-d", body, "\(url)/v1/batch")
+        #expect(posted.output.contains(#""accepted":1"#))
+
+        // A certificate without its key: the one before holds.
+        let other = folder.appendingPathComponent("other.pem").path
+        try makeCertificate("second", key: other, certificate: certificate)
+        fixture.gateway.refreshCertificates()
+        #expect(try run("curl", "-sS", "--cacert", old, "\(url)/livez").output == "ok\n")
+
+        #expect(rename(other, key) == 0)
+        fixture.gateway.refreshCertificates()
+        #expect(try run("curl", "-sS", "--cacert", old, "\(url)/livez").status != 0)
+        #expect(try run("curl", "-sS", "--cacert", certificate, "\(url)/livez").output == "ok\n")
+    }
+
+    @Test func withoutAValidCertificateItDoesNotStart() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        #expect(throws: GatewayError.self) {
+            try GatewayFixture(enforcement: .disabled) {
+                $0.tls = TLSFiles(certificatePath: certificate, keyPath: key)
+            }
+        }
+    }
+
+    @Test func anEncryptedKeyIsOpenedWithItsPassword() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let plain = folder.appendingPathComponent("plain.pem").path
+        try makeCertificate("secret", key: plain, certificate: certificate)
+        let packed = try run(
+            "openssl", "pkcs8", "-topk8", "-in", plain, "-out", key, "-passout", "pass:s3cret")
+        try #require(packed.status == 0)
+        let files = TLSFiles(certificatePath: certificate, keyPath: key, keyPassword: "s3cret")
+        let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
+        defer { fixture.remove() }
+        let url = "https://127.0.0.1:\(fixture.gateway.port)/livez"
+        #expect(try run("curl", "-sS", "--cacert", certificate, url).output == "ok\n")
+    }
+}
