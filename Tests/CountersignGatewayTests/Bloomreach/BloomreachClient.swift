@@ -9,8 +9,8 @@ struct BloomreachClient {
     let connection: RawConnection
     let project = "0aef3a96-3804-11e8-b710-141877340e97"
 
-    init(enforcement: Enforcement = .disabled) throws {
-        fixture = try GatewayFixture(enforcement: enforcement)
+    init(limits: GatewayLimits = GatewayLimits()) throws {
+        fixture = try GatewayFixture(enforcement: .disabled, limits: limits)
         connection = try RawConnection(port: fixture.gateway.port)
         try fixture.apps.setProjectToken(project, for: fixture.appID)
         try fixture.gateway.refreshApps()

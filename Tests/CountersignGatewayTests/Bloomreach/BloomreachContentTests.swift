@@ -81,7 +81,8 @@ struct BloomreachContentTests {
         let listed = try ask(#""size":1,"catalogAttributesWhitelist":["title"]"#)
         #expect(listed.first?.title == "Tea")
         #expect(listed.first?.price == nil)
-        let filled = try ask(#""fillWithRandom":true,"size":4"#).map(\.item_id)
+        // Nothing twice, although there is room.
+        let filled = try ask(#""fillWithRandom":true,"size":5"#).map(\.item_id)
         #expect(Array(filled.prefix(2)) == ["1", "2"])
         #expect(Set(filled) == ["1", "2", "3", "4"])
         #expect(filled.count == 4)
@@ -217,5 +218,42 @@ struct BloomreachContentTests {
             #expect(client.get(path, authorization: "Token x")?.status == 401)
             #expect(client.get(path, authorization: "Bearer x")?.status == 401)
         }
+    }
+
+    // MARK: Who may
+
+    @Test func whereTokensAreRequiredAnIdentifiedCustomerNeedsOneEverywhere() throws {
+        defer { client.remove() }
+        try client.edit { try $0.setEnforcement(.required, for: "shop") }
+        let bodies = [
+            (attributes, #"{\#(ids),"attributes":[{"type":"id","id":"cookie"}]}"#),
+            ("/webxp/s/{p}/inappmessages?v=1", #"{\#(ids),"device":"ios"}"#),
+            (
+                "/campaigns/send-self-check-notification?project_id={p}",
+                #"{\#(ids),"platform":"ios","push_notification_id":"x"}"#
+            ),
+            ("/webxp/projects/{p}/appinbox/markasread", #"{\#(ids),"message_ids":[]}"#),
+        ]
+        for (path, body) in bodies {
+            #expect(client.post(path, body)?.status == 401, "\(path)")
+            let token = try client.fixture.token(for: "jane")
+            #expect(
+                client.post(path, body, extra: ["X-Countersign-Signature": token])?.status != 401, "\(path)")
+        }
+    }
+
+    @Test func aProjectOverItsLimitCostsNoEventATry() throws {
+        client.remove()
+        var limits = GatewayLimits()
+        limits.requestsPerSecondPerApp = 1
+        let limited = try BloomreachClient(limits: limits)
+        defer { limited.remove() }
+        let body = #"{"customer_ids":{"cookie":"C"}}"#
+        let answers = (0..<40).lazy.compactMap { _ in limited.post("/track/v2/projects/{p}/customers", body) }
+        let refusal = try #require(answers.first { $0.status != 200 })
+        #expect(refusal.status == 503)
+        #expect(ShippedClient.outcome(refusal) == .serverError(nil))
+        #expect(refusal.headers["retry-after"] != nil)
+        #expect(refusal.headers["content-type"] == "application/json")
     }
 }

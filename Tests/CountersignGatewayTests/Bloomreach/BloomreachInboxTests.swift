@@ -306,10 +306,10 @@ struct BloomreachInboxTests {
     @Test func theProjectSaysWhatOpensItsInbox() throws {
         defer { client.remove() }
         let key = "Token \(client.fixture.writeKey)"
-        var bearer = "Bearer x"
+        let bearer = "Bearer " + token(#"{"registered":"jane"}"#, secret: try turnOn(.off))
         #expect(try fetch(authorization: key).status == 200)
         #expect(try fetch(authorization: bearer).status == 401)
-        bearer = "Bearer " + token(#"{"registered":"jane"}"#, secret: try turnOn(.allowed))
+        try client.edit { try $0.setCustomerTokens(.allowed, for: "shop") }
         #expect(try fetch(authorization: key).status == 200)
         #expect(try fetch(authorization: bearer).status == 200)
         try client.edit { try $0.setCustomerTokens(.required, for: "shop") }
