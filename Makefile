@@ -1,6 +1,6 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: compat help setup build demo test lint format bench torture interop differential fuzz
+.PHONY: compat help setup build demo test lint format bench torture interop differential fuzz openapi metrics
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -33,6 +33,12 @@ torture: ## Kill devices, gateways and power, and count what is left (ROUNDS=n)
 	swift build --product countersign
 	@.build/debug/CountersignTorture all $(ROUNDS)
 	@scripts/torture-gateway.py $(if $(ROUNDS),--rounds $(ROUNDS))
+
+openapi: ## Hold the running gateway against its OpenAPI document (Schemathesis)
+	@scripts/openapi-test.sh
+
+metrics: ## Check the names of the metrics (promtool)
+	@scripts/metrics-test.sh
 
 lint: ## Check the style
 	swift format lint --strict -r Sources Tests Snippets Package.swift

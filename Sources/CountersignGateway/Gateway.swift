@@ -82,10 +82,13 @@ public final class Gateway: Sendable {
             store: store, diskFloorBytes: configuration.diskFloorBytes,
             isDraining: { [isDraining] in isDraining.withLock { $0 } },
             appsProblem: { [registry] in registry.problem })
-        let router = Router(
+        let endpoints =
             health.endpoints + monitoring.endpoints + NativeDialect(path: path).endpoints
-                + BrazeDialect(path: path).endpoints + GeolocationDialect(path: path).endpoints
-                + bloomreach.endpoints,
+            + BrazeDialect(path: path).endpoints + GeolocationDialect(path: path).endpoints
+            + bloomreach.endpoints
+        let document = OpenAPIDocument(endpoints: endpoints).bytes
+        let router = Router(
+            endpoints + [Self.description(document)],
             refusals: [BloomreachDialect.refusal])
         let door = FrontDoor(
             router: router,
@@ -99,6 +102,10 @@ public final class Gateway: Sendable {
         ) { door.answer($0) }
         connectionCount.withLock { $0 = { [weak server] in server?.connectionCount ?? 0 } }
         self.server = server
+    }
+
+    private static func description(_ document: [UInt8]) -> Endpoint {
+        Endpoint(method: "GET", path: "/openapi.json") { _, _ in .answer(.json(200, document)) }
     }
 
     /// Binds the address and begins to serve.

@@ -15,10 +15,11 @@ struct Health: Sendable {
 
     var endpoints: [Endpoint] {
         [
-            Endpoint(method: "GET", path: "/livez") { _, _ in .answer(.text(200, "ok\n")) },
+            Endpoint(method: "GET", path: "/livez") { _, _ in .answer(.text(200, "ok\n")) }
+                .described(.health("Say whether a thread answers")),
             Endpoint(method: "GET", path: "/readyz") { request, _ in
                 readiness(isVerbose: request.query == "verbose")
-            },
+            }.described(.health("Say whether requests can be stored now")),
         ]
     }
 
@@ -51,5 +52,11 @@ struct Health: Sendable {
         lines.append((problem == nil, problem.map { "apps: \($0); the last good set holds" } ?? "apps: read"))
         lines.append((!isDraining(), isDraining() ? "draining: about to stop" : "draining: no"))
         return lines.map { "[\($0.isGood ? "+" : "-")] \($0.text)\n" }.joined()
+    }
+}
+
+extension APIOperation {
+    fileprivate static func health(_ summary: String) -> APIOperation {
+        APIOperation(summary: summary, contentType: "text/plain; charset=utf-8")
     }
 }

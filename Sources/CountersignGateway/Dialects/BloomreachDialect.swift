@@ -19,13 +19,22 @@ struct BloomreachDialect: Sendable {
     private var tracking: [Endpoint] {
         let project = "/track/v2/projects/{token}"
         return [
-            endpoint("POST", project + "/customers", .key) { call throws(BloomreachRefusal) in
+            endpoint(
+                "POST", project + "/customers", .key, "Update a customer",
+                body: APIOperation.schema("CustomerRequest")
+            ) { call throws(BloomreachRefusal) in
                 try BloomreachTracking(call: call, kind: .customer).outcome()
             },
-            endpoint("POST", project + "/customers/events", .key) { call throws(BloomreachRefusal) in
+            endpoint(
+                "POST", project + "/customers/events", .key, "Store an event of a customer",
+                body: APIOperation.schema("CustomerRequest")
+            ) { call throws(BloomreachRefusal) in
                 try BloomreachTracking(call: call, kind: .event).outcome()
             },
-            endpoint("POST", project + "/campaigns/clicks", .key) { call throws(BloomreachRefusal) in
+            endpoint(
+                "POST", project + "/campaigns/clicks", .key, "Store a click on a campaign",
+                body: ["type": "object"]
+            ) { call throws(BloomreachRefusal) in
                 try BloomreachTracking(call: call, kind: .campaignClick).outcome()
             },
         ]
@@ -34,14 +43,24 @@ struct BloomreachDialect: Sendable {
     private var content: [Endpoint] {
         let consents = "/data/v2/projects/{token}/consent/categories"
         return [
-            endpoint("POST", "/data/v2/projects/{token}/customers/attributes", .key) {
+            endpoint(
+                "POST", "/data/v2/projects/{token}/customers/attributes", .key,
+                "Read attributes of a customer", body: APIOperation.schema("CustomerRequest")
+            ) {
                 call throws(BloomreachRefusal) in
                 try BloomreachAttributes(call: call, customers: customers).outcome()
             },
             // The documents say POST, shipped clients send GET without a body.
-            endpoint("GET", consents, .key) { .answer($0.app.answers.consents) },
-            endpoint("POST", consents, .key) { .answer($0.app.answers.consents) },
-            endpoint("POST", "/webxp/s/{token}/inappmessages", .key) { call throws(BloomreachRefusal) in
+            endpoint("GET", consents, .key, "List the categories of consent") {
+                .answer($0.app.answers.consents)
+            },
+            endpoint("POST", consents, .key, "List the categories of consent") {
+                .answer($0.app.answers.consents)
+            },
+            endpoint(
+                "POST", "/webxp/s/{token}/inappmessages", .key, "List the in-app messages of a customer",
+                body: APIOperation.schema("CustomerRequest")
+            ) { call throws(BloomreachRefusal) in
                 let identifiers = try call.body { root throws(BloomreachRefusal) in try call.identifiers(root)
                 }
                 _ = try call.admit(identifiers)
@@ -52,11 +71,17 @@ struct BloomreachDialect: Sendable {
 
     private var inbox: [Endpoint] {
         [
-            endpoint("POST", "/webxp/projects/{token}/appinbox/fetch", .inbox) {
+            endpoint(
+                "POST", "/webxp/projects/{token}/appinbox/fetch", .inbox, "Fetch the App Inbox of a customer",
+                body: APIOperation.schema("CustomerRequest")
+            ) {
                 call throws(BloomreachRefusal) in
                 try BloomreachInbox(call: call, customers: customers).fetch()
             },
-            endpoint("POST", "/webxp/projects/{token}/appinbox/markasread", .inbox) {
+            endpoint(
+                "POST", "/webxp/projects/{token}/appinbox/markasread", .inbox,
+                "Mark messages of the App Inbox as read", body: APIOperation.schema("CustomerRequest")
+            ) {
                 call throws(BloomreachRefusal) in
                 try BloomreachInbox(call: call, customers: customers).markAsRead()
             },
@@ -67,13 +92,25 @@ struct BloomreachDialect: Sendable {
     private var neighbours: [Endpoint] {
         let none = BloomreachAnswer.success([("data", Array("[]".utf8))])
         return [
-            endpoint("GET", "/wxstatic/projects/{token}/bundle-ios.json", .either) { _ in .answer(none) },
-            endpoint("GET", "/wxstatic/projects/{token}/bundle-android.json", .either) { _ in .answer(none) },
-            endpoint("POST", "/webxp/s/{token}/inappcontentblocks", .either) { _ in .answer(none) },
-            endpoint("GET", "/webxp/projects/{token}/segments", .either) { _ in
+            endpoint(
+                "GET", "/wxstatic/projects/{token}/bundle-ios.json", .either,
+                "List the content blocks for iOS: none"
+            ) { _ in .answer(none) },
+            endpoint(
+                "GET", "/wxstatic/projects/{token}/bundle-android.json", .either,
+                "List the content blocks for Android: none"
+            ) { _ in .answer(none) },
+            endpoint(
+                "POST", "/webxp/s/{token}/inappcontentblocks", .either, "Personalise content blocks: none"
+            ) { _ in .answer(none) },
+            endpoint(
+                "GET", "/webxp/projects/{token}/segments", .either, "List the segments of a customer: none"
+            ) { _ in
                 .answer(.json(200, Array("{}".utf8)))
             },
-            endpoint("POST", "/webxp/projects/{token}/cookies/{cookie}/link-ids", .either) { _ in
+            endpoint(
+                "POST", "/webxp/projects/{token}/cookies/{cookie}/link-ids", .either, "Link ids to a cookie"
+            ) { _ in
                 .answer(BloomreachAnswer.success())
             },
         ]
@@ -88,11 +125,25 @@ struct BloomreachDialect: Sendable {
                     path: path)
                 return try BloomreachSelfCheck(call: call, webhooks: webhooks).outcome()
             }
-        }
+        }.described(
+            Self.operation(
+                "Hand a test push to the project's webhook", body: ["type": "object"],
+                query: [("project_id", true, ["type": "string"])]))
+    }
+
+    private static func operation(
+        _ summary: String, body: JSONValue?,
+        query: [(name: String, isRequired: Bool, schema: JSONValue)] = []
+    ) -> APIOperation {
+        APIOperation(
+            summary: summary, credential: .projectKey, query: query, body: body,
+            answer: APIOperation.schema("BloomreachSuccess"), refusals: [404, 410, 422],
+            shape: .bloomreach)
     }
 
     private func endpoint(
-        _ method: String, _ template: String, _ access: BloomreachAccess,
+        _ method: String, _ template: String, _ access: BloomreachAccess, _ summary: String,
+        body: JSONValue? = nil,
         _ handle: @escaping @Sendable (BloomreachCall) throws(BloomreachRefusal) -> HTTPOutcome
     ) -> Endpoint {
         Endpoint(method: method, path: template) { request, parameters in
@@ -100,6 +151,6 @@ struct BloomreachDialect: Sendable {
                 try handle(
                     BloomreachCall(request, project: parameters.first ?? "", access: access, path: path))
             }
-        }
+        }.described(Self.operation(summary, body: body))
     }
 }

@@ -7,7 +7,14 @@ struct BrazeDialect: Sendable {
     let path: RequestPath
 
     var endpoints: [Endpoint] {
-        [Endpoint(method: "POST", path: "/api/v3/data") { request, _ in ingest(request) }]
+        [
+            Endpoint(method: "POST", path: "/api/v3/data") { request, _ in ingest(request) }
+                .described(
+                    APIOperation(
+                        summary: "Store events and attributes in Braze's shape", credential: .apiKey,
+                        body: APIOperation.schema("BrazeData"), status: 201,
+                        answer: APIOperation.schema("BrazeStored")))
+        ]
     }
 
     private func ingest(_ request: HTTPRequest) -> HTTPOutcome {

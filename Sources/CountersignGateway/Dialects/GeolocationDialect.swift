@@ -11,12 +11,17 @@ struct GeolocationDialect: Sendable {
 
     var endpoints: [Endpoint] {
         [
-            Endpoint(method: "POST", path: "/api/locations") { request, _ in upload(request, project: nil) },
+            Endpoint(method: "POST", path: "/api/locations") { request, _ in upload(request, project: nil) }
+                .described(Self.operation),
             Endpoint(method: "POST", path: "/api/locations/{project}") { request, parameters in
                 upload(request, project: parameters[0])
-            },
+            }.described(Self.operation),
         ]
     }
+
+    private static let operation = APIOperation(
+        summary: "Store locations under an access token", credential: .accessToken,
+        body: ["type": ["object", "array"]], answer: APIOperation.schema("Stored"))
 
     private func upload(_ request: HTTPRequest, project: Substring?) -> HTTPOutcome {
         let token = Self.token(request)

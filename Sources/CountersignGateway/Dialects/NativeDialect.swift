@@ -7,11 +7,14 @@ struct NativeDialect: Sendable {
     let path: RequestPath
 
     var endpoints: [Endpoint] {
-        [Endpoint(method: "POST", path: "/v1/batch") { request, _ in ingest(request, single: nil) }]
+        [
+            Endpoint(method: "POST", path: "/v1/batch") { request, _ in ingest(request, single: nil) }
+                .described(.ingest("Store a batch of events", body: "Batch"))
+        ]
             + EventKind.all.map { kind in
                 Endpoint(method: "POST", path: "/v1/\(kind.rawValue)") { request, _ in
                     ingest(request, single: kind)
-                }
+                }.described(.ingest("Store one \(kind.rawValue) event", body: "Event"))
             }
     }
 
@@ -49,5 +52,12 @@ struct NativeDialect: Sendable {
                 }
             }
         }
+    }
+}
+
+extension APIOperation {
+    fileprivate static func ingest(_ summary: String, body: String) -> APIOperation {
+        APIOperation(
+            summary: summary, credential: .writeKey, body: schema(body), answer: schema("Stored"))
     }
 }

@@ -22,7 +22,10 @@ struct Monitoring: Sendable {
                         status: 200,
                         headers: [("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
                         body: metrics.text(gauges())))
-            }
+            }.described(
+                APIOperation(
+                    summary: "Print what is counted, for Prometheus",
+                    contentType: "text/plain; version=0.0.4; charset=utf-8", refusals: [403]))
         ]
     }
 }

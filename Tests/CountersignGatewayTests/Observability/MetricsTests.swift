@@ -48,6 +48,14 @@ struct MetricsTests {
         #expect((samples["countersign_store_bytes"] ?? 0) > 0)
         #expect((samples["countersign_disk_free_bytes"] ?? 0) > 0)
         #expect(samples["countersign_connections"] == 1)
+        // The document names them all, and no other.
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../../docs/metrics.md").standardizedFileURL
+        let rows = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+            .filter { $0.hasPrefix("| `countersign_") }
+        let documented = rows.map { $0.split(separator: "`")[1] }
+        let types = text.split(separator: "\n").filter { $0.hasPrefix("# TYPE ") }
+        #expect(Set(documented) == Set(types.map { $0.split(separator: " ")[2] }))
         // What a client sends is never a label.
         #expect(!text.contains("secret-"))
         #expect(!text.contains(fixture.writeKey))
