@@ -79,15 +79,21 @@ final class EventQueue {
             let time = queueTime.seconds(now: clock.now, uptime: clock.uptime)
             var count = 0
             var bytes = 0
+            // One statement for all rows: to look it up by its text costs as much as a row.
+            let insert = try connection.prepare(
+                "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, ?, ?)"
+            )
             for row in rows {
                 guard row.body.count <= limits.maximumEventBytes else {
                     try quarantine(row, Self.tooLarge, at: clock.now)
                     continue
                 }
-                try connection.run(
-                    "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, ?, ?)",
+                defer { insert.reset() }
+                try insert.bind([
                     .text(row.messageID), .text(row.userID ?? ""), .text(row.sessionID), .integer(time),
-                    .blob(row.body))
+                    .blob(row.body),
+                ])
+                _ = try insert.step()
                 count += 1
                 bytes += row.body.count + Self.rowOverheadBytes
             }
@@ -105,33 +111,37 @@ final class EventQueue {
     private func enforceLimits(at time: Int64) throws {
         var rows = try value(of: .rows)
         var bytes = try value(of: .bytes)
+        let before = (rows: rows, bytes: bytes)
         let oldest = time - Int64(limits.maximumAge)
-        while true {
+        var evicted: [Counter: Int] = [:]
+        search: while true {
+            // In the usual case one look at the oldest is enough.
+            let excess = max(rows - limits.maximumEvents, bytes > limits.maximumBytes ? 32 : 0, 0)
             let heads = try connection.all(
-                "SELECT seq, length(body), queue_time_s FROM event ORDER BY seq LIMIT 256"
+                "SELECT seq, length(body), queue_time_s FROM event ORDER BY seq LIMIT ?",
+                .integer(Int64(min(excess + 1, 256)))
             ) {
                 row throws(SQLiteError) in (row.int64(0), row.int(1) + Self.rowOverheadBytes, row.int64(2))
             }
+            if heads.isEmpty { break }
             for (sequence, size, recorded) in heads {
-                let cause: Counter
                 if rows > limits.maximumEvents {
-                    cause = .evictedByCount
+                    evicted[.evictedByCount, default: 0] += 1
                 } else if bytes > limits.maximumBytes {
-                    cause = .evictedByBytes
+                    evicted[.evictedByBytes, default: 0] += 1
                 } else if recorded < oldest {
-                    cause = .evictedByAge
+                    evicted[.evictedByAge, default: 0] += 1
                 } else {
-                    return
+                    break search
                 }
                 try connection.run("DELETE FROM event WHERE seq = ?", .integer(sequence))
                 rows -= 1
                 bytes -= size
-                try add(cause, 1)
-                try add(.rows, -1)
-                try add(.bytes, -size)
             }
-            if heads.isEmpty { return }
         }
+        for (cause, count) in evicted { try add(cause, count) }
+        try add(.rows, rows - before.rows)
+        try add(.bytes, bytes - before.bytes)
     }
 
     // MARK: Sending
@@ -188,7 +198,16 @@ final class EventQueue {
     /// wiped) are passed over.
     func settle(_ settlement: Settlement, at date: Date) throws {
         try connection.transaction {
-            for event in settlement.delivered where try remove(event) { try add(.sent, 1) }
+            var sent = (rows: 0, bytes: 0)
+            for event in settlement.delivered {
+                try connection.run("DELETE FROM event WHERE seq = ?", .integer(event.sequence))
+                guard connection.changes == 1 else { continue }
+                sent.rows += 1
+                sent.bytes += event.body.count + Self.rowOverheadBytes
+            }
+            try add(.sent, sent.rows)
+            try add(.rows, -sent.rows)
+            try add(.bytes, -sent.bytes)
             for (event, verdict) in settlement.quarantined { try quarantine(event, verdict, at: date) }
             try add(.duplicates, settlement.duplicates)
         }
