@@ -21,19 +21,19 @@ struct BloomreachDialect: Sendable {
         return [
             endpoint(
                 "POST", project + "/customers", .key, "Update a customer",
-                body: APIOperation.schema("CustomerRequest")
+                body: APIOperation.schema("CustomerUpdate")
             ) { call throws(BloomreachRefusal) in
                 try BloomreachTracking(call: call, kind: .customer).outcome()
             },
             endpoint(
                 "POST", project + "/customers/events", .key, "Store an event of a customer",
-                body: APIOperation.schema("CustomerRequest")
+                body: APIOperation.schema("CustomerEvent")
             ) { call throws(BloomreachRefusal) in
                 try BloomreachTracking(call: call, kind: .event).outcome()
             },
             endpoint(
                 "POST", project + "/campaigns/clicks", .key, "Store a click on a campaign",
-                body: ["type": "object"]
+                body: APIOperation.schema("CampaignClick")
             ) { call throws(BloomreachRefusal) in
                 try BloomreachTracking(call: call, kind: .campaignClick).outcome()
             },
@@ -45,7 +45,7 @@ struct BloomreachDialect: Sendable {
         return [
             endpoint(
                 "POST", "/data/v2/projects/{token}/customers/attributes", .key,
-                "Read attributes of a customer", body: APIOperation.schema("CustomerRequest")
+                "Read attributes of a customer", body: APIOperation.schema("AttributesRequest")
             ) {
                 call throws(BloomreachRefusal) in
                 try BloomreachAttributes(call: call, customers: customers).outcome()
@@ -73,14 +73,14 @@ struct BloomreachDialect: Sendable {
         [
             endpoint(
                 "POST", "/webxp/projects/{token}/appinbox/fetch", .inbox, "Fetch the App Inbox of a customer",
-                body: APIOperation.schema("CustomerRequest")
+                body: APIOperation.schema("InboxFetch")
             ) {
                 call throws(BloomreachRefusal) in
                 try BloomreachInbox(call: call, customers: customers).fetch()
             },
             endpoint(
                 "POST", "/webxp/projects/{token}/appinbox/markasread", .inbox,
-                "Mark messages of the App Inbox as read", body: APIOperation.schema("CustomerRequest")
+                "Mark messages of the App Inbox as read", body: APIOperation.schema("InboxMark")
             ) {
                 call throws(BloomreachRefusal) in
                 try BloomreachInbox(call: call, customers: customers).markAsRead()
@@ -127,7 +127,7 @@ struct BloomreachDialect: Sendable {
             }
         }.described(
             Self.operation(
-                "Hand a test push to the project's webhook", body: ["type": "object"],
+                "Hand a test push to the project's webhook", body: APIOperation.schema("SelfCheck"),
                 query: [("project_id", true, ["type": "string"])]))
     }
 

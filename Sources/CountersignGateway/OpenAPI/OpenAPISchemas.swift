@@ -18,6 +18,19 @@ enum OpenAPISchemas {
     private static let count: JSONValue = ["type": "integer", "minimum": 0]
     private static let identifier: JSONValue = ["type": ["string", "null"]]
 
+    /// What names an event, an id or a thing of a project.
+    private static let name: JSONValue = ["type": "string", "pattern": "^[!-~]{1,64}$"]
+    private static let seconds: JSONValue = ["type": "number", "minimum": 0, "maximum": 4_000_000_000]
+
+    private static func customer(_ members: [String: JSONValue], required: [JSONValue]) -> JSONValue {
+        var properties = members
+        properties["customer_ids"] = APIOperation.schema("CustomerIDs")
+        return [
+            "type": "object", "required": .array(["customer_ids"] + required),
+            "properties": .object(properties),
+        ]
+    }
+
     static let all: [String: JSONValue] = [
         "Failure": [
             "type": "object", "required": ["success", "code"],
@@ -97,15 +110,44 @@ enum OpenAPISchemas {
         "BloomreachSuccess": [
             "type": "object", "properties": ["success": ["type": "boolean"]],
         ],
-        "CustomerRequest": [
-            "type": "object", "required": ["customer_ids"],
+        "CustomerIDs": [
+            "type": "object", "minProperties": 1, "maxProperties": 16,
+            "properties": ["registered": name, "cookie": name],
+            "propertyNames": ["pattern": "^[a-z_]{1,64}$"], "additionalProperties": name,
+        ],
+        "CustomerRequest": customer([:], required: []),
+        "CustomerUpdate": customer(["properties": ["type": "object"], "timestamp": seconds], required: []),
+        "CustomerEvent": customer(
+            ["event_type": name, "properties": ["type": "object"], "timestamp": seconds],
+            required: ["event_type"]),
+        "CampaignClick": [
+            "type": "object", "required": ["url"],
             "properties": [
-                "customer_ids": [
-                    "type": "object", "minProperties": 1, "additionalProperties": identifier,
-                ],
-                "properties": ["type": "object"], "timestamp": ["type": "number"], "age": ["type": "number"],
-                "event_type": text,
+                "url": name, "customer_ids": APIOperation.schema("CustomerIDs"),
+                "properties": ["type": "object"], "timestamp": seconds,
             ],
+        ],
+        "AttributesRequest": customer(
+            [
+                "attributes": [
+                    "type": "array", "maxItems": 10,
+                    "items": [
+                        "type": "object", "required": ["type"],
+                        "properties": [
+                            "type": ["enum": ["property", "id", "recommendation"]], "property": name,
+                        ],
+                    ],
+                ]
+            ], required: ["attributes"]),
+        "InboxFetch": customer(["sync_token": ["type": ["string", "null"]]], required: []),
+        "InboxMark": customer(
+            [
+                "sync_token": ["type": ["string", "null"]],
+                "message_ids": ["type": "array", "items": name, "maxItems": 100],
+            ], required: ["message_ids"]),
+        "SelfCheck": [
+            "type": "object", "required": ["platform", "push_notification_id"],
+            "properties": ["platform": name, "push_notification_id": name],
         ],
     ]
 }
