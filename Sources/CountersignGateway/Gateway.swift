@@ -52,7 +52,8 @@ public final class Gateway: Sendable {
         let folder = try DataDirectory(path: configuration.dataDirectory)
         folderLock = Lock(try folder.lock())
         do {
-            registry = AppRegistry(directory: try AppDirectory(dataDirectory: folder.path))
+            registry = AppRegistry(
+                directory: try AppDirectory(dataDirectory: folder.path), now: now)
             try registry.refresh()
             let events = try folder.file("events.sqlite")
             store = try SQLiteEventStore(

@@ -11,13 +11,15 @@ final class AdmittedApp: Sendable {
     /// Judges the tokens that open the project's App Inbox.
     let customerTokens: CustomerTokenVerifier
 
-    init(_ app: App, project: Project, cache: VerifiedTokenCache) {
+    init(_ app: App, published: [PublicKey], project: Project, cache: VerifiedTokenCache) {
         self.project = project
         answers = BloomreachAnswers(project)
         id = app.id
         enforcement = app.enforcement
         verifier = TokenVerifier(
-            keys: KeyRing(entries: app.keys.map { KeyRing.Entry(id: $0.id, text: $0.text) }),
+            keys: KeyRing(
+                entries: app.keys.map { KeyRing.Entry(id: $0.id, text: $0.text) },
+                published: published.map { KeyRing.Entry(id: $0.thumbprint, key: $0) }),
             policy: app.policy, cache: cache)
         customerTokens = CustomerTokenVerifier(
             secrets: project.customerTokenKeys.map {

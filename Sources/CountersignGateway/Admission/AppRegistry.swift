@@ -10,11 +10,15 @@ final class AppRegistry: Sendable {
     /// Tokens that were accepted; an app that was loaded anew begins without.
     private let verifiedTokens = VerifiedTokenCache()
     private let apps = Lock(Apps())
-    /// Of all apps; what a verifier remembered goes with it when the apps are loaded again.
-    private let cache = VerifiedTokenCache()
     private let version = Lock<Int64?>(nil)
     private let lastProblem = Lock<String?>(nil)
     private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+    /// What is published for apps, by id; kept over changes of everything but the source.
+    private let published = Lock<[String: PublishedKeys]>([:])
+    private let publishedGeneration = Lock(0)
+    private let fetch: KeySourceFetch
+    private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
+    private let now: @Sendable () -> Date
 
     private struct Apps {
         var byWriteKey: [[UInt8]: AdmittedApp] = [:]
@@ -23,8 +27,33 @@ final class AppRegistry: Sendable {
         var origins: Set<String> = []
     }
 
-    init(directory: AppDirectory) {
+    init(
+        directory: AppDirectory, now: @escaping @Sendable () -> Date,
+        fetch: @escaping KeySourceFetch = PublishedKeys.fetchOverHTTPS,
+        run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = AppRegistry.runAside
+    ) {
         self.directory = directory
+        self.now = now
+        self.fetch = fetch
+        self.run = run
+    }
+
+    /// Fetches wait for other machines, on threads that nothing else needs.
+    private static let aside = DispatchQueue(label: "published keys", attributes: .concurrent)
+
+    static let runAside: @Sendable (@escaping @Sendable () -> Void) -> Void = { aside.async(execute: $0) }
+
+    /// A token of this app came whose key is not known: a published set may have it by now.
+    func noteUnknownKey(of appID: String) {
+        published.withLock { $0[appID] }?.noteUnknownKey()
+    }
+
+    /// Fetches what is due of the published sets; their keys count from the next ``refresh()`` on.
+    func refreshPublished() {
+        let instant = now().timeIntervalSince1970
+        for keys in published.withLock({ Array($0.values) }) {
+            keys.refreshIfDue(at: instant, fetch: fetch, run: run)
+        }
     }
 
     /// The app that this write key belongs to, or nil.
@@ -61,6 +90,7 @@ final class AppRegistry: Sendable {
             // What cannot be read now is read at the next look; until then the last good set holds.
             guard let self else { return }
             do throws(GatewayError) {
+                refreshPublished()
                 try refresh()
                 lastProblem.withLock { $0 = nil }
             } catch {
@@ -81,19 +111,37 @@ final class AppRegistry: Sendable {
     /// Loads the apps when somebody has changed them since the last look.
     func refresh() throws(GatewayError) {
         let current = try directory.version()
-        guard current != version.withLock({ $0 }) else { return }
+        let generation = published.withLock { $0.values.reduce(0) { $0 + $1.generation } }
+        guard
+            current != version.withLock({ $0 }) || generation != publishedGeneration.withLock({ $0 })
+        else { return }
         let loaded = try load()
         apps.withLock { $0 = loaded }
         version.withLock { $0 = current }
+        publishedGeneration.withLock { $0 = generation }
     }
 
     private func load() throws(GatewayError) -> Apps {
         let projects = try directory.projects()
+        let sources = try directory.keySources()
+        let published = published.withLock { published in
+            published = Dictionary(
+                uniqueKeysWithValues: sources.map { appID, source in
+                    let known = published[appID]
+                    return (
+                        appID,
+                        known?.source == source
+                            ? known ?? PublishedKeys(source: source) : PublishedKeys(source: source)
+                    )
+                })
+            return published
+        }
         var apps = Apps()
         var byID: [String: AdmittedApp] = [:]
         for app in try directory.apps() {
             let admitted = AdmittedApp(
-                app, project: projects[app.id] ?? Project(token: app.id), cache: verifiedTokens)
+                app, published: published[app.id]?.keys ?? [],
+                project: projects[app.id] ?? Project(token: app.id), cache: verifiedTokens)
             byID[app.id] = admitted
             // An app whose id is another's token is reached by write key only.
             let holder = apps.byProject[admitted.project.token]

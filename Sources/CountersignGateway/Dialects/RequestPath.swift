@@ -21,7 +21,12 @@ struct RequestPath: Sendable {
         let instant = now().timeIntervalSince1970
         let verdict = app.admit(admission, at: instant)
         request.trail.note(verdict, app: app)
-        if case .accepted(let report) = verdict { noteKeyUse(report, app: app, request: request) }
+        switch verdict {
+        case .accepted(let report): noteKeyUse(report, app: app, request: request)
+        case .rejected(let report), .acceptedWithWarning(let report):
+            if report.code == .noMatchingPublicKeys { apps.noteUnknownKey(of: app.id) }
+        case .anonymous, .notJudged: break
+        }
         func body(_ report: VerificationReport) -> AuthErrorBody {
             AuthErrorBody(
                 report: report, enforcement: app.enforcement, requestID: request.id,

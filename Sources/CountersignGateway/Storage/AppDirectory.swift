@@ -41,6 +41,7 @@ public final class AppDirectory: @unchecked Sendable {
         """,
         ProjectSchema.script,
         AppRulesSchema.script,
+        keySourceSchema,
     ]
 
     /// The most keys that an app may have.

@@ -49,13 +49,18 @@ public struct KeyRing: Sendable {
         }
     }
 
-    /// The entries, the primary first; at most three.
+    /// How many keys that others publish a ring holds at most.
+    public static let maximumPublished = 16
+
+    /// The entries, the primary first, then those that others publish.
     public let entries: [Entry]
 
-    /// A ring of at most three keys; without any, every token answers 27.
+    /// A ring of at most three keys and those of a published set; without any, every token answers 27.
     ///
-    /// - Parameter entries: The primary first. Those behind the third are left out.
-    public init(entries: [Entry]) {
-        self.entries = Array(entries.prefix(Self.maximumKeys))
+    /// - Parameters:
+    ///   - entries: The primary first. Those behind the third are left out.
+    ///   - published: The keys of a JWK Set that somebody else keeps; those behind the sixteenth are left out.
+    public init(entries: [Entry], published: [Entry] = []) {
+        self.entries = Array(entries.prefix(Self.maximumKeys)) + published.prefix(Self.maximumPublished)
     }
 }

@@ -1,0 +1,110 @@
+internal import CCurl
+internal import Foundation
+
+/// One request from the gateway to somebody else's server.
+///
+/// The address is judged where it is connected to, so that a name which resolves to another address the second time
+/// gains nothing. Redirects are not followed and no proxy is used, because both would decide the address elsewhere.
+struct OutboundRequest {
+    let url: String
+    /// Nil asks with GET, bytes are sent with POST.
+    var body: [UInt8]?
+    var headers: [(name: String, value: String)] = []
+    /// The schemes that may be spoken, separated by commas.
+    var schemes = "https"
+    let allowsPrivateAddresses: Bool
+    let timeoutMilliseconds: Int
+    /// Bytes of the answer that are read; a longer one is a failure.
+    let maximumBytes: Int
+
+    struct Answer {
+        let status: Int
+        let body: [UInt8]
+    }
+
+    /// Why there is no answer; holds no part of the URL.
+    struct Failure: Error {
+        let reason: String
+    }
+
+    private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+    /// Asks, and waits for the answer.
+    func perform() throws(Failure) -> Answer {
+        guard Self.isReady, let handle = curl_easy_init() else {
+            throw Failure(reason: "libcurl did not start")
+        }
+        defer { curl_easy_cleanup(handle) }
+        var fields: UnsafeMutablePointer<curl_slist>?
+        defer { curl_slist_free_all(fields) }
+        for (name, value) in headers { fields = curl_slist_append(fields, "\(name): \(value)") }
+        // No `Expect: 100-continue`: it costs a round trip.
+        for field in ["User-Agent: Countersign", "Expect:"] { fields = curl_slist_append(fields, field) }
+        _ = countersign_curl_set_string(handle, CURLOPT_URL, url)
+        _ = countersign_curl_set_string(handle, CURLOPT_PROTOCOLS_STR, schemes)
+        _ = countersign_curl_set_string(handle, CURLOPT_PROXY, "")
+        _ = countersign_curl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
+        _ = countersign_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)
+        _ = countersign_curl_set_long(handle, CURLOPT_TIMEOUT_MS, timeoutMilliseconds)
+        _ = countersign_curl_set_list(handle, CURLOPT_HTTPHEADER, fields)
+        _ = countersign_curl_set_data_callback(handle, CURLOPT_WRITEFUNCTION, collect)
+        _ = countersign_curl_set_socket_callback(handle, openSocket)
+        if let body {
+            _ = countersign_curl_set_long(handle, CURLOPT_POST, 1)
+            _ = countersign_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
+        }
+        var exchange = Exchange(allowsPrivate: allowsPrivateAddresses, maximumBytes: maximumBytes)
+        let code = withUnsafeMutablePointer(to: &exchange) { exchange in
+            _ = countersign_curl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, exchange)
+            _ = countersign_curl_set_pointer(handle, CURLOPT_WRITEDATA, exchange)
+            return (body ?? []).withUnsafeBytes { bytes in
+                if body != nil {
+                    _ = countersign_curl_set_pointer(handle, CURLOPT_POSTFIELDS, bytes.baseAddress)
+                }
+                return curl_easy_perform(handle)
+            }
+        }
+        if exchange.refusedPrivate {
+            throw Failure(reason: "its address is private; allow private addresses for it to use it")
+        }
+        if exchange.isTooLong { throw Failure(reason: "its answer is longer than \(maximumBytes) bytes") }
+        guard code == CURLE_OK else { throw Failure(reason: String(cString: curl_easy_strerror(code))) }
+        var status = 0
+        _ = countersign_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
+        return Answer(status: status, body: exchange.received)
+    }
+
+    fileprivate struct Exchange {
+        let allowsPrivate: Bool
+        let maximumBytes: Int
+        var received: [UInt8] = []
+        var isTooLong = false
+        var refusedPrivate = false
+    }
+}
+
+private let openSocket: countersign_curl_socket_callback = { context, _, address in
+    guard let context, let address else { return CURL_SOCKET_BAD }
+    let exchange = context.assumingMemoryBound(to: OutboundRequest.Exchange.self)
+    if !exchange.pointee.allowsPrivate {
+        let target = countersign_curl_address(address).flatMap {
+            NetworkAddress($0, length: Int(address.pointee.addrlen))
+        }
+        guard target?.isPublic == true else {
+            exchange.pointee.refusedPrivate = true
+            return CURL_SOCKET_BAD
+        }
+    }
+    return countersign_curl_open_socket(address)
+}
+
+private let collect: countersign_curl_data_callback = { bytes, size, count, context in
+    guard let bytes, let context else { return 0 }
+    let exchange = context.assumingMemoryBound(to: OutboundRequest.Exchange.self)
+    guard exchange.pointee.received.count + size * count <= exchange.pointee.maximumBytes else {
+        exchange.pointee.isTooLong = true
+        return 0
+    }
+    exchange.pointee.received.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: size * count))
+    return size * count
+}

@@ -1,0 +1,136 @@
+import CountersignCore
+import CountersignJOSE
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// A published JWK Set under a clock and a network of the test's own. Work runs at once, in the caller.
+struct PublishedKeysTests {
+    private final class Publisher: @unchecked Sendable {
+        // Used by one test, in one thread.
+        var document: String?
+        var asked = 0
+
+        var answer: KeySourceFetch {
+            { [self] source throws(OutboundRequest.Failure) in try fetch(source) }
+        }
+
+        private func fetch(_: KeySource) throws(OutboundRequest.Failure) -> [UInt8] {
+            asked += 1
+            guard let document else { throw OutboundRequest.Failure(reason: "down") }
+            return Array(document.utf8)
+        }
+    }
+
+    private let publisher = Publisher()
+    private let keys = PublishedKeys(
+        source: KeySource(url: "https://keys.example/jwks.json", allowsPrivateAddresses: false))
+
+    private func refresh(at instant: Double) {
+        keys.refreshIfDue(at: instant, fetch: publisher.answer, run: { $0() })
+    }
+
+    private func newSet(_ count: Int = 1) throws -> String {
+        JWKSet(keys: try (0..<count).map { _ in try SigningKey.generate(.es256).publicKey }).json
+    }
+
+    @Test func aSetIsFetchedOnceAndAgainAfterTenMinutes() throws {
+        publisher.document = try newSet(2)
+        refresh(at: 1_000)
+        #expect(keys.keys.count == 2)
+        #expect(keys.generation == 1)
+        for instant in stride(from: 1_000.0, to: 1_599, by: 1) { refresh(at: instant) }
+        #expect(publisher.asked == 1)
+        refresh(at: 1_600)
+        #expect(publisher.asked == 2)
+        // The same keys again are no change.
+        #expect(keys.generation == 1)
+    }
+
+    @Test func anUnknownKeyAsksEarlierAndAtMostEveryThirtySeconds() throws {
+        publisher.document = try newSet()
+        refresh(at: 1_000)
+        publisher.document = try newSet()
+        for instant in stride(from: 1_001.0, to: 1_120, by: 1) {
+            keys.noteUnknownKey()
+            refresh(at: instant)
+        }
+        #expect(publisher.asked == 4)
+        #expect(keys.generation == 2)
+    }
+
+    @Test func theLastGoodSetIsKept() throws {
+        publisher.document = try newSet()
+        refresh(at: 1_000)
+        let good = keys.keys.map(\.thumbprint)
+        for (instant, document) in [(1_600.0, nil), (1_630, "<html>"), (1_660, #"{"keys":[]}"#), (1_690, "")]
+        {
+            publisher.document = document
+            refresh(at: instant)
+            #expect(keys.keys.map(\.thumbprint) == good)
+            #expect(keys.problem != nil)
+        }
+        #expect(publisher.asked == 5)
+        publisher.document = try newSet()
+        refresh(at: 1_720)
+        #expect(keys.problem == nil)
+        #expect(keys.keys.map(\.thumbprint) != good)
+    }
+
+    @Test func oneFetchAtATime() throws {
+        publisher.document = try newSet()
+        var waiting: [@Sendable () -> Void] = []
+        for instant in [1_000.0, 1_100, 9_000] {
+            keys.refreshIfDue(
+                at: instant, fetch: publisher.answer, run: { waiting.append($0) })
+        }
+        #expect(waiting.count == 1)
+        waiting[0]()
+        #expect(publisher.asked == 1)
+    }
+
+    @Test func aPrivateAddressIsRefusedUnlessAllowed() throws {
+        for url in ["https://127.0.0.1:1/", "https://[::1]:1/", "https://localhost:1/"] {
+            let request = OutboundRequest(
+                url: url, allowsPrivateAddresses: false, timeoutMilliseconds: 2_000, maximumBytes: 1_000)
+            let failure = #expect(throws: OutboundRequest.Failure.self) { try request.perform() }
+            #expect(failure?.reason.contains("private") == true)
+        }
+        let allowed = OutboundRequest(
+            url: "https://127.0.0.1:1/", allowsPrivateAddresses: true, timeoutMilliseconds: 2_000,
+            maximumBytes: 1_000)
+        let failure = #expect(throws: OutboundRequest.Failure.self) { try allowed.perform() }
+        #expect(failure?.reason.contains("private") == false)
+    }
+
+    @Test func aTokenOfAPublishedKeyIsAcceptedByARunningRegistry() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let directory = try AppDirectory(dataDirectory: folder)
+        let writeKey = try directory.createApp(id: "shop").writeKey
+        for bad in ["http://keys.example/", "https://user@keys.example/", "keys.example", "https://"] {
+            #expect(throws: GatewayError.self) { try directory.setKeySource(url: bad, of: "shop") }
+        }
+        try directory.setKeySource(url: "https://keys.example/jwks.json", of: "shop")
+        try directory.setEnforcement(.required, for: "shop")
+        let signer = try SigningKey.generate(.rs256)
+        let set = JWKSet(keys: [signer.publicKey]).json
+        let registry = AppRegistry(
+            directory: directory, now: { Date(timeIntervalSince1970: 1_000) },
+            fetch: { _ in Array(set.utf8) }, run: { $0() })
+        try registry.refresh()
+        let token = try signer.sign(claims: ["sub": "user-1", "exp": 2_000])
+        func verdict() throws -> Verdict {
+            try #require(registry.app(writeKey: writeKey)).admit(
+                AdmissionRequest(token: token, userIDs: ["user-1"]), at: 1_000)
+        }
+        guard case .rejected(let report) = try verdict() else {
+            return #expect(Bool(false), "accepted too early")
+        }
+        #expect(report.code == .noMatchingPublicKeys)
+        registry.refreshPublished()
+        try registry.refresh()
+        guard case .accepted = try verdict() else { return #expect(Bool(false), "still rejected") }
+    }
+}
