@@ -4,10 +4,13 @@ internal import Foundation
 
 /// `countersign key …`.
 enum KeyCommand {
-    static let commands = [add, importSet, list, primary, delete]
+    static let commands = [add, importSet, list, primary, delete, follow, unfollow]
 
     private static let app = Positional("APP", help: "the app's id")
     private static let file = Positional("FILE", help: "a public key as PEM or JWK; - reads standard input")
+    private static let url = Positional("URL", help: "the https address of a JWK Set")
+    private static let allowPrivate = Flag(
+        "allow-private", help: "also when it is on a private network or on this machine")
     private static let set = Positional("FILE", help: "a JWK Set as JSON; - reads standard input")
     private static let keyID = Positional("KEY", help: "the key's id, as `countersign key list` shows it")
     private static let note = Flag("description", .text("TEXT"), default: "", help: "a note for people")
@@ -81,6 +84,37 @@ enum KeyCommand {
         try invocation.appDirectory().deleteKey(keyID: id, of: appID)
         invocation.io.say(
             "Deleted \(id) of \(appID). Tokens that only it verifies are not accepted any more.")
+        return .done
+    }
+
+    private static let follow = Command(
+        "key follow", summary: "Let the keys of a published JWK Set verify beside an app's own",
+        details: """
+            The gateway fetches the set every ten minutes, and earlier when a token comes whose key it does not know.
+            What cannot be fetched leaves the last good set as it is.
+            """,
+        positionals: [app, url], flags: [allowPrivate, .data],
+        examples: [
+            .init(
+                "An identity provider's keys", "countersign key follow shop https://id.example.com/jwks.json")
+        ]
+    ) { invocation in
+        let appID = invocation.requiredWord(of: app)
+        try invocation.appDirectory().setKeySource(
+            url: invocation.requiredWord(of: url), allowsPrivateAddresses: invocation.isSet(allowPrivate),
+            of: appID)
+        invocation.io.say("\(appID) follows the set. `countersign key unfollow \(appID)` ends that.")
+        return .done
+    }
+
+    private static let unfollow = Command(
+        "key unfollow", summary: "No longer take the keys of a published JWK Set", positionals: [app],
+        flags: [.data],
+        examples: [.init("Only the app's own keys", "countersign key unfollow shop")]
+    ) { invocation in
+        let appID = invocation.requiredWord(of: app)
+        try invocation.appDirectory().setKeySource(url: nil, of: appID)
+        invocation.io.say("\(appID) follows no set; only its own keys verify.")
         return .done
     }
 
