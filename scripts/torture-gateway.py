@@ -7,7 +7,7 @@ Each event that the gateway has acknowledged stands in a ledger outside the syst
 be in the database, once. The rows are those of the project's reliability plan:
 
   D2  kill -9 under load, the client sends again what was not acknowledged
-  D4  power failure (scripts/powerfail.c: what was not synced is gone), and a control that must lose some: the same
+  D4  power failure (powerfail.c, beside the package or named by POWERFAIL: what was not synced is gone), and a control that must lose some: the same
       gateway with synchronous=NORMAL
   D5  fsync fails once, or from some call on
   D6  the disk is full, and has room again
@@ -159,9 +159,9 @@ class Workshop:
 
     def powerfail(self):
         library = self.folder / "powerfail.so"
-        source = SCRIPTS / "powerfail.c"
+        source = Path(os.environ.get("POWERFAIL", SCRIPTS.parent.parent / "shared/tools/powerfail.c"))
         if not source.exists():
-            raise SystemExit(f"torture: {source} is missing")
+            raise SystemExit(f"torture: {source} is missing; name the model of the disk with POWERFAIL=path")
         if not library.exists():
             subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
         return library

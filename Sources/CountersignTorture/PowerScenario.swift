@@ -1,13 +1,18 @@
 internal import CountersignSQLite
 internal import Foundation
 
-/// D4 and D5 run a device under `scripts/powerfail.c`, which models a disk that loses every write that was not synced.
+/// D4 and D5 run a device under a preloaded model of a disk that loses every write that was not synced. Its source is
+/// `powerfail.c`, kept beside the package; the environment's `POWERFAIL` names another place.
 enum PowerModel {
+    private static var path: String {
+        ProcessInfo.processInfo.environment["POWERFAIL"] ?? "../shared/tools/powerfail.c"
+    }
+
     /// Builds the model.
     static func library(in directory: URL) throws -> String {
-        let source = "scripts/powerfail.c"
+        let source = path
         guard FileManager.default.fileExists(atPath: source) else {
-            throw TortureError("run this from the root of the package: \(source) is missing")
+            throw TortureError("\(source) is missing; name the model of the disk with POWERFAIL=path")
         }
         let library = directory.appendingPathComponent("powerfail.so").path
         let compiler = Process()

@@ -63,8 +63,9 @@ struct AuthErrorBody {
                 }),
             "enforcement": .string(enforcement.rawValue),
             "optional": .bool(enforcement == .optional),
-            // A new token may be accepted where this one was not; the same one never is.
-            "retryable": .bool(true),
+            // Whether the same events may be accepted under another token: not when they are of several users, nor while
+            // the app's keys are unusable.
+            "retryable": .bool(code != .payloadUserIDMismatch && code != .publicKeyError),
             "request_id": .string(requestID),
             "server_time_ms": .integer(serverMilliseconds),
         ]

@@ -18,9 +18,8 @@ struct Credentials {
         var credentials = Credentials(
             writeKey: request.header("x-write-key"), token: request.header("x-countersign-signature"))
         if let authorization = request.header("authorization") {
-            let parts = authorization.split(separator: " ", maxSplits: 1)
-            let parameter = parts.count > 1 ? parts[1].trimmingCharacters(in: .whitespaces) : ""
-            switch parts.first?.lowercased() {
+            let (scheme, parameter) = schemeAndParameter(authorization)
+            switch scheme {
             case "basic":
                 guard let decoded = Data(base64Encoded: parameter),
                     let user = String(data: decoded, encoding: .utf8)?
@@ -43,6 +42,16 @@ struct Credentials {
             }
         }
         return .success(credentials)
+    }
+
+    /// The scheme in lower case and what follows it, without the blanks around (RFC 9110, section 11.4). By bytes: a token
+    /// is long, and Foundation's trimming decodes it to UTF-16 and back.
+    private static func schemeAndParameter(_ value: String) -> (scheme: String, parameter: String) {
+        let blank = UInt8(ascii: " ")
+        let scheme = value.utf8.prefix { $0 != blank }
+        var rest = value.utf8[scheme.endIndex...].drop { $0 == blank }
+        while rest.last == blank { rest.removeLast() }
+        return (String(Substring(scheme)).lowercased(), String(Substring(rest)))
     }
 
     /// The answer to a missing or unknown write key.
