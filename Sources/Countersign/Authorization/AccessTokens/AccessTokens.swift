@@ -1,0 +1,331 @@
+internal import CountersignCore
+internal import Foundation
+
+/// One access token for all requests, refreshed by itself: carries out what `RefreshMachine` decides.
+///
+/// However many ask, there is one refresh at a time, in this process and, through a lock on the store, in all. A caller
+/// that is cancelled stops waiting; the refresh goes on, since its answer may be the only copy of the next token.
+actor AccessTokens {
+    struct Surroundings: Sendable {
+        var store: any TokenStore
+        /// Beside the store; processes that share the store share this file.
+        var lockFile: URL
+        var transport: any HTTPTransport
+        var clock: any ClientClock = SystemClock()
+        var random: @Sendable () -> Double = { Double.random(in: 0...1) }
+        var policy = RefreshMachine.Policy()
+        var timeout: TimeInterval = 30
+        var log: CountersignLog?
+        /// Header fields of all the app's requests, and where those go.
+        var common: @Sendable () -> (headers: [String: String], origin: URL?) = { ([:], nil) }
+        /// Called for each answer to a refresh, and for each that did not come.
+        var report: @Sendable (AuthorizationEvent) -> Void = { _ in }
+        /// Called when there is another access token, with its generation.
+        var changed: @Sendable (Int) -> Void = { _ in }
+    }
+
+    private struct Change {
+        let configuration: AuthorizationConfiguration
+        let isSparse: Bool
+    }
+
+    private let surroundings: Surroundings
+    private let vault: CredentialVault
+    private var configuration: AuthorizationConfiguration
+    private var machine: RefreshMachine
+
+    /// What the app said before the store could be read.
+    private var pending: Change?
+    private var preparation: Task<Void, Never>?
+    private var isPrepared = false
+    private var flight: Task<Void, Never>?
+    private var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
+    private var lastWaiter = 0
+    private var timer: (instant: TimeInterval, task: Task<Void, Never>)?
+    private var announced = 0
+    private var isClosed = false
+
+    /// - Parameter isSparse: True to go on with what the store has even if the configuration has no token.
+    init(
+        configuration: AuthorizationConfiguration, isSparse: Bool = false, surroundings: Surroundings
+    ) {
+        self.configuration = configuration
+        self.surroundings = surroundings
+        vault = CredentialVault(store: surroundings.store, lockFile: surroundings.lockFile)
+        machine = RefreshMachine(configuration: configuration, policy: surroundings.policy)
+        pending = Change(configuration: configuration, isSparse: isSparse)
+    }
+
+    // MARK: What the app says
+
+    /// Takes what the app hands over, and makes it durable. A pair of the present chain changes nothing.
+    ///
+    /// - Parameter isSparse: True when what the configuration leaves out stays as it is.
+    func configure(_ configuration: AuthorizationConfiguration, isSparse: Bool = true) async {
+        self.configuration = configuration
+        guard isPrepared else {
+            pending = Change(configuration: configuration, isSparse: isSparse && pending?.isSparse != false)
+            return await prepare()
+        }
+        await adopt(Change(configuration: configuration, isSparse: isSparse))
+    }
+
+    /// Forgets the tokens, such as when the person logs out.
+    func forget() async {
+        await prepare()
+        machine.forget()
+        pending = nil
+        do {
+            try await vault.forget()
+        } catch {
+            surroundings.log?(.warning, "access token could not be forgotten", ["error": "\(error)"])
+        }
+        settle()
+    }
+
+    /// Ends the waiting for the next expiry, and waits for a refresh that is under way: its answer must be kept.
+    func close() async {
+        isClosed = true
+        timer?.task.cancel()
+        timer = nil
+        await flight?.value
+    }
+
+    private func adopt(_ change: Change) async {
+        let clock = surroundings.clock
+        let next = machine.configure(
+            change.configuration, isSparse: change.isSparse, now: clock.now, uptime: clock.uptime,
+            fraction: surroundings.random())
+        if let next {
+            var isOnDisk = true
+            do {
+                try await vault.save(next)
+            } catch {
+                isOnDisk = false
+                surroundings.log?(.warning, "access token could not be stored", ["error": "\(error)"])
+            }
+            machine.adopted(
+                next, isOnDisk: isOnDisk, now: clock.now, uptime: clock.uptime,
+                fraction: surroundings.random())
+        }
+        settle()
+    }
+
+    /// Reads the store, once, and then takes what the app has said so far.
+    func prepare() async {
+        if isPrepared { return }
+        if let preparation { return await preparation.value }
+        let task = Task {
+            do {
+                let stored = try await vault.load()
+                machine.loaded(stored)
+                isPrepared = true
+                if let pending { await adopt(pending) }
+                pending = nil
+            } catch {
+                // Such as a Keychain before the first unlock. Never taken for empty: that would lose the newest pair.
+                surroundings.log?(.warning, "access token could not be read", ["error": "\(error)"])
+            }
+            preparation = nil
+        }
+        preparation = task
+        await task.value
+    }
+
+    // MARK: What requests say
+
+    enum Verdict: Equatable {
+        case ready(token: SignedToken?, generation: Int)
+        /// Asking again before `retryAt` is useless, and if that is nil, before there are new credentials.
+        case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)
+    }
+
+    /// The token for a request, refreshed first if need be.
+    ///
+    /// - Parameter rejected: The generation of the token that a server has refused; nil if none was.
+    func authorize(rejected: Int?) async -> Verdict {
+        await prepare()
+        guard isPrepared else {
+            return .unavailable(
+                .init("store_unreadable", "the stored access token cannot be read now"),
+                retryAt: surroundings.clock.uptime + 5)
+        }
+        var hasWaited = false
+        while true {
+            switch machine.demand(
+                rejected: rejected, hasWaited: hasWaited, uptime: surroundings.clock.uptime)
+            {
+            case .use(let generation):
+                settle()
+                return .ready(
+                    token: machine.credential?.accessToken.flatMap(SignedToken.accessToken),
+                    generation: generation)
+            case .unavailable(let problem, let retryAt):
+                return .unavailable(problem, retryAt: retryAt)
+            case .refresh:
+                startFlight()
+                await flightEnd()
+                if Task.isCancelled {
+                    return .unavailable(.init("cancelled", "the caller was cancelled"), retryAt: nil)
+                }
+                hasWaited = true
+            }
+        }
+    }
+
+    /// The generation of a token; 0 if it is not the present one.
+    func generation(of token: String) -> Int {
+        machine.credential?.accessToken == token ? machine.generation : 0
+    }
+
+    /// A server has taken a request with the token of this generation.
+    func accepted(generation: Int) {
+        machine.accepted(generation)
+    }
+
+    func noteServerTime(_ date: Date) {
+        machine.noteServerTime(date, now: surroundings.clock.now)
+    }
+
+    var state: AuthorizationState { machine.state(uptime: surroundings.clock.uptime) }
+
+    // MARK: A refresh
+
+    private func startFlight() {
+        guard flight == nil else { return }
+        // Not a child of the caller's task, whose end must not end it.
+        flight = Task {
+            await refresh()
+            flight = nil
+            settle()
+            let waiting = waiters.values
+            waiters = [:]
+            for waiter in waiting { waiter.resume() }
+        }
+    }
+
+    private func flightEnd() async {
+        guard flight != nil else { return }
+        lastWaiter += 1
+        let id = lastWaiter
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled { return continuation.resume() }
+                waiters[id] = continuation
+            }
+        } onCancel: {
+            Task { await self.release(id) }
+        }
+    }
+
+    private func release(_ id: Int) {
+        waiters.removeValue(forKey: id)?.resume()
+    }
+
+    private func refresh() async {
+        let clock = surroundings.clock
+        var answer: RefreshAnswer?
+        var saveFailure: ServerAnswer.Explanation?
+        var isLocked = false
+        var action = machine.begin(uptime: clock.uptime)
+        loop: while true {
+            switch action {
+            case .lock:
+                do {
+                    try await vault.lock(clock: clock)
+                    isLocked = true
+                    let stored = try await vault.load()
+                    action = machine.locked(
+                        stored: stored, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
+                } catch {
+                    surroundings.log?(.warning, "access token could not be locked", ["error": "\(error)"])
+                    action = machine.notLocked(
+                        .init("store_locked", "the stored access token cannot be had now"),
+                        uptime: clock.uptime, fraction: surroundings.random())
+                }
+            case .send(let accessToken, let refreshToken):
+                let received = await exchange(accessToken: accessToken, refreshToken: refreshToken)
+                answer = received
+                action = machine.answered(
+                    received, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
+            case .save(let credential):
+                do {
+                    if isLocked, let stored = try await vault.load(), machine.isSuperseded(by: stored) {
+                        action = machine.superseded(
+                            by: stored, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
+                        continue
+                    }
+                    try await vault.save(credential)
+                } catch {
+                    surroundings.log?(.warning, "access token could not be stored", ["error": "\(error)"])
+                    saveFailure = .init("not_stored", "the new token could not be stored; it is tried again")
+                }
+                action = machine.saved(
+                    saveFailure, uptime: clock.uptime, fraction: surroundings.random())
+            case .finish: break loop
+            }
+        }
+        if isLocked { await vault.unlock() }
+        if let answer { report(answer, saveFailure: saveFailure) }
+    }
+
+    private func exchange(accessToken: String?, refreshToken: String) async -> RefreshAnswer {
+        let common = surroundings.common()
+        let request = RefreshRequest(
+            configuration: configuration, commonHeaders: common.headers, commonOrigin: common.origin,
+            timeout: surroundings.timeout
+        ).make(accessToken: accessToken, refreshToken: refreshToken)
+        guard let request else {
+            return RefreshAnswer(failure: HTTPTransportError(.other, "tokens cannot be refreshed any more"))
+        }
+        do {
+            let response = try await surroundings.transport.send(request)
+            return RefreshAnswer(response, configuration: configuration)
+        } catch {
+            return RefreshAnswer(failure: error)
+        }
+    }
+
+    private func report(_ answer: RefreshAnswer, saveFailure: ServerAnswer.Explanation?) {
+        let problem: ServerAnswer.Explanation? =
+            switch answer.meaning {
+            case .granted: saveFailure
+            case .dead(let problem), .unusable(let problem), .transient(let problem): problem
+            }
+        let event = AuthorizationEvent(
+            isSuccess: problem == nil, status: answer.status, response: answer.response,
+            error: problem.map { "\($0.code): \($0.reason)" })
+        surroundings.log?(
+            .info, "access token refresh", ["status": "\(event.status)", "error": event.error ?? "none"])
+        surroundings.report(event)
+    }
+
+    /// Tells who waits for another token, and sets the timer for the next expiry.
+    private func settle() {
+        if machine.generation != announced {
+            announced = machine.generation
+            surroundings.changed(announced)
+        }
+        let instant = isClosed || flight != nil ? nil : machine.timer
+        guard instant != timer?.instant else { return }
+        timer?.task.cancel()
+        timer = instant.map { instant in
+            let clock = surroundings.clock
+            let task = Task { [weak self] in
+                do {
+                    try await clock.sleep(until: instant)
+                    await self?.expire(at: instant)
+                } catch {
+                    // Something else came first.
+                }
+            }
+            return (instant, task)
+        }
+    }
+
+    private func expire(at instant: TimeInterval) {
+        guard timer?.instant == instant else { return }
+        timer = nil
+        if machine.timer.map({ $0 <= surroundings.clock.uptime }) ?? false { startFlight() }
+    }
+}

@@ -1,0 +1,31 @@
+public import CountersignCore
+
+/// What came of one request for a new access token.
+public struct AuthorizationEvent: Sendable, Hashable {
+    /// True if there is a new access token, and it is on disk.
+    public let isSuccess: Bool
+    /// The status of the answer; 0 if there was none.
+    public let status: Int
+    /// The answer's JSON object; empty if it was no JSON object or if there was no answer. It may hold tokens.
+    public let response: [String: JSONValue]
+    /// What went wrong; nil on success. Safe to log.
+    public let error: String?
+
+    init(isSuccess: Bool, status: Int, response: [String: JSONValue], error: String?) {
+        self.isSuccess = isSuccess
+        self.status = status
+        self.response = response
+        self.error = error
+    }
+}
+
+extension AuthorizationEvent: CustomStringConvertible, CustomReflectable {
+    /// Status, error and the names in the answer, never their values.
+    public var description: String {
+        "AuthorizationEvent(\(isSuccess ? "success" : "failure"), status: \(status), "
+            + "response: [\(response.keys.sorted().joined(separator: ", "))], error: \(error ?? "none"))"
+    }
+
+    /// The same, for `dump`.
+    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
+}

@@ -1,0 +1,92 @@
+internal import Foundation
+
+#if canImport(Darwin)
+    internal import Darwin
+#elseif canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#endif
+
+/// Keeps the pair of tokens in a `TokenStore`, and lets one process at a time refresh it.
+///
+/// `@unchecked Sendable`: `descriptor` is only used on `queue`, which is serial.
+final class CredentialVault: @unchecked Sendable {
+    /// Seconds to wait for a process that is refreshing: longer than its request may take.
+    private static let patience: TimeInterval = 45
+    /// The name under which the pair stands in the store.
+    private static let key = "access-token"
+
+    private let queue = DispatchQueue(label: "countersign.credentials", qos: .utility)
+    private let store: any TokenStore
+    private let lockFile: URL
+    private var descriptor: Int32 = -1
+
+    init(store: any TokenStore, lockFile: URL) {
+        self.store = store
+        self.lockFile = lockFile
+    }
+
+    /// - Throws: When the store cannot be read now.
+    func load() async throws -> Credential? {
+        try await perform { vault in
+            // What cannot be read as a credential is none: the app hands over its own.
+            try vault.store.token(for: Self.key).flatMap {
+                try? JSONDecoder().decode(Credential.self, from: Data($0.utf8))
+            }
+        }
+    }
+
+    /// When it returns, the pair survives a power failure.
+    func save(_ credential: Credential) async throws {
+        try await perform { vault in
+            let text = String(decoding: try JSONEncoder().encode(credential), as: UTF8.self)
+            try vault.store.store(text, for: Self.key)
+        }
+    }
+
+    func forget() async throws {
+        try await perform { vault in try vault.store.removeToken(for: Self.key) }
+    }
+
+    /// Waits until no other process refreshes. A process that dies lets go by itself.
+    ///
+    /// - Throws: When another process holds the lock for too long, or the file cannot be made.
+    func lock(clock: any ClientClock) async throws {
+        let deadline = clock.uptime + Self.patience
+        while try await perform({ vault in try vault.tryLock() }) == false {
+            guard clock.uptime < deadline else { throw POSIXError(.ETIMEDOUT) }
+            try await clock.sleep(until: clock.uptime + 0.05)
+        }
+    }
+
+    func unlock() async {
+        _ = try? await perform { vault in
+            // Closing lets go of the lock.
+            if vault.descriptor >= 0 { close(vault.descriptor) }
+            vault.descriptor = -1
+        }
+    }
+
+    private func tryLock() throws -> Bool {
+        try FileManager.default.createDirectory(
+            at: lockFile.deletingLastPathComponent(), withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700])
+        let file = open(lockFile.path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+            close(file)
+            return false
+        }
+        descriptor = file
+        return true
+    }
+
+    private func perform<Result: Sendable>(
+        _ body: @escaping @Sendable (CredentialVault) throws -> Result
+    ) async throws -> Result {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Swift.Result { try body(self) }) }
+        }
+    }
+}

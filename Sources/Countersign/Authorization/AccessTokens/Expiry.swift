@@ -1,0 +1,63 @@
+internal import CountersignCore
+internal import Foundation
+
+/// When a token expires, as a server or an app says it.
+///
+/// The same word stands for seconds from now and for an instant in different systems, in one library's documentation even:
+/// so the size of the number decides, whatever the word is.
+enum Expiry: Equatable {
+    /// Seconds from the moment at which it was said.
+    case lifetime(TimeInterval)
+    /// Seconds since 1970.
+    case instant(TimeInterval)
+
+    /// Numbers below this are seconds from now: 31 years.
+    private static let firstInstant = 1e9
+    /// Numbers from this on are milliseconds.
+    private static let firstMilliseconds = 1e11
+
+    /// - Returns: Nil for 0 and below, and for what is no number: not known.
+    init?(number: Double, unit: AuthorizationConfiguration.ExpiresUnit = .auto) {
+        guard number > 0, number.isFinite else { return nil }
+        switch unit {
+        case .relative: self = .lifetime(number)
+        case .epochSeconds: self = .instant(number)
+        case .epochMilliseconds: self = .instant(number / 1_000)
+        default:
+            self =
+                number >= Self.firstMilliseconds
+                ? .instant(number / 1_000)
+                : number >= Self.firstInstant ? .instant(number) : .lifetime(number)
+        }
+    }
+
+    /// A number, a number as text, or a date in one of the two forms that servers write.
+    init?(_ value: JSONValue, unit: AuthorizationConfiguration.ExpiresUnit = .auto) {
+        switch value {
+        case .integer(let number): self.init(number: Double(number), unit: unit)
+        case .number(let number): self.init(number: number, unit: unit)
+        case .string(let text):
+            if let number = Double(text) {
+                self.init(number: number, unit: unit)
+            } else if let milliseconds = RFC3339.milliseconds(text.utf8) {
+                self = .instant(TimeInterval(milliseconds) / 1_000)
+            } else if let date = Timestamp.date(fromHTTP: text) {
+                self = .instant(date.timeIntervalSince1970)
+            } else {
+                return nil
+            }
+        default: return nil
+        }
+    }
+
+    /// Seconds that are left at `now`, which is the server's clock as far as it is known; nil if it has passed: a token
+    /// that was never good is not one that needs a refresh, so nothing is concluded.
+    func lifetime(at now: Date) -> TimeInterval? {
+        let seconds: TimeInterval =
+            switch self {
+            case .lifetime(let seconds): seconds
+            case .instant(let instant): instant - now.timeIntervalSince1970
+            }
+        return seconds > 0 ? seconds : nil
+    }
+}

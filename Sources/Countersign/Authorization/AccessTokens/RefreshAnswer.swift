@@ -1,0 +1,158 @@
+internal import CountersignCore
+internal import Foundation
+
+/// What an authorization server has answered, and what that means.
+struct RefreshAnswer: Equatable {
+    enum Meaning: Equatable {
+        case granted(TokenFinder.Grant)
+        /// The refresh token is dead, or the app may not use it: no repetition will help.
+        case dead(ServerAnswer.Explanation)
+        /// The server refuses the request, or answers something that is no token: it must be changed on one of the two
+        /// sides.
+        case unusable(ServerAnswer.Explanation)
+        /// Anything that may be different soon.
+        case transient(ServerAnswer.Explanation)
+    }
+
+    let meaning: Meaning
+    let status: Int
+    var response: [String: JSONValue] = [:]
+    var retryAfter: TimeInterval?
+    /// The server's clock.
+    var serverTime: Date?
+
+    /// - Parameters:
+    ///   - failure: Why there was no answer.
+    init(failure: HTTPTransportError) {
+        meaning = .transient(.init(failure.code.rawValue, failure.detail))
+        status = 0
+    }
+
+    init(_ answer: HTTPResponse, configuration: AuthorizationConfiguration) {
+        status = answer.status
+        serverTime = ServerAnswer.serverTime(in: answer)
+        retryAfter = ServerAnswer.retryAfter(in: answer, serverTime: serverTime)
+        let object = JSONDocument.object(answer.body)
+        response = object ?? [:]
+        let code = Self.errorCode(response)
+        let explanation = ServerAnswer.Explanation(
+            code ?? "http_\(status)",
+            code == nil ? "the server answered \(status) without saying why" : "the server answered \(status)"
+        )
+        switch status {
+        case 200..<300:
+            if let grant = object.flatMap({ TokenFinder(configuration: configuration).grant(in: $0) }) {
+                meaning = .granted(grant)
+            } else if object == nil {
+                meaning = .unusable(.init("not_json", "the answer is not a JSON object"))
+            } else {
+                meaning = .unusable(
+                    .init(code ?? "no_access_token", "there is no access token in the answer"))
+            }
+        case 408, 425, 429, 500...: meaning = .transient(explanation)
+        case 300..<400: meaning = .unusable(.init("redirected", "redirects are not followed"))
+        case 400..<500:
+            if let code, Self.deadCodes.contains(code.lowercased()) {
+                meaning = .dead(explanation)
+            } else if [401, 403].contains(status), !Self.looksLikeAPage(answer) {
+                meaning = .dead(explanation)
+            } else {
+                meaning = .unusable(explanation)
+            }
+        default: meaning = .transient(explanation)
+        }
+    }
+
+    /// RFC 6749, section 5.2, and what some servers say in its place.
+    private static let deadCodes: Set = [
+        "invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type",
+        // Supabase
+        "refresh_token_already_used", "refresh_token_not_found", "session_not_found", "session_expired",
+        "user_banned", "user_not_found",
+        // Firebase
+        "token_expired", "user_disabled", "invalid_refresh_token", "missing_refresh_token",
+        // Others
+        "invalid_token", "refresh_token_expired", "refresh_token_revoked", "token_revoked",
+    ]
+
+    /// A word for what went wrong, as servers put it in different places; nil if there is none that is safe to repeat.
+    private static func errorCode(_ response: [String: JSONValue]) -> String? {
+        var candidates = ["error", "error_code", "code", "errorCode"].compactMap { response[$0] }
+        if case .object(let error) = response["error"] {
+            candidates = ["code", "message", "status", "type"].compactMap { error[$0] } + candidates
+        }
+        let words = candidates.compactMap { value -> String? in
+            guard case .string(let text) = value, (1...64).contains(text.utf8.count),
+                text.utf8.allSatisfy({ byte in
+                    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || byte == UInt8(ascii: "_")
+                })
+            else { return nil }
+            return text
+        }
+        return words.first { deadCodes.contains($0.lowercased()) } ?? words.first
+    }
+
+    /// A page for people comes from something on the way, which knows nothing of the token.
+    private static func looksLikeAPage(_ answer: HTTPResponse) -> Bool {
+        answer.header("Content-Type")?.lowercased().contains("html") == true
+            || answer.body.first { $0 > 0x20 } == UInt8(ascii: "<")
+    }
+}
+
+/// JSON text as values.
+enum JSONDocument {
+    private struct Node: Decodable {
+        let value: JSONValue
+
+        init(from decoder: any Decoder) throws {
+            if let object = try? decoder.container(keyedBy: Name.self) {
+                var members: [String: JSONValue] = [:]
+                for key in object.allKeys {
+                    members[key.stringValue] = try object.decode(Node.self, forKey: key).value
+                }
+                value = .object(members)
+                return
+            }
+            if var array = try? decoder.unkeyedContainer() {
+                var elements: [JSONValue] = []
+                while !array.isAtEnd { elements.append(try array.decode(Node.self).value) }
+                value = .array(elements)
+                return
+            }
+            let single = try decoder.singleValueContainer()
+            if let text = try? single.decode(String.self) {
+                value = .string(text)
+            } else if let bool = try? single.decode(Bool.self) {
+                value = .bool(bool)
+            } else if let integer = try? single.decode(Int64.self) {
+                value = .integer(integer)
+            } else {
+                value = (try? single.decode(Double.self)).map { .number($0) } ?? .null
+            }
+        }
+    }
+
+    private struct Name: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) {
+            self.stringValue = stringValue
+        }
+
+        init?(intValue: Int) {
+            return nil
+        }
+    }
+
+    /// - Returns: Nil if the text is no JSON.
+    static func value(_ bytes: [UInt8]) -> JSONValue? {
+        (try? JSONDecoder().decode(Node.self, from: Data(bytes)))?.value
+    }
+
+    /// - Returns: Nil if the text is no JSON object.
+    static func object(_ bytes: [UInt8]) -> [String: JSONValue]? {
+        guard case .object(let members) = value(bytes) else { return nil }
+        return members
+    }
+}

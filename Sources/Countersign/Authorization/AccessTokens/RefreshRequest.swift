@@ -1,0 +1,166 @@
+internal import CountersignCore
+internal import Foundation
+
+/// The request for a new access token, as the app has described it.
+struct RefreshRequest {
+    let configuration: AuthorizationConfiguration
+    /// Header fields of all requests of the app.
+    var commonHeaders: [String: String] = [:]
+    /// Where those requests go; their `Authorization` is for this origin alone.
+    var commonOrigin: URL?
+    var timeout: TimeInterval = 30
+
+    /// An answer that is longer than this, in bytes, is none.
+    private static let maximumAnswerBytes = 262_144
+
+    /// The server to ask; nil if tokens cannot be refreshed.
+    static func url(_ configuration: AuthorizationConfiguration) -> URL? {
+        guard configuration.refreshPayload?.isEmpty == false,
+            let url = configuration.refreshUrl.flatMap({
+                URL(string: $0.trimmingCharacters(in: .whitespacesAndNewlines))
+            }),
+            ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false
+        else { return nil }
+        return url
+    }
+
+    /// - Returns: Nil if tokens cannot be refreshed.
+    func make(accessToken: String?, refreshToken: String) -> HTTPRequest? {
+        guard let url = Self.url(configuration) else { return nil }
+        let substitution = Substitution(accessToken: accessToken ?? "", refreshToken: refreshToken)
+        let payload = (configuration.refreshPayload ?? [:]).mapValues(substitution.apply)
+
+        var headers = HeaderFields()
+        if configuration.refreshHeaders?.isEmpty != true {
+            let isSameOrigin = commonOrigin.map { Self.isSameOrigin($0, url) } ?? false
+            for (name, value) in commonHeaders where name.lowercased() != "content-type" {
+                let isCredential = ["authorization", "cookie", "proxy-authorization"].contains(
+                    name.lowercased())
+                if isSameOrigin || !isCredential { headers[name] = value }
+            }
+        }
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+        headers["Accept"] = "application/json"
+        if let given = configuration.refreshHeaders {
+            for (name, value) in given { headers[name] = substitution.apply(value) }
+        } else if let accessToken {
+            headers["Authorization"] = configuration.strategy.headerValue(accessToken)
+        }
+        let isJSON = headers["Content-Type"]?.lowercased().hasPrefix("application/json") == true
+        return HTTPRequest(
+            url: url, headers: headers.fields,
+            body: isJSON ? JSONValue.object(payload).bytes : FormEncoding.encode(payload), timeout: timeout,
+            maximumResponseBytes: Self.maximumAnswerBytes)
+    }
+
+    private static func isSameOrigin(_ left: URL, _ right: URL) -> Bool {
+        func port(_ url: URL) -> Int { url.port ?? (url.scheme?.lowercased() == "https" ? 443 : 80) }
+        return left.scheme?.lowercased() == right.scheme?.lowercased()
+            && left.host?.lowercased() == right.host?.lowercased() && port(left) == port(right)
+    }
+}
+
+/// Replaces `{accessToken}` and `{refreshToken}`, in one pass: a token that contains such a word is left as it is.
+private struct Substitution {
+    let accessToken: String
+    let refreshToken: String
+
+    func apply(_ value: JSONValue) -> JSONValue {
+        switch value {
+        case .string(let text): .string(apply(text))
+        case .array(let elements): .array(elements.map(apply))
+        case .object(let members): .object(members.mapValues(apply))
+        default: value
+        }
+    }
+
+    func apply(_ text: String) -> String {
+        var result = ""
+        var rest = text[...]
+        while let brace = rest.firstIndex(of: "{") {
+            result += rest[..<brace]
+            rest = rest[brace...]
+            if rest.hasPrefix("{accessToken}") {
+                result += accessToken
+                rest = rest.dropFirst("{accessToken}".count)
+            } else if rest.hasPrefix("{refreshToken}") {
+                result += refreshToken
+                rest = rest.dropFirst("{refreshToken}".count)
+            } else {
+                result.append("{")
+                rest = rest.dropFirst()
+            }
+        }
+        return result + rest
+    }
+}
+
+/// Header fields whose names are the same in any case (RFC 9110, section 5.1).
+///
+/// What cannot stand in a header field is left out, so that no value can end the field and begin another.
+struct HeaderFields {
+    private(set) var fields: [(name: String, value: String)] = []
+
+    subscript(name: String) -> String? {
+        get { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
+        set {
+            fields.removeAll { $0.name.lowercased() == name.lowercased() }
+            guard let newValue, Self.isValid(name: name, value: newValue) else { return }
+            fields.append((name, newValue))
+            fields.sort { $0.name.lowercased() < $1.name.lowercased() }
+        }
+    }
+
+    /// RFC 9110, section 5.5 and 5.6.2, without the bytes above ASCII.
+    static func isValid(name: String, value: String) -> Bool {
+        let separators = Set("\"(),/:;<=>?@[\\]{} ".utf8)
+        return !name.isEmpty
+            && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && !separators.contains($0) }
+            && value.utf8.allSatisfy { (0x20...0x7E).contains($0) || $0 == 0x09 }
+    }
+}
+
+/// `application/x-www-form-urlencoded`, with `%20` for a space, which every server reads; sorted by name.
+enum FormEncoding {
+    /// Members of nested objects are written as `a[b]=…`, elements of arrays as `a[0]=…`.
+    static func encode(_ payload: [String: JSONValue]) -> [UInt8] {
+        var output: [UInt8] = []
+        for (name, value) in payload.sorted(by: { $0.key < $1.key }) { write(value, as: name, to: &output) }
+        return output
+    }
+
+    private static func write(_ value: JSONValue, as name: String, to output: inout [UInt8]) {
+        switch value {
+        case .object(let members):
+            for (key, member) in members.sorted(by: { $0.key < $1.key }) {
+                write(member, as: "\(name)[\(key)]", to: &output)
+            }
+        case .array(let elements):
+            for (index, element) in elements.enumerated() {
+                write(element, as: "\(name)[\(index)]", to: &output)
+            }
+        default:
+            if !output.isEmpty { output.append(UInt8(ascii: "&")) }
+            escape(name, to: &output)
+            output.append(UInt8(ascii: "="))
+            switch value {
+            case .string(let text): escape(text, to: &output)
+            case .null: break
+            default: escape(String(decoding: value.bytes, as: UTF8.self), to: &output)
+            }
+        }
+    }
+
+    private static func escape(_ text: String, to output: inout [UInt8]) {
+        let hex = Array("0123456789ABCDEF".utf8)
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+                UInt8(ascii: "_"), UInt8(ascii: "~"):
+                output.append(byte)
+            default: output.append(contentsOf: [UInt8(ascii: "%"), hex[Int(byte >> 4)], hex[Int(byte & 15)]])
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+
+@testable import Countersign
+
+/// An `AccessTokens` on a store of its own, a token server in memory and a manual clock.
+final class AccessTokenBench: Sendable {
+    let directory: URL
+    let clock = ManualClock()
+    let server: TokenServer
+    let transport: ScriptedTransport
+    let events = Lock([AuthorizationEvent]())
+    let changes = Lock([Int]())
+    let lines = Lock([String]())
+    let fraction = Lock(1.0)
+
+    init(server: TokenServer = TokenServer()) {
+        directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "countersign-\(UUID().uuidString)")
+        self.server = server
+        transport = ScriptedTransport { request in server.answer(request) }
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    var store: FileTokenStore { FileTokenStore(directory: directory) }
+
+    /// The pair that the app got at its login.
+    var configuration: AuthorizationConfiguration {
+        var configuration = AuthorizationConfiguration()
+        configuration.accessToken = "A0"
+        configuration.refreshToken = "R0"
+        configuration.refreshUrl = "https://auth.example/tokens"
+        configuration.refreshPayload = ["refresh_token": "{refreshToken}"]
+        return configuration
+    }
+
+    func make(
+        _ configuration: AuthorizationConfiguration? = nil, store: (any TokenStore)? = nil,
+        transport: (any HTTPTransport)? = nil, isSparse: Bool = false, clock: ManualClock? = nil
+    ) -> AccessTokens {
+        AccessTokens(
+            configuration: configuration ?? self.configuration, isSparse: isSparse,
+            surroundings: AccessTokens.Surroundings(
+                store: store ?? self.store, lockFile: directory.appendingPathComponent("lock"),
+                transport: transport ?? self.transport, clock: clock ?? self.clock,
+                random: { [fraction] in fraction.withLock { $0 } },
+                log: CountersignLog(isEnabled: { _ in true }) { [lines] level, text, values in
+                    lines.withLock { $0.append("\(level) \(text) \(values)") }
+                }, report: { [events] event in events.withLock { $0.append(event) } },
+                changed: { [changes] generation in changes.withLock { $0.append(generation) } }))
+    }
+
+    var refreshes: Int { transport.requests.count }
+
+    /// The refresh tokens that were sent, in order.
+    var sent: [String] {
+        transport.requests.map {
+            String(decoding: $0.body, as: UTF8.self).replacingOccurrences(of: "refresh_token=", with: "")
+        }
+    }
+}
+
+extension AccessTokens.Verdict {
+    var token: String? {
+        guard case .ready(let token, _) = self else { return nil }
+        return token?.rawValue
+    }
+
+    var generation: Int? {
+        guard case .ready(_, let generation) = self else { return nil }
+        return generation
+    }
+
+    var retryAt: TimeInterval? {
+        guard case .unavailable(_, let instant) = self else { return nil }
+        return instant
+    }
+
+    var problem: String? {
+        guard case .unavailable(let problem, _) = self else { return nil }
+        return problem.code
+    }
+}
+
+/// Rotates refresh tokens as FAPI 2.0 wants it: the parent of the active token gets the active one again, and an older one
+/// ends the family.
+final class TokenServer: Sendable {
+    struct State {
+        var serial = 0
+        var isRevoked = false
+        var lifetime: Int? = 3_600
+        var override: (@Sendable (HTTPRequest) -> HTTPResponse?)?
+        var date: Date?
+        var reissues = 0
+    }
+
+    let state = Lock(State())
+
+    func override(_ body: (@Sendable (HTTPRequest) -> HTTPResponse?)?) {
+        state.withLock { $0.override = body }
+    }
+
+    func answer(_ request: HTTPRequest) -> HTTPResponse {
+        if let answer = state.withLock({ $0.override })?(request) { return answer }
+        let body = String(decoding: request.body, as: UTF8.self)
+        return state.withLock { state in
+            let serial = Int(body.replacingOccurrences(of: "refresh_token=R", with: ""))
+            guard !state.isRevoked, let serial, serial >= state.serial - 1 else {
+                state.isRevoked = true
+                return .json(400, #"{"error":"invalid_grant"}"#)
+            }
+            if serial == state.serial { state.serial += 1 } else { state.reissues += 1 }
+            let expiry = state.lifetime.map { #","expires_in":\#($0)"# } ?? ""
+            return .json(
+                200,
+                #"{"access_token":"A\#(state.serial)","refresh_token":"R\#(state.serial)","token_type":"Bearer"\#(expiry)}"#,
+                headers: state.date.map { [("Date", Self.httpDate($0))] } ?? [])
+        }
+    }
+
+    static func httpDate(_ date: Date) -> String {
+        let formatter = DateFormatter()
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        formatter.timeZone = TimeZone(identifier: "GMT")
+        formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        return formatter.string(from: date)
+    }
+}

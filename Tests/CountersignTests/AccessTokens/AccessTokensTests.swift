@@ -1,0 +1,648 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+@Suite(.timeLimit(.minutes(2)))
+struct AccessTokensTests {
+    // MARK: One refresh
+
+    @Test func hundredRefusalsAreOneRefresh() async throws {
+        let bench = AccessTokenBench()
+        let tokens = bench.make()
+        for round in 1...20 {
+            let first = await tokens.authorize(rejected: nil)
+            let generation = try #require(first.generation)
+            let verdicts = await withTaskGroup(of: AccessTokens.Verdict.self) { group in
+                for _ in 0..<100 { group.addTask { await tokens.authorize(rejected: generation) } }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(verdicts.count == 100)
+            #expect(Set(verdicts.map(\.token)) == ["A\(round)"])
+            #expect(bench.refreshes == round)
+            await tokens.accepted(generation: verdicts[0].generation ?? 0)
+            bench.clock.advance(by: 40)
+        }
+        #expect(bench.transport.overlaps == 0)
+        #expect(bench.events.withLock { $0.count } == 20)
+    }
+
+    @Test func refusalOfAnOlderTokenRefreshesNothing() async {
+        let bench = AccessTokenBench()
+        let tokens = bench.make()
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+        #expect(bench.refreshes == 1)
+    }
+
+    @Test func callerThatIsCancelledDoesNotCancelTheRefresh() async {
+        let bench = AccessTokenBench()
+        let gate = Gate()
+        let server = bench.server
+        bench.transport.setHandler { request in
+            await gate.wait()
+            return server.answer(request)
+        }
+        let tokens = bench.make()
+        let caller = Task { await tokens.authorize(rejected: 1) }
+        await bench.transport.waitForRequests(1)
+        caller.cancel()
+        #expect(await caller.value.problem == "cancelled")
+        gate.open()
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+        #expect(bench.refreshes == 1)
+    }
+
+    @Test func twoProcessesOnOneStoreAreOneRefresh() async {
+        let bench = AccessTokenBench()
+        let gate = Gate()
+        let server = bench.server
+        bench.transport.setHandler { request in
+            await gate.wait()
+            return server.answer(request)
+        }
+        let first = bench.make()
+        let second = bench.make()
+        await first.prepare()
+        await second.prepare()
+        async let one = first.authorize(rejected: 1)
+        await bench.transport.waitForRequests(1)
+        async let two = second.authorize(rejected: 1)
+        // The second one finds the lock taken and naps.
+        await bench.clock.waitForSleeper()
+        gate.open()
+        #expect(await one.token == "A1")
+        while bench.events.withLock({ $0.isEmpty }) { await Task.yield() }
+        bench.clock.advance(by: 0.1)
+        #expect(await two.token == "A1")
+        #expect(bench.refreshes == 1)
+    }
+
+    // MARK: Expiry
+
+    @Test func tokenIsReplacedBeforeItExpires() async throws {
+        let bench = AccessTokenBench()
+        var configuration = bench.configuration
+        configuration.expires = 600
+        let tokens = bench.make(configuration)
+        #expect(await tokens.authorize(rejected: nil).token == "A0")
+        // 4 % of 600 s are 24 s, and with the longest jitter 36 s.
+        bench.clock.advance(by: 563)
+        #expect(await tokens.authorize(rejected: nil).token == "A0")
+        #expect(bench.refreshes == 0)
+        bench.clock.advance(by: 1)
+        #expect(await tokens.authorize(rejected: nil).token == "A1")
+        #expect(bench.refreshes == 1)
+        // An hour: 60 s before, and 30 s of jitter.
+        bench.clock.advance(by: 3_509)
+        #expect(await tokens.authorize(rejected: nil).token == "A1")
+        bench.clock.advance(by: 1)
+        #expect(await tokens.authorize(rejected: nil).token == "A2")
+    }
+
+    @Test func expiryIsNoticedWithoutARequestButOnlyOnce() async {
+        let bench = AccessTokenBench()
+        var configuration = bench.configuration
+        configuration.expires = 600
+        let tokens = bench.make(configuration)
+        await tokens.prepare()
+        await bench.clock.waitForSleeper()
+        bench.clock.advance(by: 600)
+        await bench.transport.waitForRequests(1)
+        #expect(await tokens.authorize(rejected: nil).token == "A1")
+        await bench.clock.waitForSleeper()
+        bench.clock.advance(by: 4_000)
+        await bench.transport.waitForRequests(2)
+        while bench.changes.withLock({ $0.count }) < 3 { await Task.yield() }
+        // Nobody has used A2: a week later it is still the one.
+        bench.clock.advance(by: 7 * 86_400)
+        #expect(bench.refreshes == 2)
+    }
+
+    @Test(arguments: [
+        (3_900.0, 3_900.0), (1_750_000_000 + 500, 500), (1_750_000_500_000, 500), (-1, .infinity),
+        (0, .infinity), (1_700_000_000, 0),
+    ])
+    func expiresIsUnderstoodInEveryForm(expires: Double, lifetime: TimeInterval) async {
+        let bench = AccessTokenBench()
+        bench.fraction.withLock { $0 = 0 }
+        var configuration = bench.configuration
+        configuration.expires = expires
+        let tokens = bench.make(configuration)
+        await tokens.prepare()
+        if lifetime > 0 {
+            bench.clock.advance(by: min(lifetime, 1e6) - min(60, lifetime * 0.04) - 1)
+            #expect(await tokens.authorize(rejected: nil).token == "A0")
+        }
+        bench.clock.advance(by: 2)
+        let token = await tokens.authorize(rejected: nil).token
+        #expect(token == (lifetime == .infinity ? "A0" : "A1"))
+    }
+
+    @Test func relativeExpiryCountsFromTheFirstTime() async {
+        let bench = AccessTokenBench()
+        var configuration = bench.configuration
+        configuration.expires = 600
+        for _ in 0..<3 {
+            let tokens = bench.make(configuration)
+            #expect(await tokens.authorize(rejected: nil).token == "A0")
+            await tokens.close()
+            bench.clock.advance(by: 200)
+        }
+        #expect(await bench.make(configuration).authorize(rejected: nil).token == "A1")
+    }
+
+    @Test(arguments: [-86_400.0, 86_400.0])
+    func wrongDeviceClockNeitherLoopsNorHoldsBack(error: TimeInterval) async {
+        let bench = AccessTokenBench()
+        // The server's clock is right; the device's is a day off.
+        let truth = bench.clock.now
+        bench.clock.setNow(truth + error)
+        bench.server.state.withLock { $0.lifetime = nil }
+        let clock = bench.clock
+        bench.server.override { _ in
+            let now = clock.now - error
+            return .json(
+                200,
+                #"{"access_token":"B\#(Int(clock.uptime))","refresh_token":"R","expires_at":\#(Int(now.timeIntervalSince1970) + 3600)}"#,
+                headers: [("Date", TokenServer.httpDate(now))])
+        }
+        let tokens = bench.make()
+        #expect(await tokens.authorize(rejected: 1).token == "B1000")
+        for _ in 0..<100 { #expect(await tokens.authorize(rejected: nil).token == "B1000") }
+        #expect(bench.refreshes == 1)
+        bench.clock.advance(by: 3_550)
+        #expect(await tokens.authorize(rejected: nil).token == "B4550")
+        // Somebody sets the clock right, or worse: the deadline is not the clock's.
+        bench.clock.setNow(truth + 40 * 86_400)
+        for _ in 0..<10 { _ = await tokens.authorize(rejected: nil) }
+        #expect(bench.refreshes == 2)
+        await tokens.close()
+
+        // After a restart with a clock that has gone back, the token is not good for longer than it ever was.
+        bench.clock.setNow(truth - 400 * 86_400)
+        let next = bench.make()
+        #expect(await next.authorize(rejected: nil).token == "B4550")
+        bench.clock.advance(by: 3_600)
+        #expect(await next.authorize(rejected: nil).token == "B8150")
+    }
+
+    // MARK: Chains of pairs
+
+    @Test func pairOfTheFirstLoginDoesNotOverwriteTheRotatedOne() async {
+        let bench = AccessTokenBench()
+        let first = bench.make()
+        #expect(await first.authorize(rejected: 1).token == "A1")
+        await first.close()
+        let second = bench.make()
+        #expect(await second.authorize(rejected: nil).token == "A1")
+        #expect(await second.authorize(rejected: 1).token == "A2")
+        await second.close()
+        // An app that saves what it hears of may be one pair behind.
+        var behind = bench.configuration
+        behind.accessToken = "A1"
+        behind.refreshToken = "R1"
+        let third = bench.make(behind)
+        #expect(await third.authorize(rejected: nil).token == "A2")
+        #expect(bench.sent == ["R0", "R1"])
+    }
+
+    @Test func newPairIsTakenAtOnceAndSurvives() async {
+        let bench = AccessTokenBench()
+        let first = bench.make()
+        #expect(await first.authorize(rejected: 1).token == "A1")
+        var login = AuthorizationConfiguration()
+        login.accessToken = "NEW"
+        login.refreshToken = "R1"
+        login.refreshUrl = bench.configuration.refreshUrl
+        login.refreshPayload = bench.configuration.refreshPayload
+        login.refreshToken = "RNEW"
+        await first.configure(login)
+        #expect(await first.authorize(rejected: nil).token == "NEW")
+        await first.close()
+        let second = bench.make(login)
+        #expect(await second.authorize(rejected: nil).token == "NEW")
+        await second.close()
+        // The first login's pair is another chain now, so it is new.
+        #expect(await bench.make().authorize(rejected: nil).token == "A0")
+    }
+
+    @Test func sparseUpdateKeepsTheRest() async {
+        let bench = AccessTokenBench()
+        let tokens = bench.make()
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+        var update = bench.configuration
+        update.accessToken = "A1b"
+        update.refreshToken = nil
+        await tokens.configure(update)
+        #expect(await tokens.authorize(rejected: nil).token == "A1b")
+        let generation = await tokens.generation(of: "A1b")
+        #expect(await tokens.authorize(rejected: generation).token == "A2")
+        #expect(bench.sent == ["R0", "R1"])
+    }
+
+    @Test func loginWithoutARefreshTokenNeverUsesAnothersOne() async {
+        let bench = AccessTokenBench()
+        let first = bench.make()
+        #expect(await first.authorize(rejected: 1).token == "A1")
+        await first.close()
+        var login = bench.configuration
+        login.accessToken = "BOB"
+        login.refreshToken = nil
+        let second = bench.make(login)
+        let verdict = await second.authorize(rejected: nil)
+        #expect(verdict.token == "BOB")
+        #expect(await second.authorize(rejected: verdict.generation).problem == "token_refused")
+        #expect(bench.refreshes == 1)
+    }
+
+    @Test func startWithoutTokensUsesNoneButForgetsNothing() async {
+        let bench = AccessTokenBench()
+        let first = bench.make()
+        #expect(await first.authorize(rejected: 1).token == "A1")
+        await first.close()
+        var empty = bench.configuration
+        empty.accessToken = nil
+        empty.refreshToken = nil
+        let second = bench.make(empty)
+        #expect(await second.authorize(rejected: nil) == .ready(token: nil, generation: 0))
+        await second.configure(bench.configuration)
+        #expect(await second.authorize(rejected: nil).token == "A1")
+        await second.close()
+        let third = bench.make(empty, isSparse: true)
+        #expect(await third.authorize(rejected: nil).token == "A1")
+    }
+
+    @Test func newPairDuringARefreshWins() async {
+        let bench = AccessTokenBench()
+        let gate = Gate()
+        let server = bench.server
+        bench.transport.setHandler { request in
+            await gate.wait()
+            return server.answer(request)
+        }
+        let tokens = bench.make()
+        async let refused = tokens.authorize(rejected: 1)
+        await bench.transport.waitForRequests(1)
+        var login = bench.configuration
+        login.accessToken = "NEW"
+        login.refreshToken = "RNEW"
+        await tokens.configure(login)
+        #expect(await tokens.authorize(rejected: nil).token == "NEW")
+        gate.open()
+        #expect(await refused.token == "NEW")
+        #expect(bench.events.withLock { $0.map(\.status) } == [200])
+        await tokens.close()
+        #expect(await bench.make(login).authorize(rejected: nil).token == "NEW")
+    }
+
+    // MARK: Crashes
+
+    @Test func diesAfterTheServerRotatedAndBeforeItStored() async {
+        let bench = AccessTokenBench()
+        // The process that dies: its store never gets the new pair.
+        let dying = bench.make(store: FrozenStore(store: bench.store, savesLeft: 1))
+        #expect(await dying.authorize(rejected: 1).problem == "not_stored")
+        let next = bench.make()
+        #expect(await next.authorize(rejected: nil).token == "A0")
+        #expect(await next.authorize(rejected: 1).token == "A1")
+        #expect(bench.server.state.withLock { $0.reissues } == 1)
+        #expect(bench.sent == ["R0", "R0"])
+        #expect(bench.server.state.withLock { $0.isRevoked } == false)
+    }
+
+    @Test func diesAfterItStoredAndBeforeItRetried() async {
+        let bench = AccessTokenBench()
+        let dying = bench.make()
+        #expect(await dying.authorize(rejected: 1).token == "A1")
+        let next = bench.make()
+        #expect(await next.authorize(rejected: nil).token == "A1")
+        #expect(bench.sent == ["R0"])
+    }
+
+    @Test func newPairIsNotUsedBeforeItIsOnDisk() async {
+        let bench = AccessTokenBench()
+        let store = FrozenStore(store: bench.store, savesLeft: 1)
+        let tokens = bench.make(store: store)
+        let verdict = await tokens.authorize(rejected: 1)
+        #expect(verdict.problem == "not_stored")
+        #expect(bench.events.withLock { $0.map(\.isSuccess) } == [false])
+        // The disk is back: the pair that the server gave is stored then, without another refresh.
+        store.savesLeft.withLock { $0 = 10 }
+        bench.clock.advance(to: verdict.retryAt ?? 0)
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+        #expect(bench.refreshes == 1)
+        #expect(await bench.make().authorize(rejected: nil).token == "A1")
+    }
+
+    @Test func answerThatIsLostIsAskedForAgain() async {
+        let bench = AccessTokenBench()
+        let server = bench.server
+        bench.transport.setHandler { request in
+            _ = server.answer(request)
+            throw HTTPTransportError(.connectionLost, "reset")
+        }
+        let tokens = bench.make()
+        let verdict = await tokens.authorize(rejected: 1)
+        #expect(verdict.problem == "connection_lost")
+        #expect(bench.events.withLock { $0.map(\.status) } == [0])
+        bench.transport.setHandler { request in server.answer(request) }
+        #expect(await tokens.authorize(rejected: 1).problem == "connection_lost", "not before its time")
+        bench.clock.advance(to: verdict.retryAt ?? 0)
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+        #expect(bench.sent == ["R0", "R0"])
+    }
+
+    @Test func storeThatCannotBeReadIsNotTakenForEmpty() async {
+        let bench = AccessTokenBench()
+        let first = bench.make()
+        #expect(await first.authorize(rejected: 1).token == "A1")
+        await first.close()
+        let store = FrozenStore(store: bench.store, savesLeft: 10)
+        store.isReadable.withLock { $0 = false }
+        let second = bench.make(store: store)
+        #expect(await second.authorize(rejected: nil).problem == "store_unreadable")
+        store.isReadable.withLock { $0 = true }
+        #expect(await second.authorize(rejected: nil).token == "A1")
+    }
+
+    // MARK: What servers answer
+
+    @Test(arguments: [
+        (400, #"{"error":"invalid_grant"}"#), (401, ""), (403, #"{"error":"x"}"#),
+        (401, #"{"error":"invalid_client"}"#),
+        (400, #"{"code":400,"error_code":"refresh_token_already_used","msg":"Already Used"}"#),
+        (400, #"{"error":{"code":400,"message":"TOKEN_EXPIRED","status":"INVALID_ARGUMENT"}}"#),
+    ])
+    func deadRefreshTokenIsTheEndUntilThereIsAnother(status: Int, body: String) async {
+        let bench = AccessTokenBench()
+        bench.server.override { _ in .json(status, body) }
+        let tokens = bench.make()
+        for _ in 0..<100 {
+            let verdict = await tokens.authorize(rejected: 1)
+            #expect(verdict.problem != nil)
+            #expect(verdict.retryAt == nil)
+            bench.clock.advance(by: 3_600)
+        }
+        #expect(bench.refreshes == 1)
+        #expect(bench.events.withLock { $0.map(\.status) } == [status])
+        #expect(await tokens.state.kind == .reauthenticationRequired)
+        await tokens.close()
+
+        // Also after a restart with the pair that died.
+        let second = bench.make()
+        #expect(await second.authorize(rejected: nil).problem != nil)
+        #expect(await second.state.kind == .reauthenticationRequired)
+        #expect(bench.refreshes == 1)
+        var login = bench.configuration
+        login.accessToken = "NEW"
+        login.refreshToken = "RNEW"
+        await second.configure(login)
+        #expect(await second.authorize(rejected: nil).token == "NEW")
+        #expect(await second.state.kind == .ready)
+    }
+
+    @Test(arguments: [408, 425, 429, 500, 502, 503, 599])
+    func transientFailuresBackOff(status: Int) async throws {
+        let bench = AccessTokenBench()
+        bench.server.override { _ in .json(status, "busy") }
+        let tokens = bench.make()
+        var waits: [TimeInterval] = []
+        for _ in 0..<10 {
+            let before = bench.clock.uptime
+            let verdict = await tokens.authorize(rejected: 1)
+            let retryAt = try #require(verdict.retryAt)
+            waits.append(retryAt - before)
+            #expect(await tokens.state.kind == .waiting)
+            bench.clock.advance(to: retryAt)
+        }
+        #expect(waits == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300])
+        #expect(bench.refreshes == 10)
+        #expect(bench.events.withLock { $0.map(\.isSuccess) } == Array(repeating: false, count: 10))
+        bench.server.override(nil)
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+        #expect(await tokens.state.kind == .ready)
+    }
+
+    @Test func retryAfterIsFollowed() async {
+        let bench = AccessTokenBench()
+        bench.fraction.withLock { $0 = 0.5 }
+        bench.server.override { _ in .json(503, "", headers: [("Retry-After", "120")]) }
+        let tokens = bench.make()
+        #expect(await tokens.authorize(rejected: 1).retryAt == bench.clock.uptime + 120)
+        #expect(await tokens.authorize(rejected: nil).token == "A0", "what is not refused may be used")
+    }
+
+    /// Each kind of answer that is no token: the old pair stays, there is one event for each, and no loop.
+    @Test(arguments: [
+        "", "<html><body>Sign in</body></html>", "[]", #"["access_token","A"]"#, "null", "{}", "17",
+        #"{"access_token":""}"#, #"{"access_token":null}"#, #"{"access_token":["A"]}"#,
+        #"{"error":"invalid_grant"}"#,
+        #"{"token_type":"Bearer","scope":"x"}"#, #"{"access_token":"a b\u0000c"}"#, #"{"access_token":"A""#,
+        #"{"refresh_token":"R9"}"#,
+    ])
+    func answersWithoutATokenKeepTheOldPair(body: String) async {
+        let bench = AccessTokenBench()
+        bench.server.override { _ in .json(200, body) }
+        let tokens = bench.make()
+        for _ in 0..<3 {
+            _ = await tokens.authorize(rejected: 1)
+            bench.clock.advance(by: 300)
+        }
+        #expect(bench.refreshes == 3)
+        #expect(bench.events.withLock { $0.map(\.isSuccess) } == [false, false, false])
+        #expect(await tokens.state.kind == .suspended)
+        #expect(await tokens.authorize(rejected: nil).token == "A0")
+        #expect(await tokens.authorize(rejected: 1).problem != nil)
+        bench.server.override(nil)
+        bench.clock.advance(by: 3_600)
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+        #expect(bench.sent == ["R0", "R0", "R0", "R0"])
+    }
+
+    @Test(arguments: [301, 302, 307, 308])
+    func redirectsAreNotFollowed(status: Int) async {
+        let bench = AccessTokenBench()
+        bench.server.override { _ in .json(status, "", headers: [("Location", "https://evil.example/")]) }
+        let tokens = bench.make()
+        #expect(await tokens.authorize(rejected: 1).problem == "redirected")
+        #expect(bench.transport.requests.allSatisfy { $0.url.host == "auth.example" })
+    }
+
+    // MARK: No loops
+
+    @Test func freshTokensThatAreRefusedEndInASuspension() async {
+        let bench = AccessTokenBench()
+        let tokens = bench.make()
+        var generation = 1
+        for _ in 0..<50 {
+            let verdict = await tokens.authorize(rejected: generation)
+            generation = verdict.generation ?? generation
+            bench.clock.advance(by: 0.1)
+        }
+        #expect(bench.refreshes == 2, "one, and one more")
+        #expect(await tokens.state.kind == .suspended)
+        bench.clock.advance(by: 3_600)
+        #expect(await tokens.authorize(rejected: generation).token == "A3")
+    }
+
+    @Test func refreshesWithoutAReasonRunIntoTheWindow() async {
+        let bench = AccessTokenBench()
+        let tokens = bench.make()
+        var generation = 1
+        for _ in 0..<50 {
+            let verdict = await tokens.authorize(rejected: generation)
+            generation = verdict.generation ?? generation
+            // Each token works once.
+            await tokens.accepted(generation: generation)
+            bench.clock.advance(by: 0.1)
+        }
+        #expect(bench.refreshes == 5)
+        #expect(await tokens.state.kind == .suspended)
+        var login = bench.configuration
+        login.accessToken = "NEW"
+        login.refreshToken = "R5"
+        await tokens.configure(login)
+        #expect(await tokens.state.kind == .ready)
+    }
+
+    @Test func tokensThatLiveTwoSecondsAreNoLoop() async {
+        let bench = AccessTokenBench()
+        bench.server.state.withLock { $0.lifetime = 2 }
+        let tokens = bench.make()
+        var generation = await tokens.authorize(rejected: 1).generation ?? 0
+        let end = bench.clock.uptime + 60
+        while bench.clock.uptime < end {
+            let verdict = await tokens.authorize(rejected: nil)
+            generation = verdict.generation ?? -1
+            await tokens.accepted(generation: generation)
+            bench.clock.advance(by: 0.05)
+        }
+        #expect(await tokens.state.kind == .ready)
+        #expect((30...33).contains(bench.refreshes), "\(bench.refreshes)")
+    }
+
+    /// Whatever the two servers answer, there is a limit to the requests in a minute.
+    @Test(arguments: 0..<60)
+    func noPatternOfAnswersIsALoop(seed: Int) async {
+        var random = SplitMix(state: UInt64(seed))
+        let bench = AccessTokenBench()
+        let answers = Lock((0..<400).map { _ in Int(random.next() % 12) })
+        let serial = Lock(0)
+        bench.server.override { _ in
+            let kind = answers.withLock { $0.isEmpty ? 0 : $0.removeFirst() }
+            let next = serial.withLock { serial in
+                serial += 1
+                return serial
+            }
+            switch kind % (seed % 12 + 1) {
+            case 0: return .json(200, #"{"access_token":"T\#(next)","refresh_token":"S\#(next)"}"#)
+            case 1: return .json(200, #"{"access_token":"T\#(next)","expires_in":0.001}"#)
+            case 2: return .json(200, #"{"access_token":"same"}"#)
+            case 3: return .json(200, #"{"access_token":"T\#(next)","expires_in":1}"#)
+            case 4: return .json(503, "", headers: [("Retry-After", "0")])
+            case 5: return .json(200, "<html>")
+            case 6: return .json(302, "")
+            case 7: return .json(400, "{}")
+            case 8: return .json(200, #"{"access_token":"T\#(next)","expires_at":1}"#)
+            case 9: return .json(429, "", headers: [("Retry-After", "-5")])
+            case 10:
+                return .json(
+                    200, #"{"access_token":"T\#(next)","expires_at":"Fri, 20 Feb 1970 18:10:06 GMT"}"#)
+            default: return .json(200, #"{"access_token":"T\#(next)","expires_in":1e-9,"refresh_token":""}"#)
+            }
+        }
+        let tokens = bench.make()
+        var rejected: Int?
+        for _ in 0..<1_200 {
+            let verdict = await tokens.authorize(rejected: rejected)
+            if let generation = verdict.generation {
+                rejected = random.next() % 3 == 0 ? nil : generation
+                if rejected == nil { await tokens.accepted(generation: generation) }
+            }
+            bench.clock.advance(by: 0.05)
+        }
+        #expect(bench.refreshes <= 60, "\(bench.refreshes) in a minute")
+        await tokens.close()
+    }
+
+    // MARK: Secrets
+
+    @Test func nothingThatIsLoggedHoldsAToken() async throws {
+        let bench = AccessTokenBench()
+        let secrets = ["secret-access", "secret-refresh", "fresh-access", "fresh-refresh"]
+        var configuration = bench.configuration
+        configuration.accessToken = secrets[0]
+        configuration.refreshToken = secrets[1]
+        let answers = Lock([
+            HTTPResponse.json(500, #"{"error":"secret-refresh"}"#), .json(200, "secret-refresh"),
+            .json(200, #"{"access_token":"fresh-access","refresh_token":"fresh-refresh"}"#),
+            .json(400, #"{"error":"invalid_grant","error_description":"fresh-refresh"}"#),
+        ])
+        bench.server.override { _ in answers.withLock { $0.removeFirst() } }
+        let tokens = bench.make(configuration)
+        var generation: Int? = 1
+        for _ in 0..<4 {
+            generation = await tokens.authorize(rejected: generation).generation ?? generation
+            bench.clock.advance(by: 60)
+        }
+        #expect(answers.withLock { $0.isEmpty })
+        var text = bench.lines.withLock { $0.joined(separator: "\n") }
+        for event in bench.events.withLock({ $0 }) {
+            text += "\(event) \(String(reflecting: event)) \(event.error ?? "")"
+            dump(event, to: &text)
+        }
+        let stored = try #require(try bench.store.token(for: "access-token"))
+        let credential = try JSONDecoder().decode(Credential.self, from: Data(stored.utf8))
+        text += "\(credential) \(String(reflecting: credential)) \(configuration)"
+        dump(credential, to: &text)
+        dump(configuration, to: &text)
+        text += "\(await tokens.state)"
+        for secret in secrets { #expect(text.contains(secret) == false, "\(secret) in \(text)") }
+        #expect(text.contains("invalid_grant"))
+    }
+}
+
+/// A store whose disk gives up.
+private struct FrozenStore: TokenStore {
+    let store: FileTokenStore
+    let savesLeft: Lock<Int>
+    let isReadable = Lock(true)
+
+    init(store: FileTokenStore, savesLeft: Int) {
+        self.store = store
+        self.savesLeft = Lock(savesLeft)
+    }
+
+    func token(for userID: String) throws -> String? {
+        guard isReadable.withLock({ $0 }) else { throw CocoaError(.fileReadNoPermission) }
+        return try store.token(for: userID)
+    }
+
+    func store(_ token: String, for userID: String) throws {
+        let isPossible = savesLeft.withLock { left in
+            left -= 1
+            return left >= 0
+        }
+        guard isPossible else { throw CocoaError(.fileWriteOutOfSpace) }
+        try store.store(token, for: userID)
+    }
+
+    func removeToken(for userID: String) throws { try store.removeToken(for: userID) }
+    func removeAll() throws { try store.removeAll() }
+}
+
+/// The same numbers at each run.
+struct SplitMix {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
+        return value ^ (value >> 31)
+    }
+}

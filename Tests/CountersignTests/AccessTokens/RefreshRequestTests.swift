@@ -1,0 +1,150 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+struct RefreshRequestTests {
+    private var configuration: AuthorizationConfiguration {
+        var configuration = AuthorizationConfiguration()
+        configuration.refreshUrl = "https://auth.domain.com/tokens"
+        configuration.refreshPayload = ["my_refresh_token": "{refreshToken}"]
+        return configuration
+    }
+
+    private func request(
+        _ configuration: AuthorizationConfiguration, common: [String: String] = [:],
+        origin: String = "https://app.domain.com/locations"
+    ) throws -> HTTPRequest {
+        try #require(
+            RefreshRequest(
+                configuration: configuration, commonHeaders: common, commonOrigin: URL(string: origin)
+            ).make(accessToken: "XXX.YYY.ZZZ", refreshToken: "smT&f= +%ü"))
+    }
+
+    private func fields(_ request: HTTPRequest) -> [String] {
+        request.headers.map { "\($0.name): \($0.value)" }
+    }
+
+    @Test func formIsByteForByteAsCurlWritesIt() throws {
+        var configuration = configuration
+        // The seed's example.
+        configuration.refreshPayload = [
+            "my_refresh_token": "{refreshToken}", "grant_type": "refresh_token",
+            "foo": "another arbitrary field",
+        ]
+        let request = try request(configuration)
+        #expect(
+            String(decoding: request.body, as: UTF8.self)
+                == "foo=another%20arbitrary%20field&grant_type=refresh_token&my_refresh_token=smT%26f%3D%20%2B%25%C3%BC"
+        )
+        #expect(request.url.absoluteString == "https://auth.domain.com/tokens")
+        #expect(
+            fields(request) == [
+                "Accept: application/json", "Authorization: Bearer XXX.YYY.ZZZ",
+                "Content-Type: application/x-www-form-urlencoded",
+            ])
+    }
+
+    @Test func wordsAreReplacedInsideOfTextsAndObjects() throws {
+        var configuration = configuration
+        configuration.refreshPayload = [
+            "a": "Bearer {refreshToken}!", "b": ["c": "{accessToken}", "d": ["{refreshToken}", 7]], "e": true,
+            "f": nil,
+            "g": "{other}{",
+        ]
+        #expect(
+            String(decoding: try request(configuration).body, as: UTF8.self)
+                == "a=Bearer%20smT%26f%3D%20%2B%25%C3%BC%21&b%5Bc%5D=XXX.YYY.ZZZ&b%5Bd%5D%5B0%5D=smT%26f%3D%20%2B%25%C3%BC"
+                + "&b%5Bd%5D%5B1%5D=7&e=true&f=&g=%7Bother%7D%7B")
+    }
+
+    @Test func tokenThatLooksLikeAWordIsLeftAlone() throws {
+        var configuration = configuration
+        configuration.refreshPayload = ["a": "{accessToken} {refreshToken}"]
+        let request = RefreshRequest(configuration: configuration).make(
+            accessToken: "{refreshToken}", refreshToken: "R")
+        #expect(
+            String(decoding: request?.body ?? [], as: UTF8.self) == "a=%7BrefreshToken%7D%20R")
+    }
+
+    @Test(arguments: ["Content-Type", "content-type", "CONTENT-TYPE"])
+    func jsonKeepsTypes(name: String) throws {
+        var configuration = configuration
+        configuration.refreshHeaders = [name: "application/json; charset=utf-8"]
+        configuration.refreshPayload = ["t": "{refreshToken}", "n": 7, "b": false, "o": ["x": nil]]
+        let request = try request(configuration)
+        #expect(
+            String(decoding: request.body, as: UTF8.self)
+                == #"{"b":false,"n":7,"o":{"x":null},"t":"smT&f= +%ü"}"#)
+        #expect(fields(request) == ["Accept: application/json", "\(name): application/json; charset=utf-8"])
+    }
+
+    @Test func emptyHeadersMeanNone() throws {
+        var configuration = configuration
+        configuration.refreshHeaders = [:]
+        #expect(
+            fields(try request(configuration, common: ["X-App": "1"])) == [
+                "Accept: application/json", "Content-Type: application/x-www-form-urlencoded",
+            ])
+    }
+
+    @Test func givenHeadersComeLastAndTakeTheDefaultsPlace() throws {
+        var configuration = configuration
+        configuration.refreshHeaders = ["x-app": "2", "X-Old": "{accessToken}/{refreshToken}"]
+        configuration.refreshToken = "r"
+        let request = RefreshRequest(
+            configuration: configuration, commonHeaders: ["X-App": "1", "Content-Type": "text/plain"]
+        )
+        .make(accessToken: "a", refreshToken: "r")
+        #expect(
+            fields(try #require(request)) == [
+                "Accept: application/json", "Content-Type: application/x-www-form-urlencoded", "x-app: 2",
+                "X-Old: a/r",
+            ])
+    }
+
+    @Test func sharedAccessSignatureIsSentBare() throws {
+        var configuration = configuration
+        configuration.strategy = "sas"
+        #expect(try request(configuration).header("Authorization") == "XXX.YYY.ZZZ")
+    }
+
+    @Test func credentialsStayAtTheirOrigin() throws {
+        var configuration = configuration
+        configuration.refreshHeaders = ["X": "1"]
+        let common = ["Authorization": "Basic c2VjcmV0", "Cookie": "s=1", "X-Api-Key": "k"]
+        let other = try request(configuration, common: common)
+        #expect(other.header("Authorization") == nil)
+        #expect(other.header("Cookie") == nil)
+        #expect(other.header("X-Api-Key") == "k")
+        let same = try request(configuration, common: common, origin: "https://auth.domain.com:443/locations")
+        #expect(same.header("Authorization") == "Basic c2VjcmV0")
+        for origin in ["http://auth.domain.com/", "https://auth.domain.com:444/"] {
+            #expect(try request(configuration, common: common, origin: origin).header("Authorization") == nil)
+        }
+    }
+
+    @Test func headerCannotBeginAnother() throws {
+        var configuration = configuration
+        configuration.refreshHeaders = ["X-A": "1\r\nX-B: 2", "X C": "3", "X-D": "ü", "X-E": "fine"]
+        #expect(fields(try request(configuration)).filter { $0.hasPrefix("X") } == ["X-E: fine"])
+    }
+
+    @Test(arguments: [nil, "", "  ", "ftp://a/b", "https://", "no url", "/path"])
+    func withoutAServerThereIsNoRequest(url: String?) {
+        var configuration = configuration
+        configuration.refreshUrl = url
+        #expect(RefreshRequest(configuration: configuration).make(accessToken: "a", refreshToken: "r") == nil)
+    }
+
+    @Test func withoutFieldsThereIsNoRequest() {
+        var configuration = configuration
+        for payload: [String: JSONValue]? in [nil, [:]] {
+            configuration.refreshPayload = payload
+            #expect(
+                RefreshRequest(configuration: configuration).make(accessToken: "a", refreshToken: "r") == nil)
+        }
+    }
+}
