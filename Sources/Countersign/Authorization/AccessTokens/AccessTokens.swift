@@ -45,7 +45,7 @@ actor AccessTokens {
     private var announced = 0
     private var isClosed = false
 
-    /// - Parameter isSparse: True to go on with what the store has even if the configuration has no token.
+    // `isSparse`: go on with what the store has even if the configuration has no token.
     init(
         configuration: AuthorizationConfiguration, isSparse: Bool = false, surroundings: Surroundings
     ) {
@@ -58,9 +58,8 @@ actor AccessTokens {
 
     // MARK: What the app says
 
-    /// Takes what the app hands over, and makes it durable. A pair of the present chain changes nothing.
-    ///
-    /// - Parameter isSparse: True when what the configuration leaves out stays as it is.
+    /// Takes what the app hands over, and makes it durable. A pair of the present chain changes nothing; in a sparse
+    /// configuration the tokens that are left out stay as they are.
     func configure(_ configuration: AuthorizationConfiguration, isSparse: Bool = true) async {
         self.configuration = configuration
         guard isPrepared else {
@@ -140,9 +139,8 @@ actor AccessTokens {
         case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)
     }
 
-    /// The token for a request, refreshed first if need be.
-    ///
-    /// - Parameter rejected: The generation of the token that a server has refused; nil if none was.
+    /// The token for a request, refreshed first if need be. `rejected` is the generation of the token that a server has
+    /// refused; nil if none was.
     func authorize(rejected: Int?) async -> Verdict {
         await prepare()
         guard isPrepared else {

@@ -21,8 +21,7 @@ struct RefreshAnswer: Equatable {
     /// The server's clock.
     var serverTime: Date?
 
-    /// - Parameters:
-    ///   - failure: Why there was no answer.
+    /// There was no answer.
     init(failure: HTTPTransportError) {
         meaning = .transient(.init(failure.code.rawValue, failure.detail))
         status = 0

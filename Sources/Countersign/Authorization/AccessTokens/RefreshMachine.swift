@@ -192,10 +192,8 @@ struct RefreshMachine {
         clockOffset = date.timeIntervalSince(now)
     }
 
-    /// - Parameters:
-    ///   - rejected: The generation of the token that a server has refused; nil or 0 if none was.
-    ///   - hasWaited: True for a request that has waited for a refresh already: it never leads to another.
-    ///   - uptime: The present.
+    /// A request wants to go. `rejected` is the generation of the token that a server has refused, and `hasWaited` is true
+    /// for a request that has waited for a refresh already: it never leads to another.
     mutating func demand(rejected: Int?, hasWaited: Bool, uptime: TimeInterval) -> Demand {
         isUsed = true
         guard let credential else {
@@ -304,7 +302,7 @@ struct RefreshMachine {
         return .lock
     }
 
-    /// - Parameter stored: What the store has now: perhaps another process was faster.
+    /// This process refreshes now, and `stored` is what the store has: perhaps another process was faster.
     mutating func locked(
         stored: Credential?, now: Date, uptime: TimeInterval, fraction: Double
     ) -> Action {
@@ -370,7 +368,7 @@ struct RefreshMachine {
         return finish()
     }
 
-    /// - Parameter failure: Nil if what `save` named is on disk.
+    /// What `save` named is on disk, unless there is a failure.
     mutating func saved(
         _ failure: ServerAnswer.Explanation?, uptime: TimeInterval, fraction: Double
     ) -> Action {
