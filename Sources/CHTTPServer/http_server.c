@@ -35,7 +35,7 @@ struct MHD_Daemon *countersign_mhd_start(
     struct sockaddr_in6 v6;
     struct sockaddr *address;
     // No thread of the library's own: the caller runs it, pass by pass.
-    unsigned int flags = MHD_ALLOW_SUSPEND_RESUME;
+    unsigned int flags = MHD_NO_FLAG;
 #ifdef __linux__
     flags |= MHD_USE_EPOLL;
 #endif
@@ -121,11 +121,12 @@ int countersign_mhd_is_lenient(void) {
 }
 
 void countersign_mhd_wait(
-    struct MHD_Daemon *daemon, int wake, int milliseconds, countersign_mhd_ready *ready) {
+    struct MHD_Daemon *daemon, int wake, int milliseconds, int requests_wait, countersign_mhd_ready *ready) {
     char bytes[256];
     MHD_UNSIGNED_LONG_LONG bound;
     if (MHD_get_timeout(daemon, &bound) == MHD_YES && bound < (MHD_UNSIGNED_LONG_LONG)milliseconds)
         milliseconds = (int)bound;
+    if (requests_wait && milliseconds < 10) milliseconds = 10;
 #ifdef __linux__
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
     struct pollfd waiting[2] = {{info->epoll_fd, POLLIN, 0}, {wake, POLLIN, 0}};

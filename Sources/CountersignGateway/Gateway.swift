@@ -99,7 +99,7 @@ public final class Gateway: Sendable {
                 originsOfAllApps: { [registry] in registry.originsOfAllApps }))
         let server = try HTTPServer(
             limits: configuration.limits, trustedProxies: configuration.trustedProxies,
-            certificates: certificates, observer: observer
+            certificates: certificates, observer: observer, together: { store.together($0) }
         ) { door.answer($0) }
         connectionCount.withLock { $0 = { [weak server] in server?.connectionCount ?? 0 } }
         self.server = server

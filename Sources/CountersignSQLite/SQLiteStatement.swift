@@ -38,6 +38,9 @@ package final class SQLiteStatement {
         sqlite3_clear_bindings(handle)
     }
 
+    /// Makes the statement ready to run again with the same bindings, as far as they are not bound anew.
+    package func rewind() { sqlite3_reset(handle) }
+
     /// Runs to the next row.
     ///
     /// - Returns: True if there is a row to read, false at the end.
@@ -82,14 +85,14 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
-    /// Binds a part of `bytes`, which must be UTF-8, as text; SQLite keeps a copy.
-    package func bind(utf8 bytes: [UInt8], _ range: Range<Int>, at index: Int32) throws(SQLiteError) {
-        let code = bytes.withUnsafeBufferPointer { buffer in
-            UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[range]).withMemoryRebound(
-                to: CChar.self
-            ) {
-                sqlite3_bind_text(handle, index, $0.baseAddress, Int32($0.count), Self.transient)
-            }
+    /// Binds a part of `bytes`, which must be UTF-8, as text without a copy: `bytes` must stay where it is until the
+    /// statement is reset.
+    package func bind(
+        borrowing bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, at index: Int32
+    ) throws(SQLiteError) {
+        let part = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[range])
+        let code = part.withMemoryRebound(to: CChar.self) {
+            sqlite3_bind_text(handle, index, $0.baseAddress, Int32($0.count), nil)
         }
         guard code == SQLITE_OK else { throw error() }
     }

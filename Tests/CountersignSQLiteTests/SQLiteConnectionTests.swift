@@ -36,11 +36,17 @@ struct SQLiteConnectionTests {
     @Test func aPartOfABufferIsBoundAsText() throws {
         let database = try SQLiteConnection(path: ":memory:")
         let statement = try database.prepare("SELECT ?1, ?2")
-        try statement.bind(utf8: Array("abcdef".utf8), 2..<4, at: 1)
-        try statement.bind(utf8: Array("abcdef".utf8), 2..<2, at: 2)
-        #expect(try statement.step())
-        #expect(statement.text(0) == "cd")
-        #expect(statement.optionalText(1) == "")
+        try Array("abcdef".utf8).withUnsafeBufferPointer { bytes in
+            try statement.bind(borrowing: bytes, 2..<4, at: 1)
+            try statement.bind(borrowing: bytes, 2..<2, at: 2)
+            #expect(try statement.step())
+            #expect(statement.text(0) == "cd")
+            #expect(statement.optionalText(1) == "")
+            statement.rewind()
+            try statement.bind(.text("x"), at: 2)
+            #expect(try statement.step())
+            #expect(statement.text(0) == "cd" && statement.text(1) == "x")
+        }
     }
 
     @Test func aTransactionIsAllOrNothing() throws {

@@ -54,9 +54,10 @@ typedef struct countersign_mhd_ready {
 } countersign_mhd_ready;
 
 // Waits until a connection, a deadline of the library's or a byte on `wake` wants attention, at most `milliseconds`.
-// The bytes on `wake`, which must not block, are read away.
+// The bytes on `wake`, which must not block, are read away. With `requests_wait` the library, which would ask the
+// requests that wait for their answers again and again, is held to once in ten milliseconds: a byte on `wake` tells.
 void countersign_mhd_wait(
-    struct MHD_Daemon *daemon, int wake, int milliseconds, countersign_mhd_ready *ready);
+    struct MHD_Daemon *daemon, int wake, int milliseconds, int requests_wait, countersign_mhd_ready *ready);
 
 // Lets the library serve all that is ready.
 void countersign_mhd_pass(struct MHD_Daemon *daemon, countersign_mhd_ready *ready);

@@ -44,15 +44,17 @@ struct BloomreachSelfCheck {
                     resume()
                 }
             },
-            finish: {
-                switch result.withLock({ $0 }) {
-                case .delivered: BloomreachAnswer.success()
-                case .refused(let reason):
-                    BloomreachAnswer.failure(502, "the push webhook was not reached: \(reason)", request)
-                case .overloaded, nil:
-                    BloomreachAnswer.failure(
-                        503, "too many deliveries wait for push webhooks; try again later", request
-                    ).with("Retry-After", "10")
+            poll: {
+                result.withLock { $0 }.map { outcome in
+                    switch outcome {
+                    case .delivered: BloomreachAnswer.success()
+                    case .refused(let reason):
+                        BloomreachAnswer.failure(502, "the push webhook was not reached: \(reason)", request)
+                    case .overloaded:
+                        BloomreachAnswer.failure(
+                            503, "too many deliveries wait for push webhooks; try again later", request
+                        ).with("Retry-After", "10")
+                    }
                 }
             })
     }

@@ -112,10 +112,6 @@ extension HTTPOutcome {
                     resume()
                 }
             },
-            finish: {
-                finish(
-                    slot.withLock { $0 }
-                        ?? .failure(StoreFailure(reason: .failed, detail: "resumed without a result")))
-            })
+            poll: { slot.withLock { $0 }.map(finish) })
     }
 }

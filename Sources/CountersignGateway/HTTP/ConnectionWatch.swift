@@ -13,6 +13,8 @@ final class WatchedConnection: @unchecked Sendable {
     }
 
     let socket: Int32
+    /// The peer's address as text; empty when unknown.
+    let address: String
     /// What HTTPS is served with; nil for HTTP.
     let certificates: TLSCertificates?
     private struct State {
@@ -24,8 +26,9 @@ final class WatchedConnection: @unchecked Sendable {
     // Written by the server's threads, read by the watch.
     private let state = Lock(State())
 
-    init(socket: Int32, certificates: TLSCertificates? = nil) {
+    init(socket: Int32, address: String = "", certificates: TLSCertificates? = nil) {
         self.socket = socket
+        self.address = address
         self.certificates = certificates
     }
 

@@ -10,28 +10,37 @@ final class Exchange {
         case header
         /// The body arrives.
         case body
-        /// The request waits for the disk.
+        /// The request waits, mostly for the disk.
         case waiting
+        /// It did wait, and has its answer.
+        case answered
     }
 
     let connection: OpaquePointer
     let watched: WatchedConnection?
     var phase = Phase.header
     var request: HTTPRequest?
-    var finish: (() -> HTTPResponse)?
+    var poll: (() -> HTTPResponse?)?
+    /// The server's pass that brought the last piece of the body.
+    var lastPiece = 0
     /// True when the observer has heard of it.
     var isObserved = false
 
     private let began = DispatchTime.now()
 
-    private let uri: String
+    /// The target as sent, up to `?`, and what follows it.
+    private let path: String
+    private let query: String?
     private var isCompressed = false
     private var isTooLarge = false
 
-    init(connection: OpaquePointer, uri: String, watched: WatchedConnection?) {
+    init(connection: OpaquePointer, uri: UnsafePointer<CChar>, watched: WatchedConnection?) {
         self.connection = connection
-        self.uri = uri
         self.watched = watched
+        let target = bytes(uri, strlen(uri))
+        let end = target.firstIndex(of: UInt8(ascii: "?"))
+        path = String(decoding: target[..<(end ?? target.endIndex)], as: UTF8.self)
+        query = end.map { String(decoding: target[($0 + 1)...], as: UTF8.self) }
     }
 
     /// Reads the header fields.
@@ -46,15 +55,8 @@ final class Exchange {
         withUnsafeMutablePointer(to: &fields) { pointer in
             _ = MHD_get_connection_values_n(connection, MHD_ValueKind.HEADER_KIND, collectField, pointer)
         }
-        var address = [CChar](repeating: 0, count: 64)
-        countersign_mhd_client(connection, &address, address.count)
-        let parts = uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         let request = HTTPRequest(
-            method: method, path: String(parts[0]), query: parts.count > 1 ? String(parts[1]) : nil,
-            fields: fields,
-            clientAddress: address.withUnsafeBufferPointer {
-                $0.baseAddress.map { String(cString: $0) } ?? ""
-            },
+            method: method, path: path, query: query, fields: fields, clientAddress: watched?.address ?? "",
             receivedMilliseconds: Int64(Date().timeIntervalSince1970 * 1000))
         self.request = request
         if let fault = Framing.fault(method: method, fields: fields, limits: limits) { return fault }
@@ -129,7 +131,7 @@ final class Exchange {
             receivedMilliseconds: request?.receivedMilliseconds
                 ?? Int64(Date().timeIntervalSince1970 * 1000),
             id: request?.id ?? "", trace: trace, method: request?.method ?? "",
-            path: request?.path ?? uri, clientAddress: request?.clientAddress ?? "",
+            path: path, clientAddress: request?.clientAddress ?? "",
             trail: request?.trail ?? RequestTrail(), status: response?.status, code: response?.code,
             bytesIn: request?.body.count ?? 0, bytesOut: response?.body.count ?? 0,
             seconds: Double(now.uptimeNanoseconds - began.uptimeNanoseconds) / 1e9)

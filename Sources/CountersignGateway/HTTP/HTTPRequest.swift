@@ -32,13 +32,23 @@ package final class HTTPRequest {
         self.clientAddress = clientAddress
         self.receivedMilliseconds = receivedMilliseconds
         self.body = body
-        let given = fields.first { $0.isNamed("x-request-id") }?.value
-        self.id = given.flatMap { Self.isHarmless($0) ? $0 : nil } ?? UUIDv7.make()
+        var given: String?
+        for field in fields where field.isNamed("x-request-id") {
+            given = Self.isHarmless(field.valueBytes) ? field.value : nil
+            break
+        }
+        self.id = given ?? UUIDv7.make()
+    }
+
+    /// The bytes of the first field with this lower-case name, or nil; valid until the answer is sent.
+    func headerBytes(_ name: StaticString) -> UnsafeBufferPointer<UInt8>? {
+        for field in fields where field.isNamed(name) { return field.valueBytes }
+        return nil
     }
 
     /// The value of the first field with this lower-case name, or nil.
     package func header(_ name: StaticString) -> String? {
-        fields.first { $0.isNamed(name) }?.value
+        headerBytes(name).map { String(decoding: $0, as: UTF8.self) }
     }
 
     /// The values of all fields with this lower-case name, in their order.
@@ -47,9 +57,9 @@ package final class HTTPRequest {
     }
 
     /// An id that may go back out in a header and into a log: 1 to 128 letters, digits, `-`, `_`, `.`.
-    private static func isHarmless(_ id: String) -> Bool {
-        (1...128).contains(id.utf8.count)
-            && id.utf8.allSatisfy { byte in
+    private static func isHarmless(_ id: UnsafeBufferPointer<UInt8>) -> Bool {
+        (1...128).contains(id.count)
+            && id.allSatisfy { byte in
                 switch byte {
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                     UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),

@@ -7,23 +7,28 @@ internal import Foundation
 package enum HTTPOutcome {
     /// Answer now.
     case answer(HTTPResponse)
-    /// Answer when `start` has called its argument, once, from any thread; then `finish` makes the answer.
-    case later(start: (@escaping @Sendable () -> Void) -> Void, finish: () -> HTTPResponse)
+    /// Answer when there is something to say. `start` begins the work, which calls the given closure, once and from any
+    /// thread, when it has ended; `poll` makes the answer then, once, and is nil before.
+    case later(start: (@escaping @Sendable () -> Void) -> Void, poll: () -> HTTPResponse?)
 }
 
 /// HTTP/1.1 on libmicrohttpd: framing, limits, deadlines, and requests that wait for the disk.
 ///
 /// One thread runs the library pass by pass: a pass reads what has arrived on all connections, and what it found
 /// complete is handed over behind it, so that requests which came together share a commit. A handler runs on that
-/// thread and must not block; a request that waits is suspended.
+/// thread and must not block. A request that waits is asked again at every pass: the library would take two system
+/// calls to suspend a connection, two more to resume it, and then read from it in vain.
 package final class HTTPServer: @unchecked Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
+    /// Runs what it is given, which starts the work of all requests of one pass.
+    package typealias Together = @Sendable (() -> Void) -> Void
 
     private let limits: GatewayLimits
     private let trustedProxies: [AddressRange]
     private let certificates: TLSCertificates?
     private let observer: any GatewayObserver
     private let handler: Handler
+    private let together: Together
     private let connections = ConnectionWatch()
     private let control = Lock(Control())
     private let hasEnded = DispatchSemaphore(value: 0)
@@ -39,19 +44,31 @@ package final class HTTPServer: @unchecked Sendable {
     // Touched by the server's thread only.
     private var inFlight = 0
     private var isDraining = false
-    private var begun: [(start: (@escaping @Sendable () -> Void) -> Void, connection: Suspended)] = []
+    private var begun: [(@escaping @Sendable () -> Void) -> Void] = []
+    private var waiting = 0
+    private var pass = 0
+    /// Answers that this pass has made, which the next one sends, and bodies of which it has brought a piece.
+    private var unfinished = 0
 
+    /// - Parameters:
+    ///   - limits: What a request may take.
+    ///   - trustedProxies: Whose word on the client's address counts.
+    ///   - certificates: What HTTPS is served with; nil serves HTTP.
+    ///   - observer: Hears of every request that has ended.
+    ///   - together: Lets the work of one pass begin as one.
+    ///   - handler: Answers a request; called on the server's thread.
     /// - Throws: `cannotBind` when the process has no file descriptors left.
     package init(
         limits: GatewayLimits, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver,
-        handler: @escaping Handler
+        together: @escaping Together = { $0() }, handler: @escaping Handler
     ) throws(GatewayError) {
         self.limits = limits
         self.trustedProxies = trustedProxies
         self.certificates = certificates
         self.observer = observer
         wake = try WakePipe()
+        self.together = together
         self.handler = handler
     }
 
@@ -102,17 +119,17 @@ package final class HTTPServer: @unchecked Sendable {
     private func run(_ daemon: OpaquePointer) {
         var deadline: DispatchTime?
         var ready = countersign_mhd_ready()
+        let hasEnded: @Sendable () -> Void = { [wake] in wake.signal() }
         while true {
-            countersign_mhd_wait(daemon, wake.reading, isDraining ? 50 : 1_000, &ready)
+            countersign_mhd_wait(
+                daemon, wake.reading, isDraining ? 50 : 1_000, waiting > 0 && unfinished == 0 ? 1 : 0, &ready)
             wake.rearm()
+            pass += 1
+            unfinished = 0
             countersign_mhd_pass(daemon, &ready)
-            let complete = begun
-            begun.removeAll(keepingCapacity: true)
-            for (start, connection) in complete {
-                start { [wake] in
-                    MHD_resume_connection(connection.connection)
-                    wake.signal()
-                }
+            if !begun.isEmpty {
+                together { for start in begun { start(hasEnded) } }
+                begun.removeAll(keepingCapacity: true)
             }
             guard let grace = control.withLock({ $0.stopGraceSeconds }) else { continue }
             if deadline == nil {
@@ -121,12 +138,12 @@ package final class HTTPServer: @unchecked Sendable {
                 if listening >= 0 { close(listening) }
                 deadline = .now() + grace
             }
-            // Stopping the library with suspended connections would abort the process: what waits is answered first.
+            // What waits is answered first.
             if inFlight == 0 { break }
             if let deadline, DispatchTime.now() > deadline { connections.closeThoseStillSending() }
         }
         MHD_stop_daemon(daemon)
-        hasEnded.signal()
+        self.hasEnded.signal()
     }
 
     /// Open connections.
@@ -139,11 +156,12 @@ package final class HTTPServer: @unchecked Sendable {
         let watched = countersign_mhd_socket_context(connection)
             .map { Unmanaged<WatchedConnection>.fromOpaque($0).takeUnretainedValue() }
         watched?.enter(.header)
-        return Exchange(connection: connection, uri: String(cString: uri), watched: watched)
+        return Exchange(connection: connection, uri: uri, watched: watched)
     }
 
     fileprivate func end(_ exchange: Exchange) {
         exchange.watched?.enter(.idle)
+        if exchange.phase == .waiting { waiting -= 1 }
         if !exchange.isObserved { observer.requestEnded(exchange.record(nil, trace: nil)) }
         inFlight -= 1
     }
@@ -153,13 +171,22 @@ package final class HTTPServer: @unchecked Sendable {
     ) {
         if isOpen {
             let watched = WatchedConnection(
-                socket: countersign_mhd_socket(connection), certificates: certificates)
+                socket: countersign_mhd_socket(connection), address: Self.address(of: connection),
+                certificates: certificates)
             connections.add(watched)
             context.pointee = Unmanaged.passRetained(watched).toOpaque()
         } else if let pointer = context.pointee {
             let watched = Unmanaged<WatchedConnection>.fromOpaque(pointer).takeRetainedValue()
             context.pointee = nil
             connections.remove(watched)
+        }
+    }
+
+    private static func address(of connection: OpaquePointer) -> String {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
+            guard let start = text.baseAddress else { return "" }
+            countersign_mhd_client(connection, start, text.count)
+            return String(cString: start)
         }
     }
 
@@ -179,18 +206,23 @@ package final class HTTPServer: @unchecked Sendable {
             return .YES
         case .body:
             if size.pointee > 0 {
+                if exchange.lastPiece != pass { unfinished += 1 }
+                exchange.lastPiece = pass
                 let fits = exchange.append(
                     UnsafeRawBufferPointer(start: upload, count: size.pointee), limits: limits)
                 size.pointee = 0
                 return fits ? .YES : .NO
             }
+            if exchange.lastPiece == pass { unfinished -= 1 }
             exchange.watched?.enter(.handling)
             return respond(exchange)
         case .waiting:
-            // Resumed: what it waited for has happened.
-            let finish = exchange.finish
-            exchange.finish = nil
-            return send(finish?() ?? .text(500, "no answer"), exchange)
+            guard let response = exchange.poll?() else { return .YES }
+            exchange.poll = nil
+            exchange.phase = .answered
+            waiting -= 1
+            return send(response, exchange)
+        case .answered: return .YES
         }
     }
 
@@ -200,11 +232,11 @@ package final class HTTPServer: @unchecked Sendable {
         switch handler(request) {
         case .answer(let response):
             return send(response, exchange)
-        case .later(let start, let finish):
-            exchange.finish = finish
+        case .later(let start, let poll):
+            exchange.poll = poll
             exchange.phase = .waiting
-            MHD_suspend_connection(exchange.connection)
-            begun.append((start, Suspended(connection: exchange.connection)))
+            waiting += 1
+            begun.append(start)
             return .YES
         }
     }
@@ -212,6 +244,7 @@ package final class HTTPServer: @unchecked Sendable {
     private func send(_ response: HTTPResponse, _ exchange: Exchange) -> MHD_Result {
         let trace = exchange.request?.header("traceparent").flatMap { TraceParent($0) }
         exchange.isObserved = true
+        unfinished += 1
         observer.requestEnded(exchange.record(response, trace: trace))
         let created = response.body.withUnsafeBytes { body in
             MHD_create_response_from_buffer(
@@ -235,11 +268,6 @@ package final class HTTPServer: @unchecked Sendable {
 /// Carries the library's handle to the server's thread.
 private struct Daemon: @unchecked Sendable {
     let pointer: OpaquePointer
-}
-
-/// Carries a suspended connection to the thread that resumes it; libmicrohttpd allows that from any thread.
-private struct Suspended: @unchecked Sendable {
-    let connection: OpaquePointer
 }
 
 // The callbacks run on the server's thread, which holds the server, so its pointer is unretained;

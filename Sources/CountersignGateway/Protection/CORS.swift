@@ -43,8 +43,8 @@ struct CORS: Sendable {
         guard let origin = request.header("origin") else { return outcome }
         switch outcome {
         case .answer(let response): return .answer(decorated(response, request, origin))
-        case .later(let start, let finish):
-            return .later(start: start, finish: { decorated(finish(), request, origin) })
+        case .later(let start, let poll):
+            return .later(start: start, poll: { poll().map { decorated($0, request, origin) } })
         }
     }
 

@@ -74,6 +74,9 @@ package protocol EventStore: Sendable {
     func append(
         _ batch: EventBatch, completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void)
 
+    /// Runs `body`, which appends; the batches of this thread then share a commit, as far as there is room.
+    func together(_ body: () -> Void)
+
     /// What waits and what lies on the disk, now.
     var load: StoreLoad { get }
 

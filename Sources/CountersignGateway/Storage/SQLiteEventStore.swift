@@ -46,8 +46,9 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private let observer: (any GatewayObserver)?
     private let retentionSeconds: Double
     private let retention: @Sendable () -> [String: AppRules]
-    // `condition` guards `waiting`, `waitingBytes`, `keyUses`, `isClosing` and `hasEnded`.
+    // `condition` guards `gathering`, `waiting`, `waitingBytes`, `keyUses`, `isClosing` and `hasEnded`.
     private let condition = NSCondition()
+    private var gathering = 0
     private var waiting: [Job] = []
     private var waitingBytes = 0
     private var keyUses = KeyUseTally()
@@ -91,6 +92,17 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         enqueue(Job(batch: batch, completion: completion))
     }
 
+    package func together(_ body: () -> Void) {
+        condition.lock()
+        gathering += 1
+        condition.unlock()
+        body()
+        condition.lock()
+        gathering -= 1
+        if !waiting.isEmpty { condition.signal() }
+        condition.unlock()
+    }
+
     package func probe(completion: @escaping @Sendable (Result<Void, StoreFailure>) -> Void) {
         enqueue(Job(batch: nil) { completion($0.map { _ in }) })
     }
@@ -129,7 +141,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         if refusal == nil {
             waiting.append(job)
             waitingBytes += size
-            condition.signal()
+            if gathering == 0 { condition.signal() }
         }
         condition.unlock()
         if let refusal { job.completion(.failure(refusal)) }
@@ -138,9 +150,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private func run() {
         while true {
             condition.lock()
-            while waiting.isEmpty, !isClosing, sweeper.isDone, condition.wait(until: nextSweep) {}
-            let jobs = waiting
-            waiting.removeAll(keepingCapacity: true)
+            while waiting.isEmpty || gathering > 0, !isClosing, sweeper.isDone,
+                condition.wait(until: nextSweep)
+            {}
+            var jobs: [Job] = []
+            if gathering == 0 || isClosing { swap(&jobs, &waiting) }
             var uses = KeyUseTally()
             let isLast = isClosing && jobs.isEmpty
             if !jobs.isEmpty || isLast { swap(&uses, &keyUses) }
@@ -261,26 +275,28 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     ) throws -> AppendOutcome {
         var outcome = AppendOutcome()
         let statement = try connection.cached(insert)
-        defer { statement.reset() }
-        for event in batch.events {
+        try batch.body.withUnsafeBufferPointer { body in
+            defer { statement.reset() }
             try statement.bind(.text(batch.appID), at: 1)
-            try statement.bind(.text(event.messageID), at: 2)
-            try statement.bind(.text(event.kind.rawValue), at: 3)
-            try statement.bind(.optionalText(event.userID), at: 4)
-            try statement.bind(.optionalText(event.anonymousID), at: 5)
-            try statement.bind(.optionalText(event.name), at: 6)
-            try statement.bind(.integer(event.timestampMilliseconds), at: 7)
             try statement.bind(.integer(batch.receivedMilliseconds), at: 8)
-            try statement.bind(utf8: batch.body, event.json, at: 9)
-            _ = try statement.step()
-            if connection.changes > 0 {
-                outcome.accepted += 1
-                usage.events += 1
-                usage.bytes += event.json.count
-            } else {
-                outcome.duplicates += 1
+            for event in batch.events {
+                try statement.bind(.text(event.messageID), at: 2)
+                try statement.bind(.text(event.kind.rawValue), at: 3)
+                try statement.bind(.optionalText(event.userID), at: 4)
+                try statement.bind(.optionalText(event.anonymousID), at: 5)
+                try statement.bind(.optionalText(event.name), at: 6)
+                try statement.bind(.integer(event.timestampMilliseconds), at: 7)
+                try statement.bind(borrowing: body, event.json, at: 9)
+                _ = try statement.step()
+                if connection.changes > 0 {
+                    outcome.accepted += 1
+                    usage.events += 1
+                    usage.bytes += event.json.count
+                } else {
+                    outcome.duplicates += 1
+                }
+                statement.rewind()
             }
-            statement.reset()
         }
         if let customer = batch.customer {
             try CustomerWriter(connection: connection, appID: batch.appID)
