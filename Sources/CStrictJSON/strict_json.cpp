@@ -75,9 +75,16 @@ size_t skip_space(const uint8_t *bytes, size_t length, size_t at) {
 }
 
 size_t skip_string(const uint8_t *bytes, size_t length, size_t at) {
-    for (at++; at < length && bytes[at] != '"'; at++)
-        if (bytes[at] == '\\') at++;
-    return at < length ? at + 1 : length;
+    for (at++; at < length; at++) {
+        const void *quote = std::memchr(bytes + at, '"', length - at);
+        if (!quote) return length;
+        at = size_t(static_cast<const uint8_t *>(quote) - bytes);
+        // An odd number of backslashes before it makes it part of the string.
+        size_t before = at;
+        while (bytes[before - 1] == '\\') before--;
+        if ((at - before) % 2 == 0) return at + 1;
+    }
+    return length;
 }
 
 size_t skip_value(const uint8_t *bytes, size_t length, size_t at) {
@@ -173,23 +180,48 @@ extern "C" strict_json_status strict_json_parse(
     return STRICT_JSON_OK;
 }
 
-extern "C" size_t strict_json_children(
-    const uint8_t *bytes, size_t length, size_t offset, strict_json_span *spans, size_t capacity) {
-    if (offset >= length) return 0;
+namespace {
+
+// Calls `found(start)`, which returns where the value ends, for each value of the object or array at `offset`, until
+// it returns 0.
+template <typename Found>
+void each_child(const uint8_t *bytes, size_t length, size_t offset, Found found) {
+    if (offset >= length) return;
     bool object = bytes[offset] == '{';
-    size_t count = 0;
     size_t at = skip_space(bytes, length, offset + 1);
     while (at < length && bytes[at] != '}' && bytes[at] != ']') {
         if (object) {
             at = skip_space(bytes, length, skip_string(bytes, length, at));  // the name
             at = skip_space(bytes, length, at + 1);                          // the colon
         }
-        size_t start = at;
-        at = skip_value(bytes, length, at);
-        if (count < capacity) spans[count] = {start, at};
-        count++;
+        at = found(at);
+        if (at == 0) return;
         at = skip_space(bytes, length, at);
         if (at < length && bytes[at] == ',') at = skip_space(bytes, length, at + 1);
     }
+}
+
+}  // namespace
+
+extern "C" size_t strict_json_children(
+    const uint8_t *bytes, size_t length, size_t offset, strict_json_span *spans, size_t capacity) {
+    size_t count = 0;
+    each_child(bytes, length, offset, [&](size_t start) -> size_t {
+        if (count == capacity) return 0;
+        size_t end = skip_value(bytes, length, start);
+        spans[count++] = {start, end};
+        return end;
+    });
     return count;
+}
+
+extern "C" size_t strict_json_child_start(const uint8_t *bytes, size_t length, size_t offset, size_t index) {
+    size_t result = length;
+    size_t count = 0;
+    each_child(bytes, length, offset, [&](size_t start) -> size_t {
+        if (count++ < index) return skip_value(bytes, length, start);
+        result = start;
+        return 0;
+    });
+    return result;
 }

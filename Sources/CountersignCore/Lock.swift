@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 /// A value that only one thread at a time can see.
 ///
@@ -6,15 +6,15 @@ internal import Foundation
 /// Never call out or resume a continuation while the lock is held.
 package final class Lock<Value>: @unchecked Sendable {
     // `lock` guards `value`; nothing else touches it.
-    private let lock = NSLock()
-    private var value: Value
+    @usableFromInline let lock = NSLock()
+    @usableFromInline var value: Value
 
-    package init(_ value: Value) {
+    @inlinable package init(_ value: Value) {
         self.value = value
     }
 
     /// Runs `body` with exclusive access to the value.
-    package func withLock<Result, Failure: Error>(
+    @inlinable package func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         lock.lock()

@@ -4,7 +4,11 @@ package enum RFC3339 {
     ///
     /// Years 0000 to 9999. Digits behind the milliseconds are cut. A leap second counts as the second after it.
     package static func milliseconds(_ text: some Collection<UInt8>) -> Int64? {
-        var digits = Reader(bytes: Array(text))
+        text.withContiguousStorageIfAvailable(parse) ?? Array(text).withUnsafeBufferPointer(parse)
+    }
+
+    private static func parse(_ text: UnsafeBufferPointer<UInt8>) -> Int64? {
+        var digits = Reader(bytes: text)
         guard let year = digits.number(4), digits.take("-"), let month = digits.number(2), digits.take("-"),
             let day = digits.number(2), digits.take("T") || digits.take("t") || digits.take(" "),
             let hour = digits.number(2), digits.take(":"), let minute = digits.number(2), digits.take(":"),
@@ -64,7 +68,7 @@ package enum RFC3339 {
     }
 
     private struct Reader {
-        let bytes: [UInt8]
+        let bytes: UnsafeBufferPointer<UInt8>
         var index = 0
 
         var isAtEnd: Bool { index == bytes.count }

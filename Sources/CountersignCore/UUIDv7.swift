@@ -4,10 +4,26 @@ package import Foundation
 ///
 /// Ids of one process sort in the order in which they were made, also within one millisecond and when the clock is
 /// set back: the 12 bits after the time count on, and the time never goes backwards (RFC 9562, section 6.2, method 1).
+/// They are hard to guess, not impossible: they name things and are no secrets.
 package enum UUIDv7 {
     private struct Last {
         var milliseconds: UInt64 = 0
         var counter: UInt16 = 0
+        /// SplitMix64, seeded by the system for every 64 ids: each value of the system's own costs a system call.
+        var state: UInt64 = 0
+        var left = 0
+
+        mutating func random() -> UInt64 {
+            if left == 0 {
+                left = 64
+                state = UInt64.random(in: 0...UInt64.max)
+            }
+            left -= 1
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+            return mixed ^ (mixed >> 31)
+        }
     }
 
     private static let last = Lock(Last())
@@ -15,20 +31,21 @@ package enum UUIDv7 {
     /// A new id in the usual form: 36 lower-case characters.
     package static func make(at date: Date = Date()) -> String {
         let now = UInt64(max(0, date.timeIntervalSince1970 * 1000))
-        let (milliseconds, counter) = last.withLock { last -> (UInt64, UInt16) in
+        let (milliseconds, counter, random) = last.withLock { last -> (UInt64, UInt16, UInt64) in
+            let random = last.random()
             if now > last.milliseconds {
                 last.milliseconds = now
-                last.counter = UInt16.random(in: 0..<0x400)
+                last.counter = UInt16(truncatingIfNeeded: random >> 54)
             } else if last.counter < 0xFFF {
                 last.counter += 1
             } else {
                 last.milliseconds += 1
                 last.counter = 0
             }
-            return (last.milliseconds, last.counter)
+            return (last.milliseconds, last.counter, random)
         }
         let high = milliseconds << 16 | 0x7000 | UInt64(counter)
-        let low = UInt64.random(in: 0...UInt64.max) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+        let low = random & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
         return String(unsafeUninitializedCapacity: 36) { buffer in
             var index = 0
             for nibble in 0..<32 {

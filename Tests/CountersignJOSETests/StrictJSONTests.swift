@@ -97,9 +97,20 @@ struct StrictJSONTests {
             #expect(
                 elements.map { String(decoding: bytes[$0], as: UTF8.self) }
                     == [#"{"a":[1,2]}"#, #""]""#, "3.5e1", "null"])
+            #expect(StrictJSONParser.childStart(of: raw, at: 2, index: 1) == members[1].lowerBound)
+            #expect(StrictJSONParser.childStart(of: raw, at: 2, index: 3) == raw.count)
             try StrictJSONParser(maximumBytes: 1000).parse(raw) {
                 #expect($0["batch"]?.elements.map(\.kind).count == 4)
             }
+        }
+    }
+
+    @Test func backslashesBeforeAQuoteAreCounted() {
+        let values = [#""\\""#, #""\\\"]""#, #""\\\\""#, #""\"\"""#, #""""#]
+        let bytes = Array("[\(values.joined(separator: ","))]".utf8)
+        bytes.withUnsafeBytes { raw in
+            let spans = StrictJSONParser.childSpans(of: raw, at: 0, count: values.count)
+            #expect(spans.map { String(decoding: bytes[$0], as: UTF8.self) } == values)
         }
     }
 }

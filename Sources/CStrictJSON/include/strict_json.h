@@ -43,9 +43,12 @@ strict_json_status strict_json_parse(
     strict_json_parser *parser, const uint8_t *bytes, size_t length, strict_json_tape *tape);
 
 // Where the values of the object or array that starts at `offset` stand in the text, in the order of the tape.
-// The text must have been parsed without an error. Returns how many there are; at most `capacity` are written.
+// The text must have been parsed without an error. Writes the first `capacity` at most and returns how many.
 size_t strict_json_children(
     const uint8_t *bytes, size_t length, size_t offset, strict_json_span *spans, size_t capacity);
+
+// Where the value number `index`, from 0, of the object or array at `offset` begins; `length` if there is none.
+size_t strict_json_child_start(const uint8_t *bytes, size_t length, size_t offset, size_t index);
 
 #ifdef __cplusplus
 }

@@ -5,16 +5,14 @@ enum JSONSpans {
     /// The elements of `list`, a member of the object `root`, which is the whole text.
     static func elements(of list: JSONNode, in root: JSONNode, text: UnsafeRawBufferPointer) -> [Range<Int>] {
         var position = 0
-        var members = 0
         for member in root.members {
-            if member.value.isSame(as: list) { position = members }
-            members += 1
+            if member.value.isSame(as: list) { break }
+            position += 1
         }
-        let values = StrictJSONParser.childSpans(
-            of: text, at: StrictJSONParser.rootOffset(of: text), count: members)
+        let start = StrictJSONParser.childStart(
+            of: text, at: StrictJSONParser.rootOffset(of: text), index: position)
         return StrictJSONParser.childSpans(
-            of: text, at: values[position].lowerBound,
-            count: list.elements.reduce(0) { count, _ in count + 1 })
+            of: text, at: start, count: list.elements.reduce(0) { count, _ in count + 1 })
     }
 
     /// The whole text without the white space around it.

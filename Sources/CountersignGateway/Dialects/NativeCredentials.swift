@@ -17,41 +17,40 @@ struct Credentials {
     static func read(_ request: HTTPRequest) -> Result<Credentials, Refusal> {
         var credentials = Credentials(
             writeKey: request.header("x-write-key"), token: request.header("x-countersign-signature"))
-        if let authorization = request.header("authorization") {
-            let (scheme, parameter) = schemeAndParameter(authorization)
-            switch scheme {
-            case "basic":
-                guard let decoded = Data(base64Encoded: parameter),
-                    let user = String(data: decoded, encoding: .utf8)?
-                        .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).first
-                else {
-                    return .failure(
-                        conflict(request, "Authorization: Basic is not base64 of a key and a colon"))
-                }
-                if let key = credentials.writeKey, key.utf8.elementsEqual(user.utf8) == false {
-                    return .failure(conflict(request, "two different write keys"))
-                }
-                credentials.writeKey = String(user)
-            case "bearer":
-                if let token = credentials.token, token.utf8.elementsEqual(parameter.utf8) == false {
-                    return .failure(conflict(request, "two different tokens"))
-                }
-                credentials.token = parameter
-            default:
-                return .failure(conflict(request, "the scheme of Authorization must be Basic or Bearer"))
+        guard let authorization = request.headerBytes("authorization") else { return .success(credentials) }
+        let (scheme, parameter) = schemeAndParameter(authorization)
+        switch scheme {
+        case "basic":
+            guard let decoded = Data(base64Encoded: parameter),
+                let user = String(data: decoded, encoding: .utf8)?
+                    .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).first
+            else {
+                return .failure(conflict(request, "Authorization: Basic is not base64 of a key and a colon"))
             }
+            if let key = credentials.writeKey, key.utf8.elementsEqual(user.utf8) == false {
+                return .failure(conflict(request, "two different write keys"))
+            }
+            credentials.writeKey = String(user)
+        case "bearer":
+            if let token = credentials.token, token.utf8.elementsEqual(parameter.utf8) == false {
+                return .failure(conflict(request, "two different tokens"))
+            }
+            credentials.token = parameter
+        default:
+            return .failure(conflict(request, "the scheme of Authorization must be Basic or Bearer"))
         }
         return .success(credentials)
     }
 
-    /// The scheme in lower case and what follows it, without the blanks around (RFC 9110, section 11.4). By bytes: a token
-    /// is long, and Foundation's trimming decodes it to UTF-16 and back.
-    private static func schemeAndParameter(_ value: String) -> (scheme: String, parameter: String) {
+    /// The scheme in lower case and what follows it, without the blanks around (RFC 9110, section 11.4).
+    private static func schemeAndParameter(
+        _ value: UnsafeBufferPointer<UInt8>
+    ) -> (scheme: String, parameter: String) {
         let blank = UInt8(ascii: " ")
-        let scheme = value.utf8.prefix { $0 != blank }
-        var rest = value.utf8[scheme.endIndex...].drop { $0 == blank }
+        let scheme = value.prefix { $0 != blank }
+        var rest = value[scheme.endIndex...].drop { $0 == blank }
         while rest.last == blank { rest.removeLast() }
-        return (String(Substring(scheme)).lowercased(), String(Substring(rest)))
+        return (String(decoding: scheme, as: UTF8.self).lowercased(), String(decoding: rest, as: UTF8.self))
     }
 
     /// The answer to a missing or unknown write key.

@@ -55,8 +55,12 @@ struct KeyUseTally {
     var isEmpty: Bool { uses.isEmpty }
 
     mutating func add(appID: String, keyID: String, milliseconds: Int64) {
-        uses[Key(appID: appID, keyID: keyID), default: (0, 0)].count += 1
-        uses[Key(appID: appID, keyID: keyID), default: (0, 0)].lastMilliseconds = milliseconds
+        Self.note(milliseconds, in: &uses[Key(appID: appID, keyID: keyID), default: (0, 0)])
+    }
+
+    private static func note(_ milliseconds: Int64, in use: inout (count: Int64, lastMilliseconds: Int64)) {
+        use.count += 1
+        use.lastMilliseconds = milliseconds
     }
 
     /// Puts back what a failed commit had taken.

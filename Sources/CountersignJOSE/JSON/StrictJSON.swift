@@ -65,8 +65,14 @@ package final class StrictJSONParser {
         guard count > 0, let base = text.bindMemory(to: UInt8.self).baseAddress else { return [] }
         return withUnsafeTemporaryAllocation(of: strict_json_span.self, capacity: count) { spans in
             let found = strict_json_children(base, text.count, offset, spans.baseAddress, count)
-            return (0..<min(found, count)).map { spans[$0].start..<spans[$0].end }
+            return (0..<found).map { spans[$0].start..<spans[$0].end }
         }
+    }
+
+    /// Where the value number `index`, from 0, of the object or array that starts at `offset` of a parsed text begins.
+    package static func childStart(of text: UnsafeRawBufferPointer, at offset: Int, index: Int) -> Int {
+        guard let base = text.bindMemory(to: UInt8.self).baseAddress else { return text.count }
+        return strict_json_child_start(base, text.count, offset, index)
     }
 
     /// The offset of the first byte that is not white space.
