@@ -14,6 +14,7 @@ public final class Gateway: Sendable {
     private let registry: AppRegistry
     private let store: any EventStore
     private let customers: SQLiteCustomerStore
+    private let tokens: TokenService
     private let server: HTTPServer
     private let log: GatewayLog
     private let certificates: TLSCertificates?
@@ -52,9 +53,13 @@ public final class Gateway: Sendable {
         let folder = try DataDirectory(path: configuration.dataDirectory)
         folderLock = Lock(try folder.lock())
         do {
+            let issued = IssuedTokens()
             registry = AppRegistry(
-                directory: try AppDirectory(dataDirectory: folder.path), now: now)
+                directory: try AppDirectory(dataDirectory: folder.path), issued: issued, now: now)
             try registry.refresh()
+            tokens = try TokenService(
+                dataDirectory: folder, apps: registry, issued: issued, limits: configuration.limits, log: log,
+                now: now)
             let events = try folder.file("events.sqlite")
             store = try SQLiteEventStore(
                 path: events, pendingBytes: configuration.limits.pendingBytes,
@@ -87,6 +92,7 @@ public final class Gateway: Sendable {
             health.endpoints + monitoring.endpoints + NativeDialect(path: path).endpoints
             + BrazeDialect(path: path).endpoints + GeolocationDialect(path: path).endpoints
             + bloomreach.endpoints
+            + GeolocationTokens(service: tokens, parsers: path.parsers).endpoints
         let document = OpenAPIDocument(endpoints: endpoints).bytes
         let router = Router(
             endpoints + [Self.description(document)],
@@ -119,6 +125,7 @@ public final class Gateway: Sendable {
         let port = try server.start(
             host: configuration.host, port: configuration.port)
         boundPort.withLock { $0 = port }
+        tokens.start(issuer: configuration.issuer(port: port))
     }
 
     /// The port that it listens on; 0 before ``start()``.
@@ -141,6 +148,7 @@ public final class Gateway: Sendable {
         }
         server.stop(graceSeconds: configuration.stopGraceSeconds)
         registry.stop()
+        tokens.stop()
         certificates?.stop()
         customers.close()
         store.close()
@@ -156,6 +164,7 @@ public final class Gateway: Sendable {
     /// Takes over what others have changed in the directory of apps, without waiting for the next look.
     package func refreshApps() throws(GatewayError) {
         try registry.refresh()
+        try tokens.refresh()
     }
 
     private func proveStore() throws(GatewayError) {

@@ -20,6 +20,10 @@ public struct GatewayConfiguration: Sendable {
     /// The certificate to serve HTTPS with; nil serves HTTP, for use behind a proxy.
     public var tls: TLSFiles?
 
+    /// Where clients reach the gateway, such as `https://collect.example`: the issuer of its tokens. Nil stands for the
+    /// address that it listens on.
+    public var publicURL: String?
+
     /// Proxies whose `X-Forwarded-For` is believed; none by default.
     public var trustedProxies: [AddressRange] = []
 
@@ -38,6 +42,16 @@ public struct GatewayConfiguration: Sendable {
     /// - Parameter dataDirectory: The folder that holds everything the gateway keeps.
     public init(dataDirectory: String) {
         self.dataDirectory = dataDirectory
+    }
+}
+
+extension GatewayConfiguration {
+    /// What `iss` says when the gateway listens on this port.
+    func issuer(port: UInt16) -> String {
+        if let publicURL { return publicURL }
+        let isEverywhere = host == "0.0.0.0" || host == "::"
+        let name = isEverywhere ? "localhost" : host.contains(":") ? "[\(host)]" : host
+        return "\(tls == nil ? "http" : "https")://\(name):\(port)"
     }
 }
 
@@ -92,6 +106,9 @@ public struct GatewayLimits: Sendable {
     public var requestsPerSecondPerAddress = 1_000
     /// Requests a second of one app, five times as many at once; beyond it 429 with `Retry-After`. 0 sets no limit.
     public var requestsPerSecondPerApp = 0
+    /// Requests for tokens a second of one session or one client, and registrations of one address, five times as many
+    /// at once; beyond it 429 with `Retry-After`. 0 sets no limit.
+    public var tokenRequestsPerSecond = 20
     /// Bytes of events that wait for the disk; beyond it 503 with `Retry-After`.
     public var pendingBytes = 64 * 1024 * 1024
 

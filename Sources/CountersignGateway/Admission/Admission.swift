@@ -31,9 +31,11 @@ extension AdmittedApp {
     func admit(_ request: AdmissionRequest, at instant: Double) -> Verdict {
         guard !request.userIDs.isEmpty else { return .anonymous }
         guard enforcement != .disabled else { return .notJudged }
-        let report = verifier.verify(
-            request.token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
-            deviceTime: request.deviceTime)
+        let report =
+            issued.report(on: request.token, appID: id, userIDs: request.userIDs, at: instant)
+            ?? verifier.verify(
+                request.token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
+                deviceTime: request.deviceTime)
         if report.isAccepted { return .accepted(report) }
         return enforcement == .required ? .rejected(report) : .acceptedWithWarning(report)
     }

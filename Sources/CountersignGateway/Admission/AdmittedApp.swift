@@ -10,8 +10,17 @@ final class AdmittedApp: Sendable {
     let answers: BloomreachAnswers
     /// Judges the tokens that open the project's App Inbox.
     let customerTokens: CustomerTokenVerifier
+    /// How the token service treats its sessions.
+    let tokenRules: TokenRules
+    /// Judges the tokens that the gateway itself has issued.
+    let issued: IssuedTokens
 
-    init(_ app: App, published: [PublicKey], project: Project, cache: VerifiedTokenCache) {
+    init(
+        _ app: App, published: [PublicKey], project: Project, cache: VerifiedTokenCache,
+        tokenRules: TokenRules, issued: IssuedTokens
+    ) {
+        self.tokenRules = tokenRules
+        self.issued = issued
         self.project = project
         answers = BloomreachAnswers(project)
         id = app.id

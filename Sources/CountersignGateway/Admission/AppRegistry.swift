@@ -16,6 +16,7 @@ final class AppRegistry: Sendable {
     /// What is published for apps, by id; kept over changes of everything but the source.
     private let published = Lock<[String: PublishedKeys]>([:])
     private let publishedGeneration = Lock(0)
+    private let issued: IssuedTokens
     private let fetch: KeySourceFetch
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let now: @Sendable () -> Date
@@ -23,16 +24,19 @@ final class AppRegistry: Sendable {
     private struct Apps {
         var byWriteKey: [[UInt8]: AdmittedApp] = [:]
         var byProject: [String: AdmittedApp] = [:]
+        var byID: [String: AdmittedApp] = [:]
+        var clients: [String: OAuthClient] = [:]
         var rules: [String: AppRules] = [:]
         var origins: Set<String> = []
     }
 
     init(
-        directory: AppDirectory, now: @escaping @Sendable () -> Date,
+        directory: AppDirectory, issued: IssuedTokens = IssuedTokens(), now: @escaping @Sendable () -> Date,
         fetch: @escaping KeySourceFetch = PublishedKeys.fetchOverHTTPS,
         run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = AppRegistry.runAside
     ) {
         self.directory = directory
+        self.issued = issued
         self.now = now
         self.fetch = fetch
         self.run = run
@@ -66,6 +70,21 @@ final class AppRegistry: Sendable {
     func app(projectToken: some StringProtocol) -> AdmittedApp? {
         let token = String(projectToken)
         return apps.withLock { $0.byProject[token] }
+    }
+
+    /// The app with this id, or nil.
+    func app(id: String) -> AdmittedApp? {
+        apps.withLock { $0.byID[id] }
+    }
+
+    /// The app that one of the gateway's own access tokens is for; nil for tokens of others. Not yet verified.
+    func app(issuedFor token: String) -> AdmittedApp? {
+        issued.unverifiedAudience(of: token).flatMap { app(id: $0) }
+    }
+
+    /// The client of the token service with this id, or nil.
+    func client(id: String) -> OAuthClient? {
+        apps.withLock { $0.clients[id] }
     }
 
     /// The rules of all apps that have some, by id.
@@ -117,6 +136,7 @@ final class AppRegistry: Sendable {
         else { return }
         let loaded = try load()
         apps.withLock { $0 = loaded }
+        issued.replaceClients(Set(loaded.clients.keys))
         version.withLock { $0 = current }
         publishedGeneration.withLock { $0 = generation }
     }
@@ -137,12 +157,13 @@ final class AppRegistry: Sendable {
             return published
         }
         var apps = Apps()
-        var byID: [String: AdmittedApp] = [:]
+        let tokenRules = try directory.allTokenRules()
         for app in try directory.apps() {
             let admitted = AdmittedApp(
                 app, published: published[app.id]?.keys ?? [],
-                project: projects[app.id] ?? Project(token: app.id), cache: verifiedTokens)
-            byID[app.id] = admitted
+                project: projects[app.id] ?? Project(token: app.id), cache: verifiedTokens,
+                tokenRules: tokenRules[app.id] ?? TokenRules(), issued: issued)
+            apps.byID[app.id] = admitted
             // An app whose id is another's token is reached by write key only.
             let holder = apps.byProject[admitted.project.token]
             if holder == nil || admitted.project.token != app.id {
@@ -151,7 +172,8 @@ final class AppRegistry: Sendable {
         }
         apps.rules = try directory.allRules()
         apps.origins = Set(apps.rules.values.flatMap(\.origins))
-        for (hash, appID) in try directory.writeKeys() { apps.byWriteKey[hash] = byID[appID] }
+        for (hash, appID) in try directory.writeKeys() { apps.byWriteKey[hash] = apps.byID[appID] }
+        for client in try directory.allClients() { apps.clients[client.id] = client }
         return apps
     }
 }

@@ -25,8 +25,8 @@ struct GeolocationDialect: Sendable {
 
     private func upload(_ request: HTTPRequest, project: Substring?) -> HTTPOutcome {
         let token = Self.token(request)
-        guard let app = project.flatMap({ path.apps.app(projectToken: $0) }) ?? token.flatMap(app(namedBy:))
-        else {
+        let named = project.flatMap { path.apps.app(projectToken: $0) }
+        guard let app = named ?? token.flatMap({ path.apps.app(issuedFor: $0) ?? app(namedBy: $0) }) else {
             return .answer(
                 HTTPResponse.failure(
                     401, code: "unknown_app",

@@ -16,6 +16,8 @@ struct APIOperation: Sendable {
     enum Shape: String, Sendable {
         case native = "Failure"
         case bloomreach = "BloomreachFailure"
+        /// RFC 6749, section 5.2.
+        case oauth = "OAuthFailure"
     }
 
     /// One line, without a full stop.
@@ -23,8 +25,10 @@ struct APIOperation: Sendable {
     var credential = Credential.none
     /// Query parameters, each with whether it must be there.
     var query: [(name: String, isRequired: Bool, schema: JSONValue)] = []
-    /// The schema of the JSON body; nil takes none.
+    /// The schema of the body; nil takes none.
     var body: JSONValue?
+    /// What the body may be sent as.
+    var bodyTypes = ["application/json"]
     var status = 200
     var contentType = "application/json"
     /// The schema of the answer; nil leaves it open.

@@ -47,8 +47,9 @@ struct OpenAPIDocument {
         let parameters = parameters(operation, endpoint)
         if !parameters.isEmpty { members["parameters"] = .array(parameters) }
         if let body = operation.body {
+            let content = operation.bodyTypes.map { ($0, JSONValue.object(["schema": body])) }
             members["requestBody"] = [
-                "required": true, "content": ["application/json": ["schema": body]],
+                "required": true, "content": .object(Dictionary(uniqueKeysWithValues: content)),
             ]
         }
         return .object(members)

@@ -145,6 +145,17 @@ enum OpenAPISchemas {
                 "sync_token": ["type": ["string", "null"]],
                 "message_ids": ["type": "array", "items": name, "maxItems": 100],
             ], required: ["message_ids"]),
+        "OAuthFailure": [
+            "type": "object", "required": ["error", "error_description"],
+            "properties": ["error": text, "error_description": text],
+        ],
+        "DeviceTokens": [
+            "type": "object", "required": ["accessToken", "expires", "refreshToken"],
+            "properties": ["accessToken": text, "expires": count, "refreshToken": text],
+        ],
+        "DeviceRefresh": [
+            "type": "object", "required": ["refresh_token"], "properties": ["refresh_token": text],
+        ],
         "SelfCheck": [
             "type": "object", "required": ["platform", "push_notification_id"],
             "properties": ["platform": name, "push_notification_id": name],

@@ -62,7 +62,7 @@ extension AppDirectory {
     package func addCustomerTokenKey(
         id: String, secret: String? = nil, to appID: String
     ) throws(GatewayError) -> String {
-        let secret = secret ?? Data(Self.randomBytes(32)).base64EncodedString()
+        let secret = secret ?? Data([UInt8].random(count: 32)).base64EncodedString()
         guard (1...128).contains(id.utf8.count), id.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw GatewayError(.invalid, "a key's id has 1 to 128 visible ASCII characters")
         }
@@ -107,7 +107,7 @@ extension AppDirectory {
         else {
             throw GatewayError(.invalid, "a webhook's URL begins with https:// and has no user name in it")
         }
-        let secret = secret ?? StandardWebhook.prefix + Data(Self.randomBytes(32)).base64EncodedString()
+        let secret = secret ?? StandardWebhook.prefix + Data([UInt8].random(count: 32)).base64EncodedString()
         guard let key = StandardWebhook.key(secret) else {
             throw GatewayError(.invalid, "a webhook's secret is whsec_ and the base64 of 24 to 64 bytes")
         }
@@ -266,10 +266,5 @@ extension AppDirectory {
         } catch {
             throw GatewayError(.invalid, "it is not JSON of at most 1 MiB in which each member stands once")
         }
-    }
-
-    private static func randomBytes(_ count: Int) -> [UInt8] {
-        var random = SystemRandomNumberGenerator()
-        return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &random) }
     }
 }

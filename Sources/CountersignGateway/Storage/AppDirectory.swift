@@ -42,6 +42,7 @@ public final class AppDirectory: @unchecked Sendable {
         ProjectSchema.script,
         AppRulesSchema.script,
         keySourceSchema,
+        TokenSchema.script,
     ]
 
     /// The most keys that an app may have.

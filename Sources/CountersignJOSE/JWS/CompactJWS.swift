@@ -42,7 +42,8 @@ public struct CompactJWS: Sendable {
             maximumBytes: Self.maximumBytes, maximumDepth: TokenVerifier.maximumDepth)
         let fields = try? parser.parse(bytes: parts.0) { header in
             (
-                HeaderRules.problems(of: header), header["alg"]?.string, header["kid"]?.string,
+                HeaderRules.problems(of: header, types: ["jwt", "at+jwt"]), header["alg"]?.string,
+                header["kid"]?.string,
                 header["typ"]?.string
             )
         }

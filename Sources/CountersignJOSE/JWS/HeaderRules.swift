@@ -2,7 +2,12 @@
 /// and `x5c` never choose a key and are never fetched (RFC 8725, section 3.10).
 enum HeaderRules {
     /// Every problem of a parsed header, in words; empty for nearly all tokens.
-    static func problems(of header: JSONNode) -> [String] {
+    ///
+    /// - Parameters:
+    ///   - header: The header.
+    ///   - types: What `typ` may be where it is there, in lower case and without `application/`.
+    /// - Returns: The problems.
+    static func problems(of header: JSONNode, types: [StaticString]) -> [String] {
         guard header.kind == .object else { return ["the header is not a JSON object"] }
         var problems: [String] = []
         // We understand no extension, so a token that needs one is refused (RFC 7515, section 4.1.11).
@@ -10,15 +15,18 @@ enum HeaderRules {
         if let b64 = header["b64"], b64.bool != true {
             problems.append("the header turns base64url off (b64)")
         }
-        if let type = header["typ"], !isJWT(type) { problems.append("the header's typ is not JWT") }
+        if let type = header["typ"], !types.contains(where: { names(type, $0) }) {
+            problems.append("the header's typ is not \(types.first.map(String.init(describing:)) ?? "")")
+        }
         return problems
     }
 
     /// Media types are compared without regard to case, with or without `application/` (RFC 7515, section
     /// 4.1.9).
-    private static func isJWT(_ type: JSONNode) -> Bool {
+    private static func names(_ type: JSONNode, _ expected: StaticString) -> Bool {
         guard let text = type.utf8 else { return false }
-        let lower = text.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
-        return lower == Array("jwt".utf8) || lower == Array("application/jwt".utf8)
+        var lower = text.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }[...]
+        if lower.starts(with: "application/".utf8) { lower = lower.dropFirst("application/".utf8.count) }
+        return expected.withUTF8Buffer { lower.elementsEqual($0) }
     }
 }

@@ -17,6 +17,9 @@ public struct ClaimsPolicy: Sendable {
     public var requiresIssuer: Bool
     /// Whether a token without `typ` is refused instead of noted.
     public var requiresType: Bool
+    /// What `typ` must be where it is there, in lower case: a token of one kind is never taken for another (RFC 8725,
+    /// section 3.11).
+    package var type: StaticString = "jwt"
 
     /// A policy; by default RS256 only, 30 s leeway, nothing else asked.
     ///

@@ -250,7 +250,7 @@ extension TokenVerifier {
         _ json: UnsafeRawBufferPointer, in workspace: SignatureVerifier.Workspace
     ) -> Header {
         let header = try? workspace.parser.parse(json) { node -> Header in
-            var header = Header(problems: HeaderRules.problems(of: node))
+            var header = Header(problems: HeaderRules.problems(of: node, types: [policy.type]))
             header.typeIsMissing = node["typ"] == nil
             if policy.requiresType, header.typeIsMissing { header.problems.append("the header has no typ") }
             if let alg = node["alg"]?.utf8 {

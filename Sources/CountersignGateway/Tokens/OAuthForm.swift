@@ -1,0 +1,73 @@
+/// The parameters of a token request: `application/x-www-form-urlencoded` in the body (RFC 6749, appendix B).
+struct OAuthForm {
+    /// The largest body that is looked at.
+    static let maximumBytes = 64 * 1024
+
+    private let values: [String: String]
+
+    /// Reads the body. What the query says is not looked at: it ends up in logs (section 2.3.1).
+    ///
+    /// - Throws: `invalid_request`.
+    init(_ request: HTTPRequest) throws(OAuthError) {
+        let type = request.header("content-type")?.split(separator: ";").first.map {
+            String($0.filter { $0 != " " }).lowercased()
+        }
+        guard type == "application/x-www-form-urlencoded" else {
+            throw OAuthError(
+                .invalidRequest, "send the parameters with Content-Type: application/x-www-form-urlencoded")
+        }
+        try self.init(body: request.body)
+    }
+
+    init(body: [UInt8]) throws(OAuthError) {
+        guard body.count <= Self.maximumBytes else {
+            throw OAuthError(.invalidRequest, "the body may have \(Self.maximumBytes) bytes")
+        }
+        var values: [String: String] = [:]
+        for pair in body.split(separator: UInt8(ascii: "&")) {
+            let parts = pair.split(
+                separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = Self.decode(parts[0]), let value = Self.decode(parts.count > 1 ? parts[1] : [])
+            else {
+                throw OAuthError(
+                    .invalidRequest, "a parameter is not percent-encoded UTF-8 without control characters")
+            }
+            guard values.updateValue(value, forKey: name) == nil else {
+                throw OAuthError(.invalidRequest, "a parameter stands more than once")
+            }
+        }
+        // A parameter without a value counts as left out (section 3.1).
+        self.values = values.filter { !$0.value.isEmpty }
+    }
+
+    /// A parameter's value, or nil.
+    subscript(name: String) -> String? { values[name] }
+
+    /// Decodes a name or a value; nil when it cannot be.
+    static func decode(_ text: ArraySlice<UInt8>) -> String? {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        var rest = text
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
+            case UInt8(ascii: "%"):
+                guard let high = rest.popFirst().flatMap(nibble), let low = rest.popFirst().flatMap(nibble)
+                else { return nil }
+                bytes.append(high << 4 | low)
+            default: bytes.append(byte)
+            }
+        }
+        guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else { return nil }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func nibble(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,219 @@
+internal import CountersignJOSE
+internal import CountersignSQLite
+
+/// The rules by which sessions are opened, exchanged and ended. Works inside one transaction of `tokens.sqlite`.
+///
+/// A refresh token is exchanged for its child. The client may never see the answer, so the direct parent of the active
+/// token gets the active one again, however late; and since two processes of a client may refresh at once, a still
+/// older one does too until the reuse window after its exchange ends. After that somebody else has a copy: the session
+/// ends (RFC 9700, section 4.14.2; FAPI 2.0 Security Profile, section 5.3.2.1).
+struct SessionLedger {
+    let connection: SQLiteConnection
+    /// Derives refresh tokens; see ``RefreshToken``.
+    let key: [UInt8]
+
+    /// What a session is opened with.
+    struct Opening: Sendable {
+        var appID: String
+        var subject: String
+        var clientID: String?
+        var scope = TokenScope.all
+        /// Seconds that it lives without being used.
+        var lifetime: Int
+    }
+
+    /// Who presents a refresh token, and when.
+    struct Presentation: Sendable {
+        /// The client that has proved itself; nil when none has.
+        var clientID: String?
+        /// Where the request came from; empty when unknown.
+        var address: String
+        /// Milliseconds since 1970.
+        var now: Int64
+        /// The rules of the session's app; nil when there is no such app any more.
+        var rules: @Sendable (_ appID: String) -> TokenRules?
+        /// What is asked for; nil asks for all that the session has.
+        var scope: String?
+    }
+
+    enum Exchange: Sendable {
+        /// The active token, and the session that it belongs to.
+        case granted(Session, RefreshToken)
+        case refused(Refusal)
+    }
+
+    enum Refusal: Sendable, Equatable {
+        /// There is no such session, token or app.
+        case unknown
+        case expired
+        case revoked
+        /// It was opened for another client.
+        case otherClient
+        /// The token had been replaced; the session was ended.
+        case reused(sessionID: String, appID: String)
+        /// More is asked for than the session has.
+        case scope
+    }
+
+    /// Opens a session.
+    func open(_ opening: Opening, at now: Int64, address: String) throws -> (Session, RefreshToken) {
+        let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
+        let session = Session(
+            id: token.sessionID, appID: opening.appID, subject: opening.subject, clientID: opening.clientID,
+            scope: opening.scope, generation: 0, createdMilliseconds: now, usedMilliseconds: now,
+            expiresMilliseconds: now + Int64(opening.lifetime) * 1000, revokedMilliseconds: nil,
+            revocation: nil)
+        try connection.run(
+            "INSERT INTO session VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, NULL, NULL)", .text(session.id),
+            .text(session.appID), .text(session.subject), .optionalText(session.clientID),
+            .text(session.scope), .integer(now), .integer(now), .integer(session.expiresMilliseconds))
+        try connection.run(
+            "INSERT INTO refresh_token VALUES (?, 0, ?, NULL, NULL)", .text(session.id), .blob(token.hash))
+        try audit("opened", session.appID, session.id, generation: nil, address, at: now)
+        return (session, token)
+    }
+
+    /// Exchanges a refresh token that we made.
+    func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
+        let now = presentation.now
+        guard let session = try session(id: token.sessionID),
+            let rules = presentation.rules(session.appID)
+        else { return .refused(.unknown) }
+        guard session.clientID == presentation.clientID else { return .refused(.otherClient) }
+        guard session.revokedMilliseconds == nil else { return .refused(.revoked) }
+        guard session.isActive(atMilliseconds: now) else { return .refused(.expired) }
+        if let scope = presentation.scope, !TokenScope.contains(session.scope, scope) {
+            return .refused(.scope)
+        }
+        let presented = Int(token.generation)
+        guard presented <= session.generation else { return .refused(.unknown) }
+        let record = try record(session.id, presented).flatMap { $0.hash == token.hash ? $0 : nil }
+        if presented == session.generation {
+            guard record != nil else { return .refused(.unknown) }
+            return try rotate(session, token, rules, at: now)
+        }
+        let isLate =
+            record?.exchangedMilliseconds.map { now >= $0 + Int64(rules.reuseSeconds) * 1000 } ?? true
+        if record != nil, presented == session.generation - 1 || !isLate,
+            let active = try active(of: session, from: token)
+        {
+            return .granted(session, active)
+        }
+        try end(session, .reuse, generation: presented, presentation.address, at: now)
+        return .refused(.reused(sessionID: session.id, appID: session.appID))
+    }
+
+    private func rotate(
+        _ session: Session, _ token: RefreshToken, _ rules: TokenRules, at now: Int64
+    ) throws -> Exchange {
+        let nonce = [UInt8].random(count: RefreshToken.nonceBytes)
+        let child = token.child(nonce: nonce, key: key)
+        let generation = Int64(child.generation)
+        let expires = now + Int64(rules.refreshSeconds) * 1000
+        try connection.run(
+            "UPDATE refresh_token SET exchanged_ms = ?3 WHERE session_id = ?1 AND generation = ?2",
+            .text(session.id), .integer(generation - 1), .integer(now))
+        try connection.run(
+            "INSERT INTO refresh_token VALUES (?, ?, ?, ?, NULL)", .text(session.id), .integer(generation),
+            .blob(child.hash), .blob(nonce))
+        // What is too old to be answered is not needed to be recognized: the token itself says what it is.
+        try connection.run(
+            "DELETE FROM refresh_token WHERE session_id = ?1 AND generation < ?2 AND exchanged_ms < ?3",
+            .text(session.id), .integer(generation - 1),
+            .integer(now - Int64(TokenRules.reuseRange.upperBound) * 1000))
+        try connection.run(
+            "UPDATE session SET generation = ?2, used_ms = ?3, expires_ms = ?4 WHERE id = ?1",
+            .text(session.id), .integer(generation), .integer(now), .integer(expires))
+        return .granted(session, child)
+    }
+
+    /// The active token, derived step by step from one of its ancestors; nil when a step is missing.
+    private func active(of session: Session, from ancestor: RefreshToken) throws -> RefreshToken? {
+        var token = ancestor
+        while Int(token.generation) < session.generation {
+            guard let next = try record(session.id, Int(token.generation) + 1), let nonce = next.nonce else {
+                return nil
+            }
+            token = token.child(nonce: nonce, key: key)
+            guard token.hash == next.hash else { return nil }
+        }
+        return token
+    }
+
+    /// Ends a session; nothing happens to one that is over.
+    ///
+    /// - Returns: The session as it was, or nil when there is none or it was ended before.
+    @discardableResult
+    func end(id: String, _ reason: Session.Revocation, _ address: String, at now: Int64) throws -> Session? {
+        guard let session = try session(id: id), session.revokedMilliseconds == nil else { return nil }
+        try end(session, reason, generation: nil, address, at: now)
+        return session
+    }
+
+    private func end(
+        _ session: Session, _ reason: Session.Revocation, generation: Int?, _ address: String, at now: Int64
+    ) throws {
+        try connection.run(
+            "UPDATE session SET revoked_ms = ?2, revocation = ?3 WHERE id = ?1", .text(session.id),
+            .integer(now), .text(reason.rawValue))
+        try audit(
+            "revoked_" + reason.rawValue, session.appID, session.id, generation: generation, address, at: now)
+    }
+
+    private func audit(
+        _ action: String, _ appID: String, _ sessionID: String, generation: Int?, _ address: String,
+        at now: Int64
+    ) throws {
+        try connection.run(
+            """
+            INSERT INTO session_audit (at_ms, app_id, session_id, action, generation, address)
+            VALUES (?, ?, ?, ?, ?, ?)
+            """, .integer(now), .text(appID), .text(sessionID), .text(action),
+            .optionalInteger(generation.map(Int64.init)), .text(address))
+    }
+
+    // MARK: Rows
+
+    private struct Record {
+        let hash: [UInt8]
+        let nonce: [UInt8]?
+        let exchangedMilliseconds: Int64?
+    }
+
+    private func record(_ sessionID: String, _ generation: Int) throws -> Record? {
+        try connection.first(
+            "SELECT hash, nonce, exchanged_ms FROM refresh_token WHERE session_id = ? AND generation = ?",
+            .text(sessionID), .integer(Int64(generation))
+        ) { row in
+            Record(
+                hash: row.blob(0), nonce: row.isNull(1) ? nil : row.blob(1),
+                exchangedMilliseconds: row.optionalInt64(2))
+        }
+    }
+
+    /// The session with this id, or nil.
+    func session(id: String) throws -> Session? {
+        try connection.first("SELECT \(Self.columns) FROM session WHERE id = ?", .text(id), row: Self.session)
+    }
+
+    /// An app's sessions, the one used last first; at most `limit`.
+    func sessions(of appID: String, subject: String?, limit: Int) throws -> [Session] {
+        try connection.all(
+            """
+            SELECT \(Self.columns) FROM session WHERE app_id = ?1 AND (?2 IS NULL OR subject = ?2)
+            ORDER BY used_ms DESC, id LIMIT ?3
+            """, .text(appID), .optionalText(subject), .integer(Int64(limit)), row: Self.session)
+    }
+
+    private static let columns =
+        "id, app_id, subject, client_id, scope, generation, created_ms, used_ms, expires_ms, revoked_ms, revocation"
+
+    private static func session(_ row: SQLiteStatement) -> Session {
+        Session(
+            id: row.text(0), appID: row.text(1), subject: row.text(2), clientID: row.optionalText(3),
+            scope: row.text(4), generation: row.int(5), createdMilliseconds: row.int64(6),
+            usedMilliseconds: row.int64(7), expiresMilliseconds: row.int64(8),
+            revokedMilliseconds: row.optionalInt64(9),
+            revocation: row.optionalText(10).flatMap(Session.Revocation.init(rawValue:)))
+    }
+}

@@ -1,0 +1,243 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import Foundation
+
+/// Issues tokens, exchanges and revokes them; what the endpoints of all shapes work with.
+final class TokenService: Sendable {
+    let apps: AppRegistry
+    let issued: IssuedTokens
+    let store: SessionStore
+    /// Requests a second of one session, client or address.
+    let limiter: RateLimiter<String>
+    let now: @Sendable () -> Date
+    private let secrets: TokenSecrets
+    private let refreshKey: [UInt8]
+    private let log: GatewayLog
+    private let baseURL = Lock("")
+    private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+    private let sessionsVersion = Lock<Int64?>(nil)
+
+    /// Opens what it keeps in the data directory.
+    init(
+        dataDirectory: DataDirectory, apps: AppRegistry, issued: IssuedTokens, limits: GatewayLimits,
+        log: GatewayLog, now: @escaping @Sendable () -> Date
+    ) throws(GatewayError) {
+        self.apps = apps
+        self.issued = issued
+        self.log = log
+        self.now = now
+        limiter = RateLimiter(rate: limits.tokenRequestsPerSecond)
+        secrets = try TokenSecrets(dataDirectory: dataDirectory)
+        refreshKey = try secrets.refreshKey()
+        store = try SessionStore(dataDirectory: dataDirectory)
+        try refresh()
+    }
+
+    /// Milliseconds since 1970.
+    var nowMilliseconds: Int64 { Int64(now().timeIntervalSince1970 * 1000) }
+
+    /// What `iss` says: where clients reach the gateway, without a slash at the end.
+    var issuer: String { baseURL.withLock { $0 } }
+
+    /// Looks for changes that others make, and takes care of keys, from now on.
+    func start(issuer: String) {
+        baseURL.withLock { $0 = issuer }
+        let source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "token service"))
+        source.schedule(deadline: .now() + 0.3, repeating: 0.3)
+        source.setEventHandler { @Sendable [weak self] in
+            // What cannot be read now is read at the next look.
+            try? self?.refresh()
+        }
+        source.resume()
+        timer.withLock { $0 = source }
+    }
+
+    func stop() {
+        timer.withLock { timer in
+            timer?.cancel()
+            timer = nil
+        }
+        store.close()
+    }
+
+    /// Takes over what others have changed: keys, and sessions that were ended.
+    func refresh() throws(GatewayError) {
+        let now = nowMilliseconds
+        if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
+        try store.perform { [issued, sessionsVersion] sqlite in
+            let version = try sqlite.dataVersion()
+            guard version != sessionsVersion.withLock({ $0 }) else { return }
+            let oldest = now - TokenSecrets.overlapMilliseconds
+            let ids = try sqlite.all(
+                """
+                SELECT id FROM session WHERE revoked_ms > ?1
+                UNION ALL SELECT id FROM revoked_access_token WHERE expires_ms > ?2
+                """, .integer(oldest), .integer(now)
+            ) { $0.text(0) }
+            // On the store's own queue, as every single revocation is: so none gets lost in between.
+            issued.replaceRevoked(Set(ids))
+            sessionsVersion.withLock { $0 = version }
+        }
+    }
+
+    /// The keys that others verify our tokens with.
+    func publishedKeys() throws(GatewayError) -> [IssuingKey] {
+        // A set without keys would be kept by whoever asks too early.
+        _ = try secrets.signer(at: nowMilliseconds)
+        return try secrets.published(at: nowMilliseconds)
+    }
+
+    /// A refresh token as it was presented; nil when it is none of ours.
+    func refreshToken(_ text: String) -> RefreshToken? { RefreshToken(text, key: refreshKey) }
+
+    /// Refuses what comes too often.
+    func limit(_ key: String) throws(OAuthError) {
+        if case .limited(let seconds) = limiter.take(key) {
+            throw .tooMany(retryAfterSeconds: seconds)
+        }
+    }
+
+    /// Opens a session; `finish` makes the answer when it is on disk.
+    func open(
+        _ opening: SessionLedger.Opening, for request: HTTPRequest,
+        finish: @escaping (IssuedPair) -> HTTPResponse
+    ) -> HTTPOutcome {
+        let (address, now) = (request.clientAddress, nowMilliseconds)
+        request.trail.appID = opening.appID
+        return .waiting({ [store, refreshKey] done in
+            store.submit(
+                { sqlite in
+                    try SessionLedger(connection: sqlite, key: refreshKey).open(
+                        opening, at: now, address: address)
+                }, completion: done)
+        }) { [self] result in
+            switch result {
+            case .success(let (session, token)): answer(session, token, scope: nil, finish)
+            case .failure(let failure): OAuthError(failure).response
+            }
+        }
+    }
+
+    /// Exchanges a refresh token; `finish` makes the answer when the new one is on disk.
+    func exchange(
+        _ text: String, clientID: String?, scope: String? = nil, for request: HTTPRequest,
+        finish: @escaping (IssuedPair) -> HTTPResponse
+    ) throws(OAuthError) -> HTTPOutcome {
+        guard let token = refreshToken(text) else {
+            throw OAuthError(.invalidGrant, "the refresh token is not one of ours")
+        }
+        try limit("session " + token.sessionID)
+        let presentation = SessionLedger.Presentation(
+            clientID: clientID, address: request.clientAddress, now: nowMilliseconds,
+            rules: { [apps] in apps.app(id: $0)?.tokenRules }, scope: scope)
+        return .waiting({ [store, refreshKey] done in
+            store.submit(
+                { sqlite in
+                    try SessionLedger(connection: sqlite, key: refreshKey).exchange(token, presentation)
+                },
+                completion: { [self] result in
+                    if case .success(.refused(.reused(let sessionID, let appID))) = result {
+                        noteReuse(sessionID: sessionID, appID: appID)
+                    }
+                    done(result)
+                })
+        }) { [self] result in
+            switch result {
+            case .success(.granted(let session, let token)):
+                request.trail.appID = session.appID
+                return answer(session, token, scope: scope, finish)
+            case .success(.refused(let refusal)): return Self.error(refusal).response
+            case .failure(let failure): return OAuthError(failure).response
+            }
+        }
+    }
+
+    private func noteReuse(sessionID: String, appID: String) {
+        issued.revoke(sessionID)
+        log.note(
+            .error, "a replaced refresh token was presented; its session was ended",
+            [("app", appID), ("session", sessionID)])
+    }
+
+    private func answer(
+        _ session: Session, _ token: RefreshToken, scope: String?, _ finish: (IssuedPair) -> HTTPResponse
+    ) -> HTTPResponse {
+        guard let rules = apps.app(id: session.appID)?.tokenRules else {
+            return Self.error(.unknown).response
+        }
+        do {
+            let grant = AccessGrant(
+                appID: session.appID, subject: session.subject, clientID: session.clientID ?? session.appID,
+                sessionID: session.id, scope: scope ?? session.scope, lifetime: rules.accessSeconds)
+            return finish(try issue(grant, refreshToken: token.text)).withoutCaching
+        } catch {
+            return error.response
+        }
+    }
+
+    /// Signs an access token.
+    func issue(_ grant: AccessGrant, refreshToken: String?) throws(OAuthError) -> IssuedPair {
+        do {
+            let now = nowMilliseconds
+            let key = try secrets.signer(at: now)
+            if !issued.verifies(key) { issued.replaceKeys(try secrets.published(at: now)) }
+            let expiresAt = now / 1000 + Int64(grant.lifetime)
+            return IssuedPair(
+                accessToken: try key.sign(grant.claims(issuer: issuer, now: now / 1000)),
+                expiresAt: expiresAt, expiresIn: grant.lifetime, refreshToken: refreshToken,
+                scope: grant.scope)
+        } catch {
+            log.note(.error, "an access token could not be signed", [("detail", "\(error)")])
+            throw OAuthError(.serverError, "the gateway could not sign a token; its log says why")
+        }
+    }
+
+    private static func error(_ refusal: SessionLedger.Refusal) -> OAuthError {
+        switch refusal {
+        case .unknown: OAuthError(.invalidGrant, "there is no such session; log in again")
+        case .expired: OAuthError(.invalidGrant, "the session has expired; log in again")
+        case .revoked: OAuthError(.invalidGrant, "the session was ended; log in again")
+        case .otherClient: OAuthError(.invalidGrant, "the refresh token was issued to another client")
+        case .reused:
+            OAuthError(
+                .invalidGrant, "the refresh token had been replaced, so its session was ended; log in again")
+        case .scope: OAuthError(.invalidScope, "more is asked for than the session has")
+        }
+    }
+}
+
+/// What an access token is to say.
+struct AccessGrant {
+    let appID: String
+    let subject: String
+    let clientID: String
+    /// Nil for a token that a client has for itself.
+    let sessionID: String?
+    let scope: String
+    /// Seconds.
+    let lifetime: Int
+
+    /// RFC 9068, section 2.2.
+    func claims(issuer: String, now: Int64) -> [String: JSONValue] {
+        var claims: [String: JSONValue] = [
+            "iss": .string(issuer), "sub": .string(subject), "aud": .string(appID),
+            "client_id": .string(clientID), "scope": .string(scope), "iat": .integer(now),
+            "exp": .integer(now + Int64(lifetime)), "jti": .string(UUIDv7.make()),
+        ]
+        claims["sid"] = sessionID.map { .string($0) }
+        return claims
+    }
+}
+
+/// What a client gets.
+struct IssuedPair {
+    let accessToken: String
+    /// Seconds since 1970.
+    let expiresAt: Int64
+    /// Seconds from now.
+    let expiresIn: Int
+    /// Nil where a client gets a token for itself (RFC 6749, section 4.4.3).
+    let refreshToken: String?
+    let scope: String
+}

@@ -1,0 +1,154 @@
+import CountersignCore
+import CountersignGateway
+import CountersignJOSE
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+/// What devices of Transistorsoft's SDKs do: register, upload, refresh.
+struct DeviceTokenTests {
+    private let fixture: GatewayFixture
+    private let connection: RawConnection
+
+    init() throws {
+        fixture = try GatewayFixture(enforcement: .required)
+        connection = try RawConnection(port: fixture.gateway.port)
+        var rules = TokenRules()
+        rules.allowsRegistration = true
+        try fixture.apps.setTokenRules(rules, for: "shop")
+        try fixture.gateway.refreshApps()
+    }
+
+    // The members that the vendor's wrappers send.
+    private static let device =
+        #"{"org":"shop","uuid":"u-1","model":"iPhone","manufacturer":"Apple","version":"18.0","platform":"iOS","framework":"swift"}"#
+
+    private func register() throws -> (access: String, refresh: String) {
+        let answer = try #require(connection.post(Self.device, path: "/api/register"))
+        #expect(answer.status == 200, "\(answer.body)")
+        return try pair(answer)
+    }
+
+    private func pair(_ answer: RawConnection.Answer) throws -> (access: String, refresh: String) {
+        (
+            try #require(answer.json["accessToken"] as? String),
+            try #require(answer.json["refreshToken"] as? String)
+        )
+    }
+
+    private func refresh(
+        _ body: String, type: String = "application/x-www-form-urlencoded", access: String = "x"
+    ) -> RawConnection.Answer? {
+        connection.post(
+            body, path: "/api/refresh_token",
+            headers: ["Content-Type": type, "Authorization": "Bearer " + access])
+    }
+
+    private func upload(_ access: String, uuid: String) -> RawConnection.Answer? {
+        connection.post(
+            #"{"location":{"uuid":"\#(uuid)","coords":{"latitude":1,"longitude":2}}}"#,
+            path: "/api/locations",
+            headers: ["Authorization": "Bearer " + access])
+    }
+
+    @Test func aDeviceRegistersUploadsAndRefreshes() throws {
+        defer { fixture.remove() }
+        let first = try register()
+        #expect(upload(first.access, uuid: "l-1")?.status == 200)
+        let answer = try #require(refresh("refresh_token=" + first.refresh, access: first.access))
+        #expect(answer.status == 200)
+        #expect(answer.headers["cache-control"] == "no-store")
+        let expires = try #require(answer.json["expires"] as? Int)
+        #expect(abs(Double(expires) - Date().timeIntervalSince1970 - 3_600) < 60)
+        let second = try pair(answer)
+        #expect(second.refresh != first.refresh)
+        #expect(upload(second.access, uuid: "l-2")?.status == 200)
+        // The client died before it had stored the answer.
+        let again = try #require(
+            refresh(#"{"refresh_token":"\#(first.refresh)"}"#, type: "application/json"))
+        #expect(try pair(again).refresh == second.refresh)
+        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        let users = try database.all("SELECT user_id FROM event ORDER BY seq") { $0.text(0) }
+        #expect(users == ["device:u-1", "device:u-1"])
+    }
+
+    @Test func aDevicesTokenSpeaksForTheDeviceOnly() throws {
+        defer { fixture.remove() }
+        let access = try register().access
+        func send(_ user: String) -> Int? {
+            connection.post(
+                #"{"batch":[{"type":"track","messageId":"m-\#(user)","event":"e","userId":"\#(user)"}]}"#,
+                path: "/v1/batch",
+                headers: ["X-Write-Key": fixture.writeKey, "Authorization": "Bearer " + access])?.status
+        }
+        #expect(send("device:u-1") == 200)
+        #expect(send("u-1") == 401)
+        #expect(send("user-1") == 401)
+    }
+
+    @Test func aTokenIsForOneApp() throws {
+        defer { fixture.remove() }
+        _ = try fixture.apps.createApp(id: "other")
+        try fixture.gateway.refreshApps()
+        let access = try register().access
+        let answer = connection.post(
+            #"{"coords":{"latitude":1,"longitude":2}}"#, path: "/api/locations/other",
+            headers: ["Authorization": "Bearer " + access])
+        #expect(answer?.status == 401)
+        #expect((answer?.json["auth_error"] as? [String: Any])?["reason"] as? String == "AUDIENCE_MISMATCH")
+    }
+
+    @Test func whereRegistrationIsClosedNobodyGetsIn() throws {
+        defer { fixture.remove() }
+        let token = try register().refresh
+        try fixture.apps.setTokenRules(TokenRules(), for: "shop")
+        try fixture.gateway.refreshApps()
+        for org in ["shop", "none-such"] {
+            let answer = connection.post(#"{"org":"\#(org)","uuid":"u-2"}"#, path: "/api/register")
+            #expect(answer?.status == 403)
+            #expect(answer?.json["error"] as? String == "access_denied")
+        }
+        #expect(refresh("refresh_token=" + token)?.status == 200)
+    }
+
+    @Test(arguments: [
+        "", "[]", "{", #"{"uuid":"u"}"#, #"{"org":"shop"}"#, #"{"org":"shop","uuid":5}"#,
+        #"{"org":"shop","uuid":""}"#, #"{"org":"shop","uuid":"\#(String(repeating: "x", count: 129))"}"#,
+        #"{"org":"shop","org":"shop","uuid":"u"}"#,
+    ])
+    func badRegistrationsAreSaidPlainly(body: String) throws {
+        defer { fixture.remove() }
+        let answer = try #require(connection.post(body, path: "/api/register"))
+        #expect(answer.status == 400)
+        #expect(answer.json["error"] as? String == "invalid_request")
+    }
+
+    @Test(arguments: [
+        ("", "application/x-www-form-urlencoded", "invalid_request"),
+        ("refresh_token=", "application/x-www-form-urlencoded", "invalid_request"),
+        ("refresh_token=a&refresh_token=a", "application/x-www-form-urlencoded", "invalid_request"),
+        ("refresh_token=a", "multipart/form-data; boundary=x", "invalid_request"),
+        (#"{"refresh_token":5}"#, "application/json", "invalid_request"),
+        ("refresh_token=nonsense", "application/x-www-form-urlencoded", "invalid_grant"),
+    ])
+    func badRefreshesAreSaidPlainly(body: String, type: String, error: String) throws {
+        defer { fixture.remove() }
+        let answer = try #require(refresh(body, type: type))
+        #expect(answer.status == 400)
+        #expect(answer.json["error"] as? String == error)
+        #expect(answer.headers["cache-control"] == "no-store")
+    }
+
+    @Test func aLoopOfRefreshesIsSlowedDown() throws {
+        defer { fixture.remove() }
+        var token = try register().refresh
+        var limited: RawConnection.Answer?
+        for _ in 0..<200 where limited == nil {
+            let answer = try #require(refresh("refresh_token=" + token))
+            if answer.status == 429 { limited = answer } else { token = try pair(answer).refresh }
+        }
+        #expect(Int(limited?.headers["retry-after"] ?? "") == 1)
+        #expect(limited?.json["error"] as? String == "temporarily_unavailable")
+    }
+}

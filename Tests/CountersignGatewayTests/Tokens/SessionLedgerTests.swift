@@ -1,0 +1,187 @@
+import CountersignSQLite
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+struct SessionLedgerTests {
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+        "countersign-" + UUID().uuidString
+    ).path
+    private let key = [UInt8](repeating: 7, count: 32)
+    private let rules = TokenRules()
+
+    private func store() throws -> SessionStore {
+        try SessionStore(dataDirectory: DataDirectory(path: folder))
+    }
+
+    private func open(
+        _ store: SessionStore, client: String? = nil, lifetime: Int = 1_000, at seconds: Int64 = 0
+    ) throws -> RefreshToken {
+        let key = key
+        return try store.perform { sqlite in
+            try SessionLedger(connection: sqlite, key: key).open(
+                .init(appID: "shop", subject: "user-1", clientID: client, lifetime: lifetime),
+                at: seconds * 1000, address: "192.0.2.1"
+            ).1
+        }
+    }
+
+    private func exchange(
+        _ token: RefreshToken, _ store: SessionStore, client: String? = nil, scope: String? = nil,
+        at seconds: Int64 = 0, rules: TokenRules? = TokenRules()
+    ) throws -> SessionLedger.Exchange {
+        let key = key
+        return try store.perform { sqlite in
+            try SessionLedger(connection: sqlite, key: key).exchange(
+                token,
+                .init(
+                    clientID: client, address: "192.0.2.2", now: seconds * 1000, rules: { _ in rules },
+                    scope: scope))
+        }
+    }
+
+    private func granted(_ exchange: SessionLedger.Exchange) throws -> RefreshToken {
+        guard case .granted(_, let token) = exchange else {
+            Issue.record("refused: \(exchange)")
+            throw CancellationError()
+        }
+        return token
+    }
+
+    private func refusal(_ exchange: SessionLedger.Exchange) -> SessionLedger.Refusal? {
+        if case .refused(let refusal) = exchange { refusal } else { nil }
+    }
+
+    @Test func everyExchangeGivesANewToken() throws {
+        let store = try store()
+        var token = try open(store)
+        var texts = Set([token.text])
+        for number in 1...5 {
+            token = try granted(exchange(token, store))
+            #expect(token.generation == UInt32(number))
+            #expect(texts.insert(token.text).inserted)
+        }
+    }
+
+    // The process may die between its commit and its answer: it is opened anew here, much later.
+    @Test func theDirectParentGetsTheActiveTokenAgainAfterARestart() throws {
+        let first = try open(store())
+        let second = try granted(exchange(first, store()))
+        let again = try granted(exchange(first, store(), at: 900))
+        #expect(again.text == second.text)
+        let third = try granted(exchange(again, store(), at: 901))
+        #expect(third.generation == 2)
+    }
+
+    @Test func concurrentExchangesGetTheSameToken() async throws {
+        let store = try store()
+        let token = try open(store)
+        let texts = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<50 { group.addTask { try granted(exchange(token, store)).text } }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(texts.count == 1)
+    }
+
+    @Test func anOlderTokenGetsTheActiveOneWithinTheReuseWindow() throws {
+        let store = try store()
+        let first = try open(store)
+        let third = try granted(exchange(granted(exchange(first, store, at: 10)), store, at: 11))
+        #expect(try granted(exchange(first, store, at: 39)).text == third.text)
+        #expect(refusal(try exchange(third, store, at: 39)) == nil)
+    }
+
+    @Test func anOlderTokenEndsTheSessionAfterTheReuseWindow() throws {
+        let store = try store()
+        let first = try open(store)
+        let third = try granted(exchange(granted(exchange(first, store, at: 10)), store, at: 11))
+        #expect(
+            refusal(try exchange(first, store, at: 40)) == .reused(sessionID: first.sessionID, appID: "shop"))
+        #expect(refusal(try exchange(third, store, at: 40)) == .revoked)
+        let key = key
+        let (session, audit) = try store.perform { sqlite in
+            (
+                try SessionLedger(connection: sqlite, key: key).session(id: first.sessionID),
+                try sqlite.all("SELECT action, generation, address FROM session_audit ORDER BY seq") { row in
+                    (0..<3).map { row.optionalText($0) }
+                }
+            )
+        }
+        #expect(session?.revocation == .reuse)
+        #expect(audit == [["opened", nil, "192.0.2.1"], ["revoked_reuse", "0", "192.0.2.2"]])
+    }
+
+    // Rows of old generations are deleted; the token itself says that it was ours.
+    @Test func aTokenWhoseRowIsLongGoneEndsTheSessionToo() throws {
+        let store = try store()
+        let first = try open(store, lifetime: 10_000)
+        var token = first
+        for number in 1...20 { token = try granted(exchange(token, store, at: Int64(number) * 100)) }
+        let rows = try store.perform { try $0.first("SELECT count(*) FROM refresh_token") { $0.int(0) } }
+        #expect(try #require(rows) < 8)
+        guard case .reused = refusal(try exchange(first, store, at: 2_001)) else {
+            Issue.record("not noticed")
+            return
+        }
+    }
+
+    @Test func aSessionThatIsNotUsedExpires() throws {
+        let store = try store()
+        let token = try open(store, lifetime: 100)
+        #expect(refusal(try exchange(token, store, at: 100)) == .expired)
+        var short = TokenRules()
+        short.refreshSeconds = 50
+        let next = try granted(exchange(token, store, at: 99, rules: short))
+        #expect(refusal(try exchange(next, store, at: 149, rules: short)) == .expired)
+        #expect(refusal(try exchange(next, store, at: 148, rules: short)) == nil)
+    }
+
+    @Test func aSessionBelongsToItsClientAndItsApp() throws {
+        let store = try store()
+        let token = try open(store, client: "client_1")
+        #expect(refusal(try exchange(token, store)) == .otherClient)
+        #expect(refusal(try exchange(token, store, client: "client_2")) == .otherClient)
+        #expect(refusal(try exchange(token, store, client: "client_1", rules: nil)) == .unknown)
+        #expect(refusal(try exchange(token, store, client: "client_1", scope: "admin")) == .scope)
+        #expect(
+            try granted(exchange(token, store, client: "client_1", scope: TokenScope.all)).generation == 1)
+    }
+
+    @Test func onlyTokensOfOursAreRead() throws {
+        let token = RefreshToken(session: .random(count: 16), key: key)
+        #expect(RefreshToken(token.text, key: key)?.sessionID == token.sessionID)
+        #expect(RefreshToken(token.text, key: [UInt8](repeating: 8, count: 32)) == nil)
+        for index in token.text.indices.dropFirst(4) {
+            var forged = token.text
+            forged.replaceSubrange(index...index, with: forged[index] == "A" ? "B" : "A")
+            #expect(RefreshToken(forged, key: key) == nil)
+        }
+        for text in ["", "csr_", "csr_AAAA", token.text + "A", String(token.text.dropFirst(4))] {
+            #expect(RefreshToken(text, key: key) == nil)
+        }
+        #expect(!"\(token)".contains(token.text.suffix(20)))
+    }
+
+    @Test func nothingThatIsStoredIsAToken() throws {
+        let store = try store()
+        let first = try open(store)
+        let second = try granted(exchange(first, store))
+        let stored = try Data(contentsOf: URL(fileURLWithPath: folder + "/tokens.sqlite"))
+        for token in [first, second] { #expect(stored.range(of: Data(token.text.utf8)) == nil) }
+    }
+
+    @Test func aFailedCommitIsToldToAllWhoShareIt() throws {
+        let store = try store()
+        let token = try open(store)
+        #expect(throws: GatewayError.self) {
+            try store.perform { sqlite in
+                try sqlite.run("UPDATE session SET generation = 9")
+                try sqlite.run("no such statement")
+            }
+        }
+        #expect(try granted(exchange(token, store)).generation == 1)
+        store.close()
+        #expect(throws: GatewayError.self) { try store.perform { _ in } }
+    }
+}
