@@ -17,7 +17,9 @@ let package = Package(
                 .treatAllWarnings(as: .error), .enableUpcomingFeature("InternalImportsByDefault"),
             ]),
         // How many requests a second does the gateway answer, and what does one cost?
-        .executableTarget(name: "Gateway", swiftSettings: [.treatAllWarnings(as: .error)]),
+        .executableTarget(
+            name: "Gateway", dependencies: [.product(name: "CountersignJOSE", package: "countersign")],
+            swiftSettings: [.treatAllWarnings(as: .error)]),
         // What does recording cost, how fast does the queue drain, and what does a row take?
         .executableTarget(
             name: "Queue", dependencies: [.product(name: "Countersign", package: "countersign")],

@@ -55,7 +55,10 @@ need "command -v openssl" openssl openssl@3
 need "command -v curl" curl curl
 # The toolchain calls git to read package manifests.
 need "command -v git" git git
-[ "${1:-}" != bench ] || need "command -v wrk" wrk wrk
+if [ "${1:-}" = bench ]; then
+    need "command -v wrk" wrk wrk
+    need "PATH=\$PATH:/usr/sbin command -v haproxy" haproxy haproxy
+fi
 need "$(cxx_check)" "g++ libc6-dev" -
 if [ "$(uname -s)" = Linux ] && [ -x "$toolchain/swift-build" ]; then
     # What an unpacked toolchain itself loads.

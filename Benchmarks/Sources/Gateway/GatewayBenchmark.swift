@@ -1,58 +1,132 @@
 import Foundation
 
-/// Measures the gateway under `wrk`: requests a second, and CPU time of the gateway process for each request.
+/// Measures the gateway under `wrk`, and HAProxy beside it in the same run: CPU time of the server process for each
+/// request, and how long clients wait.
 ///
-/// `make bench` builds and runs it. Whole-machine numbers depend on the machine, since `wrk` takes its share of the
-/// same cores; the CPU time of a request depends on it less.
+/// `make bench` builds and runs it. HAProxy verifies the same tokens (`jwt_verify` and the claims that matter) and
+/// answers with a fixed text; it stores nothing. Figures of different runs differ by 20 % and more on a shared machine,
+/// so the last column relates each scenario to HAProxy's full check in the runs next to it.
 @main struct GatewayBenchmark {
     /// Requests of one kind.
     struct Scenario {
         let name: String
         /// Events of a request.
         let events: Int
-        let token: Token
+        let tokens: Tokens
         /// All answers are 200, or none is.
         let isAccepted: Bool
     }
 
-    enum Token {
-        case good, expired, forged
+    enum Tokens {
+        /// One good token for all requests: seen before.
+        case one
+        /// More good tokens than the gateway remembers, in turn: each is verified in full.
+        case fresh
+        case expired, forged
     }
 
     static let scenarios = [
-        Scenario(name: "batch-accepted-N=1", events: 1, token: .good, isAccepted: true),
-        Scenario(name: "batch-accepted-N=20", events: 20, token: .good, isAccepted: true),
-        Scenario(name: "batch-rejected-expired-N=1", events: 1, token: .expired, isAccepted: false),
-        Scenario(name: "batch-rejected-signature-N=1", events: 1, token: .forged, isAccepted: false),
+        Scenario(name: "seen-token-store-N=1", events: 1, tokens: .one, isAccepted: true),
+        Scenario(name: "seen-token-store-N=4", events: 4, tokens: .one, isAccepted: true),
+        Scenario(name: "seen-token-store-N=20", events: 20, tokens: .one, isAccepted: true),
+        Scenario(name: "fresh-token-store-N=1", events: 1, tokens: .fresh, isAccepted: true),
+        Scenario(name: "reject-expired-N=1", events: 1, tokens: .expired, isAccepted: false),
+        Scenario(name: "reject-forged-N=1", events: 1, tokens: .forged, isAccepted: false),
     ]
 
     static func main() throws {
         let arguments = CommandLine.arguments
         guard arguments.count >= 2 else {
-            print("usage: Gateway PATH-OF-COUNTERSIGN [SECONDS]")
+            print("usage: Gateway PATH-OF-COUNTERSIGN [SECONDS] [REQUESTS]")
             exit(2)
         }
+        do {
+            try run(arguments)
+        } catch {
+            print("\(error)")
+            exit(1)
+        }
+    }
+
+    private static func run(_ arguments: [String]) throws {
         let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 5 : 5
+        let requests = arguments.count > 3 ? Int(arguments[3]) ?? 0 : 1_000_000
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "bench-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let fixture = try Fixture(countersign: arguments[1], folder: folder)
-        defer { fixture.stop() }
-        print("scenario                        requests/s  CPU us/request  p50 us  p99 us  requests")
+        let credentials = try Credentials(countersign: arguments[1], folder: folder)
+        let gateway = try Server.gateway(countersign: arguments[1], credentials, folder: folder)
+        defer { gateway.stop() }
+        let haproxy = try Server.haproxy(credentials, folder: folder)
+        defer { haproxy?.stop() }
+        if haproxy == nil { print("haproxy is not installed: no ratios") }
+
+        print("scenario                       requests/s  CPU us/request  p50 us  p99 us  to HAProxy")
         for scenario in scenarios {
-            let result = try fixture.run(scenario, seconds: seconds)
-            let rate = Double(result.requests) / (Double(result.microseconds) / 1_000_000)
-            let cost = result.cpuSeconds.map {
-                String(format: "%.1f", $0 * 1_000_000 / Double(result.requests))
-            }
-            print(
-                scenario.name.padding(toLength: 30, withPad: " ", startingAt: 0)
-                    + String(format: "%12.0f", rate) + leftPadded(cost ?? "-", 16)
-                    + leftPadded(String(result.p50), 8) + leftPadded(String(result.p99), 8)
-                    + leftPadded(String(result.requests), 10))
+            let load = try Load(scenario, credentials, folder: folder)
+            let before = try haproxy.map { try load.run(on: $0, seconds: seconds, checks: false) }
+            let result = try load.run(on: gateway, seconds: seconds, checks: true)
+            if let before { report("haproxy-\(scenario.tokens)", before, against: before) }
+            report(scenario.name, result, against: before)
         }
-        print("events stored: \(try fixture.storedEvents())")
+        try printProfile(gateway, credentials, folder: folder)
+        if requests > 0 { try soak(gateway, credentials, folder: folder, requests: requests) }
+        print("events stored: \(try gateway.storedEvents())")
+    }
+
+    private static func report(_ name: String, _ result: Load.Result, against peer: Load.Result?) {
+        let ratio = peer.map {
+            String(format: "%.2f", result.microsecondsPerRequest / $0.microsecondsPerRequest)
+        }
+        print(
+            name.padding(toLength: 29, withPad: " ", startingAt: 0)
+                + String(format: "%12.0f", result.requestsPerSecond)
+                + String(format: "%16.1f", result.microsecondsPerRequest)
+                + leftPadded(String(result.p50), 8) + leftPadded(String(result.p99), 8)
+                + leftPadded(ratio ?? "-", 12))
+    }
+
+    /// What the gateway's time goes to, by function, where `perf` is there and allowed.
+    private static func printProfile(_ gateway: Server, _ credentials: Credentials, folder: URL) throws {
+        let load = try Load(scenarios[0], credentials, folder: folder)
+        let data = folder.appendingPathComponent("perf.data").path
+        let perf = try? Command.start(
+            "perf",
+            [
+                "record", "-q", "-F", "999", "-p", String(gateway.processIdentifier), "-o", data, "--",
+                "sleep", "3",
+            ])
+        guard let perf else { return }
+        _ = try load.run(on: gateway, seconds: 4, checks: true)
+        perf.waitUntilExit()
+        guard perf.terminationStatus == 0,
+            let text = try? Command.output(
+                "perf",
+                ["report", "-i", data, "--no-children", "--sort", "dso,symbol", "-g", "none", "--stdio"])
+        else {
+            print("profile: perf may not look here")
+            return
+        }
+        print("profile of \(scenarios[0].name), the largest entries:")
+        for line in text.split(separator: "\n").filter({ !$0.hasPrefix("#") && !$0.isEmpty }).prefix(15) {
+            print("  " + line.trimmingCharacters(in: .whitespaces).prefix(110))
+        }
+    }
+
+    /// Memory over many requests.
+    private static func soak(
+        _ gateway: Server, _ credentials: Credentials, folder: URL, requests: Int
+    ) throws {
+        let load = try Load(scenarios[0], credentials, folder: folder)
+        print("requests   resident MB")
+        var done = 0
+        while done < requests {
+            done += try load.run(on: gateway, seconds: 5, checks: true).requests
+            print(
+                leftPadded(String(done), 8)
+                    + leftPadded(gateway.residentMegabytes.map { String(format: "%.1f", $0) } ?? "-", 14))
+        }
     }
 
     private static func leftPadded(_ text: String, _ width: Int) -> String {

@@ -1,0 +1,39 @@
+import Foundation
+
+/// Runs programs.
+enum Command {
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Starts a program; without a pipe its output is thrown away.
+    static func start(
+        _ program: String, _ arguments: [String], output: Pipe? = nil, folder: URL? = nil
+    ) throws -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [program] + arguments
+        // Where Debian keeps servers, which is not on everybody's path.
+        var environment = ProcessInfo.processInfo.environment
+        environment["PATH", default: "/usr/bin"] += ":/usr/sbin"
+        process.environment = environment
+        process.currentDirectoryURL = folder
+        process.standardOutput = output ?? FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        return process
+    }
+
+    /// What a program prints, without the white space around it.
+    static func output(_ program: String, _ arguments: [String], folder: URL? = nil) throws -> String {
+        let output = Pipe()
+        let process = try start(program, arguments, output: output, folder: folder)
+        let data = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw Failure(
+                description: "\(program) \(arguments.first ?? "") ended with \(process.terminationStatus)")
+        }
+        return String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+}

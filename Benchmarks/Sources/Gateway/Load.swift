@@ -1,0 +1,75 @@
+import Foundation
+
+/// Requests of one scenario, sent by `wrk` over 64 connections.
+final class Load {
+    /// What `wrk` and the system counted.
+    struct Result {
+        let requests: Int
+        let requestsPerSecond: Double
+        /// User and system time of the server process.
+        let microsecondsPerRequest: Double
+        let p50: Int
+        let p99: Int
+    }
+
+    private let scenario: GatewayBenchmark.Scenario
+    private let script: String
+    private var runs = 0
+
+    init(_ scenario: GatewayBenchmark.Scenario, _ credentials: Credentials, folder: URL) throws {
+        self.scenario = scenario
+        let name = "\(scenario.name)-\(UUID().uuidString)"
+        script = folder.appendingPathComponent("\(name).lua").path
+        // Message ids that never come twice and sort by time, as clients make them; a body of about 1 KB for one event.
+        try """
+        local run = 0
+        local count = 0
+        local tokens = {}
+        for token in io.lines("\(credentials.tokenFiles["\(scenario.tokens)"] ?? "")") do
+          tokens[#tokens + 1] = {
+            ["X-Write-Key"] = "\(credentials.writeKey)", ["Authorization"] = "Bearer " .. token,
+            ["Content-Type"] = "application/json"
+          }
+        end
+        local description = string.rep("A pot of green tea for two, with a cup and a saucer. ", 11)
+        function init(arguments) run = arguments[1] end
+        function request()
+          local events = {}
+          for i = 1, \(scenario.events) do
+            count = count + 1
+            events[i] = string.format('{"type":"track","messageId":"\(name)-%s-%010d","userId":"user-1",' ..
+              '"event":"Order Completed","timestamp":"2026-11-21T08:30:00.000Z","properties":' ..
+              '{"order_id":"50314b8e","total":42.5,"currency":"EUR","products":["tea-01","cup-02","pot-01"],' ..
+              '"description":"%s"},"context":{"library":{"name":"bench","version":"1"}}}', run, count, description)
+          end
+          return wrk.format("POST", nil, tokens[count % #tokens + 1], '{"batch":[' .. table.concat(events, ",") .. ']}')
+        end
+        function done(summary, latency, requests)
+          io.write(string.format("RESULT %d %d %d %d %d\\n", summary.requests, summary.duration,
+            summary.errors.status, latency:percentile(50), latency:percentile(99)))
+        end
+        """.write(toFile: script, atomically: true, encoding: .utf8)
+    }
+
+    /// Runs the load; with `checks` the answers must be what the scenario says, so that nothing else is measured.
+    func run(on server: Server, seconds: Int, checks: Bool) throws -> Result {
+        runs += 1
+        let before = server.cpuSeconds ?? 0
+        let text = try Command.output(
+            "wrk", ["-t1", "-c64", "-d\(seconds)s", "-s", script, server.url + "/v1/batch", String(runs)])
+        let after = server.cpuSeconds ?? 0
+        guard
+            let numbers = text.split(separator: "\n").first(where: { $0.hasPrefix("RESULT ") })?
+                .split(separator: " ").dropFirst().compactMap({ Int($0) }), numbers.count == 5,
+            numbers[0] > 0
+        else { throw Command.Failure(description: "wrk printed no result: \(text)") }
+        guard !checks || numbers[2] == (scenario.isAccepted ? 0 : numbers[0]) else {
+            throw Command.Failure(
+                description: "\(scenario.name): \(numbers[2]) of \(numbers[0]) were refused")
+        }
+        return Result(
+            requests: numbers[0], requestsPerSecond: Double(numbers[0]) / Double(numbers[1]) * 1_000_000,
+            microsecondsPerRequest: (after - before) * 1_000_000 / Double(numbers[0]), p50: numbers[3],
+            p99: numbers[4])
+    }
+}

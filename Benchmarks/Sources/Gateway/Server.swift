@@ -1,0 +1,108 @@
+import Foundation
+
+/// A server under test, as a process of its own.
+final class Server {
+    let url: String
+    private let process: Process
+    private let database: String?
+
+    private init(url: String, process: Process, database: String?) {
+        self.url = url
+        self.process = process
+        self.database = database
+    }
+
+    var processIdentifier: Int32 { process.processIdentifier }
+
+    static func gateway(countersign: String, _ credentials: Credentials, folder: URL) throws -> Server {
+        let output = Pipe()
+        let process = try Command.start(
+            countersign,
+            [
+                "serve", "--data", credentials.dataDirectory, "--port", "0",
+                "--requests-per-second-per-address", "0", "--log-level", "warning",
+            ], output: output)
+        var line = ""
+        while let byte = try output.fileHandleForReading.read(upToCount: 1)?.first, byte != 0x0A {
+            line.unicodeScalars.append(Unicode.Scalar(byte))
+        }
+        guard line.hasPrefix("http://") else {
+            throw Command.Failure(description: "the gateway did not start")
+        }
+        return Server(url: line, process: process, database: credentials.dataDirectory + "/events.sqlite")
+    }
+
+    /// HAProxy with one thread: it reads the body, checks `alg`, `sub`, `exp` and the signature, and answers with a fixed
+    /// text. Nil where it is not installed.
+    static func haproxy(_ credentials: Credentials, folder: URL) throws -> Server? {
+        guard (try? Command.output("haproxy", ["-v"])) != nil else { return nil }
+        let port = 18_798
+        let configuration = """
+            global
+              nbthread 1
+            defaults
+              mode http
+              timeout client 30s
+              timeout server 30s
+              timeout connect 5s
+            frontend bench
+              bind 127.0.0.1:\(port)
+              option http-buffer-request
+              http-request set-var(txn.bearer) http_auth_bearer
+              http-request set-var(txn.alg) var(txn.bearer),jwt_header_query('$.alg')
+              http-request set-var(txn.sub) var(txn.bearer),jwt_payload_query('$.sub')
+              http-request set-var(txn.exp) var(txn.bearer),jwt_payload_query('$.exp','int')
+              http-request set-var(txn.now) date()
+              http-request deny deny_status 401 unless { var(txn.alg) -m str RS256 }
+              http-request deny deny_status 401 unless { var(txn.sub) -m str user-1 }
+              http-request deny deny_status 401 if { var(txn.exp),sub(txn.now) -m int lt 0 }
+              http-request deny deny_status 401 unless { var(txn.bearer),jwt_verify(txn.alg,"\(credentials.publicKeyPath)") -m int 1 }
+              http-request return status 200 content-type application/json string '{"success":true,"accepted":1}'
+
+            """
+        let path = folder.appendingPathComponent("haproxy.cfg").path
+        try configuration.write(toFile: path, atomically: true, encoding: .utf8)
+        let process = try Command.start("haproxy", ["-f", path])
+        let server = Server(url: "http://127.0.0.1:\(port)", process: process, database: nil)
+        for _ in 0..<100 {
+            if (try? Command.output("curl", ["-s", "-o", "/dev/null", server.url])) != nil { return server }
+            guard process.isRunning else { break }
+            usleep(20_000)
+        }
+        throw Command.Failure(description: "haproxy did not start")
+    }
+
+    func stop() {
+        process.terminate()
+        process.waitUntilExit()
+    }
+
+    /// How many events the gateway's database holds.
+    func storedEvents() throws -> String {
+        try Command.output("sqlite3", ["-readonly", database ?? "", "SELECT count(*) FROM event"])
+    }
+
+    /// User and system time of the process so far (proc(5), fields 14 and 15 of `stat`); nil where there is no `/proc`.
+    var cpuSeconds: Double? {
+        guard
+            let text = try? String(contentsOfFile: "/proc/\(processIdentifier)/stat", encoding: .utf8),
+            let name = text.lastIndex(of: ")")
+        else { return nil }
+        // Behind the name come the fields from the third on.
+        let fields = text[text.index(after: name)...].split(separator: " ")
+        guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else {
+            return nil
+        }
+        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// Memory that the process holds, without what it shares with files; nil where there is no `/proc`.
+    var residentMegabytes: Double? {
+        guard
+            let text = try? String(contentsOfFile: "/proc/\(processIdentifier)/status", encoding: .utf8),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("RssAnon:") }),
+            let kilobytes = line.split(separator: " ").compactMap({ Double($0) }).first
+        else { return nil }
+        return kilobytes / 1024
+    }
+}
