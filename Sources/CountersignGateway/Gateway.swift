@@ -156,6 +156,17 @@ public final class Gateway: Sendable {
         folderLock.withLock { $0 = nil }
     }
 
+    /// Takes over a changed certificate and changed apps now. What cannot be read is logged and looked at again later.
+    package func reload() {
+        certificates?.refresh()
+        do throws(GatewayError) {
+            try registry.refresh()
+            log.note(.info, "reloaded")
+        } catch {
+            log.note(.error, "not reloaded", [("detail", error.reason)])
+        }
+    }
+
     /// Takes over a certificate that has changed, without waiting for the next look.
     package func refreshCertificates() {
         certificates?.refresh()

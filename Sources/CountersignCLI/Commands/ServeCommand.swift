@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignGateway
 
 /// `countersign serve`.
@@ -7,7 +8,8 @@ enum ServeCommand {
         details: """
             Makes the data directory when it is not there, and prints the gateway's URL on standard output once it
             listens. SIGTERM or Ctrl-C: it takes no new connections, answers what has begun, commits and ends with 0.
-            A second one ends it at once. Standard error holds a log in JSON, one line a request.
+            A second one ends it at once. SIGHUP: it takes over a changed certificate and changed apps now rather than
+            within a second; settings need a new start. Standard error holds a log in JSON, one line a request.
             `countersign config print --origin` shows the settings and where each comes from.
             """,
         flags: SettingReader.flags,
@@ -16,9 +18,11 @@ enum ServeCommand {
             .init("On a free port, with the data here", "countersign serve --data ./data --port 0"),
         ]
     ) { invocation in
-        let signals = StopSignals()
+        let running = Lock<Gateway?>(nil)
+        let signals = StopSignals { running.withLock { $0 }?.reload() }
         let configuration = try SettingReader(invocation: invocation).configuration()
         let gateway = try Gateway(configuration: configuration)
+        running.withLock { $0 = gateway }
         try gateway.start()
         let url = url(configuration, port: gateway.port)
         try announce(url, configuration, invocation.io)

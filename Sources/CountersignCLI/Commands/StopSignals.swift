@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// SIGTERM and Ctrl-C as a stream. The second signal ends the process at once.
+/// SIGTERM and Ctrl-C as a stream. The second signal ends the process at once. SIGHUP, for a server that can reload.
 ///
 /// A handler writes into a pipe that a thread reads. A `DispatchSource` will not do: on Linux it installs a handler of
 /// its own some time after `resume()`, so that no order of it and `signal(_, SIG_IGN)` is right at every moment.
@@ -12,7 +12,9 @@ struct StopSignals: Sendable {
     nonisolated(unsafe) fileprivate static var writeEnd: Int32 = -1
 
     /// Takes the signals over. Once in a process: they are the process's.
-    init() {
+    ///
+    /// - Parameter reload: What SIGHUP calls, on a thread of its own; nil leaves that signal alone.
+    init(reload: (@Sendable () -> Void)? = nil) {
         let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
         self.stream = stream
         var ends: [Int32] = [-1, -1]
@@ -23,6 +25,10 @@ struct StopSignals: Sendable {
         Thread.detachNewThread {
             var count = 0
             while let number = Self.next(from: readEnd) {
+                if number == SIGHUP {
+                    reload?()
+                    continue
+                }
                 count += 1
                 if count > 1 { exit(ExitCode.interrupted.rawValue) }
                 continuation.yield(number)
@@ -30,6 +36,7 @@ struct StopSignals: Sendable {
         }
         signal(SIGTERM, writeSignal)
         signal(SIGINT, writeSignal)
+        if reload != nil { signal(SIGHUP, writeSignal) }
     }
 
     /// Waits for the first signal.

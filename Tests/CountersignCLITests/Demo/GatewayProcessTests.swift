@@ -39,6 +39,22 @@ struct GatewayProcessTests {
         #expect(answer(url, "/livez") == nil)
     }
 
+    @Test func aHangupReloadsAndDoesNotEndIt() async throws {
+        let (messages, continuation) = AsyncStream.makeStream(of: String.self)
+        let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") {
+            continuation.yield($0)
+        }
+        let url = try await gateway.start()
+        var iterator = messages.makeAsyncIterator()
+        let started = try #require(await iterator.next())
+        let process = try #require(started.split(separator: " ").last.flatMap { Int32($0.dropLast(2)) })
+        kill(process, SIGHUP)
+        #expect(answer(url, "/livez") == "200")
+        let status = await gateway.stop()
+        #expect(status == 0)
+        #expect(gateway.restarts == 0)
+    }
+
     @Test func aKilledGatewayIsStartedAgainOnTheSamePort() async throws {
         let (messages, continuation) = AsyncStream.makeStream(of: String.self)
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") {
