@@ -40,10 +40,20 @@ public final class CountersignClient: Sendable {
         try self.init(configuration: configuration, dialect: dialect, transport: transport, clock: clock)
     }
 
-    package init(
+    package convenience init(
         configuration: CountersignConfiguration, dialect: any DeliveryDialect,
         transport: (any HTTPTransport)? = nil, clock: any ClientClock = SystemClock(),
         random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
+    ) throws {
+        try self.init(
+            configuration: configuration, dialect: dialect, transport: transport, clock: clock,
+            random: random, accessTokens: nil)
+    }
+
+    init(
+        configuration: CountersignConfiguration, dialect: any DeliveryDialect,
+        transport: (any HTTPTransport)?, clock: any ClientClock,
+        random: @escaping @Sendable () -> Double, accessTokens: AccessTokens?
     ) throws {
         try configuration.validate()
         self.clock = clock
@@ -54,7 +64,8 @@ public final class CountersignClient: Sendable {
             log: configuration.log)
         engine = DeliveryEngine(
             configuration: configuration, storage: storage, dialect: dialect,
-            transport: transport ?? makeDefaultTransport(), clock: clock, random: random)
+            transport: transport ?? makeDefaultTransport(), clock: clock, random: random,
+            accessTokens: accessTokens)
         recorder = Recorder(
             storage: storage, dialect: dialect, limits: configuration.limits, clock: clock,
             sessionID: tracker.id, log: configuration.log

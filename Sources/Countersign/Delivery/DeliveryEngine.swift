@@ -11,6 +11,10 @@ actor DeliveryEngine {
         /// From a token provider that took longer than it may; `generation` is the newest token when it was called.
         case lateToken(SignedToken, user: UserKey, generation: Int)
         case forgetToken(user: UserKey, generation: Int, done: CheckedContinuation<Void, Never>)
+        /// All events share one access token, and there is another one.
+        case accessTokenChanged(generation: Int)
+        case sendSoon
+        case configure(FlushPolicy, batchEvents: Int)
         case sessionStarted
         case enteredBackground
         case enteredForeground
@@ -31,6 +35,10 @@ actor DeliveryEngine {
     private let lease = LeaseHolder()
     private var sender: Sender
     private let tokens: TokenDesk
+    /// The one access token of all events; nil where each user has a token of their own.
+    private let accessTokens: AccessTokens?
+    /// As of the last action `authorize`.
+    private var accessToken: (token: SignedToken?, generation: Int) = (nil, 0)
     private var ledger = FailureLedger()
     private var batches: [FlushResult.Batch] = []
     private var flushes: [CheckedContinuation<FlushResult, Never>] = []
@@ -41,8 +49,10 @@ actor DeliveryEngine {
 
     init(
         configuration: CountersignConfiguration, storage: Storage, dialect: any DeliveryDialect,
-        transport: any HTTPTransport, clock: any ClientClock, random: @escaping @Sendable () -> Double
+        transport: any HTTPTransport, clock: any ClientClock, random: @escaping @Sendable () -> Double,
+        accessTokens: AccessTokens? = nil
     ) {
+        self.accessTokens = accessTokens
         self.storage = storage
         self.dialect = dialect
         self.transport = transport
@@ -55,7 +65,7 @@ actor DeliveryEngine {
                 flushPolicy: configuration.flushPolicy, networkRetry: configuration.networkRetry,
                 authenticationRetry: configuration.authenticationRetry,
                 batchEvents: configuration.batchEvents, batchBytes: configuration.batchBytes,
-                hasTokenProvider: configuration.tokenProvider != nil))
+                hasTokenProvider: configuration.tokenProvider != nil || accessTokens != nil))
     }
 
     func start() {
@@ -141,6 +151,12 @@ actor DeliveryEngine {
         case .forgetToken(let user, let generation, let done):
             if await tokens.generation(of: user) == generation { await tokens.forget(user) }
             done.resume()
+        case .accessTokenChanged(let generation):
+            sender.tokenChanged(for: .anonymous, generation: generation, now: clock.uptime)
+        case .sendSoon:
+            sender.sendSoon()
+        case .configure(let policy, let batchEvents):
+            sender.configure(flushPolicy: policy, batchEvents: batchEvents)
         case .sessionStarted:
             sender.sessionStarted()
         case .enteredBackground:
@@ -258,6 +274,16 @@ actor DeliveryEngine {
     }
 
     private func authorize(_ user: UserKey, rejectedGeneration: Int?) async {
+        if let accessTokens {
+            switch await accessTokens.authorize(rejected: rejectedGeneration) {
+            case .ready(let token, let generation):
+                accessToken = (token, generation)
+                sender.authorized(generation: generation)
+            case .unavailable(let problem, let instant):
+                note(sender.authorizationDeferred(problem, until: instant))
+            }
+            return
+        }
         let requestTime = clock.now
         let decision = await tokens.authorize(user, rejectedGeneration: rejectedGeneration) {
             [inbox] token, generation in
@@ -289,7 +315,7 @@ actor DeliveryEngine {
 
     private func send(_ events: [QueuedEvent], attempt: Int) async {
         let user = UserKey(events.first?.userID)
-        let token = await tokens.token(of: user)
+        let token = accessTokens == nil ? await tokens.token(of: user) : accessToken.token
         let requestTime = clock.now
         let request = dialect.request(
             for: events, token: token, attempt: attempt, deviceID: deviceID, now: requestTime)
@@ -297,7 +323,10 @@ actor DeliveryEngine {
             let response = try await transport.send(request)
             let answer = dialect.read(response, eventCount: events.count)
             log?(.debug, "answer", ["status": "\(answer.status)", "events": "\(events.count)"])
-            if let serverTime = answer.serverTime { await tokens.noteServerTime(serverTime) }
+            if let serverTime = answer.serverTime {
+                await tokens.noteServerTime(serverTime)
+                await accessTokens?.noteServerTime(serverTime)
+            }
             let consequence = sender.answered(answer, now: clock.uptime, fraction: random())
             note(consequence)
             if let verdict = consequence?.failure {
@@ -310,6 +339,7 @@ actor DeliveryEngine {
                     clockSkew: skew)
             } else if consequence?.batch.outcome == .delivered {
                 await tokens.noteVerdict(nil, for: user)
+                await accessTokens?.accepted(generation: accessToken.generation)
                 ledger.succeeded(user)
                 failures.forget { UserKey($0.userID) == user }
             }

@@ -77,9 +77,9 @@ final class Recorder: Sendable {
         state.withLock { $0.sessionID = sessionID }
     }
 
-    /// Takes an event and returns at once.
+    /// Takes an event and returns at once. Its message id is made here unless it has one.
     func record(
-        _ kind: EventKind, name: String?, payload: [String: JSONValue],
+        _ kind: EventKind, name: String?, payload: [String: JSONValue], messageID: String? = nil,
         completion: (@Sendable (Result<String, CountersignError>) -> Void)? = nil
     ) {
         let now = clock.now
@@ -99,7 +99,7 @@ final class Recorder: Sendable {
             }
             // The id is made under the lock, so that ids sort as the events do.
             let record = EventRecord(
-                kind: kind, messageID: UUIDv7.make(at: now), userID: state.userID,
+                kind: kind, messageID: messageID ?? UUIDv7.make(at: now), userID: state.userID,
                 sessionID: state.sessionID, timestamp: now, name: name, payload: payload)
             state.unsaved.append(Unsaved(record: record, bytes: bytes, completion: completion))
             state.unsavedEvents += 1

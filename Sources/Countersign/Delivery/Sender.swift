@@ -53,7 +53,7 @@ struct Sender {
         var lane: UserKey { UserKey(events.first?.userID) }
     }
 
-    private let settings: Settings
+    private var settings: Settings
     private var round: Round?
     private var current: Current?
     private var unsettled: Settlement?
@@ -171,6 +171,18 @@ struct Sender {
         wantsRound = true
     }
 
+    /// Sends soon, whatever the flush policy waits for.
+    mutating func sendSoon() {
+        wantsRound = true
+    }
+
+    /// Works in another way from now on.
+    mutating func configure(flushPolicy: FlushPolicy, batchEvents: Int) {
+        settings.flushPolicy = flushPolicy
+        settings.batchEvents = batchEvents
+        self.batchEvents = batchEvents
+    }
+
     private mutating func resume() {
         retryAt = nil
         configurationProblem = nil
@@ -211,8 +223,9 @@ struct Sender {
         } else if let event = aside {
             // There is no other event to tell a bad one from a server that is down.
             aside = nil
+            guard lanes[UserKey(event.userID)]?.isBlocked != true else { return }
             lastProblem = .init("http_500", "event \(event.messageID) makes the server fail, or it is down")
-            backOff(.init("http_500", "the server failed"), serverDelay: nil, now: now, fraction: fraction)
+            current = Current(events: [event])
         } else if round?.mustClaimAgain != true {
             round?.ending = .drained
         }
@@ -243,6 +256,22 @@ struct Sender {
     ) -> Consequence? {
         guard let current else { return nil }
         park(current, problem: problem, now: now, fraction: fraction)
+        return Consequence(batch: batch(current, .tokenProblem, problem.code))
+    }
+
+    /// There is no credential to send with before `instant`, or if that is nil, before the app hands over another one.
+    mutating func authorizationDeferred(
+        _ problem: ServerAnswer.Explanation, until instant: TimeInterval?
+    ) -> Consequence? {
+        guard let current else { return nil }
+        var lane = lanes[current.lane] ?? Lane()
+        lane.problem = problem
+        lane.isPaused = instant == nil
+        lane.blockedUntil = instant
+        lanes[current.lane] = lane
+        lastProblem = problem
+        isolation = nil
+        self.current = nil
         return Consequence(batch: batch(current, .tokenProblem, problem.code))
     }
 

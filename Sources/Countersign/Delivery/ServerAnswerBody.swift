@@ -55,6 +55,8 @@ package struct ServerAnswerBody: Sendable {
         members = (try? JSONDecoder().decode(Members.self, from: Data(response.body))) ?? Members()
     }
 
+    /// What the server says about the token.
+    package var verdict: ServerAnswer.TokenVerdict? { members.authError?.verdict }
     package var success: Bool? { members.success }
     package var message: String? { members.message }
     package var accepted: Int? { members.accepted }

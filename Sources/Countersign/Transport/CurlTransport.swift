@@ -68,6 +68,9 @@
             _ = countersign_curl_set_long(handle, CURLOPT_TIMEOUT_MS, Self.milliseconds(request.timeout))
             _ = countersign_curl_set_list(handle, CURLOPT_HTTPHEADER, list)
             _ = countersign_curl_set_long(handle, CURLOPT_POST, 1)
+            if request.method != "POST" {
+                _ = countersign_curl_set_string(handle, CURLOPT_CUSTOMREQUEST, request.method)
+            }
             _ = countersign_curl_set_offset(
                 handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.count))
             if let certificateAuthorityFile {

@@ -1,10 +1,12 @@
 public import Foundation
 
-/// A request as the SDK hands it to an `HTTPTransport`. The method is always `POST`.
+/// A request as the SDK hands it to an `HTTPTransport`.
 ///
 /// Its description shows the origin and path and the size of the body: never a header value, since headers carry
 /// tokens.
 public struct HTTPRequest: Sendable, CustomStringConvertible {
+    /// The method (RFC 9110, section 9), such as `POST`; always with a body.
+    public let method: String
     /// Where to. `http` or `https`.
     public let url: URL
     /// Header fields in order. Names and values are visible ASCII (checked before they get here).
@@ -19,15 +21,17 @@ public struct HTTPRequest: Sendable, CustomStringConvertible {
     /// Makes a request.
     ///
     /// - Parameters:
+    ///   - method: The method.
     ///   - url: Where to.
     ///   - headers: Header fields in order.
     ///   - body: The body.
     ///   - timeout: Seconds for the whole exchange.
     ///   - maximumResponseBytes: The longest answer to read.
     public init(
-        url: URL, headers: [(name: String, value: String)], body: [UInt8], timeout: TimeInterval = 30,
-        maximumResponseBytes: Int = 1_048_576
+        method: String = "POST", url: URL, headers: [(name: String, value: String)], body: [UInt8],
+        timeout: TimeInterval = 30, maximumResponseBytes: Int = 1_048_576
     ) {
+        self.method = method
         self.url = url
         self.headers = headers
         self.body = body
@@ -40,8 +44,8 @@ public struct HTTPRequest: Sendable, CustomStringConvertible {
         headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
     }
 
-    /// Origin, path and size.
+    /// Method, origin, path and size.
     public var description: String {
-        "POST \(url.scheme ?? "")://\(url.host ?? "")\(url.path) (\(body.count) bytes)"
+        "\(method) \(url.scheme ?? "")://\(url.host ?? "")\(url.path) (\(body.count) bytes)"
     }
 }

@@ -20,7 +20,7 @@
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
             var wire = URLRequest(url: request.url, timeoutInterval: request.timeout)
-            wire.httpMethod = "POST"
+            wire.httpMethod = request.method
             wire.httpBody = Data(request.body)
             for field in request.headers { wire.addValue(field.value, forHTTPHeaderField: field.name) }
             do {

@@ -30,7 +30,7 @@ struct Replay: Sendable {
         let isXML = data.drop { $0 <= 0x20 || [0xEF, 0xBB, 0xBF].contains($0) }.first == UInt8(ascii: "<")
         let replay =
             isXML
-            ? GPXReader.read(data, named: name)
+            ? Replay.gpx(data, named: name)
             : AccessLog.read(data, named: name)
         guard !replay.events.isEmpty else {
             let detail = replay.problems.first.map { "; line \($0.line): \($0.reason)" } ?? ""

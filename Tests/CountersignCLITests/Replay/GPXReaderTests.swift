@@ -8,7 +8,7 @@ struct GPXReaderTests {
     private func read(_ body: String, version: String = "1/1") -> Replay {
         let text =
             "<?xml version=\"1.0\"?><gpx xmlns=\"http://www.topografix.com/GPX/\(version)\">\(body)</gpx>"
-        return GPXReader.read(Data(text.utf8), named: "walk.gpx")
+        return Replay.gpx(Data(text.utf8), named: "walk.gpx")
     }
 
     @Test(arguments: ["1/0", "1/1"])
@@ -39,7 +39,7 @@ struct GPXReaderTests {
 
     @Test func readsAFileWithANamespacePrefix() {
         let text = "<g:gpx xmlns:g=\"u\"><g:trk><g:trkpt lat=\"1\" lon=\"2\"/></g:trk></g:gpx>"
-        #expect(GPXReader.read(Data(text.utf8), named: "a").events.count == 1)
+        #expect(Replay.gpx(Data(text.utf8), named: "a").events.count == 1)
     }
 
     @Test(arguments: [
@@ -59,7 +59,7 @@ struct GPXReaderTests {
 
     @Test func aFileThatIsCutShortGivesThePointsBeforeTheCut() {
         let text = "<gpx><trk>\n<trkpt lat=\"1\" lon=\"2\"/>\n<trkpt lat=\"1\" "
-        let replay = GPXReader.read(Data(text.utf8), named: "cut.gpx")
+        let replay = Replay.gpx(Data(text.utf8), named: "cut.gpx")
         #expect(replay.events.count == 1)
         #expect(replay.problems.map(\.line) == [3])
     }

@@ -355,6 +355,19 @@ struct AccessTokensTests {
         #expect(bench.sent == ["R0", "R0"])
     }
 
+    @Test func requestDuringTheStartWaitsForTheToken() async {
+        let bench = AccessTokenBench()
+        let store = SlowStore(store: bench.store)
+        let tokens = bench.make(store: store)
+        let start = Task { await tokens.prepare() }
+        await store.isSaving.wait()
+        let verdict = Task { await tokens.authorize(rejected: nil) }
+        for _ in 0..<1_000 { await Task.yield() }
+        store.mayGoOn.signal()
+        #expect(await verdict.value.token == "A0")
+        await start.value
+    }
+
     @Test func storeThatCannotBeReadIsNotTakenForEmpty() async {
         let bench = AccessTokenBench()
         let first = bench.make()
@@ -603,6 +616,24 @@ struct AccessTokensTests {
         for secret in secrets { #expect(text.contains(secret) == false, "\(secret) in \(text)") }
         #expect(text.contains("invalid_grant"))
     }
+}
+
+/// A store whose disk takes its time.
+private struct SlowStore: TokenStore {
+    let store: FileTokenStore
+    let isSaving = Gate()
+    let mayGoOn = DispatchSemaphore(value: 0)
+
+    func token(for userID: String) throws -> String? { try store.token(for: userID) }
+
+    func store(_ token: String, for userID: String) throws {
+        isSaving.open()
+        mayGoOn.wait()
+        try store.store(token, for: userID)
+    }
+
+    func removeToken(for userID: String) throws {}
+    func removeAll() throws {}
 }
 
 /// A store whose disk gives up.

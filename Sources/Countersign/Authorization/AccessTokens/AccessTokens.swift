@@ -118,9 +118,12 @@ actor AccessTokens {
             do {
                 let stored = try await vault.load()
                 machine.loaded(stored)
+                while let change = pending {
+                    pending = nil
+                    await adopt(change)
+                }
+                // Not earlier: a request that came in the meantime would find no token.
                 isPrepared = true
-                if let pending { await adopt(pending) }
-                pending = nil
             } catch {
                 // Such as a Keychain before the first unlock. Never taken for empty: that would lose the newest pair.
                 surroundings.log?(.warning, "access token could not be read", ["error": "\(error)"])

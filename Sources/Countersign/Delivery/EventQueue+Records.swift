@@ -1,0 +1,25 @@
+internal import CountersignSQLite
+
+extension EventQueue {
+    /// The bodies of all events, the oldest first.
+    func bodies() throws -> [[UInt8]] {
+        try connection.all("SELECT body FROM event ORDER BY seq") { row throws(SQLiteError) in row.blob(0) }
+    }
+
+    /// Removes an event by its id, as if the app had wiped it.
+    ///
+    /// - Returns: False if there is none.
+    func remove(messageID: String) throws -> Bool {
+        try connection.transaction {
+            let found = try connection.all(
+                "SELECT seq, user_id, body FROM event WHERE message_id = ?", .text(messageID)
+            ) { row throws(SQLiteError) in
+                QueuedEvent(
+                    sequence: row.int64(0), messageID: messageID, userID: UserKey(column: row.text(1)).userID,
+                    body: row.blob(2))
+            }
+            for event in found where try remove(event) { try add(.wiped, 1) }
+            return !found.isEmpty
+        }
+    }
+}

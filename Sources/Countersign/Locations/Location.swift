@@ -1,0 +1,125 @@
+public import CountersignCore
+public import Foundation
+
+/// Where a device was, and when.
+///
+/// What is not known is nil, and -1 in JSON.
+public struct Location: Sendable, Hashable {
+    /// Degrees north, -90 to 90.
+    public var latitude: Double
+    /// Degrees east, -180 to 180.
+    public var longitude: Double
+    /// When.
+    public var timestamp: Date
+    /// Metres that latitude and longitude may be wrong by.
+    public var accuracy: Double?
+    /// Metres above the sea.
+    public var altitude: Double?
+    /// Metres that the altitude may be wrong by.
+    public var altitudeAccuracy: Double?
+    /// Metres a second.
+    public var speed: Double?
+    /// Degrees from north, clockwise.
+    public var heading: Double?
+    /// Metres travelled in all.
+    public var odometer: Double = 0
+    /// Whether the device moves.
+    public var isMoving: Bool = false
+    /// Why it was recorded, such as `motionchange`; nil for an ordinary one.
+    public var event: String?
+    /// More about it.
+    public var extras: [String: JSONValue] = [:]
+
+    /// Makes a location.
+    ///
+    /// - Parameters:
+    ///   - latitude: Degrees north, -90 to 90.
+    ///   - longitude: Degrees east, -180 to 180.
+    ///   - timestamp: When.
+    public init(latitude: Double, longitude: Double, timestamp: Date) {
+        self.latitude = latitude
+        self.longitude = longitude
+        self.timestamp = timestamp
+    }
+
+    /// As the record that is stored and sent; the id and the time format are added there.
+    var record: [String: JSONValue] {
+        func number(_ value: Double?) -> JSONValue { .number(value ?? -1) }
+        var record: [String: JSONValue] = [
+            "timestamp": .string(LocationRecord.text(timestamp)), "is_moving": .bool(isMoving),
+            "odometer": .number(odometer),
+            "coords": [
+                "latitude": .number(latitude), "longitude": .number(longitude), "accuracy": number(accuracy),
+                "altitude": number(altitude), "altitude_accuracy": number(altitudeAccuracy),
+                "speed": number(speed), "heading": number(heading),
+            ],
+            "activity": ["type": "unknown", "confidence": 0],
+            "battery": ["level": -1, "is_charging": false],
+            "extras": .object(extras),
+        ]
+        if let event { record["event"] = .string(event) }
+        return record
+    }
+}
+
+/// What is stored of a location: a JSON object, or what a template makes of it.
+struct LocationRecord {
+    let uuid: String
+    /// The object that apps are told of, in the default shape.
+    let object: [String: JSONValue]
+
+    /// Fills in what is missing.
+    ///
+    /// - Throws: `LocationError` with `invalidLocation` without coordinates within their limits.
+    init(
+        _ given: [String: JSONValue], settings: LocationConfiguration.Persistence, now: Date
+    ) throws(LocationError) {
+        guard case .object(let coordinates) = given["coords"], let latitude = coordinates["latitude"]?.double,
+            let longitude = coordinates["longitude"]?.double, (-90...90).contains(latitude),
+            (-180...180).contains(longitude)
+        else {
+            throw LocationError(
+                .invalidLocation, "coords.latitude and coords.longitude must be numbers within their limits")
+        }
+        var object = given
+        if case .string(let text) = given["uuid"], !text.isEmpty {
+            uuid = text
+        } else {
+            uuid = UUIDv7.make(at: now)
+            object["uuid"] = .string(uuid)
+        }
+        var instant = now
+        if case .string(let text) = given["timestamp"], let time = RFC3339.milliseconds(text.utf8) {
+            instant = Date(timeIntervalSince1970: TimeInterval(time) / 1_000)
+        } else if let time = given["timestamp"]?.double {
+            instant = Date(timeIntervalSince1970: time / 1_000)
+        }
+        object["timestamp"] =
+            settings.timestampFormat == .epoch
+            ? .integer(Int64((instant.timeIntervalSince1970 * 1_000).rounded()))
+            : .string(Self.text(instant))
+        if !settings.extras.isEmpty {
+            var extras = settings.extras
+            if case .object(let own) = given["extras"] { extras.merge(own) { _, own in own } }
+            object["extras"] = .object(extras)
+        }
+        self.object = object
+    }
+
+    static func text(_ date: Date) -> String {
+        var bytes: [UInt8] = []
+        Timestamp.write(date, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+extension JSONValue {
+    /// A number of either kind.
+    var double: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .number(let number): number
+        default: nil
+        }
+    }
+}

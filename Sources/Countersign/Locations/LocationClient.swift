@@ -1,0 +1,434 @@
+public import CountersignCore
+public import Foundation
+
+/// Records locations and uploads each of them once, under an access token that refreshes itself.
+///
+/// ```swift
+/// var configuration = LocationConfiguration()
+/// configuration.http.url = "https://app.your.server.com/users/locations"
+/// configuration.authorization.accessToken = token
+/// configuration.authorization.refreshToken = refreshToken
+/// configuration.authorization.refreshUrl = "https://auth.your.server.com/tokens"
+/// configuration.authorization.refreshPayload = ["refresh_token": "{refreshToken}"]
+/// let client = try LocationClient(configuration: configuration)
+/// try await client.record(Location(latitude: 46.05, longitude: 14.51, timestamp: Date()))
+/// ```
+///
+/// All methods may be called from any thread. A record is rendered when it is recorded and stays on disk until a server has
+/// taken it; URL, header fields, parameters and token are those of the moment of sending.
+public final class LocationClient: Sendable {
+    private let client: CountersignClient
+    private let tokens: AccessTokens
+    private let dialect: LocationDialect
+    private let state: Lock<State>
+
+    private struct State {
+        var configuration: LocationConfiguration
+        /// Counts up with each `stop()`, which ends what was recording before.
+        var epoch = 0
+        var source: Task<Void, Never>?
+    }
+
+    /// Makes a client. The store is opened in the background.
+    ///
+    /// - Parameters:
+    ///   - configuration: How it works.
+    ///   - keepsTokens: True to go on with the tokens of the last run even if the configuration has none.
+    ///   - transport: The way to the network; nil for `URLSession` on Apple platforms and libcurl on Linux.
+    ///   - clock: The time, for tests.
+    /// - Throws: `CountersignError` with `invalidConfiguration` if the configuration cannot work.
+    public convenience init(
+        configuration: LocationConfiguration, keepsTokens: Bool = false,
+        transport: (any HTTPTransport)? = nil, clock: any ClientClock = SystemClock()
+    ) throws {
+        try self.init(
+            configuration: configuration, keepsTokens: keepsTokens, transport: transport, clock: clock,
+            random: { Double.random(in: 0...1) })
+    }
+
+    package init(
+        configuration: LocationConfiguration, keepsTokens: Bool, transport: (any HTTPTransport)?,
+        clock: any ClientClock, random: @escaping @Sendable () -> Double
+    ) throws {
+        try configuration.validate()
+        var base = CountersignConfiguration(
+            // Nothing is sent there: the dialect has the URL, which may change.
+            endpoint: configuration.http.endpoint ?? Self.nowhere, writeKey: "locations")
+        base.instanceName = configuration.instanceName
+        base.dataDirectory = configuration.dataDirectory
+        base.limits = configuration.persistence.limits
+        base.flushPolicy = configuration.http.flushPolicy
+        base.batchEvents = configuration.http.batchEvents
+        base.networkRetry = configuration.networkRetry
+        base.tokenStore = configuration.tokenStore
+        base.log = configuration.log
+        let store = base.makeTokenStore()
+
+        let state = Lock(State(configuration: configuration))
+        self.state = state
+        dialect = LocationDialect(settings: configuration.dialectSettings)
+        // The client is made after the tokens, which tell it of changes.
+        let announce = Lock<(@Sendable (Int) -> Void)?>(nil)
+        tokens = AccessTokens(
+            configuration: configuration.authorization, isSparse: keepsTokens,
+            surroundings: AccessTokens.Surroundings(
+                store: store,
+                lockFile: base.instanceDirectory.appendingPathComponent("tokens.lock"),
+                // A refresh does not wait behind an upload.
+                transport: transport ?? makeDefaultTransport(), clock: clock, random: random,
+                timeout: configuration.http.timeout, log: configuration.log,
+                common: {
+                    let http = state.withLock { $0.configuration.http }
+                    return (http.headers, http.endpoint)
+                }, report: { event in state.withLock { $0.configuration.onAuthorization }?(event) },
+                changed: { generation in announce.withLock { $0 }?(generation) }))
+        let observed = Lock<(@Sendable (Result<HTTPResponse, HTTPTransportError>) -> Void)?>(nil)
+        client = try CountersignClient(
+            configuration: base, dialect: dialect,
+            transport: ObservedTransport(transport: transport ?? makeDefaultTransport()) { result in
+                observed.withLock { $0 }?(result)
+            }, clock: clock, random: random, accessTokens: tokens)
+        announce.withLock { announce in
+            announce = { [inbox = client.engine.inbox] generation in
+                inbox.post(.accessTokenChanged(generation: generation))
+            }
+        }
+        observed.withLock { observed in
+            observed = { [weak self] result in self?.exchanged(result) }
+        }
+        Task { [tokens] in await tokens.prepare() }
+    }
+
+    private static let nowhere = URL(string: "http://localhost") ?? URL(fileURLWithPath: "/")
+
+    deinit {
+        state.withLock { $0.source }?.cancel()
+        Task { [tokens] in await tokens.close() }
+    }
+
+    /// Ends all work. A refresh that is under way is waited for, since its answer holds the next token.
+    public func close() async {
+        stop()
+        await client.close()
+        await tokens.close()
+    }
+
+    // MARK: Settings
+
+    /// How the client works now.
+    public var configuration: LocationConfiguration { state.withLock { $0.configuration } }
+
+    /// Works in another way from now on. Limits and directories stay as they were at the start.
+    ///
+    /// Tokens that the new configuration leaves out stay; a pair that was handed over before changes nothing.
+    ///
+    /// - Parameter change: Changes the configuration.
+    /// - Throws: `CountersignError` with `invalidConfiguration`: then nothing changes.
+    public func update(_ change: (inout LocationConfiguration) -> Void) async throws {
+        var configuration = configuration
+        change(&configuration)
+        try configuration.validate()
+        apply(configuration)
+        await tokens.configure(configuration.authorization)
+    }
+
+    private func apply(_ configuration: LocationConfiguration) {
+        state.withLock { $0.configuration = configuration }
+        dialect.update(configuration.dialectSettings)
+        client.engine.inbox.post(
+            .configure(configuration.http.flushPolicy, batchEvents: configuration.http.batchEvents))
+    }
+
+    // MARK: Tokens
+
+    /// Whether requests can be authorized, and what has to happen if not.
+    public var authorizationState: AuthorizationState {
+        get async {
+            await tokens.prepare()
+            return await tokens.state
+        }
+    }
+
+    /// The access token for a request of the app's own, so that the app and the SDK never refresh at the same time.
+    ///
+    /// - Parameter rejected: The token that a server has refused; nil if none was.
+    /// - Returns: A token that was not refused; refreshed if need be. It is a credential: never log it.
+    /// - Throws: `LocationError` with `notAuthorized`. `authorizationState` says whether to try again.
+    public func accessToken(replacing rejected: String? = nil) async throws -> String {
+        await tokens.prepare()
+        var generation: Int?
+        if let rejected { generation = await tokens.generation(of: rejected) }
+        switch await tokens.authorize(rejected: generation) {
+        case .ready(let token?, _): return token.rawValue
+        case .ready(nil, _): throw LocationError(.notAuthorized, "the app has handed over no access token")
+        case .unavailable(let problem, _):
+            throw LocationError(.notAuthorized, "\(problem.code): \(problem.reason)")
+        }
+    }
+
+    /// Forgets the tokens, such as when the person logs out. Records stay.
+    public func forgetTokens() async {
+        state.withLock { state in
+            state.configuration.authorization.accessToken = nil
+            state.configuration.authorization.refreshToken = nil
+        }
+        await tokens.forget()
+    }
+
+    // MARK: Records
+
+    /// Stores a location; when it returns, the record is on disk.
+    ///
+    /// - Parameter location: Where and when.
+    /// - Returns: The record's id.
+    /// - Throws: `LocationError` for what cannot be a location, `CountersignError` if it is not stored.
+    @discardableResult
+    public func record(_ location: Location) async throws -> String {
+        try await insert(location.record)
+    }
+
+    /// Stores a record in the default shape; when it returns, the record is on disk.
+    ///
+    /// - Parameter record: At least `coords` with `latitude` and `longitude`. A missing `timestamp` is the present, a
+    ///   missing `uuid` is made. Servers drop a second record with the same `uuid`.
+    /// - Returns: The record's `uuid`.
+    /// - Throws: `LocationError` for what cannot be a location, `CountersignError` if it is not stored.
+    @discardableResult
+    public func insert(_ record: [String: JSONValue]) async throws -> String {
+        let configuration = configuration
+        let made = try LocationRecord(record, settings: configuration.persistence, now: client.clock.now)
+        guard configuration.persistence.maxRecordsToPersist != 0 else {
+            throw LocationError(.notPersisted, "maxRecordsToPersist is 0")
+        }
+        var body = JSONValue.object(made.object)
+        let template = configuration.persistence.locationTemplate
+        if !template.isEmpty {
+            if let rendered = LocationTemplate(text: template).render(made.object) {
+                body = rendered
+            } else {
+                configuration.log?(
+                    .warning, "locationTemplate error: not a JSON object or array, the default is used", [:])
+            }
+        }
+        _ = try await withCheckedThrowingContinuation { continuation in
+            client.recorder.record(
+                .location, name: nil, payload: [LocationDialect.member: body], messageID: made.uuid
+            ) { continuation.resume(with: $0) }
+        }
+        if configuration.http.autoSync, made.object["event"] == "motionchange" {
+            client.engine.inbox.post(.sendSoon)
+        }
+        configuration.onLocation?(made.object)
+        return made.uuid
+    }
+
+    /// Records each location of a sequence until it ends, the task is cancelled, or `stop()` is called.
+    ///
+    /// - Parameter locations: Such as those of a receiver, or of `locations(inGPX:)`.
+    /// - Returns: How many were recorded. One that cannot be stored is passed over and logged.
+    /// - Throws: What the sequence throws.
+    @discardableResult
+    public func record<Locations: AsyncSequence & Sendable>(contentsOf locations: Locations) async throws
+        -> Int
+    where Locations.Element == Location {
+        let (epoch, log) = state.withLock { ($0.epoch, $0.configuration.log) }
+        var count = 0
+        for try await location in locations {
+            guard !Task.isCancelled, state.withLock({ $0.epoch }) == epoch else { break }
+            do {
+                try await record(location)
+                count += 1
+            } catch {
+                log?(.warning, "location was not recorded", ["error": "\(error)"])
+            }
+        }
+        return count
+    }
+
+    /// The track points of a GPX file, version 1.0 or 1.1.
+    ///
+    /// - Parameter data: The file. Of one that is cut short, the points before the cut.
+    /// - Returns: The points in order. One without a time has the present one.
+    public static func locations(inGPX data: Data) -> AsyncStream<Location> {
+        let now = Date()
+        let locations = GPXReader.read(data).points.map { point in
+            var location = Location(
+                latitude: point.latitude, longitude: point.longitude,
+                timestamp: point.milliseconds.map {
+                    Date(timeIntervalSince1970: TimeInterval($0) / 1_000)
+                } ?? now)
+            location.altitude = point.elevation
+            return location
+        }
+        return AsyncStream { continuation in
+            for location in locations { continuation.yield(location) }
+            continuation.finish()
+        }
+    }
+
+    /// Begins to record: on Apple platforms what Core Location says, if the person allows it.
+    public func start() {
+        #if canImport(CoreLocation)
+            state.withLock { state in
+                guard state.source == nil else { return }
+                state.source = Task { [weak self] in
+                    _ = try? await self?.record(contentsOf: CoreLocationSource.locations())
+                }
+            }
+        #endif
+    }
+
+    /// Ends all recording that is under way. What was recorded is sent.
+    public func stop() {
+        state.withLock { state in
+            state.epoch += 1
+            state.source?.cancel()
+            state.source = nil
+        }
+    }
+
+    /// Records that wait.
+    ///
+    /// - Returns: How many.
+    /// - Throws: When the store cannot be read now.
+    public func count() async throws -> Int {
+        await client.recorder.drain()
+        return try await client.storage.perform { queue in try queue.value(of: .rows) }
+    }
+
+    /// The records that wait, the oldest first.
+    ///
+    /// - Returns: Each as it will be sent.
+    /// - Throws: When the store cannot be read now.
+    public func records() async throws -> [JSONValue] {
+        await client.recorder.drain()
+        let bodies = try await client.storage.perform { queue in try queue.bodies() }
+        return bodies.compactMap(JSONDocument.value)
+    }
+
+    /// Removes a record that waits.
+    ///
+    /// - Parameter uuid: Its id.
+    /// - Returns: False if there is none.
+    /// - Throws: When the store cannot be written now.
+    @discardableResult
+    public func remove(uuid: String) async throws -> Bool {
+        await client.recorder.drain()
+        return try await client.storage.perform { queue in try queue.remove(messageID: uuid) }
+    }
+
+    /// Removes all records. Tokens stay.
+    ///
+    /// - Throws: When the store cannot be written now.
+    public func removeAll() async throws {
+        await client.recorder.drain()
+        try await client.storage.perform { queue in try queue.wipe() }
+    }
+
+    /// Sends everything that waits.
+    ///
+    /// - Returns: The records that the server has taken.
+    /// - Throws: `LocationError`: what was not sent stays, or is set aside if the server will never take it. What was sent
+    ///   before is gone all the same.
+    @discardableResult
+    public func sync() async throws -> [JSONValue] {
+        guard dialect.settings.http.endpoint != nil else {
+            throw LocationError(.invalidURL, "http.url must be an http or https URL with a host")
+        }
+        let collector = dialect.beginCollecting()
+        let result = await client.flush()
+        let delivered = dialect.endCollecting(collector)
+        guard result.isComplete, !result.batches.contains(where: { $0.outcome == .quarantined }) else {
+            throw Self.error(of: result)
+        }
+        return delivered.compactMap { JSONDocument.value($0.body) }
+    }
+
+    private static func error(of result: FlushResult) -> LocationError {
+        let detail = "\(result.queued) records wait"
+        if result.ending == .otherProcessIsSending { return LocationError(.syncInProgress, detail) }
+        guard let last = result.batches.last else { return LocationError(.response, detail) }
+        let isNetwork = [
+            HTTPTransportError.Code.cannotConnect, .connectionLost, .timedOut, .tls, .other,
+        ].contains { $0.rawValue == last.code }
+        if isNetwork { return LocationError(.networkConnection, "\(last.code); \(detail)") }
+        if last.code.hasPrefix("http_3") { return LocationError(.redirect, "\(last.code); \(detail)") }
+        return LocationError(
+            last.outcome == .tokenProblem ? .notAuthorized : .response, "\(last.code); \(detail)")
+    }
+
+    /// Where every record is, and what the SDK is waiting for.
+    ///
+    /// - Returns: The state at this moment.
+    public func snapshot() async -> CountersignSnapshot { await client.snapshot() }
+
+    // MARK: Answers
+
+    private func exchanged(_ result: Result<HTTPResponse, HTTPTransportError>) {
+        let configuration = configuration
+        switch result {
+        case .failure(let error):
+            configuration.onHTTP?(
+                UploadEvent(isSuccess: false, status: 0, responseText: "", error: "\(error)"))
+        case .success(let response):
+            let isSuccess = (200..<300).contains(response.status)
+            configuration.onHTTP?(
+                UploadEvent(
+                    isSuccess: isSuccess, status: response.status,
+                    responseText: String(decoding: response.body, as: UTF8.self),
+                    error: isSuccess ? nil : "http_\(response.status)"))
+            for command in ServerCommand.all(in: response) { perform(command) }
+        }
+    }
+
+    private func perform(_ command: ServerCommand) {
+        var configuration = configuration
+        guard configuration.allowedCommands.contains(command.name) else {
+            configuration.log?(
+                .info, "a server's command was ignored", ["command": String(command.name.prefix(64))])
+            return
+        }
+        switch command.name {
+        case "start": start()
+        case "stop": stop()
+        case "setConfig":
+            guard let http = ServerCommand.apply(command.argument, to: configuration.http) else {
+                configuration.log?(.warning, "a server's setConfig was refused", [:])
+                return
+            }
+            configuration.http = http
+            apply(configuration)
+        default: break
+        }
+    }
+}
+
+extension LocationConfiguration {
+    fileprivate var dialectSettings: LocationDialect.Settings {
+        LocationDialect.Settings(
+            http: http, strategy: authorization.strategy, refreshStatuses: authorization.refreshStatuses)
+    }
+
+    fileprivate func validate() throws(CountersignError) {
+        func require(_ condition: Bool, _ detail: String) throws(CountersignError) {
+            guard condition else { throw CountersignError(.invalidConfiguration, detail) }
+        }
+        try require(
+            http.url.isEmpty || http.endpoint != nil, "http.url must be an http or https URL with a host")
+        try require(
+            ["POST", "PUT", "PATCH", "OPTIONS"].contains(http.method.uppercased()),
+            "http.method must be POST, PUT, PATCH or OPTIONS")
+        try require(http.timeout > 0, "http.timeout must be above 0")
+        for headers in [http.headers, authorization.refreshHeaders ?? [:]] {
+            for (name, value) in headers {
+                try require(
+                    HeaderFields.isValid(name: name, value: value),
+                    "\(name) cannot be a header field (RFC 9110)")
+            }
+        }
+        if let text = authorization.accessToken, !text.isEmpty {
+            try require(
+                SignedToken.accessToken(text) != nil, "accessToken must be printable ASCII of up to 16 KiB")
+        }
+    }
+}

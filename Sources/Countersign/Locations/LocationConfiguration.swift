@@ -1,0 +1,143 @@
+public import CountersignCore
+public import Foundation
+
+/// How a `LocationClient` records and uploads.
+public struct LocationConfiguration: Sendable {
+    /// Where records go, and when.
+    public struct HTTP: Sendable, Hashable {
+        /// `http` or `https`; empty: nothing is sent.
+        public var url = ""
+        /// `POST`, `PUT`, `PATCH` or `OPTIONS`.
+        public var method = "POST"
+        /// Header fields of each request. `Authorization` is the SDK's where there is an access token.
+        public var headers: [String: String] = [:]
+        /// Members that stand beside the records.
+        public var params: [String: JSONValue] = [:]
+        /// The member that holds the records; `.` puts a record in the body's own place.
+        public var rootProperty = "location"
+        /// Seconds that a request may take.
+        public var timeout: TimeInterval = 60
+        /// Whether records are sent by themselves; otherwise only `sync()` sends them.
+        public var autoSync = true
+        /// Records that must wait before they are sent by themselves. One with the event `motionchange` waits for none.
+        public var autoSyncThreshold = 0
+        /// Whether a request carries many records, as an array.
+        public var batchSync = false
+        /// Records in one request at most; -1 for all, up to 1,000.
+        public var maxBatchSize = -1
+
+        /// Makes the defaults.
+        public init() {}
+    }
+
+    /// What is stored, and for how long.
+    public struct Persistence: Sendable, Hashable {
+        /// How instants are written in records.
+        public struct TimestampFormat: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+            /// A stable word.
+            public let rawValue: String
+
+            /// Any word.
+            public init(rawValue: String) {
+                self.rawValue = rawValue
+            }
+
+            // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+            public init(stringLiteral value: String) {
+                self.init(rawValue: value)
+            }
+
+            /// `2026-01-31T23:59:59.999Z`.
+            public static let iso: TimestampFormat = "iso"
+            /// Milliseconds since 1970.
+            public static let epoch: TimestampFormat = "epoch"
+        }
+
+        /// Days that a record waits at most; 0 and below for 30. Counted as in `QueueLimits.maximumAge`.
+        public var maxDaysToPersist = -1
+        /// Records that wait at most, the newest ones; 0: none is stored; below 0: 100,000.
+        public var maxRecordsToPersist = -1
+        /// Members that are put into each record's `extras`.
+        public var extras: [String: JSONValue] = [:]
+        /// JSON with `<%= latitude %>` and the like, in place of the default shape; empty for that. Texts are not quoted
+        /// by themselves.
+        public var locationTemplate = ""
+        /// How instants are written.
+        public var timestampFormat = TimestampFormat.iso
+
+        /// Makes the defaults.
+        public init() {}
+    }
+
+    /// Where records go, and when.
+    public var http = HTTP()
+    /// Under which token.
+    public var authorization = AuthorizationConfiguration()
+    /// What is stored, and for how long.
+    public var persistence = Persistence()
+    /// Commands that a server may put into `background_geolocation` of its answers; all others are ignored. No command
+    /// ever changes a URL, a header field, a token or a template.
+    public var allowedCommands: Set<String> = ["start", "stop", "setConfig"]
+
+    /// Tells clients of one app apart: each has records and tokens of its own.
+    public var instanceName = "locations"
+    /// As `CountersignConfiguration.dataDirectory`.
+    public var dataDirectory: URL?
+    /// Where tokens are kept between two runs; nil for the Keychain on Apple platforms and a file elsewhere.
+    public var tokenStore: (any TokenStore)?
+    /// Waits after failures of the server or the network.
+    public var networkRetry = RetryPolicy.network
+    /// Where log lines go; nil for nowhere.
+    public var log: CountersignLog?
+
+    /// Called for each answer to a refresh of the access token, and for each that did not come, on a thread of the SDK.
+    public var onAuthorization: (@Sendable (AuthorizationEvent) -> Void)?
+    /// Called for each attempt to upload, on a thread of the SDK.
+    public var onHTTP: (@Sendable (UploadEvent) -> Void)?
+    /// Called for each location that was stored, with the record, on a thread of the SDK.
+    public var onLocation: (@Sendable ([String: JSONValue]) -> Void)?
+
+    /// Makes a configuration that records and sends nothing yet.
+    public init() {}
+}
+
+/// One attempt to upload records.
+public struct UploadEvent: Sendable, Hashable {
+    /// True for a status from 200 to 299.
+    public let isSuccess: Bool
+    /// The status; 0 if there was no answer.
+    public let status: Int
+    /// The answer's body.
+    public let responseText: String
+    /// What went wrong; nil on success. Safe to log.
+    public let error: String?
+}
+
+extension LocationConfiguration.HTTP {
+    /// The server; nil if there is none.
+    var endpoint: URL? {
+        guard let url = URL(string: url.trimmingCharacters(in: .whitespacesAndNewlines)),
+            ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false
+        else { return nil }
+        return url
+    }
+
+    var flushPolicy: FlushPolicy {
+        guard autoSync, endpoint != nil else { return .manual }
+        return FlushPolicy(eventCount: max(1, autoSyncThreshold), interval: nil, onBackground: true)
+    }
+
+    var batchEvents: Int {
+        guard batchSync else { return 1 }
+        return maxBatchSize > 0 ? min(maxBatchSize, 1_000) : 1_000
+    }
+}
+
+extension LocationConfiguration.Persistence {
+    var limits: QueueLimits {
+        var limits = QueueLimits()
+        if maxDaysToPersist > 0 { limits.maximumAge = TimeInterval(maxDaysToPersist) * 86_400 }
+        if maxRecordsToPersist > 0 { limits.maximumEvents = maxRecordsToPersist }
+        return limits
+    }
+}

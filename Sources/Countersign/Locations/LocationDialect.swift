@@ -1,0 +1,146 @@
+internal import CountersignCore
+internal import Foundation
+
+/// Uploads as Transistorsoft's SDKs send them: records under a root property, beside parameters.
+final class LocationDialect: DeliveryDialect {
+    struct Settings {
+        var http: LocationConfiguration.HTTP
+        var strategy: AuthorizationStrategy
+        var refreshStatuses: Set<Int>
+    }
+
+    private struct State {
+        var settings: Settings
+        var sending: [QueuedEvent] = []
+        /// What was delivered since somebody began to collect.
+        var delivered: [Int: [QueuedEvent]] = [:]
+        var lastCollector = 0
+    }
+
+    /// Under this name a record's payload holds the whole of it: what a template makes need not be an object.
+    static let member = "record"
+
+    private let state: Lock<State>
+
+    init(settings: Settings) {
+        state = Lock(State(settings: settings))
+    }
+
+    func update(_ settings: Settings) {
+        state.withLock { $0.settings = settings }
+    }
+
+    var settings: Settings { state.withLock { $0.settings } }
+
+    /// Remembers what is delivered from now on.
+    func beginCollecting() -> Int {
+        state.withLock { state in
+            state.lastCollector += 1
+            state.delivered[state.lastCollector] = []
+            return state.lastCollector
+        }
+    }
+
+    func endCollecting(_ id: Int) -> [QueuedEvent] {
+        state.withLock { $0.delivered.removeValue(forKey: id) ?? [] }
+    }
+
+    func render(_ record: EventRecord, anonymousID: String) -> [UInt8] {
+        (record.payload[Self.member] ?? .object(record.payload)).bytes
+    }
+
+    func request(
+        for events: [QueuedEvent], token: SignedToken?, attempt: Int, deviceID: String, now: Date
+    ) -> HTTPRequest {
+        let settings = state.withLock { state in
+            state.sending = events
+            return state.settings
+        }
+        var headers = HeaderFields()
+        headers["Content-Type"] = "application/json"
+        headers["User-Agent"] = "countersign-swift/\(SDKVersion.current)"
+        for (name, value) in settings.http.headers { headers[name] = value }
+        if let token { headers["Authorization"] = settings.strategy.headerValue(token.rawValue) }
+        return HTTPRequest(
+            method: settings.http.method.uppercased(),
+            // Without a URL nothing is sent: `LocationClient` sees to that.
+            url: settings.http.endpoint ?? URL(fileURLWithPath: "/"), headers: headers.fields,
+            body: Self.body(events, http: settings.http), timeout: settings.http.timeout)
+    }
+
+    private static func body(_ events: [QueuedEvent], http: LocationConfiguration.HTTP) -> [UInt8] {
+        var records: [UInt8] = []
+        for (index, event) in events.enumerated() {
+            if index > 0 { records.append(UInt8(ascii: ",")) }
+            records.append(contentsOf: event.body)
+        }
+        if http.batchSync { records = [UInt8(ascii: "[")] + records + [UInt8(ascii: "]")] }
+        guard http.rootProperty != "." else {
+            // An array has no place for parameters.
+            guard !http.batchSync, !http.params.isEmpty, let members = JSONDocument.object(records) else {
+                return records
+            }
+            return JSONValue.object(http.params.merging(members) { _, own in own }).bytes
+        }
+        let root = http.rootProperty.isEmpty ? "location" : http.rootProperty
+        var body: [UInt8] = [UInt8(ascii: "{")]
+        JSONValue.write(root, to: &body)
+        body.append(UInt8(ascii: ":"))
+        body.append(contentsOf: records)
+        for (name, value) in http.params.sorted(by: { $0.key < $1.key }) where name != root {
+            body.append(UInt8(ascii: ","))
+            JSONValue.write(name, to: &body)
+            body.append(UInt8(ascii: ":"))
+            value.write(to: &body)
+        }
+        body.append(UInt8(ascii: "}"))
+        return body
+    }
+
+    func read(_ response: HTTPResponse, eventCount: Int) -> ServerAnswer {
+        let body = ServerAnswerBody(response)
+        let settings = state.withLock { $0.settings }
+        if response.status == 401 || settings.refreshStatuses.contains(response.status) {
+            let serverTime = ServerAnswer.serverTime(in: response)
+            return ServerAnswer(
+                Self.refusal(response, body: body), status: response.status,
+                retryAfter: ServerAnswer.retryAfter(in: response, serverTime: serverTime),
+                serverTime: serverTime)
+        }
+        if [419, 440, 498].contains(response.status) {
+            // Not in RFC 9110; where servers use them, they are about a session.
+            return ServerAnswer(
+                .configurationProblem(
+                    .init("http_\(response.status)", "list it in refreshStatuses if it refuses a token")),
+                status: response.status)
+        }
+        let answer = body.answer(to: response) { body in
+            // Most servers say nothing; a gateway says what it did with each record.
+            guard let accepted = body.accepted else {
+                return .accepted(duplicates: 0, rejected: [], warning: nil)
+            }
+            return body.accepted(
+                count: accepted, duplicates: body.duplicates ?? 0, rejected: body.rejected ?? [],
+                eventCount: eventCount) ?? .accepted(duplicates: 0, rejected: [], warning: nil)
+        }
+        if case .accepted(_, let rejected, _) = answer.meaning {
+            let indices = Set(rejected.map(\.index))
+            state.withLock { state in
+                let delivered = state.sending.enumerated().filter { !indices.contains($0.offset) }.map(
+                    \.element)
+                for id in state.delivered.keys { state.delivered[id]?.append(contentsOf: delivered) }
+            }
+        }
+        return answer
+    }
+
+    /// A refused token, unless the server says that no other one would help (RFC 6750, section 3.1; RFC 9449, section 9).
+    private static func refusal(_ response: HTTPResponse, body: ServerAnswerBody) -> ServerAnswer.Meaning {
+        let challenge = response.header("WWW-Authenticate")?.lowercased() ?? ""
+        for code in ["insufficient_scope", "use_dpop_nonce"] where challenge.contains(code) {
+            return .configurationProblem(.init(code, "another token would not help"))
+        }
+        if let verdict = body.verdict { return .tokenProblem(verdict) }
+        return .tokenProblem(.init(code: .expired, reason: "http_\(response.status)"))
+    }
+}

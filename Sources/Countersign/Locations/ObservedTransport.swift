@@ -1,0 +1,16 @@
+/// Shows each exchange to somebody before the answer is used.
+struct ObservedTransport: HTTPTransport {
+    let transport: any HTTPTransport
+    let observe: @Sendable (Result<HTTPResponse, HTTPTransportError>) -> Void
+
+    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+        do {
+            let response = try await transport.send(request)
+            observe(.success(response))
+            return response
+        } catch {
+            if error.code != .cancelled { observe(.failure(error)) }
+            throw error
+        }
+    }
+}

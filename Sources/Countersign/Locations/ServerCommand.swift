@@ -1,0 +1,55 @@
+internal import CountersignCore
+
+/// A command in a server's answer: an element of `background_geolocation`, or the whole of it.
+struct ServerCommand: Equatable {
+    /// More in one answer are ignored.
+    private static let maximumCount = 100
+
+    let name: String
+    let argument: JSONValue?
+
+    /// The commands in an answer, whatever its status, in order.
+    static func all(in response: HTTPResponse) -> [ServerCommand] {
+        // Most answers have none: they are not parsed for that.
+        guard response.body.contains(UInt8(ascii: "{")),
+            case .array(let elements) = JSONDocument.object(response.body)?["background_geolocation"]
+        else { return [] }
+        if case .string = elements.first { return ServerCommand(elements).map { [$0] } ?? [] }
+        return elements.prefix(maximumCount).compactMap { element in
+            switch element {
+            case .array(let parts): ServerCommand(parts)
+            default: nil
+            }
+        }
+    }
+
+    private init?(_ parts: [JSONValue]) {
+        guard case .string(let name) = parts.first else { return nil }
+        self.name = name
+        argument = parts.count > 1 ? parts[1] : nil
+    }
+
+    /// The settings that `setConfig` may change; it is refused as a whole when it names any other.
+    ///
+    /// - Returns: Nil if it does.
+    static func apply(_ argument: JSONValue?, to http: LocationConfiguration.HTTP) -> LocationConfiguration
+        .HTTP?
+    {
+        guard case .object(var members) = argument else { return nil }
+        if case .object(let nested) = members["http"] {
+            members["http"] = nil
+            members.merge(nested) { _, nested in nested }
+        }
+        var http = http
+        for (name, value) in members {
+            switch (name, value) {
+            case ("autoSync", .bool(let value)): http.autoSync = value
+            case ("batchSync", .bool(let value)): http.batchSync = value
+            case ("autoSyncThreshold", .integer(let value)): http.autoSyncThreshold = Int(clamping: value)
+            case ("maxBatchSize", .integer(let value)): http.maxBatchSize = Int(clamping: value)
+            default: return nil
+            }
+        }
+        return http
+    }
+}

@@ -1,0 +1,464 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+@Suite(.timeLimit(.minutes(2)))
+struct LocationClientTests {
+    private let here = Location(
+        latitude: 46.05, longitude: 14.51, timestamp: Date(timeIntervalSince1970: 1_430_800_314.123))
+
+    @Test func refusedTokenIsRefreshedAndTheRecordArrivesOnce() async throws {
+        let bench = LocationBench()
+        bench.judge.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
+        let client = try bench.make()
+        let uuid = try await client.record(here)
+        #expect(try await client.count() == 1)
+        let delivered = try await client.sync()
+        #expect(delivered.count == 1)
+        #expect(bench.stored.withLock { $0 } == [uuid])
+        #expect(bench.uploads.withLock { $0.map(\.token) } == ["Bearer A0", "Bearer A1"])
+        #expect(bench.http.withLock { $0.map(\.status) } == [401, 200], "the app sees the refusal too")
+        #expect(bench.authorization.withLock { $0.map(\.isSuccess) } == [true])
+        #expect(bench.authorization.withLock { $0[0].response["access_token"] } == "A1")
+        #expect(bench.locations.withLock { $0 } == [uuid])
+        #expect(try await client.count() == 0)
+        #expect(try await client.sync().isEmpty)
+        await client.close()
+    }
+
+    @Test func bodyIsByteForByteAsExpected() async throws {
+        let bench = LocationBench()
+        let client = try bench.make {
+            $0.http.params = ["device": "d", "n": 1]
+            $0.http.headers = ["X-App": "a", "authorization": "mine"]
+            $0.persistence.extras = ["route": 7]
+        }
+        var location = here
+        location.event = "motionchange"
+        let uuid = try await client.record(location)
+        try await client.sync()
+        let request = bench.uploads.withLock { $0[0].request }
+        #expect(
+            String(decoding: request.body, as: UTF8.self)
+                == #"{"location":{"activity":{"confidence":0,"type":"unknown"},"battery":{"is_charging":false,"level":-1},"#
+                + #""coords":{"accuracy":-1.0,"altitude":-1.0,"altitude_accuracy":-1.0,"heading":-1.0,"latitude":46.05,"#
+                + #""longitude":14.51,"speed":-1.0},"event":"motionchange","extras":{"route":7},"is_moving":false,"odometer":0.0,"#
+                + #""timestamp":"2015-05-05T04:31:54.123Z","uuid":"\#(uuid)"},"device":"d","n":1}"#)
+        #expect(
+            request.headers.map { "\($0.name): \($0.value)" } == [
+                "Authorization: Bearer A0", "Content-Type: application/json",
+                "User-Agent: countersign-swift/\(SDKVersion.current)", "X-App: a",
+            ])
+        #expect(
+            request.description
+                == "POST https://app.your.server.com/users/locations (\(request.body.count) bytes)")
+        await client.close()
+    }
+
+    @Test(arguments: [
+        (false, "location", #"{"location":{"u":1},"p":2}"#),
+        (true, "location", #"{"location":[{"u":1}],"p":2}"#),
+        (false, "data", #"{"data":{"u":1},"p":2}"#), (false, ".", #"{"p":2,"u":1}"#),
+        (true, ".", #"[{"u":1}]"#),
+    ])
+    func bodiesHaveTheDocumentedShapes(batch: Bool, root: String, body: String) {
+        var http = LocationConfiguration.HTTP()
+        http.url = "https://a/"
+        http.batchSync = batch
+        http.rootProperty = root
+        http.method = "put"
+        http.params = ["p": 2]
+        let dialect = LocationDialect(
+            settings: .init(http: http, strategy: .sas, refreshStatuses: []))
+        let request = dialect.request(
+            for: [QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: Array(#"{"u":1}"#.utf8))],
+            token: SignedToken.accessToken("SharedAccessSignature sr=x&sig=y"), attempt: 1, deviceID: "",
+            now: Date())
+        #expect(String(decoding: request.body, as: UTF8.self) == body)
+        #expect(request.method == "PUT")
+        #expect(request.header("Authorization") == "SharedAccessSignature sr=x&sig=y")
+    }
+
+    @Test func batchesAreCutInOrder() async throws {
+        let bench = LocationBench()
+        let client = try bench.make {
+            $0.http.batchSync = true
+            $0.http.maxBatchSize = 3
+        }
+        var uuids: [String] = []
+        for _ in 0..<8 { uuids.append(try await client.record(here)) }
+        #expect(try await client.sync().count == 8)
+        #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3, 3, 2])
+        #expect(bench.stored.withLock { $0 } == uuids)
+        await client.close()
+    }
+
+    @Test func templatesMakeTheRecord() async throws {
+        let bench = LocationBench()
+        let client = try bench.make {
+            $0.persistence.locationTemplate =
+                #"{"lat":<%= latitude %>,"lng":<%=longitude%>,"event":"<%= event %>","ts":<%= timestamp %>,"id":"<%= uuid %>","none":<%= mock %>}"#
+            $0.persistence.timestampFormat = .epoch
+            $0.persistence.extras = ["k": "v"]
+        }
+        var location = here
+        location.event = "say \"hi\"\n"
+        let uuid = try await client.record(location)
+        #expect(
+            try await client.records() == [
+                [
+                    "lat": 46.05, "lng": 14.51, "event": "say \"hi\"\n", "ts": 1_430_800_314_123,
+                    "id": .string(uuid), "none": nil, "k": "v",
+                ]
+            ])
+        try await client.update { $0.persistence.locationTemplate = "[<%= latitude %>, <%= longitude %>]" }
+        try await client.record(here)
+        #expect(try await client.records().last == [46.05, 14.51, ["k": "v"]])
+        // One that is no JSON loses nothing.
+        try await client.update { $0.persistence.locationTemplate = "{<%= latitude }" }
+        try await client.record(here)
+        guard case .object(let record) = try await client.records().last else {
+            Issue.record("no record")
+            return
+        }
+        #expect(record["coords"] != nil)
+        #expect(bench.lines.withLock { $0.contains { $0.contains("locationTemplate error") } })
+        await client.close()
+    }
+
+    @Test func insertFillsInAndRefuses() async throws {
+        let bench = LocationBench()
+        let client = try bench.make()
+        let uuid = try await client.insert(["coords": ["latitude": 1, "longitude": 2.5], "uuid": "mine"])
+        #expect(uuid == "mine")
+        #expect(
+            try await client.records() == [
+                [
+                    "coords": ["latitude": 1, "longitude": 2.5], "uuid": "mine",
+                    "timestamp": "2025-06-15T15:06:40.000Z",
+                ]
+            ])
+        for bad: [String: JSONValue] in [
+            [:], ["coords": ["latitude": 1]], ["coords": ["latitude": "1", "longitude": 1]],
+            ["coords": ["latitude": 91, "longitude": 0]], ["coords": ["latitude": 0, "longitude": -180.1]],
+            ["coords": 7],
+        ] {
+            let error = await #expect(throws: LocationError.self) { try await client.insert(bad) }
+            #expect(error?.code == .invalidLocation)
+        }
+        #expect(try await client.count() == 1)
+        #expect(try await client.remove(uuid: "other") == false)
+        #expect(try await client.remove(uuid: "mine"))
+        #expect(try await client.count() == 0)
+        try await client.record(here)
+        try await client.removeAll()
+        #expect(try await client.count() == 0)
+        await client.close()
+    }
+
+    @Test func limitsKeepTheNewest() async throws {
+        let bench = LocationBench()
+        let client = try bench.make {
+            $0.persistence.maxRecordsToPersist = 3
+            $0.persistence.maxDaysToPersist = 2
+        }
+        var uuids: [String] = []
+        for _ in 0..<5 { uuids.append(try await client.record(here)) }
+        try await client.sync()
+        #expect(bench.stored.withLock { $0 } == Array(uuids.suffix(3)))
+        try await client.record(here)
+        bench.clock.advance(by: 2 * 86_400 + 1)
+        let fresh = try await client.record(here)
+        try await client.sync()
+        #expect(bench.stored.withLock { $0.last } == fresh)
+        #expect(await client.snapshot().evictedByAge == 1)
+        #expect(await client.snapshot().evictedByCount == 2)
+        await client.close()
+        let none = try LocationBench().make { $0.persistence.maxRecordsToPersist = 0 }
+        let error = await #expect(throws: LocationError.self) { try await none.record(here) }
+        #expect(error?.code == .notPersisted)
+        await none.close()
+    }
+
+    @Test func autoSyncSendsAtItsThreshold() async throws {
+        let bench = LocationBench()
+        let client = try bench.make {
+            $0.http.autoSync = true
+            $0.http.autoSyncThreshold = 3
+            $0.http.batchSync = true
+        }
+        for _ in 0..<3 { try await client.record(here) }
+        await bench.transport.waitForRequests(1)
+        #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3])
+        var moved = here
+        moved.event = "motionchange"
+        try await client.record(moved)
+        await bench.transport.waitForRequests(2)
+        #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3, 1])
+        await client.close()
+    }
+
+    @Test func deadRefreshTokenStopsEverythingAndLosesNothing() async throws {
+        let bench = LocationBench()
+        bench.tokens.state.withLock { $0.isRevoked = true }
+        bench.judge.withLock { $0 = { $0.token == "Bearer NEW" ? nil : .json(401, "") } }
+        let client = try bench.make { $0.http.autoSync = true }
+        var uuids = [try await client.record(here)]
+        await bench.transport.waitForRequests(2)
+        while await client.snapshot().parked.isEmpty { await Task.yield() }
+        for _ in 0..<20 {
+            uuids.append(try await client.record(here))
+            bench.clock.advance(by: 3_600)
+        }
+        await #expect(throws: LocationError.self) { try await client.sync() }
+        #expect(bench.uploads.withLock { $0.count } == 1)
+        #expect(bench.refreshes == 1)
+        #expect(bench.authorization.withLock { $0.count } == 1)
+        #expect(await client.authorizationState.kind == .reauthenticationRequired)
+        #expect(try await client.count() == 21)
+
+        try await client.update {
+            $0.authorization.accessToken = "NEW"
+            $0.authorization.refreshToken = "RNEW"
+        }
+        try await client.sync()
+        #expect(bench.stored.withLock { $0 } == uuids)
+        #expect(bench.refreshes == 1)
+        await client.close()
+    }
+
+    @Test func tokenServerThatIsAwayDelaysAndLosesNothing() async throws {
+        let bench = LocationBench()
+        bench.judge.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
+        bench.tokens.override { _ in .json(503, "") }
+        let client = try bench.make { $0.http.autoSync = true }
+        let uuid = try await client.record(here)
+        await bench.transport.waitForRequests(2)
+        for _ in 0..<100 {
+            let deadline = await bench.clock.waitForSleeper()
+            bench.clock.advance(to: deadline)
+            if bench.refreshes >= 20 { break }
+        }
+        #expect(bench.uploads.withLock { $0.count } == 1)
+        bench.tokens.override(nil)
+        while bench.stored.withLock({ $0.isEmpty }) {
+            let deadline = await bench.clock.waitForSleeper()
+            bench.clock.advance(to: deadline)
+        }
+        #expect(bench.stored.withLock { $0 } == [uuid])
+        #expect(await client.snapshot().parked.isEmpty)
+        await client.close()
+    }
+
+    // MARK: Which answers mean what
+
+    @Test(arguments: [
+        (401, "", true), (401, #"Bearer error="invalid_token""#, true),
+        (403, #"Bearer error="insufficient_scope""#, false),
+        (401, #"Bearer error="insufficient_scope""#, false), (401, #"DPoP error="use_dpop_nonce""#, false),
+        (403, "", false), (419, "", false), (498, "", false), (500, "", false),
+    ])
+    func refreshNeedsAReason(status: Int, challenge: String, refreshes: Bool) async throws {
+        let bench = LocationBench()
+        bench.judge.withLock {
+            $0 = {
+                $0.token == "Bearer A0" ? .json(status, "", headers: [("WWW-Authenticate", challenge)]) : nil
+            }
+        }
+        let client = try bench.make()
+        try await client.record(here)
+        _ = try? await client.sync()
+        #expect(bench.refreshes == (refreshes ? 1 : 0))
+        #expect(try await client.count() == (refreshes ? 0 : 1))
+        await client.close()
+    }
+
+    @Test(arguments: [403, 419, 498])
+    func listedStatusesRefreshToo(status: Int) async throws {
+        let bench = LocationBench()
+        bench.judge.withLock {
+            $0 = { $0.token == "Bearer A0" ? .json(status, #"{"status":401,"error":"Wrong JWT"}"#) : nil }
+        }
+        let client = try bench.make { $0.authorization.refreshStatuses = [403, 419, 498] }
+        try await client.record(here)
+        try await client.sync()
+        #expect(bench.refreshes == 1)
+        await client.close()
+    }
+
+    @Test func recordLeavesOnlyAfterAnAnswerOf2xx() async throws {
+        let bench = LocationBench()
+        for status in [301, 302, 400, 403, 404, 410, 429, 500, 503] {
+            bench.judge.withLock { $0 = { _ in .json(status, "") } }
+            let client = try bench.make { $0.instanceName = "s\(status)" }
+            let uuid = try await client.record(here)
+            let error = await #expect(throws: LocationError.self, "\(status)") { try await client.sync() }
+            if [301, 302].contains(status) { #expect(error?.code == .redirect) }
+            let waiting = try await client.count()
+            let aside = await client.snapshot().quarantined
+            #expect(waiting + aside == 1, "\(status)")
+            bench.judge.withLock { $0 = nil }
+            if waiting == 1 {
+                try await client.sync()
+                #expect(bench.stored.withLock { $0.last } == uuid)
+            }
+            await client.close()
+        }
+    }
+
+    @Test func poisonRecordDoesNotBlock() async throws {
+        let bench = LocationBench()
+        bench.judge.withLock { $0 = { $0.uuids.contains("bad") ? .json(400, "") : nil } }
+        let client = try bench.make()
+        for uuid in ["a", "bad", "c"] {
+            try await client.insert(["coords": ["latitude": 1, "longitude": 2], "uuid": .string(uuid)])
+        }
+        _ = try? await client.sync()
+        #expect(bench.stored.withLock { $0 } == ["a", "c"])
+        #expect(await client.snapshot().quarantined == 1)
+        await client.close()
+    }
+
+    @Test func withoutAServerRecordsWait() async throws {
+        let bench = LocationBench()
+        let client = try bench.make {
+            $0.http.url = ""
+            $0.http.autoSync = true
+        }
+        let uuid = try await client.record(here)
+        let error = await #expect(throws: LocationError.self) { try await client.sync() }
+        #expect(error?.code == .invalidURL)
+        #expect(bench.transport.requests.isEmpty)
+        try await client.update { $0.http.url = "https://app.your.server.com/users/locations" }
+        try await client.sync()
+        #expect(bench.stored.withLock { $0 } == [uuid])
+        await client.close()
+    }
+
+    @Test func networkThatIsAwayIsSaid() async throws {
+        let bench = LocationBench()
+        bench.transport.setHandler { _ in throw HTTPTransportError(.cannotConnect, "refused") }
+        let client = try bench.make()
+        try await client.record(here)
+        let error = await #expect(throws: LocationError.self) { try await client.sync() }
+        #expect(error?.code == .networkConnection)
+        #expect(bench.http.withLock { $0.map(\.status) } == [0])
+        await client.close()
+    }
+
+    @Test func configurationsThatCannotWorkAreRefused() async throws {
+        let bench = LocationBench()
+        let changes: [(inout LocationConfiguration) -> Void] = [
+            { $0.http.url = "ftp://a" }, { $0.http.method = "GET\r\nX: y" },
+            { $0.http.headers = ["X": "a\nb"] },
+            { $0.authorization.refreshHeaders = ["X Y": "a"] }, { $0.authorization.accessToken = "a\r\nb" },
+            { $0.http.timeout = 0 },
+        ]
+        for change in changes {
+            let error = #expect(throws: CountersignError.self) { try bench.make(change) }
+            #expect(error?.code == .invalidConfiguration)
+        }
+    }
+
+    // MARK: Tokens for the app
+
+    @Test func appAndSDKShareOneRefresh() async throws {
+        let bench = LocationBench()
+        bench.judge.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
+        let client = try bench.make()
+        #expect(try await client.accessToken() == "A0")
+        try await client.record(here)
+        async let synced = client.sync()
+        async let token = client.accessToken(replacing: "A0")
+        #expect(try await token == "A1")
+        #expect(try await synced.count == 1)
+        #expect(try await client.accessToken(replacing: "A0") == "A1")
+        #expect(bench.refreshes == 1)
+        await client.forgetTokens()
+        await #expect(throws: LocationError.self) { try await client.accessToken() }
+        await client.close()
+        let next = try bench.make(keepsTokens: true) {
+            $0.authorization.accessToken = nil; $0.authorization.refreshToken = nil
+        }
+        await #expect(throws: LocationError.self) { try await next.accessToken() }
+        await next.close()
+    }
+
+    // MARK: What a server may command
+
+    @Test func commandsOfTheAllowListWork() async throws {
+        let bench = LocationBench()
+        bench.judge.withLock {
+            $0 = { _ in
+                .json(
+                    410,
+                    #"{"background_geolocation":[["setConfig",{"http":{"batchSync":true},"maxBatchSize":7}],["ban","x"],["stop"],17]}"#
+                )
+            }
+        }
+        let client = try bench.make()
+        try await client.record(here)
+        _ = try? await client.sync()
+        #expect(client.configuration.http.batchSync)
+        #expect(client.configuration.http.maxBatchSize == 7)
+        #expect(bench.lines.withLock { $0.contains { $0.contains("ban") } })
+        await client.close()
+    }
+
+    @Test(arguments: [
+        #"["setConfig",{"url":"https://evil.example","autoSync":true}]"#,
+        #"[["setConfig",{"http":{"url":"https://evil.example"},"autoSync":true}]]"#,
+        #"[["setConfig",{"authorization":{"refreshUrl":"https://evil.example"},"autoSync":true}]]"#,
+        #"[["setConfig",{"accessToken":"x","autoSync":true}]]"#,
+        #"[["setConfig",{"headers":{"a":"b"},"autoSync":true}]]"#,
+        #"[["setConfig",{"params":{"a":"b"},"autoSync":true}]]"#, #"[["setConfig",{"autoSync":"yes"}]]"#,
+        #"[["uploadLog","https://evil.example"],["destroyLocations"]]"#, #"["setConfig"]"#, "7", #"[[]]"#,
+        #"[[7]]"#,
+        #"{"a":1}"#,
+    ])
+    func commandsNeverReachURLsOrCredentials(command: String) async throws {
+        let bench = LocationBench()
+        bench.judge.withLock { $0 = { _ in .json(200, #"{"background_geolocation":\#(command)}"#) } }
+        let client = try bench.make()
+        try await client.record(here)
+        try await client.sync()
+        #expect(client.configuration.http == bench.configuration.http)
+        #expect(client.configuration.authorization == bench.configuration.authorization)
+        await client.close()
+    }
+
+    @Test func stopEndsARecording() async throws {
+        let bench = LocationBench()
+        let client = try bench.make()
+        let (stream, continuation) = AsyncStream<Location>.makeStream()
+        async let count = client.record(contentsOf: stream)
+        continuation.yield(here)
+        while try await client.count() < 1 { await Task.yield() }
+        client.stop()
+        continuation.yield(here)
+        #expect(try await count == 1)
+        await client.close()
+    }
+
+    @Test func recordsATrackFromAFile() async throws {
+        let bench = LocationBench()
+        let client = try bench.make {
+            $0.http.batchSync = true
+            $0.http.maxBatchSize = 2
+        }
+        let file = #"""
+            <gpx><trk><trkseg><trkpt lat="46.5" lon="13.7"><ele>1600</ele><time>2010-10-03T13:15:19Z</time></trkpt>
+            <trkpt lat="95" lon="13.7"></trkpt><trkpt lat="46.6" lon="13.8"/><trkpt lat="46.7" lon="13.9"></trkpt>
+            """#
+        let count = try await client.record(contentsOf: LocationClient.locations(inGPX: Data(file.utf8)))
+        #expect(count == 3)
+        let records = try await client.sync()
+        #expect(records.count == 3)
+        guard case .object(let first) = records[0] else { return }
+        #expect(first["timestamp"] == "2010-10-03T13:15:19.000Z")
+        await client.close()
+    }
+}
