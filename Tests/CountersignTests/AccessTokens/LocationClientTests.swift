@@ -237,17 +237,18 @@ struct LocationClientTests {
         let client = try bench.make { $0.http.autoSync = true }
         let uuid = try await client.record(here)
         await bench.transport.waitForRequests(2)
-        for _ in 0..<100 {
-            let deadline = await bench.clock.waitForSleeper()
-            bench.clock.advance(to: deadline)
-            if bench.refreshes >= 20 { break }
+        for count in 3..<20 {
+            await bench.clock.waitForSleeper()
+            bench.clock.advance(by: 301)
+            await bench.transport.waitForRequests(count)
         }
         #expect(bench.uploads.withLock { $0.count } == 1)
+        #expect(bench.refreshes == 18)
         bench.tokens.override(nil)
-        while bench.stored.withLock({ $0.isEmpty }) {
-            let deadline = await bench.clock.waitForSleeper()
-            bench.clock.advance(to: deadline)
-        }
+        await bench.clock.waitForSleeper()
+        bench.clock.advance(by: 301)
+        await bench.transport.waitForRequests(21)
+        while try await client.count() > 0 { await Task.yield() }
         #expect(bench.stored.withLock { $0 } == [uuid])
         #expect(await client.snapshot().parked.isEmpty)
         await client.close()
