@@ -9,6 +9,7 @@ enum CommandTable {
         + [TokenVerifyCommand.command, TokenCreateCommand.command]
         + EnforcementCommand.commands
         + PolicyCommand.commands
+        + ProjectCommand.commands
         + ConfigCommand.commands
         + [VersionCommand.command, HelpCommand.command]
 }

@@ -214,6 +214,53 @@ extension AppDirectory {
         }
     }
 
+    /// Adds or replaces the App Inbox message that an operator wrote as a JSON object: `id`, `type`, `content` and, as
+    /// needed, `recipient` (an object with one id and its value) and `expires` (RFC 3339).
+    ///
+    /// - Returns: Its id.
+    /// - Throws: `invalid`, which names the member and what it must be; `conflict`, `notFound`, `storage`.
+    package func putInboxMessage(json: String, in appID: String) throws(GatewayError) -> String {
+        guard case .object(let members) = try Self.value(of: json) else {
+            throw GatewayError(.invalid, "a message must be a JSON object")
+        }
+        let known = ["content", "expires", "id", "recipient", "type"]
+        if let unknown = members.keys.sorted().first(where: { !known.contains($0) }) {
+            throw GatewayError(
+                .invalid, "a message has no member \(unknown); there are \(known.joined(separator: ", "))")
+        }
+        guard case .string(let id)? = members["id"], case .string(let type)? = members["type"] else {
+            throw GatewayError(.invalid, "a message's id and type must be strings")
+        }
+        var recipient: CustomerIdentifier?
+        switch members["recipient"] {
+        case nil, .null?: break
+        case .object(let ids)?:
+            guard ids.count == 1, let (name, value) = ids.first, case .string(let text) = value else {
+                fallthrough
+            }
+            recipient = CustomerIdentifier(name: name, value: text)
+        default:
+            throw GatewayError(
+                .invalid,
+                #"a message's recipient must be an object with one id, such as {"registered":"user-1"}"#)
+        }
+        var expires: Int64?
+        switch members["expires"] {
+        case nil, .null?: break
+        case .string(let text)?:
+            expires = RFC3339.milliseconds(text.utf8)
+            if expires == nil { fallthrough }
+        default:
+            throw GatewayError(
+                .invalid, "a message's expires must be a date and time such as 2026-12-24T18:00:00Z")
+        }
+        try putInboxMessage(
+            id: id, type: type,
+            content: String(decoding: (members["content"] ?? .null).bytes, as: UTF8.self),
+            recipient: recipient, expiresMilliseconds: expires, in: appID)
+        return id
+    }
+
     /// Deletes an App Inbox message. Clients that have it keep it until they fetch from the start; to make them, end the
     /// sync tokens.
     ///
@@ -232,6 +279,14 @@ extension AppDirectory {
         try writeProject(of: appID) { sqlite in
             try sqlite.run("UPDATE project SET inbox_epoch = inbox_epoch + 1 WHERE app_id = ?1", .text(appID))
         }
+    }
+
+    /// What an app is to clients of the Bloomreach dialect.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func project(of appID: String) throws(GatewayError) -> Project {
+        guard let project = try projects()[appID] else { throw Self.noApp(appID) }
+        return project
     }
 
     /// What every app is to clients of the Bloomreach dialect, by the app's id.

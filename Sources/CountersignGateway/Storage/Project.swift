@@ -1,4 +1,5 @@
 package import CountersignCore
+internal import CountersignJOSE
 
 /// What an app is to clients of the Bloomreach dialect.
 package struct Project: Sendable {
@@ -73,6 +74,22 @@ package struct InboxMessage: Sendable {
     package let expiresMilliseconds: Int64?
 }
 
+extension InboxMessage {
+    /// The message as operators write it.
+    package var json: JSONValue {
+        var members: [String: JSONValue] = [
+            "id": .string(id), "type": .string(type),
+            "content": (try? StrictJSONParser(maximumBytes: content.count).parse(bytes: content) { $0.value })
+                ?? .null,
+        ]
+        if let recipient { members["recipient"] = .object([recipient.name: .string(recipient.value)]) }
+        if let expiresMilliseconds {
+            members["expires"] = .string(RFC3339.text(milliseconds: expiresMilliseconds))
+        }
+        return .object(members)
+    }
+}
+
 /// The App Inbox messages of a project, found by who gets them.
 package struct InboxContents: Sendable {
     /// Rises when the operator ends all sync tokens.
@@ -91,6 +108,11 @@ package struct InboxContents: Sendable {
         } else {
             forEverybody.append(message)
         }
+    }
+
+    /// Every message, the newest change first.
+    package var all: [InboxMessage] {
+        (forEverybody + byRecipient.values.flatMap { $0 }).sorted { $0.revision > $1.revision }
     }
 
     /// True when there is a message with this id.

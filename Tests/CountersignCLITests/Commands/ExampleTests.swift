@@ -15,7 +15,9 @@ struct ExampleTests {
     init() throws {
         folder = try TemporaryFolder()
         key = try SigningKey.generate(.rs256)
-        _ = try AppDirectory(dataDirectory: folder.path + "/data").createApp(id: "shop")
+        let directory = try AppDirectory(dataDirectory: folder.path + "/data")
+        _ = try directory.createApp(id: "shop")
+        _ = try directory.addCustomerTokenKey(id: "old", to: "shop")
     }
 
     @Test(
@@ -50,6 +52,9 @@ struct ExampleTests {
             "public.pem": key.publicKey.pem, "private.pem": key.privatePEM, "token.txt": token,
             "tokens.jsonl": String(decoding: line.bytes, as: UTF8.self) + "\n",
             "jwks.json": JWKSet(keys: [key.publicKey]).json, "gateway.json": #"{"port": 8787}"#,
+            "message.json":
+                #"{"id":"welcome","type":"html","content":{"html":"<p>Hello</p>"},"recipient":{"registered":"user-1"}}"#,
+            "consent.json": #"{"id":"newsletter"}"#,
             "access.log": """
             192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "-"
             192.0.2.2 - - [17/May/2015:10:05:04 +0000] "GET / HTTP/1.1" 200 1 "-" "-"

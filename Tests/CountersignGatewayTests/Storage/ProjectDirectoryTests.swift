@@ -31,6 +31,31 @@ struct ProjectDirectoryTests {
         }
     }
 
+    @Test func anInboxMessageIsWrittenAsOneObject() throws {
+        defer { remove() }
+        let json = #"""
+            {"id":"hi","type":"push","content":{"title":"Hello"},"recipient":{"registered":"user-1"},
+             "expires":"2026-12-24T18:00:00Z"}
+            """#
+        #expect(try directory.putInboxMessage(json: json, in: "shop") == "hi")
+        let message = try #require(try project().inbox.all.first)
+        #expect(message.recipient == CustomerIdentifier(name: "registered", value: "user-1"))
+        #expect(message.expiresMilliseconds == 1_798_135_200_000)
+        #expect(
+            message.json == [
+                "id": "hi", "type": "push", "content": ["title": "Hello"],
+                "recipient": ["registered": "user-1"], "expires": "2026-12-24T18:00:00.000Z",
+            ])
+        for bad in [
+            "[]", #"{"id":1,"type":"html","content":{}}"#, #"{"id":"a","type":"html"}"#,
+            #"{"id":"a","type":"html","content":{},"recipient":"user-1"}"#,
+            #"{"id":"a","type":"html","content":{},"expires":"soon"}"#,
+            #"{"id":"a","type":"html","content":{},"expire":"2026-12-24T18:00:00Z"}"#,
+        ] {
+            #expect(code { _ = try directory.putInboxMessage(json: bad, in: "shop") } == .invalid, "\(bad)")
+        }
+    }
+
     @Test func theProjectTokenIsTheAppsIDUntilItIsSet() throws {
         defer { remove() }
         #expect(try project().token == "shop")
