@@ -15,6 +15,7 @@ let package = Package(
     products: [
         .library(name: "Countersign", targets: ["Countersign"]),
         .library(name: "BrazeCompat", targets: ["BrazeCompat"]),
+        .library(name: "BackgroundGeolocationCompat", targets: ["BackgroundGeolocationCompat"]),
         .library(name: "CountersignJOSE", targets: ["CountersignJOSE"]),
         .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
         .executable(name: "countersign", targets: ["CountersignCLI"]),
@@ -59,6 +60,9 @@ let package = Package(
 
         .target(
             name: "BrazeCompat", dependencies: ["Countersign", "CountersignCore"], swiftSettings: strict),
+        .target(
+            name: "BackgroundGeolocationCompat", dependencies: ["Countersign", "CountersignCore"],
+            swiftSettings: strict),
 
         // Tokens and the gateway.
         .target(
@@ -107,6 +111,13 @@ let package = Package(
                 "Countersign", "CountersignCore", "CountersignGateway", "CountersignJOSE",
                 "CountersignSQLite",
                 "CountersignTesting",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "BackgroundGeolocationCompatTests",
+            dependencies: [
+                "BackgroundGeolocationCompat", "Countersign", "CountersignCore", "CountersignGateway",
+                "CountersignSQLite", "CountersignTesting",
             ],
             swiftSettings: strict),
         .testTarget(

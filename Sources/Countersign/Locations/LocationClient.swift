@@ -27,6 +27,8 @@ public final class LocationClient: Sendable {
         /// Counts up with each `stop()`, which ends what was recording before.
         var epoch = 0
         var source: Task<Void, Never>?
+        /// Hands tokens over, one configuration after the other.
+        var handover: Task<Void, Never>?
     }
 
     /// Makes a client. The store is opened in the background.
@@ -125,11 +127,27 @@ public final class LocationClient: Sendable {
     /// - Parameter change: Changes the configuration.
     /// - Throws: `CountersignError` with `invalidConfiguration`: then nothing changes.
     public func update(_ change: (inout LocationConfiguration) -> Void) async throws {
+        try self.change(change)
+        await handover()
+    }
+
+    /// As `update`, without waiting until new tokens are on disk. Requests wait for that.
+    package func change(_ change: (inout LocationConfiguration) -> Void) throws {
         var configuration = configuration
         change(&configuration)
         try configuration.validate()
         apply(configuration)
-        await tokens.configure(configuration.authorization)
+        let authorization = configuration.authorization
+        state.withLock { state in
+            state.handover = Task { [tokens, previous = state.handover] in
+                await previous?.value
+                await tokens.configure(authorization)
+            }
+        }
+    }
+
+    private func handover() async {
+        await state.withLock { $0.handover }?.value
     }
 
     private func apply(_ configuration: LocationConfiguration) {
@@ -144,6 +162,7 @@ public final class LocationClient: Sendable {
     /// Whether requests can be authorized, and what has to happen if not.
     public var authorizationState: AuthorizationState {
         get async {
+            await handover()
             await tokens.prepare()
             return await tokens.state
         }
@@ -155,6 +174,7 @@ public final class LocationClient: Sendable {
     /// - Returns: A token that was not refused; refreshed if need be. It is a credential: never log it.
     /// - Throws: `LocationError` with `notAuthorized`. `authorizationState` says whether to try again.
     public func accessToken(replacing rejected: String? = nil) async throws -> String {
+        await handover()
         await tokens.prepare()
         var generation: Int?
         if let rejected { generation = await tokens.generation(of: rejected) }
@@ -168,6 +188,7 @@ public final class LocationClient: Sendable {
 
     /// Forgets the tokens, such as when the person logs out. Records stay.
     public func forgetTokens() async {
+        await handover()
         state.withLock { state in
             state.configuration.authorization.accessToken = nil
             state.configuration.authorization.refreshToken = nil
@@ -335,6 +356,7 @@ public final class LocationClient: Sendable {
         guard dialect.settings.http.endpoint != nil else {
             throw LocationError(.invalidURL, "http.url must be an http or https URL with a host")
         }
+        await handover()
         let collector = dialect.beginCollecting()
         let result = await client.flush()
         let delivered = dialect.endCollecting(collector)

@@ -1,9 +1,8 @@
-internal import CountersignCore
 internal import Foundation
 
 extension JSONValue {
     /// A value of a dictionary with values of any type; nil if JSON has nothing like it.
-    init?(any value: Any) {
+    package init?(any value: Any) {
         switch value {
         case let value as String: self = .string(value)
         #if canImport(ObjectiveC)
@@ -17,10 +16,24 @@ extension JSONValue {
         case let value as Double: self = .number(value)
         case let value as Float: self = .number(Double(value))
         case let value as Bool: self = .bool(value)
+        case is NSNull: self = .null
         case let value as Date: self = .string(ISO8601DateFormatter().string(from: value))
         case let value as [Any]: self = .array(value.compactMap(JSONValue.init(any:)))
         case let value as [String: Any]: self = .object(value.compactMapValues(JSONValue.init(any:)))
         default: return nil
+        }
+    }
+
+    /// The value as `JSONSerialization` would give it.
+    package var any: Any {
+        switch self {
+        case .null: NSNull()
+        case .bool(let value): value
+        case .integer(let value): Int(exactly: value) ?? value
+        case .number(let value): value
+        case .string(let value): value
+        case .array(let elements): elements.map(\.any)
+        case .object(let members): members.mapValues(\.any)
         }
     }
 }

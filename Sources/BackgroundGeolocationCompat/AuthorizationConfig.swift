@@ -1,0 +1,131 @@
+internal import Countersign
+internal import CountersignCore
+
+/// An access token, and how to get the next one.
+public final class AuthorizationConfig {
+    var value: AuthorizationConfiguration
+
+    /// Makes a configuration without a token.
+    public convenience init() {
+        self.init(AuthorizationConfiguration())
+    }
+
+    init(_ value: AuthorizationConfiguration) {
+        self.value = value
+    }
+
+    /// How the token is sent: `"JWT"` puts `Bearer` before it, `"SAS"` nothing. Nil counts as JWT.
+    public var strategy: AuthorizationStrategy? {
+        get { AuthorizationStrategy(rawValue: value.strategy.rawValue) }
+        set { value.strategy = .init(rawValue: (newValue ?? .jwt).rawValue) }
+    }
+
+    /// The token that goes with each upload.
+    public var accessToken: String? {
+        get { value.accessToken }
+        set { value.accessToken = newValue }
+    }
+
+    /// What the token is refreshed with.
+    public var refreshToken: String? {
+        get { value.refreshToken }
+        set { value.refreshToken = newValue }
+    }
+
+    /// Where to get the next token, with `POST`.
+    public var refreshUrl: String? {
+        get { value.refreshUrl }
+        set { value.refreshUrl = newValue }
+    }
+
+    /// The fields of that request; `{refreshToken}` and `{accessToken}` are replaced wherever they stand.
+    public var refreshPayload: [String: Any]? {
+        get { value.refreshPayload.map(plain) }
+        set { value.refreshPayload = newValue.map(json) }
+    }
+
+    /// The header fields of that request, with the same replacements. Nil: `Authorization` with the present access token.
+    /// Empty: none. A content type of `application/json` sends the payload as JSON.
+    public var refreshHeaders: [String: String]? {
+        get { value.refreshHeaders }
+        set { value.refreshHeaders = newValue }
+    }
+
+    /// When the token expires, in seconds since 1970; below 1,000,000,000 in seconds from now, and from 100,000,000,000 on
+    /// in milliseconds. -1: not known, so that only a 401 leads to a refresh.
+    public var expires: Double {
+        get { value.expires }
+        set { value.expires = newValue }
+    }
+
+    /// Statuses beside 401 that mean that the token was refused. Not Transistorsoft's.
+    public var refreshStatuses: Set<Int> {
+        get { value.refreshStatuses }
+        set { value.refreshStatuses = newValue }
+    }
+
+    /// Where in an answer `accessToken`, `refreshToken` and `expires` stand, such as `$.data.token`; what is not listed is
+    /// found by its name. Not Transistorsoft's.
+    public var responseMapping: [String: String] {
+        get { value.responseMapping }
+        set { value.responseMapping = newValue }
+    }
+
+    /// Takes the members that are named as the properties are; all others stay as they are.
+    ///
+    /// - Parameter values: A null empties a property. A value of another type is passed over.
+    public func update(with values: [String: Any]) {
+        for (name, any) in values {
+            guard let given = JSONValue(any: any) else { continue }
+            let text: String? = if case .string(let text) = given { text } else { nil }
+            let isNull = given == .null
+            switch name {
+            case "strategy": if let text { strategy = AuthorizationStrategy(rawValue: text) }
+            case "accessToken": if text != nil || isNull { accessToken = text }
+            case "refreshToken": if text != nil || isNull { refreshToken = text }
+            case "refreshUrl": if text != nil || isNull { refreshUrl = text }
+            case "expires":
+                switch given {
+                case .integer(let number): expires = Double(number)
+                case .number(let number): expires = number
+                default: break
+                }
+            case "refreshPayload":
+                if case .object(let members) = given {
+                    value.refreshPayload = (value.refreshPayload ?? [:]).merging(members) { _, new in new }
+                } else if isNull {
+                    refreshPayload = nil
+                }
+            case "refreshHeaders":
+                if let fields = any as? [String: String] {
+                    refreshHeaders =
+                        fields.isEmpty ? [:] : (refreshHeaders ?? [:]).merging(fields) { _, new in new }
+                } else if isNull {
+                    refreshHeaders = nil
+                }
+            default: break
+            }
+        }
+    }
+}
+
+/// How an access token is sent.
+public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+    /// `JWT` or `SAS`.
+    public let rawValue: String
+
+    /// Any word, in any case.
+    public init(rawValue: String) {
+        self.rawValue = rawValue.uppercased()
+    }
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public init(stringLiteral value: String) {
+        self.init(rawValue: value)
+    }
+
+    /// `Authorization: Bearer <token>`.
+    public static let jwt: AuthorizationStrategy = "JWT"
+    /// `Authorization: <token>`.
+    public static let sas: AuthorizationStrategy = "SAS"
+}

@@ -1,0 +1,145 @@
+internal import Countersign
+internal import CountersignCore
+
+/// What came of one request to `refreshUrl`.
+public struct AuthorizationEvent {
+    /// True if there is a new access token.
+    public let isSuccess: Bool
+    /// The status of the answer; 0 if there was none.
+    public let status: Int
+    /// The answer's JSON object; empty if there was none.
+    public let response: AuthorizationResponse
+    /// What went wrong; nil on success.
+    public let error: String?
+
+    init(_ event: Countersign.AuthorizationEvent) {
+        isSuccess = event.isSuccess
+        status = event.status
+        response = AuthorizationResponse(members: event.response)
+        error = event.error
+    }
+}
+
+/// The JSON object in an answer of `refreshUrl`, as a dictionary that keeps its values to itself when it is printed: they
+/// are credentials.
+public struct AuthorizationResponse: Sequence, CustomStringConvertible, CustomDebugStringConvertible,
+    CustomReflectable
+{
+    fileprivate let members: [String: JSONValue]
+
+    /// All of it, as `JSONSerialization` would give it. Printing this prints tokens.
+    public var dictionary: [String: Any] { plain(members) }
+
+    /// A member; nil if there is none.
+    public subscript(name: String) -> Any? { members[name]?.any }
+
+    /// True if there was no JSON object.
+    public var isEmpty: Bool { members.isEmpty }
+
+    /// The number of members.
+    public var count: Int { members.count }
+
+    /// The names of the members.
+    public var keys: [String] { members.keys.sorted() }
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public func makeIterator() -> Dictionary<String, Any>.Iterator { dictionary.makeIterator() }
+
+    /// The names, without the values.
+    public var description: String {
+        members.isEmpty ? "[:]" : "[" + keys.map { "\($0): …" }.joined(separator: ", ") + "]"
+    }
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public var debugDescription: String { description }
+
+    /// The names, for `dump`.
+    public var customMirror: Mirror { Mirror(self, children: ["keys": keys]) }
+}
+
+/// One attempt to upload.
+public struct HttpEvent: Sendable {
+    /// True for a status from 200 to 299.
+    public let isSuccess: Bool
+    /// The status; 0 if there was no answer.
+    public let statusCode: Int
+    /// The answer's body.
+    public let responseText: String
+    /// What went wrong; nil on success.
+    public let error: String?
+
+    init(_ event: UploadEvent) {
+        isSuccess = event.isSuccess
+        statusCode = event.status
+        responseText = event.responseText
+        error = event.error
+    }
+}
+
+/// A location that was recorded.
+public struct LocationEvent: Sendable {
+    /// Where.
+    public struct Coords: Sendable {
+        /// Degrees north.
+        public let latitude: Double
+        /// Degrees east.
+        public let longitude: Double
+        /// Metres that both may be wrong by; -1: not known.
+        public let accuracy: Double
+        /// Metres above the sea; -1: not known.
+        public let altitude: Double
+        /// Degrees from north; -1: not known.
+        public let heading: Double
+        /// Metres a second; -1: not known.
+        public let speed: Double
+    }
+
+    /// The record's id.
+    public let uuid: String
+    /// When, as it stands in the record.
+    public let timestamp: String
+    /// Where.
+    public let coords: Coords
+    /// Whether the device moves.
+    public let isMoving: Bool
+    /// Metres travelled in all.
+    public let odometer: Double
+    /// Why it was recorded, such as `motionchange`; nil for an ordinary one.
+    public let event: String?
+
+    private let members: [String: JSONValue]
+
+    init(_ members: [String: JSONValue]) {
+        self.members = members
+        var coordinates: [String: JSONValue] = [:]
+        if case .object(let value) = members["coords"] { coordinates = value }
+        func text(_ value: JSONValue?) -> String? {
+            switch value {
+            case .string(let text): text
+            case .integer(let number): "\(number)"
+            default: nil
+            }
+        }
+        func number(_ value: JSONValue?) -> Double {
+            switch value {
+            case .integer(let number): Double(number)
+            case .number(let number): number
+            default: -1
+            }
+        }
+        uuid = text(members["uuid"]) ?? ""
+        timestamp = text(members["timestamp"]) ?? ""
+        coords = Coords(
+            latitude: number(coordinates["latitude"]), longitude: number(coordinates["longitude"]),
+            accuracy: number(coordinates["accuracy"]), altitude: number(coordinates["altitude"]),
+            heading: number(coordinates["heading"]), speed: number(coordinates["speed"]))
+        isMoving = members["is_moving"] == true
+        odometer = Swift.max(0, number(members["odometer"]))
+        event = text(members["event"])
+    }
+
+    /// The record in the default shape.
+    ///
+    /// - Returns: As `JSONSerialization` would give it.
+    public func toDictionary() -> [String: Any] { plain(members) }
+}

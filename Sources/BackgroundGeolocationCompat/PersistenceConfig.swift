@@ -1,0 +1,42 @@
+internal import Countersign
+internal import CountersignCore
+
+/// What is stored, and for how long.
+public final class PersistenceConfig {
+    var value: LocationConfiguration.Persistence
+
+    init(_ value: LocationConfiguration.Persistence) {
+        self.value = value
+    }
+
+    /// Days that a record waits at most. -1, the default, for 30: with Transistorsoft's single day, a token that is refused
+    /// over a weekend would cost data.
+    public var maxDaysToPersist: Int {
+        get { value.maxDaysToPersist }
+        set { value.maxDaysToPersist = newValue }
+    }
+
+    /// Records that wait at most, the newest ones; 0: none is stored; -1: 100,000.
+    public var maxRecordsToPersist: Int {
+        get { value.maxRecordsToPersist }
+        set { value.maxRecordsToPersist = newValue }
+    }
+
+    /// Members that are put into each record's `extras`.
+    public var extras: [String: Any] {
+        get { plain(value.extras) }
+        set { value.extras = json(newValue) }
+    }
+
+    /// JSON with `<%= latitude %>` and the like, in place of the default shape; empty for that.
+    public var locationTemplate: String {
+        get { value.locationTemplate }
+        set { value.locationTemplate = newValue }
+    }
+
+    /// How instants are written: `"iso"`, or `"epoch"` for milliseconds since 1970.
+    public var timestampFormat: String {
+        get { value.timestampFormat.rawValue }
+        set { value.timestampFormat = .init(rawValue: newValue) }
+    }
+}

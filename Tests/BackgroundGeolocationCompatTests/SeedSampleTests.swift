@@ -1,0 +1,222 @@
+import BackgroundGeolocationCompat
+import Countersign
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+/// The seed's samples against servers in memory at the addresses that the samples name.
+@Suite(.serialized, .timeLimit(.minutes(2)))
+@MainActor
+struct SeedSampleTests {
+    private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+        "countersign-\(UUID().uuidString)")
+    private let record: [String: Any] = ["coords": ["latitude": 46.05, "longitude": 14.51]]
+
+    /// Runs `sample` on the shared instance, as in an app that starts for the first time.
+    private func start(
+        _ sample: () -> Void, server: @escaping @Sendable (HTTPRequest) -> HTTPResponse
+    ) -> ScriptedTransport {
+        let transport = ScriptedTransport { server($0) }
+        let directory = directory
+        BGGeo.shared.override { overrides in
+            overrides.dataDirectory = directory
+            overrides.transport = transport
+        }
+        sample()
+        return transport
+    }
+
+    private func finish() async {
+        await BGGeo.shared.close()
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    private nonisolated static func json(_ status: Int, _ body: String) -> HTTPResponse {
+        HTTPResponse(status: status, body: Array(body.utf8))
+    }
+
+    @Test func overviewRefreshesAndDelivers() async throws {
+        let transport = start(SeedSamples.overview) { request in
+            switch (request.url.absoluteString, request.header("Authorization")) {
+            case ("https://auth.your.server.com/tokens", _):
+                Self.json(
+                    200,
+                    #"{"token":{"access_token":"XXX.YYY.ZZZ","expires_at":3900},"refresh_token":"smTsfaspfgaadsfgqZerUt0wueflasdfkaxjdfeKIacb"}"#
+                )
+            case (_, "Bearer XXX.YYY.ZZZ"): Self.json(200, "")
+            default: Self.json(401, "")
+            }
+        }
+        #expect(BGGeo.shared.configurationProblem == nil)
+        let (events, continuation) = AsyncStream<Bool>.makeStream()
+        // The result is thrown away: the subscription stays.
+        BGGeo.shared.onAuthorization { event in
+            #expect(event.status == 200)
+            #expect(event.error == nil)
+            #expect(
+                event.response["refresh_token"] as? String == "smTsfaspfgaadsfgqZerUt0wueflasdfkaxjdfeKIacb")
+            #expect((event.response["token"] as? [String: Any])?["expires_at"] as? Int == 3_900)
+            #expect("\(event.response)" == "[refresh_token: …, token: …]")
+            continuation.yield(event.isSuccess)
+        }
+        try await BGGeo.shared.insert(record)
+        // autoSync sends by itself.
+        await transport.waitForRequests(3)
+        var iterator = events.makeAsyncIterator()
+        #expect(await iterator.next() == true)
+        let requests = transport.requests
+        #expect(
+            requests.map { $0.url.absoluteString } == [
+                "https://app.your.server.com/users/locations", "https://auth.your.server.com/tokens",
+                "https://app.your.server.com/users/locations",
+            ])
+        #expect(requests[0].header("Authorization") == "Bearer my-auth-token")
+        #expect(requests[1].header("Authorization") == "Bearer my-auth-token")
+        #expect(
+            String(decoding: requests[1].body, as: UTF8.self)
+                == "the_refresh_token_field_name=my-refresh-token")
+        while try await BGGeo.shared.count() > 0 { await Task.yield() }
+        await finish()
+    }
+
+    @Test func discardedSubscriptionHearsOfFailures() async throws {
+        let transport = start({
+            SeedSamples.authorizationEvents()
+            SeedSamples.overview()
+        }) { request in
+            request.url.host == "auth.your.server.com"
+                ? Self.json(400, #"{"error":"invalid_grant"}"#) : Self.json(401, "")
+        }
+        let (errors, continuation) = AsyncStream<String>.makeStream()
+        BGGeo.shared.onAuthorization { event in continuation.yield("\(event.isSuccess) \(event.error ?? "")")
+        }
+        let (statuses, statusContinuation) = AsyncStream<Int>.makeStream()
+        BGGeo.shared.onHttp { event in statusContinuation.yield(event.statusCode) }
+        try await BGGeo.shared.insert(record)
+        await transport.waitForRequests(2)
+        var iterator = errors.makeAsyncIterator()
+        #expect(await iterator.next() == "false invalid_grant: the server answered 400")
+        var statusIterator = statuses.makeAsyncIterator()
+        #expect(await statusIterator.next() == 401)
+        #expect(await BGGeo.shared.isReauthenticationRequired)
+        await #expect(throws: LocationError.self) { try await BGGeo.shared.sync() }
+        #expect(transport.requests.count == 2)
+
+        // New credentials from a login.
+        transport.setHandler { request in
+            request.header("Authorization") == "Bearer fresh" ? Self.json(200, "") : Self.json(401, "")
+        }
+        BGGeo.shared.setConfig { config in
+            config.authorization.accessToken = "fresh"
+            config.authorization.refreshToken = "fresh-refresh"
+        }
+        try await BGGeo.shared.sync()
+        #expect(try await BGGeo.shared.count() == 0)
+        await finish()
+    }
+
+    @Test func emptyRefreshHeadersSendNone() async throws {
+        let transport = start({
+            SeedSamples.refreshHeaders()
+            BGGeo.shared.setConfig { config in
+                config.http.url = "https://app.domain.com/locations"
+                config.http.autoSync = false
+            }
+        }) { request in
+            request.url.host == "auth.domain.com"
+                ? Self.json(200, #"{"accessToken":"A1","refreshToken":"R1","expiry":3900}"#)
+                : request.header("Authorization") == "Bearer A1" ? Self.json(200, "") : Self.json(401, "")
+        }
+        try await BGGeo.shared.insert(record)
+        #expect(try await BGGeo.shared.sync().count == 1)
+        let refresh = try #require(transport.requests.first { $0.url.host == "auth.domain.com" })
+        #expect(refresh.headers.map(\.name) == ["Accept", "Content-Type"])
+        #expect(
+            String(decoding: refresh.body, as: UTF8.self)
+                == "foo=another%20arbitrary%20field&grant_type=refresh_token&my_refresh_token=smTsfaspfgaadsfgqZerUt0wueflasdfkaxjdfeKIacb"
+        )
+        await finish()
+    }
+
+    /// `ready` with its default `reset` and the pair of the first login, at each launch; in between the token expires.
+    @Test func rotatedPairSurvivesEveryLaunch() async throws {
+        let seed = "smTsfaspfgaadsfgqZerUt0wueflasdfkaxjdfeKIacb"
+        let serial = Lock(0)
+        for launch in 0..<4 {
+            let transport = start({
+                SeedSamples.refreshPayload()
+                BGGeo.shared.setConfig { config in
+                    config.http.url = "https://app.your.server.com/users/locations"
+                    config.http.autoSync = false
+                }
+            }) { request in
+                if request.url.host == "app.your.server.com" {
+                    return request.header("Authorization") == "Bearer A\(launch + 1)"
+                        ? Self.json(200, "") : Self.json(401, "")
+                }
+                let wanted = launch == 0 ? seed : "R\(launch)"
+                guard String(decoding: request.body, as: UTF8.self).hasSuffix("my_refresh_token=\(wanted)")
+                else {
+                    return Self.json(400, #"{"error":"invalid_grant"}"#)
+                }
+                serial.withLock { $0 += 1 }
+                return Self.json(
+                    200, #"{"access_token":"A\#(launch + 1)","refresh_token":"R\#(launch + 1)"}"#)
+            }
+            try await BGGeo.shared.insert(record)
+            try await BGGeo.shared.sync()
+            #expect(
+                transport.requests.map { $0.header("Authorization") }.first
+                    == (launch == 0 ? "Bearer XXX.YYY.ZZZ" : "Bearer A\(launch)"))
+            #expect(serial.withLock { $0 } == launch + 1)
+            await BGGeo.shared.close()
+        }
+        await finish()
+    }
+
+    @Test func recordsCanBeListedAndRemoved() async throws {
+        _ = start(SeedSamples.refreshPayload) { _ in Self.json(500, "") }
+        let (locations, continuation) = AsyncStream<String>.makeStream()
+        let subscription = BGGeo.shared.onLocation { event in
+            #expect(event.coords.latitude == 46.05)
+            #expect(event.coords.speed == -1)
+            continuation.yield(event.uuid)
+        }
+        let uuid = try await BGGeo.shared.insert(record)
+        var iterator = locations.makeAsyncIterator()
+        #expect(await iterator.next() == uuid)
+        subscription.cancel()
+        try await BGGeo.shared.insert(record)
+        #expect(try await BGGeo.shared.count() == 2)
+        let all = try await BGGeo.shared.getLocations()
+        #expect(all.first?["uuid"] as? String == uuid)
+        #expect(try await BGGeo.shared.destroy(uuid))
+        #expect(try await BGGeo.shared.destroy(uuid) == false)
+        try await BGGeo.shared.destroyLocations()
+        #expect(try await BGGeo.shared.count() == 0)
+        await #expect(throws: LocationError.self) { try await BGGeo.shared.sync() }
+        await finish()
+        await #expect(throws: CountersignError.self) { try await BGGeo.shared.insert(record) }
+    }
+
+    @Test func sparseUpdatesKeepTheRest() {
+        let config = AuthorizationConfig()
+        config.accessToken = "a"
+        config.refreshPayload = ["x": "{refreshToken}", "n": 7, "o": ["p": true]]
+        config.update(with: [
+            "strategy": "sas", "refreshToken": "r", "expires": 60, "refreshHeaders": ["X": "1"], "unknown": 1,
+            "accessToken": 17, "refreshPayload": ["y": "z"],
+        ])
+        #expect(config.strategy == .sas)
+        #expect(config.accessToken == "a")
+        #expect(config.refreshToken == "r")
+        #expect(config.expires == 60)
+        #expect(config.refreshPayload?["n"] as? Int == 7)
+        #expect(config.refreshPayload?["y"] as? String == "z")
+        config.update(with: ["refreshHeaders": [String: String](), "accessToken": NSNull()])
+        #expect(config.refreshHeaders == [:])
+        #expect(config.accessToken == nil)
+        #expect(config.refreshUrl == nil)
+    }
+}

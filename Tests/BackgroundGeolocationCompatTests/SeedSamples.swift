@@ -1,0 +1,76 @@
+// The Swift samples of Transistorsoft's page "AuthorizationConfig", in its order and unchanged. What stands around them is
+// what a compiler wants: a place, and an end to the value that the first one keeps.
+import BackgroundGeolocationCompat
+
+@MainActor
+enum SeedSamples {
+    static func overview() {
+        let bgGeo = BGGeo.shared
+        let token = "my-auth-token"
+        let refreshToken = "my-refresh-token"
+        // Listen for authorization refresh results
+        let sub = bgGeo.onAuthorization { event in
+            if event.isSuccess {
+                print("[authorization] SUCCESS:", event.response)
+            } else {
+                print("[authorization] ERROR:", event.error ?? "")
+            }
+        }
+        // Initialize with JWT authorization
+        bgGeo.ready { config in
+            config.http.url = "https://app.your.server.com/users/locations"
+            config.http.autoSync = true
+            config.authorization.strategy = "JWT"
+            config.authorization.accessToken = token
+            config.authorization.refreshToken = refreshToken
+            config.authorization.refreshUrl = "https://auth.your.server.com/tokens"
+            config.authorization.refreshPayload = [
+                "the_refresh_token_field_name": "{refreshToken}"
+            ]
+            config.authorization.expires = -1
+        }
+
+        withExtendedLifetime(sub) {}
+    }
+
+    static func authorizationEvents() {
+        let bgGeo = BGGeo.shared
+        bgGeo.onAuthorization { event in
+            if event.isSuccess {
+                print("[authorization] SUCCESS:", event.response)
+            } else {
+                print("[authorization] ERROR:", event.error ?? "")
+            }
+        }
+    }
+
+    static func refreshHeaders() {
+        let bgGeo = BGGeo.shared
+        bgGeo.ready { config in
+            config.authorization.accessToken = "XXX.YYY.ZZZ"
+            config.authorization.refreshUrl = "https://auth.domain.com/tokens"
+            config.authorization.refreshToken = "smTsfaspfgaadsfgqZerUt0wueflasdfkaxjdfeKIacb"
+            config.authorization.refreshPayload = [
+                "my_refresh_token": "{refreshToken}",
+                "grant_type": "refresh_token",
+                "foo": "another arbitrary field",
+            ]
+            config.authorization.refreshHeaders = [:]  // Empty dict to provide no refreshHeaders.
+        }
+    }
+
+    static func refreshPayload() {
+        let bgGeo = BGGeo.shared
+        bgGeo.ready { config in
+            config.authorization.strategy = "JWT"
+            config.authorization.accessToken = "XXX.YYY.ZZZ"
+            config.authorization.refreshUrl = "https://auth.your.server.com/tokens"
+            config.authorization.refreshToken = "smTsfaspfgaadsfgqZerUt0wueflasdfkaxjdfeKIacb"
+            config.authorization.refreshPayload = [
+                "my_refresh_token": "{refreshToken}",
+                "grant_type": "refresh_token",
+                "foo": "another arbitrary field",
+            ]
+        }
+    }
+}
