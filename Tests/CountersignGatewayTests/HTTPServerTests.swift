@@ -134,6 +134,29 @@ struct HTTPServerTests {
         try FileManager.default.removeItem(atPath: fixture.dataDirectory)
     }
 
+    @Test func whileItDrainsItSaysSoAndStillTakesEvents() throws {
+        let fixture = try GatewayFixture(enforcement: .disabled) { $0.drainSeconds = 3 }
+        let connection = try RawConnection(port: fixture.gateway.port)
+        #expect(connection.get("/readyz")?.status == 200)
+        let stopped = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            fixture.gateway.stop()
+            stopped.signal()
+        }
+        // Within the three seconds: as soon as the other thread has begun.
+        while connection.get("/readyz")?.status == 200 {}
+        #expect(connection.get("/readyz")?.status == 503)
+        let body = batch(trackEvent("m-1"))
+        let late = try RawConnection(port: fixture.gateway.port)
+        late.send(
+            "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Write-Key: \(fixture.writeKey)\r\n"
+                + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+        #expect(late.answer()?.json["accepted"] as? Int == 1)
+        stopped.wait()
+        #expect(throws: (any Error).self) { try RawConnection(port: fixture.gateway.port) }
+        try FileManager.default.removeItem(atPath: fixture.dataDirectory)
+    }
+
     @Test func aLongHeaderThatComesInPiecesIsWhole() throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
