@@ -27,13 +27,31 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
     /// The signature is not checked: this is only good for asking for a new token in time.
     var expiresAt: TimeInterval? {
         struct Claims: Decodable { let exp: Double? }
+        return claims.flatMap { try? JSONDecoder().decode(Claims.self, from: $0) }?.exp
+    }
+
+    /// Whether a customer token names all of these ids, the cookie aside (its `sub` claim, an object); nil if that cannot be
+    /// read.
+    ///
+    /// The signature is not checked: this is only good for saying what is wrong with a token that a server has refused.
+    func vouches(for customerIDs: [String: String]) -> Bool? {
+        struct Claims: Decodable { let sub: [String: String] }
+        guard let claims, let named = try? JSONDecoder().decode(Claims.self, from: claims).sub else {
+            return nil
+        }
+        return customerIDs.allSatisfy { name, value in
+            name == BloomreachCustomer.cookieName
+                || named[name].map { $0.utf8.elementsEqual(value.utf8) } == true
+        }
+    }
+
+    private var claims: Data? {
         let parts = rawValue.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
         var base64 = parts[1].replacingOccurrences(of: "-", with: "+").replacingOccurrences(
             of: "_", with: "/")
         base64 += String(repeating: "=", count: (4 - base64.count % 4) % 4)
-        guard let data = Data(base64Encoded: base64) else { return nil }
-        return (try? JSONDecoder().decode(Claims.self, from: data))?.exp
+        return Data(base64Encoded: base64)
     }
 
     /// The length, never the text.
@@ -54,6 +72,11 @@ extension SignedToken {
             utf8.first != 0x20, utf8.last != 0x20
         else { return nil }
         return SignedToken(verified: text)
+    }
+
+    /// The customer token of a request that carries one.
+    static func customerToken(inAuthorization value: String) -> SignedToken? {
+        value.hasPrefix("Bearer ") ? accessToken(String(value.dropFirst("Bearer ".count))) : nil
     }
 
     private init(verified text: String) {

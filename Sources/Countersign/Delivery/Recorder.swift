@@ -78,8 +78,11 @@ final class Recorder: Sendable {
     }
 
     /// Takes an event and returns at once. Its message id is made here unless it has one.
+    ///
+    /// `owner` stands in for the user where a dialect has something else whose events wait for themselves alone.
     func record(
         _ kind: EventKind, name: String?, payload: [String: JSONValue], messageID: String? = nil,
+        owner: String? = nil,
         completion: (@Sendable (Result<String, CountersignError>) -> Void)? = nil
     ) {
         let now = clock.now
@@ -99,7 +102,7 @@ final class Recorder: Sendable {
             }
             // The id is made under the lock, so that ids sort as the events do.
             let record = EventRecord(
-                kind: kind, messageID: messageID ?? UUIDv7.make(at: now), userID: state.userID,
+                kind: kind, messageID: messageID ?? UUIDv7.make(at: now), userID: owner ?? state.userID,
                 sessionID: state.sessionID, timestamp: now, name: name, payload: payload)
             state.unsaved.append(Unsaved(record: record, bytes: bytes, completion: completion))
             state.unsavedEvents += 1

@@ -17,7 +17,7 @@ public struct CountersignLog: Sendable {
     }
 
     private let isEnabled: @Sendable (Level) -> Bool
-    private let write: @Sendable (Level, String, [String: String]) -> Void
+    private let sink: @Sendable (Level, String, [String: String]) -> Void
 
     /// Makes a log.
     ///
@@ -29,13 +29,19 @@ public struct CountersignLog: Sendable {
         write: @escaping @Sendable (Level, String, [String: String]) -> Void
     ) {
         self.isEnabled = isEnabled
-        self.write = write
+        sink = write
     }
 
     func callAsFunction(
         _ level: Level, _ message: StaticString, _ values: @autoclosure () -> [String: String]
     ) {
         guard isEnabled(level) else { return }
-        write(level, "\(message)", values())
+        sink(level, "\(message)", values())
+    }
+
+    /// For the few lines whose words a vendor's documentation gives and that have a name in them.
+    package func write(_ level: Level, _ message: String, _ values: [String: String]) {
+        guard isEnabled(level) else { return }
+        sink(level, message, values)
     }
 }

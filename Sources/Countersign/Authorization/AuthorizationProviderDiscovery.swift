@@ -1,0 +1,58 @@
+internal import CountersignCore
+internal import Foundation
+
+/// Finds the app's provider class by its name, and says in the words of each platform's SDK why it cannot.
+package struct AuthorizationProviderDiscovery {
+    /// Whose words are logged.
+    package enum Wording: Sendable {
+        /// Those of the iOS SDK.
+        case ios
+        /// Those of the Android SDK, which configurations from a map have.
+        case android
+    }
+
+    /// The name that an app gives its class with `@objc`, and the Android SDK's manifest entry.
+    static let defaultName = "ExponeaAuthProvider"
+    private static let interface = "com.exponea.sdk.services.AuthorizationProvider"
+
+    let wording: Wording
+    let log: CountersignLog?
+
+    /// A provider that can be asked.
+    ///
+    /// - Throws: `invalidConfiguration`, after the reason was logged.
+    func find(_ source: CustomerTokenProvider?) throws(CountersignError) -> CustomerTokenProvider {
+        let name: String
+        switch source?.kind {
+        case .blocking, .suspending: return source ?? .className(Self.defaultName)
+        case .className(let given): name = given
+        case nil: name = Self.defaultName
+        }
+        guard let found = NSClassFromString(name) else {
+            switch wording {
+            case .ios: throw refusal("Advanced authorization flag has been enabled without provider", name)
+            case .android where source == nil:
+                throw refusal("Advanced auth has been enabled but provider has not been found", name)
+            case .android: throw refusal("Registered \(name) class has not been found", name)
+            }
+        }
+        if wording == .ios, !(found is NSObject.Type) {
+            throw refusal("Class \(Self.defaultName) does not conform to NSObject", name)
+        }
+        guard let type = found as? any AuthorizationProviderType.Type else {
+            switch wording {
+            case .ios:
+                throw refusal(
+                    "Class \(Self.defaultName) does not conform to AuthorizationProviderType", name)
+            case .android:
+                throw refusal("Registered \(name) class has to implement \(Self.interface)", name)
+            }
+        }
+        return .instance(type.init())
+    }
+
+    private func refusal(_ message: String, _ name: String) -> CountersignError {
+        log?.write(.warning, message, ["class": name])
+        return CountersignError(.invalidConfiguration, message)
+    }
+}

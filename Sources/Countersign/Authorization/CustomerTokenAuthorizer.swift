@@ -1,0 +1,45 @@
+/// Private access: `Bearer` and a customer token that the app's provider is asked for at each request.
+struct CustomerTokenAuthorizer: RequestAuthorizer {
+    let desk: CustomerTokenDesk
+    let log: CountersignLog?
+
+    func authorization(for endpoint: BloomreachEndpoint) async throws(BloomreachError) -> String {
+        if TokenProviderCall.isInside {
+            throw BloomreachError(
+                .calledFromProvider, endpoint, "the provider must not wait for a call that needs its token")
+        }
+        do {
+            return "Bearer " + (try token(from: await desk.token(), for: endpoint))
+        } catch {
+            log?(.warning, "customer token is missing, the request was not sent", ["reason": "\(error)"])
+            throw error
+        }
+    }
+
+    private func token(
+        from outcome: CustomerTokenDesk.Outcome, for endpoint: BloomreachEndpoint
+    ) throws(BloomreachError) -> String {
+        func error(_ code: BloomreachError.Code, _ detail: String) -> BloomreachError {
+            BloomreachError(code, endpoint, detail + "; nothing was sent")
+        }
+        switch outcome {
+        case .returned(let text):
+            guard let text, !text.isEmpty else {
+                throw error(.noCustomerToken, "the provider has no customer token")
+            }
+            // Providers of the Android SDK may return the whole value.
+            let bare = text.hasPrefix("Bearer ") ? String(text.dropFirst("Bearer ".count)) : text
+            guard let token = SignedToken.accessToken(bare) else {
+                throw error(
+                    .malformedCustomerToken,
+                    "the provider returned something that cannot stand in a header field")
+            }
+            return token.rawValue
+        case .failed: throw error(.providerFailed, "the provider threw an error")
+        case .timedOut: throw error(.providerTimedOut, "the provider took too long")
+        case .tooMany: throw error(.providerBusy, "too many requests wait for the provider")
+        case .noProvider: throw error(.noProvider, "there is no authorization provider")
+        case .cancelled: throw error(.cancelled, "the task was cancelled")
+        }
+    }
+}

@@ -1,0 +1,208 @@
+internal import CountersignCore
+internal import Foundation
+
+/// Asks the app's provider for customer tokens: for each request anew, one call at a time, within a time limit.
+///
+/// A provider may block for as long as it likes. It does so on a thread of its own, so nothing starves; those that wait for
+/// it suspend, their number is limited, and a call that outlives its limit is given up: the next one begins beside it, up
+/// to `maximumAbandoned` of them. What it returns after that is dropped, as everything is that it ever returned: nothing is
+/// cached.
+final class CustomerTokenDesk: Sendable {
+    enum Outcome: Sendable, Equatable {
+        case returned(String?)
+        case failed
+        case timedOut
+        case cancelled
+        case tooMany
+        case noProvider
+    }
+
+    private enum Work: Sendable {
+        case token
+        case customerChanged([String: String])
+    }
+
+    private struct Job {
+        let id: Int
+        let work: Work
+        /// Nil when nobody waits for it, or no longer.
+        var waiter: CheckedContinuation<Outcome, Never>?
+    }
+
+    private struct State {
+        var provider: CustomerTokenProvider?
+        var lastID = 0
+        var waiting: [Job] = []
+        var running: Job?
+        var abandoned: Set<Int> = []
+        var timers: [Int: Task<Void, Never>] = [:]
+    }
+
+    /// Requests that wait for a token at a time; one more fails at once.
+    static let maximumWaiting = 256
+    /// Calls that have outlived their limit and still hold a thread; the next has to wait for one of them.
+    static let maximumAbandoned = 4
+
+    private let state: Lock<State>
+    private let timeout: TimeInterval
+    private let clock: any ClientClock
+
+    // `timeout`: seconds for a request, waiting for earlier ones included.
+    init(provider: CustomerTokenProvider?, timeout: TimeInterval, clock: any ClientClock) {
+        state = Lock(State(provider: provider))
+        self.timeout = timeout
+        self.clock = clock
+    }
+
+    /// Asks this one from now on.
+    func setProvider(_ provider: CustomerTokenProvider?) {
+        state.withLock { $0.provider = provider }
+    }
+
+    /// Tells the provider of other ids, before it is asked for the next token.
+    func customerChanged(to ids: [String: String]) {
+        let next = state.withLock { state -> Start? in
+            guard state.waiting.count < Self.maximumWaiting else { return nil }
+            let id = Self.makeID(&state)
+            enqueue(Job(id: id, work: .customerChanged(ids), waiter: nil), in: &state)
+            return Self.takeNext(&state)
+        }
+        if let next { start(next) }
+    }
+
+    /// What the provider returns.
+    func token() async -> Outcome {
+        let id = state.withLock { Self.makeID(&$0) }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let (refusal, next) = state.withLock { state -> (Outcome?, Start?) in
+                    if Task.isCancelled { return (.cancelled, nil) }
+                    if state.provider == nil { return (.noProvider, nil) }
+                    guard state.waiting.count < Self.maximumWaiting else { return (.tooMany, nil) }
+                    enqueue(Job(id: id, work: .token, waiter: continuation), in: &state)
+                    return (nil, Self.takeNext(&state))
+                }
+                if let refusal { continuation.resume(returning: refusal) }
+                if let next { start(next) }
+            }
+        } onCancel: {
+            cancel(id)
+        }
+    }
+
+    private static func makeID(_ state: inout State) -> Int {
+        state.lastID += 1
+        return state.lastID
+    }
+
+    private func enqueue(_ job: Job, in state: inout State) {
+        let id = job.id
+        state.waiting.append(job)
+        let deadline = clock.uptime + timeout
+        state.timers[id] = Task { [weak self, clock] in
+            do {
+                try await clock.sleep(until: deadline)
+                self?.timeIsUp(id)
+            } catch {
+                // The provider was in time.
+            }
+        }
+    }
+
+    // MARK: The line
+
+    private struct Start: Sendable {
+        let id: Int
+        let work: Work
+        let provider: CustomerTokenProvider?
+    }
+
+    private static func takeNext(_ state: inout State) -> Start? {
+        guard state.running == nil, state.abandoned.count < maximumAbandoned, !state.waiting.isEmpty else {
+            return nil
+        }
+        let job = state.waiting.removeFirst()
+        state.running = job
+        return Start(id: job.id, work: job.work, provider: state.provider)
+    }
+
+    private func start(_ job: Start) {
+        switch job.provider?.kind {
+        case .blocking(let blocking):
+            Thread.detachNewThread {
+                let outcome = TokenProviderCall.$isInside.withValue(true) { () -> Outcome in
+                    switch job.work {
+                    case .token: return .returned(blocking.provider.getAuthorizationToken())
+                    case .customerChanged(let ids):
+                        (blocking.provider as? any CustomerObserving)?.customerChanged(to: ids)
+                        return .returned(nil)
+                    }
+                }
+                self.finish(job.id, outcome)
+            }
+        case .suspending(let provider):
+            Task.detached {
+                let outcome = await TokenProviderCall.$isInside.withValue(true) { () async -> Outcome in
+                    switch job.work {
+                    case .token:
+                        do {
+                            return .returned(try await provider.authorizationToken())
+                        } catch {
+                            return .failed
+                        }
+                    case .customerChanged(let ids):
+                        (provider as? any CustomerObserving)?.customerChanged(to: ids)
+                        return .returned(nil)
+                    }
+                }
+                self.finish(job.id, outcome)
+            }
+        case .className, nil: finish(job.id, .noProvider)
+        }
+    }
+
+    private func finish(_ id: Int, _ outcome: Outcome) {
+        let (waiter, next) = state.withLock { state -> (CheckedContinuation<Outcome, Never>?, Start?) in
+            state.timers.removeValue(forKey: id)?.cancel()
+            var waiter: CheckedContinuation<Outcome, Never>?
+            if state.running?.id == id {
+                waiter = state.running?.waiter
+                state.running = nil
+            } else {
+                state.abandoned.remove(id)
+            }
+            return (waiter, Self.takeNext(&state))
+        }
+        waiter?.resume(returning: outcome)
+        if let next { start(next) }
+    }
+
+    private func timeIsUp(_ id: Int) {
+        let (waiter, next) = state.withLock { state -> (CheckedContinuation<Outcome, Never>?, Start?) in
+            state.timers[id] = nil
+            if let running = state.running, running.id == id {
+                state.running = nil
+                state.abandoned.insert(id)
+                return (running.waiter, Self.takeNext(&state))
+            }
+            guard let index = state.waiting.firstIndex(where: { $0.id == id }) else { return (nil, nil) }
+            return (state.waiting.remove(at: index).waiter, nil)
+        }
+        waiter?.resume(returning: .timedOut)
+        if let next { start(next) }
+    }
+
+    /// Nobody waits for it any more. A call that is under way goes on, and nothing begins beside it before its time is up.
+    private func cancel(_ id: Int) {
+        let waiter = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
+            if state.running?.id == id {
+                defer { state.running?.waiter = nil }
+                return state.running?.waiter
+            }
+            guard let index = state.waiting.firstIndex(where: { $0.id == id }) else { return nil }
+            state.timers.removeValue(forKey: id)?.cancel()
+            return state.waiting.remove(at: index).waiter
+        }
+        waiter?.resume(returning: .cancelled)
+    }
+}

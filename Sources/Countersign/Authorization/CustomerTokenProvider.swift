@@ -1,0 +1,36 @@
+internal import Foundation
+
+/// Where customer tokens come from.
+public struct CustomerTokenProvider: Sendable {
+    enum Kind: Sendable {
+        case blocking(Blocking)
+        case suspending(any AsyncAuthorizationProvider)
+        case className(String)
+    }
+
+    /// A provider need not be thread-safe: `CustomerTokenDesk` makes one call at a time. Only a call that has outlived its
+    /// time limit may still be under way when the next begins.
+    struct Blocking: @unchecked Sendable {
+        let provider: any AuthorizationProviderType
+    }
+
+    let kind: Kind
+
+    /// A provider that may block. It is not used by two threads at a time.
+    public static func instance(_ provider: any AuthorizationProviderType) -> CustomerTokenProvider {
+        CustomerTokenProvider(kind: .blocking(Blocking(provider: provider)))
+    }
+
+    /// A provider that suspends.
+    public static func suspending(_ provider: any AsyncAuthorizationProvider) -> CustomerTokenProvider {
+        CustomerTokenProvider(kind: .suspending(provider))
+    }
+
+    /// A class that is looked up by its name when the SDK is configured and when the customer is anonymized.
+    ///
+    /// On Apple platforms the name is the one in `@objc(…)`; elsewhere it is module and class, such as
+    /// `Shop.ExampleAuthProvider`, of a top-level class that is not private.
+    public static func className(_ name: String) -> CustomerTokenProvider {
+        CustomerTokenProvider(kind: .className(name))
+    }
+}

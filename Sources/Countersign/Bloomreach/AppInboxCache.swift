@@ -1,0 +1,116 @@
+internal import CountersignCore
+internal import Foundation
+
+/// What has been fetched of one customer's App Inbox, in memory and in a file that goes with it.
+///
+/// Used on the storage thread alone. The file names its customer and project; for anybody else it counts as empty.
+final class AppInboxCache: @unchecked Sendable {
+    /// Whose inbox.
+    struct Owner: Equatable {
+        let customerIDs: [String: String]
+        let projectToken: String
+
+        static func == (left: Owner, right: Owner) -> Bool {
+            left.projectToken == right.projectToken && left.customerIDs.isSame(as: right.customerIDs)
+        }
+    }
+
+    private struct Contents {
+        let owner: Owner
+        var messages: [String: AppInboxMessage] = [:]
+        var syncToken: String?
+        /// The fetch that was applied last.
+        var fetch = 0
+    }
+
+    private let path: String
+    private let log: CountersignLog?
+    private var loaded: Contents?
+    private var lastFetch = 0
+
+    init(directory: URL, log: CountersignLog?) {
+        path = directory.appendingPathComponent("inbox.json").path
+        self.log = log
+    }
+
+    /// A fetch begins.
+    ///
+    /// - Returns: Its number, and the sync token to send.
+    func begin(for owner: Owner) -> (fetch: Int, syncToken: String?) {
+        lastFetch += 1
+        return (lastFetch, contents(of: owner).syncToken)
+    }
+
+    /// Merges an answer: a message that comes again replaces the earlier one.
+    ///
+    /// An answer to a fetch that began before the one that was applied last is passed over: what it has more will come
+    /// again after the newer sync token.
+    ///
+    /// - Returns: All messages, the newest first.
+    func apply(
+        _ messages: [AppInboxMessage], syncToken: String?, fetch: Int, for owner: Owner
+    ) -> [AppInboxMessage] {
+        var contents = contents(of: owner)
+        if fetch > contents.fetch {
+            for message in messages { contents.messages[message.id] = message }
+            contents.syncToken = syncToken ?? contents.syncToken
+            contents.fetch = fetch
+            save(contents)
+        }
+        return Self.sorted(contents)
+    }
+
+    /// Forgets everything.
+    func clear() {
+        loaded = nil
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    func message(_ id: String, of owner: Owner) -> AppInboxMessage? { contents(of: owner).messages[id] }
+
+    func messages(of owner: Owner) -> [AppInboxMessage] { Self.sorted(contents(of: owner)) }
+
+    /// The server knows that these were read.
+    func markAsRead(_ ids: [String], of owner: Owner) {
+        var contents = contents(of: owner)
+        for id in ids { contents.messages[id]?.isRead = true }
+        save(contents)
+    }
+
+    private static func sorted(_ contents: Contents) -> [AppInboxMessage] {
+        contents.messages.values.sorted { ($0.createdAt, $1.id) > ($1.createdAt, $0.id) }
+    }
+
+    // MARK: The file
+
+    private func contents(of owner: Owner) -> Contents {
+        if let loaded { return loaded.owner == owner ? loaded : Contents(owner: owner) }
+        guard let data = FileManager.default.contents(atPath: path),
+            let root = JSONDocument.object(Array(data)), let token = root["project_token"]?.string,
+            let ids = root["customer_ids"]?.object?.compactMapValues(\.string)
+        else { return Contents(owner: owner) }
+        var contents = Contents(owner: Owner(customerIDs: ids, projectToken: token))
+        contents.syncToken = root["sync_token"]?.string
+        for value in root["messages"]?.array ?? [] {
+            if let message = AppInboxMessage(cached: value) { contents.messages[message.id] = message }
+        }
+        loaded = contents
+        return contents.owner == owner ? contents : Contents(owner: owner)
+    }
+
+    private func save(_ contents: Contents) {
+        loaded = contents
+        let root: JSONValue = [
+            "project_token": .string(contents.owner.projectToken),
+            "customer_ids": .object(contents.owner.customerIDs.mapValues { .string($0) }),
+            "sync_token": contents.syncToken.map { .string($0) } ?? .null,
+            "messages": .array(contents.messages.values.map(\.json)),
+        ]
+        do {
+            try DurableFile.write(Data(root.bytes), to: path)
+        } catch {
+            // The next run fetches it all again.
+            log?(.warning, "App Inbox could not be stored", ["error": "\(error)"])
+        }
+    }
+}

@@ -1,0 +1,174 @@
+internal import CountersignCore
+internal import Foundation
+
+/// An answer of a Bloomreach server, whatever it was asked for.
+///
+/// `success` decides: 200 with `"success": false` is a failure, and so is everything outside 200 to 299.
+struct BloomreachAnswer {
+    private struct AuthError {
+        let code: AuthErrorCode
+        let reason: String
+        let serverTime: Date?
+        let clockSkew: TimeInterval?
+
+        init?(_ value: JSONValue?) {
+            guard let value, let code = value["error_code"]?.integer else { return nil }
+            self.code = AuthErrorCode(rawValue: Int(code))
+            reason = value["reason"]?.string ?? self.code.reason
+            serverTime = value["server_time_ms"]?.numeric.map { Date(timeIntervalSince1970: $0 / 1_000) }
+            clockSkew = value["clock_skew_seconds"]?.numeric
+        }
+
+        var verdict: ServerAnswer.TokenVerdict {
+            ServerAnswer.TokenVerdict(code: code, reason: reason, clockSkew: clockSkew)
+        }
+    }
+
+    /// The longest text of a server that is passed on.
+    private static let maximumReason = 300
+
+    let response: HTTPResponse
+    /// Nil when the body is no JSON object.
+    let members: [String: JSONValue]?
+
+    init(_ response: HTTPResponse) {
+        self.response = response
+        members = JSONDocument.object(response.body)
+    }
+
+    var status: Int { response.status }
+
+    private var isSuccess: Bool? { members?["success"]?.bool }
+
+    private var authError: AuthError? { AuthError(members?["auth_error"]) }
+
+    /// The server's words, printable and not too long.
+    private var reason: String {
+        let texts: [String?] = [
+            members?["error"]?.string, members?["message"]?.string, members?["errors"]?.firstText,
+        ]
+        guard let text = texts.compactMap({ $0 }).first(where: { !$0.isEmpty }) else {
+            return "the server answered \(status) without a reason"
+        }
+        return String(
+            text.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F }.prefix(Self.maximumReason))
+    }
+
+    /// What the vendor answers with 400 when the project or its key is at fault, not the request.
+    private static let projectFaults = ["could not authenticate", "invalid project id"]
+
+    private var isProjectFault: Bool {
+        status == 400 && Self.projectFaults.contains(reason.lowercased())
+    }
+
+    // MARK: Tracking
+
+    /// What it means for an event in the queue.
+    var meaning: ServerAnswer {
+        let serverTime = authError?.serverTime ?? ServerAnswer.serverTime(in: response)
+        return ServerAnswer(
+            eventMeaning, status: status,
+            retryAfter: ServerAnswer.retryAfter(in: response, serverTime: serverTime), serverTime: serverTime)
+    }
+
+    private var eventMeaning: ServerAnswer.Meaning {
+        if !(200..<300).contains(status), let authError { return .tokenProblem(authError.verdict) }
+        // The queue has a lane for each project, so that one with a bad key holds up no other.
+        if [401, 403].contains(status) || isProjectFault {
+            return .tokenProblem(.init(code: AuthErrorCode(rawValue: 0), reason: reason))
+        }
+        if let meaning = ServerAnswer.meaning(
+            ofStatus: status, explanation: .init("http_\(status)", reason))
+        {
+            return meaning
+        }
+        switch isSuccess {
+        case true:
+            let isDuplicate = members?["duplicate"]?.bool ?? false
+            return .accepted(
+                duplicates: isDuplicate ? 1 : 0, rejected: [],
+                warning: AuthError(members?["auth_warning"])?.verdict)
+        case false: return .refused(.init("success_false", reason))
+        default: return .tryLater(.init("not_understood", "the answer is not that of such a server"))
+        }
+    }
+
+    // MARK: Queries
+
+    /// The members of a good answer.
+    func result(of endpoint: BloomreachEndpoint) throws(BloomreachError) -> [String: JSONValue] {
+        func error(_ code: BloomreachError.Code, _ detail: String) -> BloomreachError {
+            let serverTime = authError?.serverTime ?? ServerAnswer.serverTime(in: response)
+            return BloomreachError(
+                code, endpoint, detail, status: status, authCode: authError?.code,
+                retryAfter: ServerAnswer.retryAfter(in: response, serverTime: serverTime))
+        }
+        let isUnauthorized = [401, 403].contains(status) || authError != nil || isProjectFault
+        switch status {
+        case 200..<300: break
+        case _ where isUnauthorized:
+            throw error(.authorizationRefused, authError.map { "\($0.reason): \(reason)" } ?? reason)
+        case 410: throw error(.gone, reason)
+        case 408, 421, 425, 429, 500...: throw error(.serverFailed, reason)
+        default: throw error(.refused, reason)
+        }
+        guard let members, let isSuccess else {
+            throw error(.notUnderstood, "the answer is not that of such a server")
+        }
+        guard isSuccess else { throw error(.refused, reason) }
+        return members
+    }
+}
+
+extension JSONValue {
+    subscript(name: String) -> JSONValue? {
+        if case .object(let members) = self { members[name] } else { nil }
+    }
+
+    var string: String? {
+        if case .string(let text) = self { text } else { nil }
+    }
+
+    var integer: Int64? {
+        switch self {
+        case .integer(let value): value
+        case .number(let value): Int64(exactly: value)
+        case .string(let text): Int64(text)
+        default: nil
+        }
+    }
+
+    /// A number, also as text.
+    var numeric: Double? {
+        switch self {
+        case .integer(let value): Double(value)
+        case .number(let value): value
+        case .string(let text): Double(text).flatMap { $0.isFinite ? $0 : nil }
+        default: nil
+        }
+    }
+
+    /// True and false, also as 1 and 0 or as text.
+    var bool: Bool? {
+        switch self {
+        case .bool(let value): value
+        case .integer(1), .string("true"), .string("1"): true
+        case .integer(0), .string("false"), .string("0"): false
+        default: nil
+        }
+    }
+
+    var array: [JSONValue]? {
+        if case .array(let elements) = self { elements } else { nil }
+    }
+
+    var object: [String: JSONValue]? {
+        if case .object(let members) = self { members } else { nil }
+    }
+
+    /// The first of several errors: texts, or objects with a description.
+    fileprivate var firstText: String? {
+        guard let first = array?.first else { return nil }
+        return first.string ?? first["description"]?.string ?? first["message"]?.string
+    }
+}

@@ -1,0 +1,263 @@
+internal import CountersignCore
+internal import Foundation
+
+extension BloomreachClient {
+    /// An inbox of ten thousand messages with text is about as long.
+    private static let maximumAnswerBytes = 16 << 20
+    /// Rounds of a fetch whose customer changes under it.
+    private static let maximumRounds = 3
+
+    // MARK: Content
+
+    /// Attributes of the customer, and what is recommended.
+    ///
+    /// - Parameter queries: What to ask; the answers come in the same order.
+    /// - Returns: As many answers as there were queries.
+    /// - Throws: `BloomreachError`.
+    public func fetchAttributes(
+        _ queries: [CustomerAttributeQuery]
+    ) async throws(BloomreachError) -> [CustomerAttribute] {
+        let members = try await ask(
+            .fetchAttributes,
+            ["customer_ids": customer.current.customer.json, "attributes": .array(queries.map(\.json))])
+        let results = members["results"]?.array ?? []
+        guard results.count == queries.count else {
+            throw BloomreachError(
+                .notUnderstood, .fetchAttributes,
+                "the server has \(results.count) results for \(queries.count) attributes")
+        }
+        return results.map(CustomerAttribute.init)
+    }
+
+    /// What an engine recommends to the customer.
+    ///
+    /// - Parameter options: What to ask.
+    /// - Returns: The items, the best first.
+    /// - Throws: `BloomreachError`; `refused` also when only this engine failed.
+    public func fetchRecommendations(
+        _ options: RecommendationOptions
+    ) async throws(BloomreachError) -> [Recommendation] {
+        let attributes = try await fetchAttributes([.recommendation(options)])
+        guard let attribute = attributes.first, attribute.isSuccess else {
+            throw BloomreachError(
+                .refused, .fetchAttributes, attributes.first?.error ?? "the engine failed without a reason")
+        }
+        return (attribute.value.array ?? []).compactMap(Recommendation.init)
+    }
+
+    /// The categories of consent that the project has.
+    ///
+    /// - Returns: The categories; none is a good answer too.
+    /// - Throws: `BloomreachError`.
+    public func fetchConsents() async throws(BloomreachError) -> [ConsentCategory] {
+        let members = try await ask(.fetchConsents, [:])
+        return (members["results"]?.array ?? []).compactMap(ConsentCategory.init)
+    }
+
+    /// The in-app messages for the customer.
+    ///
+    /// - Returns: The messages; none is a good answer too.
+    /// - Throws: `BloomreachError`.
+    public func fetchInAppMessages() async throws(BloomreachError) -> [InAppMessage] {
+        let members = try await ask(
+            .fetchInAppMessages,
+            [
+                "customer_ids": customer.current.customer.json,
+                "device": .string(configuration.platform),
+            ])
+        return (members["data"]?.array ?? []).compactMap(InAppMessage.init)
+    }
+
+    /// Asks the server to send a push notification to this device, to see whether one arrives.
+    ///
+    /// - Parameter pushToken: The device's token for push notifications.
+    /// - Throws: `BloomreachError`.
+    public func sendSelfCheck(pushToken: String) async throws(BloomreachError) {
+        guard !pushToken.isEmpty else {
+            throw BloomreachError(.invalidArgument, .sendSelfCheck, "there is no push token")
+        }
+        var body: [String: JSONValue] = [
+            "platform": .string(configuration.platform), "push_notification_id": .string(pushToken),
+            "customer_ids": customer.current.customer.json,
+        ]
+        body["application_id"] = configuration.applicationID.map { .string($0) }
+        _ = try await ask(.sendSelfCheck, body)
+    }
+
+    // MARK: App Inbox
+
+    /// The App Inbox: what is new is fetched, and what was fetched earlier comes from the device.
+    ///
+    /// If the server calls the sync token gone, the inbox is forgotten and fetched from the start, once. If the customer
+    /// changes meanwhile, it is fetched for the new one.
+    ///
+    /// - Returns: All messages, the newest first.
+    /// - Throws: `BloomreachError`; nothing was sent if there was no customer token.
+    public func fetchAppInbox() async throws(BloomreachError) -> [AppInboxMessage] {
+        for _ in 1..<Self.maximumRounds {
+            do {
+                return try await fetchAppInboxOnce()
+            } catch  where error.code == .customerChanged {
+                continue
+            }
+        }
+        return try await fetchAppInboxOnce()
+    }
+
+    /// The messages that were fetched for this customer earlier, the newest first. Nothing is sent.
+    public func cachedAppInbox() async -> [AppInboxMessage] {
+        let owner = owner(of: customer.current.customer)
+        return await withInbox { $0.messages(of: owner) } ?? []
+    }
+
+    private func fetchAppInboxOnce() async throws(BloomreachError) -> [AppInboxMessage] {
+        let (customer, generation) = self.customer.current
+        let owner = owner(of: customer)
+        guard let (fetch, token) = await withInbox({ $0.begin(for: owner) }) else {
+            throw closed(.fetchAppInbox)
+        }
+        let members: [String: JSONValue]
+        do {
+            members = try await requestAppInbox(customer, generation: generation, syncToken: token)
+        } catch  where error.code == .gone && token != nil {
+            _ = await withInbox { $0.clear() }
+            members = try await requestAppInbox(customer, generation: generation, syncToken: nil)
+        }
+        let newToken = members["sync_token"]?.string
+        let messages = (members["messages"]?.array ?? []).compactMap {
+            AppInboxMessage($0, customerIDs: owner.customerIDs, syncToken: newToken)
+        }
+        let isCurrent = self.customer.current.generation == generation
+        let all = await withInbox { inbox in
+            isCurrent ? inbox.apply(messages, syncToken: newToken, fetch: fetch, for: owner) : []
+        }
+        guard isCurrent else { throw changed(.fetchAppInbox) }
+        guard let all else { throw closed(.fetchAppInbox) }
+        return all
+    }
+
+    private func requestAppInbox(
+        _ customer: BloomreachCustomer, generation: Int, syncToken: String?
+    ) async throws(BloomreachError) -> [String: JSONValue] {
+        var body: [String: JSONValue] = ["customer_ids": customer.json]
+        body["sync_token"] = syncToken.map { .string($0) }
+        body["application_id"] = configuration.applicationID.map { .string($0) }
+        return try await ask(
+            .fetchAppInbox, body,
+            isForPresentCustomer: {
+                self.customer.current.generation == generation
+            })
+    }
+
+    /// Tells the server that a message was read, for the customer that it was fetched for.
+    ///
+    /// - Parameter message: As it was fetched.
+    /// - Throws: `BloomreachError`. `unknownMessage` if the message has no ids or no sync token: fetch the App Inbox first.
+    ///   `customerChanged` if the message is an earlier customer's and the server refuses the token for it.
+    public func markAsRead(_ message: AppInboxMessage) async throws(BloomreachError) {
+        guard !message.customerIDs.isEmpty, let syncToken = message.syncToken else {
+            log?.write(.warning, "Unable to mark message \(message.id) as read, try to fetch AppInbox", [:])
+            throw BloomreachError(
+                .unknownMessage, .markAppInboxAsRead,
+                "the message has no ids or no sync token; fetch the App Inbox first; nothing was sent")
+        }
+        let ids = message.customerIDs
+        _ = try await ask(
+            .markAppInboxAsRead,
+            [
+                "customer_ids": .object(ids.mapValues { .string($0) }),
+                "message_ids": .array([.string(message.id)]), "sync_token": .string(syncToken),
+            ],
+            isForPresentCustomer: { self.customerIDs.isSame(as: ids) })
+        let owner = AppInboxCache.Owner(customerIDs: ids, projectToken: project.token)
+        _ = await withInbox { inbox in
+            if inbox.message(message.id, of: owner) != nil { inbox.markAsRead([message.id], of: owner) }
+        }
+    }
+
+    /// As `markAsRead(_:)`, for a message that was fetched for the present customer.
+    ///
+    /// - Parameter id: The message's id.
+    /// - Throws: `BloomreachError`; `unknownMessage` if it was not fetched.
+    public func markAsRead(messageID id: String) async throws(BloomreachError) {
+        let owner = owner(of: customer.current.customer)
+        guard let message = await withInbox({ $0.message(id, of: owner) }) ?? nil else {
+            log?.write(.warning, "Unable to mark message \(id) as read, try to fetch AppInbox", [:])
+            throw BloomreachError(
+                .unknownMessage, .markAppInboxAsRead,
+                "the message was not fetched for this customer; fetch the App Inbox first; nothing was sent")
+        }
+        try await markAsRead(message)
+    }
+
+    private func owner(of customer: BloomreachCustomer) -> AppInboxCache.Owner {
+        AppInboxCache.Owner(customerIDs: customer.identifiers, projectToken: project.token)
+    }
+
+    private func withInbox<Result: Sendable>(
+        _ body: @escaping @Sendable (AppInboxCache) -> Result
+    ) async -> Result? {
+        try? await storage.run { [inbox] _ in body(inbox) }
+    }
+
+    private func closed(_ endpoint: BloomreachEndpoint) -> BloomreachError {
+        BloomreachError(.cancelled, endpoint, "the client is closed")
+    }
+
+    private func changed(_ endpoint: BloomreachEndpoint) -> BloomreachError {
+        BloomreachError(
+            .customerChanged, endpoint,
+            "the customer's ids have changed since, so this says nothing about the present customer")
+    }
+
+    // MARK: Requests
+
+    /// Sends one request and reads the answer.
+    ///
+    /// `isForPresentCustomer` is asked when a customer token was refused: with other ids since, that had to be expected.
+    private func ask(
+        _ endpoint: BloomreachEndpoint, _ body: [String: JSONValue],
+        isForPresentCustomer: @Sendable () -> Bool = { true }
+    ) async throws(BloomreachError) -> [String: JSONValue] {
+        let project = self.project
+        guard let url = endpoint.url(of: project) else {
+            throw BloomreachError(.invalidArgument, endpoint, "the project's base URL does not work")
+        }
+        let authorizer = authorizer(of: endpoint, project: project)
+        let authorization = try await authorizer.authorization(for: endpoint)
+        let request = HTTPRequest(
+            url: url, headers: BloomreachRequest.headers(authorization: authorization),
+            body: JSONValue.object(body).bytes, timeout: configuration.requestTimeout,
+            maximumResponseBytes: Self.maximumAnswerBytes)
+        let response: HTTPResponse
+        do {
+            response = try await queries.send(request)
+        } catch {
+            let code: BloomreachError.Code = error.code == .cancelled ? .cancelled : .unreachable
+            throw BloomreachError(code, endpoint, error.description)
+        }
+        log?(.debug, "answer", ["status": "\(response.status)", "endpoint": endpoint.rawValue])
+        do {
+            return try BloomreachAnswer(response).result(of: endpoint)
+        } catch {
+            guard error.code == .authorizationRefused, takesCustomerToken(endpoint) else { throw error }
+            let ids = body["customer_ids"]?.object?.compactMapValues(\.string) ?? [:]
+            throw error.refined(
+                isForPresentCustomer: isForPresentCustomer(),
+                isOfAnotherCustomer: SignedToken.customerToken(inAuthorization: authorization)?
+                    .vouches(for: ids) == false)
+        }
+    }
+
+    private func takesCustomerToken(_ endpoint: BloomreachEndpoint) -> Bool {
+        configuration.advancedAuthEnabled && endpoint.takesCustomerToken
+    }
+
+    private func authorizer(
+        of endpoint: BloomreachEndpoint, project: BloomreachProject
+    ) -> any RequestAuthorizer {
+        takesCustomerToken(endpoint)
+            ? CustomerTokenAuthorizer(desk: desk, log: log)
+            : APIKeyAuthorizer(apiKey: .accessToken(project.apiKey))
+    }
+}

@@ -1,0 +1,282 @@
+public import CountersignCore
+public import Foundation
+
+/// Records customers and events for a project of Bloomreach Engagement, and asks it for content.
+///
+/// ```swift
+/// var configuration = BloomreachConfiguration(
+///     project: try BloomreachProject(token: "shop", apiKey: "YOUR API KEY"))
+/// configuration.advancedAuthEnabled = true
+/// configuration.authorizationProvider = .suspending(provider)
+/// let client = try BloomreachClient(configuration: configuration)
+/// client.identifyCustomer(["registered": "ada@example.com"])
+/// client.trackEvent("purchase", properties: ["total": 42.5])
+/// let messages = try await client.fetchAppInbox()
+/// ```
+///
+/// What is tracked goes through the durable queue of `CountersignClient`, one event a request, under the ids that the
+/// customer had when it was recorded. Queries go out at once. All methods may be called from any thread; those that are not
+/// `async` return at once.
+public final class BloomreachClient: Sendable {
+    struct Setup: Sendable {
+        var project: BloomreachProject
+        var mapping: [BloomreachEventKind: [BloomreachProject]]
+    }
+
+    let configuration: BloomreachConfiguration
+    let client: CountersignClient
+    let customer: CustomerRecord
+    let inbox: AppInboxCache
+    let desk: CustomerTokenDesk
+    let queries: any HTTPTransport
+    private let setup: Lock<Setup>
+    private let discovery: AuthorizationProviderDiscovery
+
+    var log: CountersignLog? { configuration.log }
+    var storage: Storage { client.storage }
+    var project: BloomreachProject { setup.withLock { $0.project } }
+
+    /// Makes a client.
+    ///
+    /// - Parameters:
+    ///   - configuration: How it works.
+    ///   - transport: The way to the network; nil for the platform's, one for tracking and one for queries.
+    ///   - clock: The time, for tests.
+    /// - Throws: `CountersignError` with `invalidConfiguration` if the configuration cannot work, such as
+    ///   `advancedAuthEnabled` without a provider; the reason is logged too. With `notStored` if the customer cannot be read
+    ///   now: try again later.
+    public init(
+        configuration: BloomreachConfiguration, transport: (any HTTPTransport)? = nil,
+        clock: any ClientClock = SystemClock()
+    ) throws(CountersignError) {
+        guard configuration.authorizationProviderTimeout > 0 else {
+            throw CountersignError(.invalidConfiguration, "authorizationProviderTimeout must be above 0")
+        }
+        discovery = AuthorizationProviderDiscovery(wording: configuration.wording, log: configuration.log)
+        var provider: CustomerTokenProvider?
+        if configuration.advancedAuthEnabled {
+            provider = try discovery.find(configuration.authorizationProvider)
+        }
+        self.configuration = configuration
+        setup = Lock(Setup(project: configuration.project, mapping: configuration.projectMapping))
+        let base = configuration.makeClientConfiguration()
+        do {
+            client = try CountersignClient(
+                configuration: base, dialect: BloomreachDialect(timeout: configuration.requestTimeout),
+                transport: transport, clock: clock)
+        } catch let error as CountersignError {
+            throw error
+        } catch {
+            throw CountersignError(.invalidConfiguration, "\(error)")
+        }
+        // Connections of their own: a slow query holds up no event.
+        queries = transport ?? makeDefaultTransport()
+        customer = try CustomerRecord(
+            directory: base.instanceDirectory, storage: client.storage, log: configuration.log)
+        inbox = AppInboxCache(directory: base.instanceDirectory, log: configuration.log)
+        desk = CustomerTokenDesk(
+            provider: provider, timeout: configuration.authorizationProviderTimeout, clock: clock)
+        useKeys()
+    }
+
+    /// The queue sends each project's events under its newest key.
+    private func useKeys() {
+        let setup = setup.withLock { $0 }
+        for project in [setup.project] + setup.mapping.values.joined() {
+            guard let key = SignedToken.accessToken(project.apiKey) else { continue }
+            client.engine.inbox.post(.token(key, user: UserKey(project.token)))
+        }
+    }
+
+    // MARK: The customer
+
+    /// The ids of the customer, `cookie` among them.
+    public var customerIDs: [String: String] { customer.current.customer.identifiers }
+
+    /// Adds ids to the customer, in place of earlier ones of the same name, and records an update with them.
+    ///
+    /// What was recorded before keeps the ids that it was recorded under. With other ids than before the App Inbox is
+    /// forgotten and the authorization provider is told.
+    ///
+    /// - Parameters:
+    ///   - ids: Such as `registered`. Empty texts are left out; `cookie` is the SDK's own and left out with a warning.
+    ///   - properties: What is known of the customer.
+    ///   - timestamp: When that was so, in seconds since 1970; nil for now.
+    public func identifyCustomer(
+        _ ids: [String: String], properties: [String: JSONValue] = [:], timestamp: TimeInterval? = nil
+    ) {
+        if ids[BloomreachCustomer.cookieName] != nil {
+            log?(.warning, "You should never set cookie ID directly on a customer. Ignoring.", [:])
+        }
+        let kept = ids.filter {
+            $0.key != BloomreachCustomer.cookieName && !$0.key.isEmpty && !$0.value.isEmpty
+        }
+        let (_, isAnother) = customer.change { $0.ids.merge(kept) { _, new in new } }
+        if isAnother { customerChanged() }
+        trackCustomer(properties: properties, timestamp: timestamp)
+    }
+
+    /// Begins anew with a customer of whom nothing is known, under a new cookie.
+    ///
+    /// The App Inbox is forgotten, and the authorization provider is told; one that was found by its class name is made anew,
+    /// so that nothing that it has cached is left. What was recorded before is still delivered, under the earlier ids.
+    ///
+    /// - Parameters:
+    ///   - project: The project from now on; nil to stay.
+    ///   - mapping: The mapping from now on; nil to stay.
+    public func anonymize(
+        project: BloomreachProject? = nil, mapping: [BloomreachEventKind: [BloomreachProject]]? = nil
+    ) {
+        if project != nil || mapping != nil {
+            setup.withLock { setup in
+                if let project { setup.project = project }
+                if let mapping { setup.mapping = mapping }
+            }
+            useKeys()
+        }
+        _ = customer.change { $0 = .anonymous() }
+        client.startSession()
+        if configuration.advancedAuthEnabled, isDiscovered {
+            // The reason was logged; without a provider App Inbox requests fail and say so.
+            desk.setProvider(try? discovery.find(configuration.authorizationProvider))
+        }
+        customerChanged()
+    }
+
+    private var isDiscovered: Bool {
+        switch configuration.authorizationProvider?.kind {
+        case .className, nil: true
+        case .blocking, .suspending: false
+        }
+    }
+
+    private func customerChanged() {
+        storage.submit { [inbox] _ in inbox.clear() }
+        if configuration.advancedAuthEnabled { desk.customerChanged(to: customerIDs) }
+    }
+
+    // MARK: Tracking
+
+    /// Records what is known of the customer.
+    ///
+    /// - Parameters:
+    ///   - properties: They replace earlier ones of the same name.
+    ///   - timestamp: When that was so, in seconds since 1970; nil for now.
+    public func trackCustomer(properties: [String: JSONValue], timestamp: TimeInterval? = nil) {
+        let properties =
+            configuration.allowDefaultCustomerProperties ? withDefaults(properties) : properties
+        record(
+            .trackCustomer, .trackCustomer, ["properties": .object(properties), "timestamp": time(timestamp)])
+    }
+
+    /// Records that the customer did something.
+    ///
+    /// - Parameters:
+    ///   - type: What it was, such as `purchase`; not empty.
+    ///   - properties: More about it.
+    ///   - timestamp: When, in seconds since 1970; nil for now.
+    ///   - kind: Which projects of the mapping get it too.
+    public func trackEvent(
+        _ type: String, properties: [String: JSONValue] = [:], timestamp: TimeInterval? = nil,
+        kind: BloomreachEventKind = .trackEvent
+    ) {
+        guard !type.isEmpty else {
+            log?(.warning, "an event without a type is not recorded", [:])
+            return
+        }
+        record(
+            .trackEvent, kind,
+            [
+                "event_type": .string(type), "properties": .object(withDefaults(properties)),
+                "timestamp": time(timestamp),
+            ])
+    }
+
+    /// Records that the app was opened through a campaign's link.
+    ///
+    /// - Parameters:
+    ///   - url: The link. One without `xnpe_cmp` belongs to no campaign and is not recorded.
+    ///   - timestamp: When, in seconds since 1970; nil for now.
+    public func trackCampaignClick(_ url: URL, timestamp: TimeInterval? = nil) {
+        let items = URLComponents(url: url, resolvingAgainstBaseURL: true)?.queryItems ?? []
+        guard items.contains(where: { $0.name == "xnpe_cmp" && $0.value?.isEmpty == false }) else {
+            log?(.info, "a link without xnpe_cmp belongs to no campaign", [:])
+            return
+        }
+        record(
+            .trackCampaignClick, .campaignClick,
+            [
+                "event_type": "campaign_click", "url": .string(url.absoluteString),
+                "properties": ["platform": .string(configuration.platform)], "timestamp": time(timestamp),
+            ])
+    }
+
+    private func withDefaults(_ properties: [String: JSONValue]) -> [String: JSONValue] {
+        configuration.defaultProperties.merging(properties) { _, given in given }
+    }
+
+    private func time(_ timestamp: TimeInterval?) -> JSONValue {
+        .number(timestamp ?? client.clock.now.timeIntervalSince1970)
+    }
+
+    private func record(
+        _ endpoint: BloomreachEndpoint, _ kind: BloomreachEventKind, _ members: [String: JSONValue]
+    ) {
+        let setup = setup.withLock { $0 }
+        var body = members
+        body["customer_ids"] = customer.customerForEvent().json
+        for project in [setup.project] + (setup.mapping[kind] ?? []) {
+            guard let url = endpoint.url(of: project) else { continue }
+            client.recorder.record(
+                .track, name: url.absoluteString, payload: body, owner: project.token)
+        }
+    }
+
+    // MARK: Delivery
+
+    /// As `CountersignClient.flush()`. The users in its result are projects.
+    ///
+    /// - Returns: What became of each request.
+    @discardableResult
+    public func flush() async -> FlushResult { await client.flush() }
+
+    /// Sends by another policy from now on.
+    public func setFlushPolicy(_ policy: FlushPolicy) {
+        client.engine.inbox.post(.configure(policy, batchEvents: 1))
+    }
+
+    /// As `CountersignClient.snapshot()`. The users in it are projects.
+    public func snapshot() async -> CountersignSnapshot { await client.snapshot() }
+
+    /// As `CountersignClient.quarantinedEvents()`.
+    ///
+    /// - Returns: The events that the server will never take as they are.
+    /// - Throws: When the queue file cannot be read now.
+    public func quarantinedEvents() async throws -> [QuarantinedEvent] {
+        try await client.quarantinedEvents()
+    }
+
+    /// As `CountersignClient.requeueQuarantinedEvents()`.
+    ///
+    /// - Returns: How many.
+    /// - Throws: When the queue file cannot be written now.
+    @discardableResult
+    public func requeueQuarantinedEvents() async throws -> Int {
+        try await client.requeueQuarantinedEvents()
+    }
+
+    /// Sets the closure that hears that a project's server refuses what is tracked because of its API key, in place of an
+    /// earlier one; nil for none. The events stay.
+    public func onDeliveryFailure(_ handler: (@Sendable (BloomreachError) -> Void)?) {
+        guard let handler else { return client.onAuthenticationFailure(nil) }
+        client.onAuthenticationFailure { failure in
+            handler(
+                BloomreachError(
+                    .authorizationRefused, nil, failure.reason, projectToken: failure.userID,
+                    authCode: failure.code.rawValue == 0 ? nil : failure.code))
+        }
+    }
+
+    /// As `CountersignClient.close()`.
+    public func close() async { await client.close() }
+}

@@ -1,0 +1,113 @@
+internal import CountersignCore
+internal import Foundation
+
+/// Who uses the app: ids that the app has given, and the cookie that stands for this installation.
+struct BloomreachCustomer: Codable, Sendable, Equatable {
+    /// The name of the cookie among the ids.
+    static let cookieName = "cookie"
+
+    var cookie: String
+    var ids: [String: String] = [:]
+
+    /// Somebody of whom nothing is known.
+    static func anonymous() -> BloomreachCustomer {
+        BloomreachCustomer(cookie: UUID().uuidString)
+    }
+
+    /// All ids, the cookie among them, as requests carry them.
+    var identifiers: [String: String] {
+        ids.merging([Self.cookieName: cookie]) { _, cookie in cookie }
+    }
+
+    var json: JSONValue { .object(identifiers.mapValues { .string($0) }) }
+
+    // The synthesized one compares strings by their Unicode form, in which two customers may be one.
+    static func == (left: BloomreachCustomer, right: BloomreachCustomer) -> Bool {
+        left.identifiers.isSame(as: right.identifiers)
+    }
+}
+
+extension [String: String] {
+    /// Equal byte for byte.
+    func isSame(as other: [String: String]) -> Bool {
+        func bytes(_ ids: [String: String]) -> Set<[[UInt8]]> {
+            Set(ids.map { [Array($0.key.utf8), Array($0.value.utf8)] })
+        }
+        return bytes(self) == bytes(other)
+    }
+}
+
+/// The present customer, in memory and in a file.
+///
+/// The file is written on the storage thread before any event that is recorded after the change.
+final class CustomerRecord: Sendable {
+    private struct State {
+        var customer: BloomreachCustomer
+        /// Counts the changes, so that an answer about earlier ids can be told from one about the present ones.
+        var generation = 0
+        var isSaved: Bool
+    }
+
+    private let state: Lock<State>
+    private let path: String
+    private let storage: Storage
+    private let log: CountersignLog?
+
+    /// Reads the file, or makes a customer.
+    ///
+    /// - Throws: `not_stored` when there is a file that cannot be read now, such as before the device's first unlock: a new
+    ///   customer in its place would cost the old one.
+    init(directory: URL, storage: Storage, log: CountersignLog?) throws(CountersignError) {
+        path = directory.appendingPathComponent("customer.json").path
+        self.storage = storage
+        self.log = log
+        var stored: BloomreachCustomer?
+        if let data = FileManager.default.contents(atPath: path) {
+            stored = try? JSONDecoder().decode(BloomreachCustomer.self, from: data)
+            if stored == nil { log?(.warning, "customer file is damaged, a new customer begins", [:]) }
+        } else if FileManager.default.fileExists(atPath: path) {
+            throw CountersignError(.notStored, "the customer's ids cannot be read now; configure again later")
+        }
+        state = Lock(State(customer: stored ?? .anonymous(), isSaved: stored != nil))
+        if stored == nil { save() }
+    }
+
+    var current: (customer: BloomreachCustomer, generation: Int) {
+        state.withLock { ($0.customer, $0.generation) }
+    }
+
+    /// The present customer, for an event. Saves it before the event if that failed earlier.
+    func customerForEvent() -> BloomreachCustomer {
+        let (customer, isSaved) = state.withLock { ($0.customer, $0.isSaved) }
+        if !isSaved { save() }
+        return customer
+    }
+
+    /// - Returns: The customer afterwards, and whether that is another one than before.
+    func change(
+        _ body: (inout BloomreachCustomer) -> Void
+    ) -> (customer: BloomreachCustomer, isAnother: Bool) {
+        let result = state.withLock { state -> (BloomreachCustomer, Bool) in
+            let before = state.customer
+            body(&state.customer)
+            guard state.customer != before else { return (before, false) }
+            state.generation += 1
+            state.isSaved = false
+            return (state.customer, true)
+        }
+        if result.1 { save() }
+        return result
+    }
+
+    private func save() {
+        storage.submit { _ in
+            let (customer, generation) = self.current
+            do {
+                try DurableFile.write(try JSONEncoder().encode(customer), to: self.path)
+                self.state.withLock { if $0.generation == generation { $0.isSaved = true } }
+            } catch {
+                self.log?(.warning, "customer could not be stored", ["error": "\(error)"])
+            }
+        }
+    }
+}

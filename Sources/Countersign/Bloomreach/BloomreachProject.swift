@@ -1,0 +1,62 @@
+public import Foundation
+
+/// A project of Bloomreach Engagement: where it is and what opens it.
+///
+/// Its description leaves the API key out.
+public struct BloomreachProject: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+    /// Where the vendor's own servers are.
+    public static let defaultBaseURL = "https://api.exponea.com"
+
+    /// Names the project: letters, digits and `-`.
+    public let token: String
+    /// The API key for public access, without `Token `. Printable ASCII.
+    public let apiKey: String
+    /// The server, `https` in production; a `/` at its end makes no difference.
+    public let baseURL: URL
+
+    /// Makes a project.
+    ///
+    /// - Parameters:
+    ///   - token: The project's token.
+    ///   - apiKey: The API key.
+    ///   - baseURL: The server; nil for the vendor's.
+    /// - Throws: `CountersignError` with `invalidConfiguration` if one of them cannot work.
+    public init(token: String, apiKey: String, baseURL: String? = nil) throws(CountersignError) {
+        let isToken =
+            !token.isEmpty
+            && token.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
+        guard isToken else {
+            throw CountersignError(
+                .invalidConfiguration, "the project token must be letters, digits and '-', and not empty")
+        }
+        guard SignedToken.accessToken(apiKey) != nil else {
+            throw CountersignError(
+                .invalidConfiguration,
+                "authorization must be the project's API key: printable ASCII, not empty")
+        }
+        guard let url = URL(string: baseURL ?? Self.defaultBaseURL), let scheme = url.scheme?.lowercased(),
+            ["http", "https"].contains(scheme), url.host?.isEmpty == false, url.query == nil,
+            url.fragment == nil
+        else {
+            throw CountersignError(
+                .invalidConfiguration,
+                "the base URL must be http or https with a host, and without a query")
+        }
+        self.token = token
+        self.apiKey = apiKey
+        self.baseURL = url
+    }
+
+    /// Token and server.
+    public var description: String { "BloomreachProject(\(token) at \(baseURL.absoluteString))" }
+
+    /// The same, for `dump`.
+    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
+}

@@ -1,0 +1,59 @@
+internal import Foundation
+
+#if canImport(Darwin)
+    internal import Darwin
+#elseif canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#endif
+
+/// A file of mode 0600 that is always whole: a new one is written beside it, made durable and put in its place.
+enum DurableFile {
+    /// Puts `data` at `path`. The directory is made if it is missing, with mode 0700.
+    static func write(_ data: Data, to path: String) throws {
+        let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
+        try FileManager.default.createDirectory(
+            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        chmod(directory.path, 0o700)
+        // The name is new at each call, so that two processes never write into one file.
+        let temporary = directory.appendingPathComponent(".new-\(UUID().uuidString)").path
+        do {
+            let file = try check(open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600), path)
+            defer { close(file) }
+            try data.withUnsafeBytes { buffer in
+                var rest = buffer
+                while !rest.isEmpty {
+                    let count = try check(Self.write(file, rest), path)
+                    rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+                }
+            }
+            try check(fsync(file), path)
+            try check(rename(temporary, path), path)
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        let folder = try check(open(directory.path, O_RDONLY | O_CLOEXEC), path)
+        defer { close(folder) }
+        try check(fsync(folder), path)
+    }
+
+    private static func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+        #if canImport(Darwin)
+            Darwin.write(file, bytes.baseAddress, bytes.count)
+        #elseif canImport(Glibc)
+            Glibc.write(file, bytes.baseAddress, bytes.count)
+        #else
+            Musl.write(file, bytes.baseAddress, bytes.count)
+        #endif
+    }
+
+    @discardableResult
+    private static func check<Number: SignedInteger>(_ result: Number, _ path: String) throws -> Number {
+        guard result >= 0 else {
+            throw CocoaError(.fileWriteUnknown, userInfo: [NSFilePathErrorKey: path, "errno": errno])
+        }
+        return result
+    }
+}

@@ -1,0 +1,374 @@
+import Countersign
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+/// A class of the right kind, to be found by its name.
+final class NamedProvider: NSObject, AuthorizationProviderType {
+    required override init() {}
+    func getAuthorizationToken() -> String? { "named.to.ken" }
+}
+
+/// No `NSObject`.
+final class PlainProvider: AuthorizationProviderType {
+    required init() {}
+    func getAuthorizationToken() -> String? { nil }
+}
+
+/// No provider.
+final class NotAProvider: NSObject {}
+
+/// Neither.
+final class PlainClass {}
+
+private struct SuspendingProvider: AsyncAuthorizationProvider {
+    struct Failure: Error {}
+    let token: @Sendable () async throws -> String?
+    func authorizationToken() async throws -> String? { try await token() }
+}
+
+@Suite(.timeLimit(.minutes(2)))
+struct BloomreachProviderTests {
+    private func device(
+        _ provider: CustomerTokenProvider, server: ScriptedTransport? = nil
+    ) throws -> BloomreachDevice {
+        try BloomreachDevice(server: server ?? ScriptedTransport { _ in BloomreachDevice.success }) {
+            $0.advancedAuthEnabled = true
+            $0.authorizationProvider = provider
+        }
+    }
+
+    private func device(_ token: @escaping @Sendable () -> String?) throws -> BloomreachDevice {
+        try device(.instance(SampleProvider(token)))
+    }
+
+    private func code(_ body: () async throws -> Void) async -> BloomreachError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as? BloomreachError)?.code
+        }
+    }
+
+    // MARK: Discovery
+
+    private func refusal(
+        _ provider: CustomerTokenProvider?, _ wording: AuthorizationProviderDiscovery.Wording
+    ) throws -> (thrown: String, logged: [String]) {
+        let lines = Lock<[String]>([])
+        var configuration = BloomreachConfiguration(project: try BloomreachDevice.project())
+        configuration.advancedAuthEnabled = true
+        configuration.authorizationProvider = provider
+        configuration.wording = wording
+        configuration.log = CountersignLog(isEnabled: { $0 == .warning }) { _, line, _ in
+            lines.withLock { $0.append(line) }
+        }
+        do {
+            _ = try BloomreachClient(configuration: configuration)
+            return ("", lines.withLock { $0 })
+        } catch {
+            #expect(error.code == .invalidConfiguration)
+            return (error.detail, lines.withLock { $0 })
+        }
+    }
+
+    // The log lines of the seeds, word for word.
+    @Test func withoutAProviderConfigurationFailsInTheWordsOfEachPlatform() throws {
+        for (wording, provider, line) in [
+            (.ios, nil, "Advanced authorization flag has been enabled without provider"),
+            (.ios, .className("No.Class"), "Advanced authorization flag has been enabled without provider"),
+            (
+                .ios, .className("CountersignTests.PlainProvider"),
+                "Class ExponeaAuthProvider does not conform to NSObject"
+            ),
+            (
+                .ios, .className("CountersignTests.PlainClass"),
+                "Class ExponeaAuthProvider does not conform to NSObject"
+            ),
+            (
+                .ios, .className("CountersignTests.NotAProvider"),
+                "Class ExponeaAuthProvider does not conform to AuthorizationProviderType"
+            ),
+            (.android, nil, "Advanced auth has been enabled but provider has not been found"),
+            (
+                .android, .className("com.your.app.security.ExampleAuthProvider"),
+                "Registered com.your.app.security.ExampleAuthProvider class has not been found"
+            ),
+            (
+                .android, .className("CountersignTests.NotAProvider"),
+                "Registered CountersignTests.NotAProvider class has to implement com.exponea.sdk.services.AuthorizationProvider"
+            ),
+        ] as [(AuthorizationProviderDiscovery.Wording, CustomerTokenProvider?, String)] {
+            let refusal = try refusal(provider, wording)
+            #expect(refusal.thrown == line)
+            #expect(refusal.logged == [line])
+        }
+    }
+
+    @Test func withoutTheFlagNoProviderIsLookedFor() async throws {
+        let device = try BloomreachDevice { $0.authorizationProvider = .className("No.Class") }
+        _ = try await device.client.fetchAppInbox()
+        #expect(device.requests.last?.header("Authorization") == "Token key")
+        await device.remove()
+    }
+
+    @Test func classIsFoundByItsName() async throws {
+        let device = try device(.className("CountersignTests.NamedProvider"))
+        _ = try await device.client.fetchAppInbox()
+        #expect(device.requests.last?.header("Authorization") == "Bearer named.to.ken")
+        await device.remove()
+    }
+
+    // MARK: What a provider returns
+
+    @Test(
+        arguments: [
+            (nil, "no_customer_token"), ("", "no_customer_token"),
+            ("a\r\nX-Evil: b", "malformed_customer_token"),
+            ("tökén", "malformed_customer_token"),
+        ] as [(String?, String)])
+    func withoutATokenTheRequestFailsHere(token: String?, code: String) async throws {
+        let device = try device { token }
+        let error = await #expect(throws: BloomreachError.self) { try await device.client.fetchAppInbox() }
+        #expect(error?.code.rawValue == code)
+        #expect(error?.detail.hasSuffix("nothing was sent") == true)
+        #expect(device.requests.isEmpty)
+        #expect(device.lines.withLock { $0 } == ["customer token is missing, the request was not sent"])
+        await device.remove()
+    }
+
+    @Test(arguments: [
+        ("YOUR JWT TOKEN", "Bearer YOUR JWT TOKEN"), ("a.b.c", "Bearer a.b.c"),
+        ("Bearer a.b.c", "Bearer a.b.c"),
+    ])
+    func tokensGoOutAsTheyAre(token: String, header: String) async throws {
+        let device = try device { token }
+        _ = try await device.client.fetchAppInbox()
+        #expect(device.requests.map { $0.header("Authorization") } == [header])
+        await device.remove()
+    }
+
+    @Test func throwingProviderFailsTheRequestHere() async throws {
+        let device = try device(.suspending(SuspendingProvider { throw SuspendingProvider.Failure() }))
+        #expect(await code { _ = try await device.client.fetchAppInbox() } == .providerFailed)
+        #expect(device.requests.isEmpty)
+        await device.remove()
+    }
+
+    @Test func tokenIsAskedForAtEveryRequest() async throws {
+        let provider = SampleProvider { "a.b.c" }
+        let device = try device(.instance(provider))
+        for _ in 0..<3 { _ = try await device.client.fetchAppInbox() }
+        #expect(provider.calls.withLock { $0 } == 3)
+        await device.remove()
+    }
+
+    @Test func expiredTokenIsNamedAndTheNextOneIsAskedFor() async throws {
+        let tokens = Lock(["new", "expired"])
+        let server = ScriptedTransport { request in
+            request.header("Authorization") == "Bearer new"
+                ? BloomreachDevice.success
+                : .json(
+                    401,
+                    #"{"success":false,"error":"Expired.","auth_error":{"error_code":22,"reason":"EXPIRED"}}"#
+                )
+        }
+        let device = try device(
+            .instance(SampleProvider { tokens.withLock { $0.popLast() } }), server: server)
+        let error = await #expect(throws: BloomreachError.self) { try await device.client.fetchAppInbox() }
+        #expect(error?.code == .authorizationRefused)
+        #expect(error?.authCode == .expired)
+        #expect(error?.status == 401)
+        #expect("\(error.map { "\($0)" } ?? "")".contains("expired") == false, "no token in a text")
+        _ = try await device.client.fetchAppInbox()
+        await device.remove()
+    }
+
+    /// `{"sub":{"registered":"grace"}}`, as a backend without Countersign's codes would refuse it.
+    private static let tokenOfGrace = "e30.eyJzdWIiOnsicmVnaXN0ZXJlZCI6ImdyYWNlIn19.c2ln"
+
+    @Test func tokenOfAnotherCustomerIsNamedAsThat() async throws {
+        let server = ScriptedTransport { _ in .json(401, #"{"success":false,"error":"not authorized"}"#) }
+        let device = try device(.instance(SampleProvider { Self.tokenOfGrace }), server: server)
+        device.client.identifyCustomer(["registered": "ada"])
+        #expect(await code { _ = try await device.client.fetchAppInbox() } == .tokenOfAnotherCustomer)
+        device.client.identifyCustomer(["registered": "grace"])
+        #expect(await code { _ = try await device.client.fetchAppInbox() } == .authorizationRefused)
+        await device.remove()
+    }
+
+    // MARK: Threads and time
+
+    @Test func providerMayBlockForTenSecondsAndNothingElseWaits() async throws {
+        let (entered, left) = (Handshake(), DispatchSemaphore(value: 0))
+        let provider = SampleProvider {
+            #expect(!Thread.isMainThread)
+            entered.signal()
+            left.wait()
+            return "a.b.c"
+        }
+        let device = try device(.instance(provider))
+        async let inbox = device.client.fetchAppInbox()
+        await entered.wait()
+        device.client.trackEvent("meanwhile")
+        #expect(await device.client.flush().isComplete)
+        _ = try await device.client.fetchConsents()
+        #expect(device.requests.count == 2)
+        device.clock.advance(by: 10)
+        left.signal()
+        _ = try await inbox
+        #expect(device.requests.count == 3)
+        await device.remove()
+    }
+
+    @Test func providerThatTakesTooLongIsGivenUpAndItsLateTokenIsDropped() async throws {
+        let entered = Handshake()
+        let (left, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let calls = Lock(0)
+        let provider = SampleProvider {
+            let number = calls.withLock { calls in
+                calls += 1
+                return calls
+            }
+            guard number == 1 else { return "second" }
+            entered.signal()
+            left.wait()
+            defer { done.signal() }
+            return "late"
+        }
+        let device = try device(.instance(provider))
+        async let first = code { _ = try await device.client.fetchAppInbox() }
+        await entered.wait()
+        device.clock.advance(by: 30)
+        #expect(await first == .providerTimedOut)
+        // The next call does not wait for the one that hangs.
+        _ = try await device.client.fetchAppInbox()
+        left.signal()
+        await Handshake.from(done)
+        #expect(device.requests.map { $0.header("Authorization") } == ["Bearer second"])
+        await device.remove()
+    }
+
+    @Test func hangingProviderHoldsOnlySoManyThreads() async throws {
+        let (entered, left) = (Handshake(), DispatchSemaphore(value: 0))
+        let provider = SampleProvider {
+            entered.signal()
+            left.wait()
+            return "a.b.c"
+        }
+        let device = try device(.instance(provider))
+        for number in 1...4 {
+            async let call = code { _ = try await device.client.fetchAppInbox() }
+            await entered.wait(count: number)
+            device.clock.advance(by: 30)
+            #expect(await call == .providerTimedOut)
+        }
+        // The fifth does not get a thread, but its answer in time.
+        async let fifth = code { _ = try await device.client.fetchAppInbox() }
+        await device.clock.waitForSleeper()
+        device.clock.advance(by: 30)
+        #expect(await fifth == .providerTimedOut)
+        #expect(provider.calls.withLock { $0 } == 4)
+        for _ in 0..<4 { left.signal() }
+        await device.remove()
+    }
+
+    @MainActor
+    @Test func providerMayWaitForTheMainQueue() async throws {
+        let device = try device { DispatchQueue.main.sync { "from.main.queue" } }
+        _ = try await device.client.fetchAppInbox()
+        #expect(device.requests.map { $0.header("Authorization") } == ["Bearer from.main.queue"])
+        await device.remove()
+    }
+
+    @Test func providerThatWaitsForItselfIsTold() async throws {
+        let client = Lock<BloomreachClient?>(nil)
+        let inner = Lock<BloomreachError.Code?>(nil)
+        let device = try device {
+            let semaphore = DispatchSemaphore(value: 0)
+            Task {
+                do {
+                    _ = try await client.withLock { $0 }?.fetchAppInbox()
+                } catch {
+                    inner.withLock { $0 = (error as? BloomreachError)?.code }
+                }
+                semaphore.signal()
+            }
+            semaphore.wait()
+            return "a.b.c"
+        }
+        client.withLock { $0 = device.client }
+        _ = try await device.client.fetchAppInbox()
+        #expect(inner.withLock { $0 } == .calledFromProvider)
+        client.withLock { $0 = nil }
+        await device.remove()
+    }
+
+    @Test func aHundredCallsWaitForASlowProviderWhileTrackingGoesOn() async throws {
+        let (entered, left) = (Handshake(), DispatchSemaphore(value: 0))
+        let inside = Lock((now: 0, most: 0))
+        let provider = SampleProvider {
+            inside.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+            defer { inside.withLock { $0.now -= 1 } }
+            entered.signal()
+            left.wait()
+            return "a.b.c"
+        }
+        let device = try device(.instance(provider))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<100 { group.addTask { _ = try await device.client.fetchAppInbox() } }
+            await entered.wait()
+            for number in 0..<20 { device.client.trackEvent("event \(number)") }
+            #expect(await device.client.flush().delivered == 20)
+            for _ in 0..<100 { left.signal() }
+            try await group.waitForAll()
+        }
+        #expect(provider.calls.withLock { $0 } == 100)
+        // So that the caching provider of the documentation, which has no lock, is safe.
+        #expect(inside.withLock { $0.most } == 1)
+        await device.remove()
+    }
+
+    @Test func moreThanMayWaitFailAtOnce() async throws {
+        let (entered, left) = (Handshake(), DispatchSemaphore(value: 0))
+        let device = try device {
+            entered.signal()
+            left.wait()
+            return "a.b.c"
+        }
+        let codes = await withTaskGroup(of: BloomreachError.Code?.self) { group in
+            for _ in 0..<300 { group.addTask { await code { _ = try await device.client.fetchAppInbox() } } }
+            var codes: [BloomreachError.Code?] = []
+            // One is asked for, 256 wait, the others are refused.
+            for _ in 0..<43 { codes.append(await group.next() ?? nil) }
+            for _ in 0..<300 { left.signal() }
+            for await code in group { codes.append(code) }
+            return codes
+        }
+        #expect(codes.filter { $0 == .providerBusy }.count == 43)
+        #expect(codes.filter { $0 == nil }.count == 257)
+        await device.remove()
+    }
+
+    @Test func cancelledCallEndsAtOnceAndNothingBeginsBesideItsProvider() async throws {
+        let (entered, left) = (Handshake(), DispatchSemaphore(value: 0))
+        let provider = SampleProvider {
+            entered.signal()
+            left.wait()
+            return "a.b.c"
+        }
+        let device = try device(.instance(provider))
+        let call = Task { await code { _ = try await device.client.fetchAppInbox() } }
+        await entered.wait()
+        call.cancel()
+        #expect(await call.value == .cancelled)
+        async let next = device.client.fetchAppInbox()
+        await device.clock.waitForSleeper(count: 2)
+        #expect(provider.calls.withLock { $0 } == 1)
+        for _ in 0..<2 { left.signal() }
+        _ = try await next
+        await device.remove()
+    }
+}
