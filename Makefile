@@ -1,6 +1,6 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: compat help setup build demo test lint format bench torture interop differential fuzz openapi metrics
+.PHONY: compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -59,6 +59,11 @@ compat: build ## Deliver through the Python clients of Segment and RudderStack, 
 	python3 -m venv .venv
 	.venv/bin/pip install -q segment-analytics-python rudder-sdk-python
 	.venv/bin/python scripts/segment-clients.py $(COUNTERSIGN)
+
+oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Segment's client, unchanged (makes .venv)
+	python3 -m venv .venv
+	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
+	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
 differential: build ## Judge mutated tokens beside the OpenSSL command line (COUNT=400)
 	scripts/differential.py

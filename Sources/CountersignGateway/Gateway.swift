@@ -93,6 +93,7 @@ public final class Gateway: Sendable {
             + BrazeDialect(path: path).endpoints + GeolocationDialect(path: path).endpoints
             + bloomreach.endpoints
             + GeolocationTokens(service: tokens, parsers: path.parsers).endpoints
+            + OAuthEndpoints(service: tokens).endpoints
         let document = OpenAPIDocument(endpoints: endpoints).bytes
         let router = Router(
             endpoints + [Self.description(document)],
@@ -125,7 +126,7 @@ public final class Gateway: Sendable {
         let port = try server.start(
             host: configuration.host, port: configuration.port)
         boundPort.withLock { $0 = port }
-        tokens.start(issuer: configuration.issuer(port: port))
+        tokens.start(urls: configuration.urls(port: port))
     }
 
     /// The port that it listens on; 0 before ``start()``.

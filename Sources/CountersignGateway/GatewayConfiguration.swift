@@ -46,12 +46,14 @@ public struct GatewayConfiguration: Sendable {
 }
 
 extension GatewayConfiguration {
-    /// What `iss` says when the gateway listens on this port.
-    func issuer(port: UInt16) -> String {
-        if let publicURL { return publicURL }
+    /// Where clients reach the gateway when it listens on this port, the issuer of its tokens first. Without a public
+    /// URL it has only the names that no other machine can have.
+    func urls(port: UInt16) -> [String] {
+        if let publicURL { return [publicURL] }
+        let scheme = tls == nil ? "http" : "https"
         let isEverywhere = host == "0.0.0.0" || host == "::"
-        let name = isEverywhere ? "localhost" : host.contains(":") ? "[\(host)]" : host
-        return "\(tls == nil ? "http" : "https")://\(name):\(port)"
+        let own = isEverywhere ? "localhost" : host.contains(":") ? "[\(host)]" : host
+        return [own, "localhost", "127.0.0.1", "[::1]"].map { "\(scheme)://\($0):\(port)" }
     }
 }
 

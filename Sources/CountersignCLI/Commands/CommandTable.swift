@@ -4,9 +4,13 @@ enum CommandTable {
         [ServeCommand.command, DemoCommand.command]
         + AppCommand.commands
         + AppRulesCommand.commands
+        + AppTokensCommand.commands
         + KeyCommand.commands
         + KeyGenerateCommand.commands
         + [TokenVerifyCommand.command, TokenCreateCommand.command]
+        + ClientCommand.commands
+        + SessionCommand.commands
+        + SigningKeyCommand.commands
         + EnforcementCommand.commands
         + PolicyCommand.commands
         + ProjectCommand.commands

@@ -40,8 +40,8 @@ enum KeyGenerateCommand {
         }
         try? FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        try write(key.privatePEM, to: privatePath)
-        try write(key.publicKey.pem, to: publicPath)
+        try PrivateFile(creating: privatePath).write(key.privatePEM)
+        try PrivateFile(creating: publicPath).write(key.publicKey.pem)
         if invocation.isSet(.json) {
             try invocation.io.print([
                 "algorithm": .string(name), "bits": .integer(Int64(key.publicKey.bits)),
@@ -54,16 +54,5 @@ enum KeyGenerateCommand {
             try invocation.io.print(publicPath)
         }
         return .done
-    }
-
-    /// Makes a file that only its owner may read; it must not exist.
-    private static func write(_ text: String, to path: String) throws {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL, 0o600)
-        guard descriptor >= 0 else {
-            throw CommandError(errno == EEXIST ? .conflict : .failed, "cannot write \(path)")
-        }
-        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        try file.write(contentsOf: Data(text.utf8))
-        try file.close()
     }
 }

@@ -1,4 +1,5 @@
 internal import CountersignGateway
+internal import Foundation
 
 /// One thing that an operator can set. Flags, environment variables, keys of the file and the reference are made from
 /// the table of them.
@@ -46,6 +47,17 @@ struct Setting: Sendable {
     static func integer(_ text: String) throws(Problem) -> Int {
         guard let number = Int(text) else { throw Problem(text: "needs a whole number, not '\(text)'") }
         return number
+    }
+
+    /// A scheme, a host and maybe a port, without a slash at the end.
+    static func origin(_ text: String) throws(Problem) -> String {
+        guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
+            url.host?.isEmpty == false, url.path.isEmpty, url.query == nil, url.fragment == nil,
+            url.user == nil
+        else {
+            throw Problem(text: "needs a URL such as https://collect.example without a path, not '\(text)'")
+        }
+        return text
     }
 
     static func ranges(_ text: String) throws(Problem) -> [AddressRange] {

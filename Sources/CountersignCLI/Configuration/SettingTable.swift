@@ -41,6 +41,13 @@ enum SettingTable {
                 keyPath: configuration.tls?.keyPath ?? "", keyPassword: password)
         },
         Setting(
+            "public-url", .text("URL"),
+            help: "where clients reach the gateway, such as https://collect.example: the issuer of its tokens"
+        ) {
+            configuration, text throws(Setting.Problem) in
+            configuration.publicURL = try Setting.origin(text)
+        },
+        Setting(
             "trusted-proxies", .text("RANGES"), default: "",
             help: "proxies whose X-Forwarded-For is believed, separated by commas"
         ) {
@@ -89,6 +96,11 @@ enum SettingTable {
         Setting(
             "requests-per-second-per-app", "N", 0...1_000_000, \.limits.requestsPerSecondPerApp,
             help: "requests of one app, five times as many at once (429); 0 is no limit"),
+        Setting(
+            "token-requests-per-second", "N", 0...1_000_000, \.limits.tokenRequestsPerSecond,
+            help:
+                "token requests of one session or client and registrations of one address (429); 0 is no limit"
+        ),
         Setting(
             "connections", "N", 1...1_000_000, \.limits.connections, help: "open connections (closed at once)"
         ),

@@ -9,20 +9,12 @@ struct GeolocationTokens: Sendable {
     var endpoints: [Endpoint] {
         [
             Endpoint(method: "POST", path: "/api/register") { request, _ in
-                Self.answer { () throws(OAuthError) in try register(request) }
+                service.answering { () throws(OAuthError) in try register(request) }
             }.described(Self.registration),
             Endpoint(method: "POST", path: "/api/refresh_token") { request, _ in
-                Self.answer { () throws(OAuthError) in try refresh(request) }
+                service.answering { () throws(OAuthError) in try refresh(request) }
             }.described(Self.refreshing),
         ]
-    }
-
-    private static func answer(_ make: () throws(OAuthError) -> HTTPOutcome) -> HTTPOutcome {
-        do throws(OAuthError) {
-            return try make()
-        } catch {
-            return .answer(error.response)
-        }
     }
 
     /// A device that nobody vouches for gets a session whose subject is `device:` and its id: it can never pass for a
@@ -74,7 +66,7 @@ struct GeolocationTokens: Sendable {
                 .invalidRequest,
                 "refresh_token is missing; refreshPayload must name it so, with {refreshToken}")
         }
-        return try service.exchange(token, clientID: nil, for: request, finish: Self.response)
+        return try service.exchange(token, .anonymous, for: request, finish: Self.response)
     }
 
     private func read<Value>(

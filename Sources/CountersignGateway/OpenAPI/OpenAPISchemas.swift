@@ -149,6 +149,13 @@ enum OpenAPISchemas {
             "type": "object", "required": ["error", "error_description"],
             "properties": ["error": text, "error_description": text],
         ],
+        "OAuthTokens": [
+            "type": "object", "required": ["access_token", "token_type", "expires_in"],
+            "properties": [
+                "access_token": text, "token_type": ["const": "Bearer"], "expires_in": count,
+                "refresh_token": text, "scope": text,
+            ],
+        ],
         "DeviceTokens": [
             "type": "object", "required": ["accessToken", "expires", "refreshToken"],
             "properties": ["accessToken": text, "expires": count, "refreshToken": text],

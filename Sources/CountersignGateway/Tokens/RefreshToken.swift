@@ -49,7 +49,7 @@ struct RefreshToken {
     }
 
     /// The session's id as it is stored and shown.
-    var sessionID: String { Base64URL.encode(Array(body[..<Self.sessionBytes])) }
+    var sessionID: String { "ses_" + Base64URL.encode(Array(body[..<Self.sessionBytes])) }
 
     /// How many exchanges the session had before it.
     var generation: UInt32 {

@@ -26,6 +26,8 @@ struct SessionLedger {
     struct Presentation: Sendable {
         /// The client that has proved itself; nil when none has.
         var clientID: String?
+        /// The app whose devices ask, when the request says so.
+        var publicClientID: String?
         /// Where the request came from; empty when unknown.
         var address: String
         /// Milliseconds since 1970.
@@ -34,6 +36,8 @@ struct SessionLedger {
         var rules: @Sendable (_ appID: String) -> TokenRules?
         /// What is asked for; nil asks for all that the session has.
         var scope: String?
+        /// What the client has proved itself by, when it may be used once only.
+        var assertion: SpentAssertion?
     }
 
     enum Exchange: Sendable {
@@ -51,6 +55,8 @@ struct SessionLedger {
         case otherClient
         /// The token had been replaced; the session was ended.
         case reused(sessionID: String, appID: String)
+        /// The client's assertion was used before.
+        case replayed
         /// More is asked for than the session has.
         case scope
     }
@@ -76,10 +82,13 @@ struct SessionLedger {
     /// Exchanges a refresh token that we made.
     func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
         let now = presentation.now
+        if let assertion = presentation.assertion, try !spend(assertion) { return .refused(.replayed) }
         guard let session = try session(id: token.sessionID),
             let rules = presentation.rules(session.appID)
         else { return .refused(.unknown) }
-        guard session.clientID == presentation.clientID else { return .refused(.otherClient) }
+        guard session.clientID == presentation.clientID,
+            presentation.publicClientID == nil || presentation.publicClientID == session.appID
+        else { return .refused(.otherClient) }
         guard session.revokedMilliseconds == nil else { return .refused(.revoked) }
         guard session.isActive(atMilliseconds: now) else { return .refused(.expired) }
         if let scope = presentation.scope, !TokenScope.contains(session.scope, scope) {
@@ -139,6 +148,63 @@ struct SessionLedger {
         }
         return token
     }
+
+    /// Notes that an assertion was used; false when it had been before.
+    func spend(_ assertion: SpentAssertion) throws -> Bool {
+        try connection.run(
+            "INSERT INTO used_assertion VALUES (?, ?, ?) ON CONFLICT DO NOTHING", .text(assertion.clientID),
+            .text(assertion.id), .integer(assertion.expiresMilliseconds))
+        return connection.changes > 0
+    }
+
+    enum Revocation: Sendable {
+        /// The session or the access token with this id.
+        case revoked(String)
+        /// There was nothing to revoke.
+        case nothing
+        case refused(Refusal)
+    }
+
+    /// Ends the session of a refresh token, whichever of its tokens it is.
+    func revoke(
+        _ token: RefreshToken, clientID: String?, publicClientID: String?, _ address: String, at now: Int64
+    ) throws -> Revocation {
+        guard let session = try session(id: token.sessionID), session.revokedMilliseconds == nil else {
+            return .nothing
+        }
+        guard session.clientID == clientID, publicClientID == nil || publicClientID == session.appID else {
+            return .refused(.otherClient)
+        }
+        try end(session, .client, generation: nil, address, at: now)
+        return .revoked(session.id)
+    }
+
+    /// Revokes an access token; its session goes on.
+    func revoke(_ claims: IssuedClaims, clientID: String?, publicClientID: String?) throws -> Revocation {
+        let isOwner =
+            clientID.map { $0 == claims.clientID }
+            ?? (claims.clientID == claims.audience
+                && (publicClientID == nil || publicClientID == claims.audience))
+        guard isOwner else { return .refused(.otherClient) }
+        try connection.run(
+            "INSERT INTO revoked_access_token VALUES (?, ?) ON CONFLICT DO NOTHING", .text(claims.tokenID),
+            .integer(claims.expiresAt * 1000))
+        return .revoked(claims.tokenID)
+    }
+
+    /// Forgets what nobody can ask for any more.
+    func prune(at now: Int64) throws {
+        try connection.run("DELETE FROM used_assertion WHERE expires_ms < ?", .integer(now))
+        try connection.run("DELETE FROM revoked_access_token WHERE expires_ms < ?", .integer(now))
+        try connection.run(
+            """
+            DELETE FROM session WHERE id IN
+                (SELECT id FROM session WHERE expires_ms < ? ORDER BY expires_ms LIMIT 500)
+            """, .integer(now - Self.keptMilliseconds))
+    }
+
+    /// How long a session that has expired can still be listed.
+    private static let keptMilliseconds: Int64 = 30 * 86_400_000
 
     /// Ends a session; nothing happens to one that is over.
     ///
@@ -203,6 +269,20 @@ struct SessionLedger {
             SELECT \(Self.columns) FROM session WHERE app_id = ?1 AND (?2 IS NULL OR subject = ?2)
             ORDER BY used_ms DESC, id LIMIT ?3
             """, .text(appID), .optionalText(subject), .integer(Int64(limit)), row: Self.session)
+    }
+
+    /// What happened to an app's sessions, the newest first; at most `limit`.
+    func audit(of appID: String, limit: Int) throws -> [SessionDirectory.AuditEntry] {
+        try connection.all(
+            """
+            SELECT at_ms, session_id, action, generation, address FROM session_audit WHERE app_id = ?
+            ORDER BY seq DESC LIMIT ?
+            """, .text(appID), .integer(Int64(limit))
+        ) { row in
+            SessionDirectory.AuditEntry(
+                milliseconds: row.int64(0), sessionID: row.text(1), action: row.text(2),
+                generation: row.isNull(3) ? nil : row.int(3), address: row.text(4))
+        }
     }
 
     private static let columns =

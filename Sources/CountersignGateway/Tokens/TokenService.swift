@@ -15,8 +15,10 @@ final class TokenService: Sendable {
     private let refreshKey: [UInt8]
     private let log: GatewayLog
     private let baseURL = Lock("")
+    private let audiences = Lock<Set<String>>([])
     private let timer = Lock<(any DispatchSourceTimer)?>(nil)
     private let sessionsVersion = Lock<Int64?>(nil)
+    private let prunedAt = Lock<Int64>(0)
 
     /// Opens what it keeps in the data directory.
     init(
@@ -41,13 +43,19 @@ final class TokenService: Sendable {
     var issuer: String { baseURL.withLock { $0 } }
 
     /// Looks for changes that others make, and takes care of keys, from now on.
-    func start(issuer: String) {
-        baseURL.withLock { $0 = issuer }
+    ///
+    /// - Parameter urls: Where clients reach the gateway, the issuer first, without a slash at the end.
+    func start(urls: [String]) {
+        baseURL.withLock { $0 = urls.first ?? "" }
+        // Some clients name the token endpoint as they were told it, without its last part (Segment's).
+        audiences.withLock { $0 = Set(urls.flatMap { [$0, $0 + "/", $0 + "/oauth", $0 + "/oauth/token"] }) }
         let source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "token service"))
         source.schedule(deadline: .now() + 0.3, repeating: 0.3)
         source.setEventHandler { @Sendable [weak self] in
             // What cannot be read now is read at the next look.
-            try? self?.refresh()
+            guard let self else { return }
+            try? refresh()
+            prune(at: nowMilliseconds)
         }
         source.resume()
         timer.withLock { $0 = source }
@@ -79,6 +87,20 @@ final class TokenService: Sendable {
             issued.replaceRevoked(Set(ids))
             sessionsVersion.withLock { $0 = version }
         }
+    }
+
+    /// Forgets what nobody can ask for any more, once an hour.
+    private func prune(at now: Int64) {
+        let isDue = prunedAt.withLock { last in
+            guard now - last >= 3_600_000 else { return false }
+            last = now
+            return true
+        }
+        guard isDue else { return }
+        store.submit(
+            { [refreshKey] sqlite in
+                try SessionLedger(connection: sqlite, key: refreshKey).prune(at: now)
+            }, completion: { _ in })
     }
 
     /// The keys that others verify our tokens with.
@@ -119,9 +141,25 @@ final class TokenService: Sendable {
         }
     }
 
+    /// Finds out which client a request comes from.
+    func caller(_ request: HTTPRequest, _ form: OAuthForm) throws(OAuthError) -> ClientAuthentication.Caller {
+        try ClientAuthentication(
+            apps: apps, audiences: audiences.withLock { $0 }, now: now().timeIntervalSince1970
+        ).caller(request, form)
+    }
+
+    /// Answers with what `make` gives, or with its error.
+    func answering(_ make: () throws(OAuthError) -> HTTPOutcome) -> HTTPOutcome {
+        do throws(OAuthError) {
+            return try make()
+        } catch {
+            return .answer(error.response)
+        }
+    }
+
     /// Exchanges a refresh token; `finish` makes the answer when the new one is on disk.
     func exchange(
-        _ text: String, clientID: String?, scope: String? = nil, for request: HTTPRequest,
+        _ text: String, _ caller: ClientAuthentication.Caller, scope: String? = nil, for request: HTTPRequest,
         finish: @escaping (IssuedPair) -> HTTPResponse
     ) throws(OAuthError) -> HTTPOutcome {
         guard let token = refreshToken(text) else {
@@ -129,8 +167,9 @@ final class TokenService: Sendable {
         }
         try limit("session " + token.sessionID)
         let presentation = SessionLedger.Presentation(
-            clientID: clientID, address: request.clientAddress, now: nowMilliseconds,
-            rules: { [apps] in apps.app(id: $0)?.tokenRules }, scope: scope)
+            clientID: caller.clientID, publicClientID: caller.deviceAppID, address: request.clientAddress,
+            now: nowMilliseconds, rules: { [apps] in apps.app(id: $0)?.tokenRules }, scope: scope,
+            assertion: caller.assertion)
         return .waiting({ [store, refreshKey] done in
             store.submit(
                 { sqlite in
@@ -149,6 +188,79 @@ final class TokenService: Sendable {
                 return answer(session, token, scope: scope, finish)
             case .success(.refused(let refusal)): return Self.error(refusal).response
             case .failure(let failure): return OAuthError(failure).response
+            }
+        }
+    }
+
+    /// Issues a token that a client has for itself.
+    func issue(
+        to client: OAuthClient, spending assertion: SpentAssertion?, scope: String,
+        finish: @escaping (IssuedPair) -> HTTPResponse
+    ) -> HTTPOutcome {
+        let answer = { [self] () -> HTTPResponse in
+            guard let rules = apps.app(id: client.appID)?.tokenRules else {
+                return OAuthError(.invalidClient, "the client's app is gone").response
+            }
+            do throws(OAuthError) {
+                let grant = AccessGrant(
+                    appID: client.appID, subject: client.id, clientID: client.id, sessionID: nil,
+                    scope: scope,
+                    lifetime: rules.accessSeconds)
+                return finish(try issue(grant, refreshToken: nil)).withoutCaching
+            } catch {
+                return error.response
+            }
+        }
+        guard let assertion else { return .answer(answer()) }
+        return .waiting({ [store, refreshKey] done in
+            store.submit(
+                { sqlite in
+                    try SessionLedger(connection: sqlite, key: refreshKey).spend(assertion)
+                }, completion: done)
+        }) { result in
+            switch result {
+            case .success(true): answer()
+            case .success(false): Self.error(.replayed).response
+            case .failure(let failure): OAuthError(failure).response
+            }
+        }
+    }
+
+    /// Revokes a token of either kind; `finish` makes the answer when that is on disk.
+    func revoke(
+        _ text: String, _ caller: ClientAuthentication.Caller, for request: HTTPRequest,
+        finish: @escaping () -> HTTPResponse
+    ) -> HTTPOutcome {
+        let now = nowMilliseconds
+        let refreshToken = refreshToken(text)
+        let claims = refreshToken == nil ? issued.claims(of: text, at: Double(now) / 1000) : nil
+        let address = request.clientAddress
+        return .waiting({ [store, refreshKey, issued] done in
+            store.submit(
+                { sqlite in
+                    let ledger = SessionLedger(connection: sqlite, key: refreshKey)
+                    if let assertion = caller.assertion, try !ledger.spend(assertion) {
+                        return SessionLedger.Revocation.refused(.replayed)
+                    }
+                    if let refreshToken {
+                        return try ledger.revoke(
+                            refreshToken, clientID: caller.clientID, publicClientID: caller.deviceAppID,
+                            address,
+                            at: now)
+                    }
+                    guard let claims else { return .nothing }
+                    return try ledger.revoke(
+                        claims, clientID: caller.clientID, publicClientID: caller.deviceAppID)
+                },
+                completion: { result in
+                    if case .success(.revoked(let id)) = result { issued.revoke(id) }
+                    done(result)
+                })
+        }) { result in
+            switch result {
+            case .success(.refused(let refusal)): Self.error(refusal).response
+            case .success: finish().withoutCaching
+            case .failure(let failure): OAuthError(failure).response
             }
         }
     }
@@ -182,9 +294,11 @@ final class TokenService: Sendable {
             let now = nowMilliseconds
             let key = try secrets.signer(at: now)
             if !issued.verifies(key) { issued.replaceKeys(try secrets.published(at: now)) }
-            let expiresAt = now / 1000 + Int64(grant.lifetime)
+            // Rounded up: a token lives at least as long as its client is told.
+            let expiresAt = (now + 999) / 1000 + Int64(grant.lifetime)
             return IssuedPair(
-                accessToken: try key.sign(grant.claims(issuer: issuer, now: now / 1000)),
+                accessToken: try key.sign(
+                    grant.claims(issuer: issuer, issuedAt: now / 1000, expiresAt: expiresAt)),
                 expiresAt: expiresAt, expiresIn: grant.lifetime, refreshToken: refreshToken,
                 scope: grant.scope)
         } catch {
@@ -202,6 +316,7 @@ final class TokenService: Sendable {
         case .reused:
             OAuthError(
                 .invalidGrant, "the refresh token had been replaced, so its session was ended; log in again")
+        case .replayed: OAuthError(.invalidClient, "the assertion was used before; sign a new one")
         case .scope: OAuthError(.invalidScope, "more is asked for than the session has")
         }
     }
@@ -219,11 +334,11 @@ struct AccessGrant {
     let lifetime: Int
 
     /// RFC 9068, section 2.2.
-    func claims(issuer: String, now: Int64) -> [String: JSONValue] {
+    func claims(issuer: String, issuedAt: Int64, expiresAt: Int64) -> [String: JSONValue] {
         var claims: [String: JSONValue] = [
             "iss": .string(issuer), "sub": .string(subject), "aud": .string(appID),
-            "client_id": .string(clientID), "scope": .string(scope), "iat": .integer(now),
-            "exp": .integer(now + Int64(lifetime)), "jti": .string(UUIDv7.make()),
+            "client_id": .string(clientID), "scope": .string(scope), "iat": .integer(issuedAt),
+            "exp": .integer(expiresAt), "jti": .string(UUIDv7.make()),
         ]
         claims["sid"] = sessionID.map { .string($0) }
         return claims
@@ -240,4 +355,20 @@ struct IssuedPair {
     /// Nil where a client gets a token for itself (RFC 6749, section 4.4.3).
     let refreshToken: String?
     let scope: String
+}
+
+extension ClientAuthentication.Caller {
+    /// The client that has proved itself.
+    var clientID: String? {
+        if case .client(let client, _) = self { client.id } else { nil }
+    }
+
+    /// The app whose devices ask, when the request says so.
+    var deviceAppID: String? {
+        if case .device(let appID) = self { appID } else { nil }
+    }
+
+    var assertion: SpentAssertion? {
+        if case .client(_, let assertion) = self { assertion } else { nil }
+    }
 }

@@ -80,10 +80,19 @@ struct SettingReaderTests {
                     String(
                         setting.defaultValue == "\(range.upperBound)" ? range.lowerBound : range.upperBound))
             case .choice(let words): try setting.apply(&after, words.first { $0 != "off" } ?? "")
+            case .text("URL"): try setting.apply(&after, "https://192.0.2.1")
             default: try setting.apply(&after, "192.0.2.1")
             }
             #expect("\(before)" != "\(after)", "\(setting.name)")
         }
+    }
+
+    @Test(arguments: [
+        "collect.example", "ftp://a.example", "https://", "https://a.example/", "https://a.example/x",
+        "https://u@a.example", "https://a.example?x",
+    ])
+    func aPublicURLHasASchemeAndAHostOnly(text: String) {
+        #expect(throws: Setting.Problem.self) { try Setting.origin(text) }
     }
 
     @Test func theDefaultsAreTheConfigurationsOwn() throws {

@@ -29,6 +29,10 @@ final class RecordedIO: Sendable {
 
     /// Runs one command line of the real table, or of `commands`.
     func run(_ arguments: String..., commands: [Command] = CommandTable.all) async -> ExitCode {
+        await run(arguments: arguments, commands: commands)
+    }
+
+    func run(arguments: [String], commands: [Command] = CommandTable.all) async -> ExitCode {
         await CommandLineProgram(commands: commands, io: io).run(arguments)
     }
 }
