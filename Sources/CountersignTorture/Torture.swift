@@ -10,6 +10,7 @@ struct Torture {
         do {
             switch arguments.first {
             case "device": try await Device(arguments: Array(arguments.dropFirst())).run()
+            case "token-device": try await TokenDevice(arguments: Array(arguments.dropFirst())).run()
             case "control": try Control(arguments: Array(arguments.dropFirst())).run()
             case "gateway": try GatewayProcess(arguments: Array(arguments.dropFirst())).run()
             default:
@@ -58,6 +59,9 @@ struct Scenario: Sendable {
             try await PowerScenario.run(rounds: $0)
         },
         Scenario(name: "D5", summary: "fsync fails", rounds: 40) { try await FsyncScenario.run(rounds: $0) },
+        Scenario(name: "A3", summary: "tokens that live 2 s, for so many seconds", rounds: 60) {
+            try await TokenScenario.run(seconds: $0)
+        },
         Scenario(name: "D14", summary: "four processes share a queue", rounds: 10) {
             try await KillScenarios.shared(rounds: $0)
         },

@@ -534,7 +534,7 @@ struct AccessTokensTests {
             bench.clock.advance(by: 0.05)
         }
         #expect(await tokens.state.kind == .ready)
-        #expect((30...33).contains(bench.refreshes), "\(bench.refreshes)")
+        #expect((29...31).contains(bench.refreshes), "\(bench.refreshes)")
     }
 
     /// Whatever the two servers answer, there is a limit to the requests in a minute.

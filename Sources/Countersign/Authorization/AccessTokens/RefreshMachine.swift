@@ -9,7 +9,8 @@ internal import Foundation
 struct RefreshMachine {
     struct Policy {
         /// A token is refreshed this many seconds before it expires, or the share of its lifetime below, whichever is
-        /// less; and up to half of that earlier at random, so that devices do not come all at once.
+        /// less; and up to half of that earlier at random, so that devices do not come all at once. Of what would be less
+        /// than a second, nothing is left: servers count whole seconds.
         var leeway: TimeInterval = 60
         var leewayShare = 0.04
         /// This many refreshes in so many seconds that no expiry explains are too many.
@@ -174,7 +175,7 @@ struct RefreshMachine {
         expiresAt = lifetime.map { uptime + $0 }
         refreshAt = lifetime.map { lifetime in
             let leeway = min(policy.leeway, lifetime * policy.leewayShare)
-            return uptime + max(0, lifetime - leeway * (1 + fraction / 2))
+            return uptime + max(0, lifetime - (leeway < 1 ? 0 : leeway * (1 + fraction / 2)))
         }
     }
 

@@ -1,0 +1,87 @@
+internal import Countersign
+internal import CountersignCore
+internal import Foundation
+
+/// A device whose access tokens live for seconds: records locations four times a second, uploads and refreshes.
+///
+/// Arguments: directory, endpoint, file with the pair of tokens of its registration, ledger, `run` or `drain`.
+struct TokenDevice {
+    let configuration: LocationConfiguration
+    let ledger: Ledger
+    let isDraining: Bool
+
+    init(arguments: [String]) throws {
+        guard arguments.count == 5 else { throw TortureError("token-device needs 5 arguments") }
+        let pair = try String(contentsOfFile: arguments[2], encoding: .utf8).split(separator: " ")
+        guard pair.count == 2 else { throw TortureError("the file with the tokens has no two") }
+        var configuration = LocationConfiguration()
+        configuration.http.url = arguments[1] + "/api/locations"
+        configuration.http.batchSync = true
+        configuration.authorization.accessToken = String(pair[0])
+        configuration.authorization.refreshToken = String(pair[1])
+        configuration.authorization.refreshUrl = arguments[1] + "/api/refresh_token"
+        configuration.authorization.refreshPayload = ["refresh_token": "{refreshToken}"]
+        configuration.dataDirectory = URL(fileURLWithPath: arguments[0])
+        configuration.networkRetry = RetryPolicy(baseDelay: 0.1, maximumDelay: 1, maximumServerDelay: 1)
+        self.configuration = configuration
+        ledger = try Ledger(path: arguments[3])
+        isDraining = arguments[4] == "drain"
+    }
+
+    func run() async throws {
+        let client = try LocationClient(
+            configuration: configuration,
+            transport: LossyTransport(ledger: ledger, losses: isDraining ? 0 : 0.05))
+        print("go")
+        fflush(nil)
+        if isDraining {
+            for _ in 0..<300 {
+                _ = try? await client.sync()
+                if try await client.count() == 0 { break }
+                try await Task.sleep(nanoseconds: 100_000_000)
+            }
+            guard try await client.count() == 0 else {
+                throw TortureError("\(await client.authorizationState)")
+            }
+            return await client.close()
+        }
+        while true {
+            let uuid = try await client.record(Location(latitude: 46, longitude: 14, timestamp: Date()))
+            ledger.write("stored \(uuid)")
+            if await client.authorizationState.kind == .reauthenticationRequired { ledger.write("login -") }
+            try await Task.sleep(nanoseconds: 250_000_000)
+        }
+    }
+}
+
+/// Loses answers of the token server on their way: half of them by a reset, and half by the death of the process, which
+/// has read the answer and stored nothing.
+private final class LossyTransport: HTTPTransport {
+    private let uploads = CurlTransport()
+    private let refreshes = CurlTransport()
+    private let losses: Double
+    private let report: @Sendable (String) -> Void
+
+    init(ledger: Ledger, losses: Double) {
+        self.losses = losses
+        let ledger = Lock(ledger)
+        report = { line in ledger.withLock { $0.write(line) } }
+    }
+
+    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+        guard request.url.path.hasSuffix("refresh_token") else { return try await uploads.send(request) }
+        report("refresh -")
+        let response = try await refreshes.send(request)
+        if response.status != 200 { report("refused \(response.status)") }
+        switch Double.random(in: 0..<1) {
+        case ..<(losses / 2):
+            report("lost -")
+            throw HTTPTransportError(.connectionLost, "injected")
+        case ..<losses:
+            report("lost -")
+            kill(getpid(), SIGKILL)
+            throw HTTPTransportError(.connectionLost, "injected")
+        default: return response
+        }
+    }
+}

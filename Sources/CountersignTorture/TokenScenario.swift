@@ -1,0 +1,111 @@
+internal import Countersign
+internal import CountersignCore
+internal import CountersignGateway
+internal import CountersignSQLite
+internal import CountersignTesting
+internal import Foundation
+
+/// A3: fifty devices with tokens that live two seconds; answers are lost before they are stored, and devices are killed.
+enum TokenScenario {
+    private static let devices = 50
+    private static let lifetime = 2
+
+    static func run(seconds: Int) async throws -> Bool {
+        let workshop = try Workshop()
+        defer { workshop.remove() }
+        var rules = TokenRules()
+        rules.allowsRegistration = true
+        rules.accessSeconds = lifetime
+        try workshop.fixture.apps.setTokenRules(rules, for: workshop.fixture.appID)
+        try workshop.fixture.gateway.refreshApps()
+        for number in 0..<devices { try await register(number, workshop) }
+
+        let clock = SystemClock()
+        var begins: [TimeInterval] = []
+        var processes = try (0..<devices).map { number in
+            begins.append(clock.uptime)
+            return try start(number, workshop)
+        }
+        var kills = 0
+        let end = clock.uptime + Double(seconds)
+        while clock.uptime < end {
+            try await Task.sleep(nanoseconds: 250_000_000)
+            let victim = Int.random(in: 0..<devices)
+            workshop.kill(processes[victim])
+            kills += 1
+            // Those that have died by themselves too.
+            for number in 0..<devices where !processes[number].isRunning {
+                processes[number] = try start(number, workshop)
+            }
+        }
+        // What was running, in lifetimes of a token; the one of the registration has expired before the start.
+        let tokens = begins.reduce(0) { $0 + 1 + (clock.uptime - $1) / TimeInterval(lifetime) }
+        for process in processes { workshop.kill(process) }
+        let lines = try String(contentsOfFile: workshop.ledger, encoding: .utf8).split(separator: "\n")
+        for number in 0..<devices {
+            let process = try start(number, workshop, mode: "drain")
+            process.waitUntilExit()
+            guard process.terminationStatus == 0 else { throw TortureError("device \(number) did not drain") }
+        }
+        return try account(lines, workshop, tokens: Int(tokens), kills: kills)
+    }
+
+    private static func register(_ number: Int, _ workshop: Workshop) async throws {
+        guard let url = URL(string: workshop.endpoint + "/api/register") else {
+            throw TortureError("no endpoint")
+        }
+        let body =
+            #"{"org":"\#(workshop.fixture.appID)","uuid":"device-\#(number)","model":"m","manufacturer":"m"}"#
+        let response = try await CurlTransport().send(
+            HTTPRequest(
+                url: url, headers: [("Content-Type", "application/json")], body: Array(body.utf8)))
+        struct Pair: Decodable {
+            let accessToken: String
+            let refreshToken: String
+        }
+        let pair = try JSONDecoder().decode(Pair.self, from: Data(response.body))
+        try "\(pair.accessToken) \(pair.refreshToken)".write(
+            to: file(number, workshop), atomically: true, encoding: .utf8)
+    }
+
+    private static func file(_ number: Int, _ workshop: Workshop) -> URL {
+        workshop.directory.appendingPathComponent("pair-\(number)")
+    }
+
+    private static func start(_ number: Int, _ workshop: Workshop, mode: String = "run") throws -> Process {
+        try workshop.start([
+            "token-device", workshop.directory.appendingPathComponent("device-\(number)").path,
+            workshop.endpoint, file(number, workshop).path, workshop.ledger, mode,
+        ])
+    }
+
+    private static func account(
+        _ lines: [Substring], _ workshop: Workshop, tokens: Int, kills: Int
+    ) throws -> Bool {
+        // The last line of a process that was killed may be cut.
+        let words = lines.map { $0.split(separator: " ") }.filter { $0.count == 2 }
+        let stored = words.filter { $0[0] == "stored" && $0[1].utf8.count == 36 }.map { String($0[1]) }
+        let refreshes = words.count { $0[0] == "refresh" }
+        let logins = words.count { $0[0] == "login" }
+        let refusals = words.count { $0[0] == "refused" }
+        // An answer that is lost has to be asked for again.
+        let losses = words.count { $0[0] == "lost" }
+        let minimum = tokens + losses
+        let database = try SQLiteConnection(
+            path: "\(workshop.fixture.dataDirectory)/events.sqlite", mode: .readOnly)
+        let received = try database.all("SELECT message_id FROM event WHERE type = 'location'") {
+            row throws(SQLiteError) in row.text(0)
+        }
+        let ids = Set(received)
+        let lost = stored.count { !ids.contains($0) }
+        let twice = received.count - ids.count
+        let isGood =
+            lost == 0 && twice == 0 && logins == 0 && refusals == 0 && !stored.isEmpty
+            && Double(refreshes) <= Double(minimum) * 1.1
+        print(
+            "A3: \(isGood ? "ok" : "FAILED"): \(devices) devices, \(kills) kills, \(stored.count) accepted, "
+                + "\(lost) lost, \(twice) twice, \(refreshes) refreshes for \(tokens) lifetimes and \(losses) lost answers, "
+                + "\(refusals) refused, \(logins) logins needed")
+        return isGood
+    }
+}

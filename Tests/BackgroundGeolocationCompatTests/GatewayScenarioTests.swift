@@ -1,0 +1,122 @@
+import BackgroundGeolocationCompat
+import Countersign
+import CountersignCore
+import CountersignGateway
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+/// Against a real gateway and its token service, over real sockets.
+@Suite(.timeLimit(.minutes(3)))
+struct GatewayScenarioTests {
+    private let fixture: GatewayFixture
+
+    init() throws {
+        fixture = try GatewayFixture(enforcement: .required)
+    }
+
+    private func allow(accessSeconds: Int) throws {
+        var rules = TokenRules()
+        rules.allowsRegistration = true
+        rules.accessSeconds = accessSeconds
+        try fixture.apps.setTokenRules(rules, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+    }
+
+    private var endpoint: String { "http://127.0.0.1:\(fixture.gateway.port)" }
+
+    private func register(_ device: String) async throws -> [String: String] {
+        let url = try #require(URL(string: endpoint + "/api/register"))
+        let transport = makeDefaultTransport()
+        let answer = try await transport.send(
+            HTTPRequest(
+                url: url, headers: [("Content-Type", "application/json")],
+                body: Array(#"{"org":"\#(fixture.appID)","uuid":"\#(device)","model":"m"}"#.utf8)))
+        #expect(answer.status == 200)
+        let object = try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any]
+        return (object ?? [:]).compactMapValues { $0 as? String }
+    }
+
+    private func ready(_ bgGeo: BGGeo, device: String, pair: [String: String]) {
+        let directory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(device)
+        bgGeo.override { $0.dataDirectory = directory }
+        bgGeo.ready { config in
+            config.http.url = endpoint + "/api/locations"
+            config.http.autoSync = false
+            config.authorization.accessToken = pair["accessToken"]
+            config.authorization.refreshToken = pair["refreshToken"]
+            config.authorization.refreshUrl = endpoint + "/api/refresh_token"
+            config.authorization.refreshPayload = ["refresh_token": "{refreshToken}"]
+        }
+    }
+
+    private func stored() throws -> [String] {
+        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
+        return try database.all("SELECT message_id FROM event WHERE type = 'location'") {
+            row throws(SQLiteError) in row.text(0)
+        }
+    }
+
+    /// Tokens that live one second, and an app that starts anew in between with the pair of its registration.
+    @Test func shortLivedTokensNeverNeedALogin() async throws {
+        defer { fixture.remove() }
+        try allow(accessSeconds: 1)
+        try await withThrowingTaskGroup(of: [String].self) { group in
+            for number in 0..<4 {
+                group.addTask {
+                    let device = "device-\(number)"
+                    let pair = try await register(device)
+                    let refreshes = Lock(0)
+                    var uuids: [String] = []
+                    for launch in 1...3 {
+                        let bgGeo = BGGeo()
+                        ready(bgGeo, device: device, pair: pair)
+                        bgGeo.onAuthorization { event in
+                            #expect(event.isSuccess, "\(event.error ?? "")")
+                            refreshes.withLock { $0 += 1 }
+                        }
+                        while refreshes.withLock({ $0 }) < launch {
+                            uuids.append(try await bgGeo.insert(["coords": ["latitude": 1, "longitude": 2]]))
+                            // A token may expire between two requests of one call.
+                            _ = try? await bgGeo.sync()
+                        }
+                        #expect(await bgGeo.isReauthenticationRequired == false)
+                        await bgGeo.close()
+                    }
+                    let last = BGGeo()
+                    ready(last, device: device, pair: pair)
+                    try await last.sync()
+                    await last.close()
+                    return uuids
+                }
+            }
+            var uuids: [String] = []
+            for try await some in group { uuids += some }
+            #expect(try stored().sorted() == uuids.sorted())
+        }
+    }
+
+    @Test func revokedSessionEndsInAStateThatIsVisible() async throws {
+        defer { fixture.remove() }
+        try allow(accessSeconds: 3_600)
+        let pair = try await register("device")
+        let bgGeo = BGGeo()
+        ready(
+            bgGeo, device: "device",
+            pair: [
+                "accessToken": "not.a.token", "refreshToken": (pair["refreshToken"] ?? "") + "x",
+            ])
+        let uuid = try await bgGeo.insert(["coords": ["latitude": 1, "longitude": 2]])
+        await #expect(throws: LocationError.self) { try await bgGeo.sync() }
+        #expect(await bgGeo.isReauthenticationRequired)
+        #expect(try stored().isEmpty)
+        bgGeo.setConfig { config in
+            config.authorization.accessToken = pair["accessToken"]
+            config.authorization.refreshToken = pair["refreshToken"]
+        }
+        try await bgGeo.sync()
+        #expect(try stored() == [uuid])
+        await bgGeo.close()
+    }
+}
