@@ -18,6 +18,7 @@ public final class Gateway: Sendable {
     private let server: HTTPServer
     private let log: GatewayLog
     private let certificates: TLSCertificates?
+    private let backups: BackupSchedule
     private let boundPort = Lock<UInt16>(0)
     private let folderLock: Lock<DataDirectoryLock?>
     private let hasStopped = Lock(false)
@@ -51,6 +52,12 @@ public final class Gateway: Sendable {
             }
         }
         let folder = try DataDirectory(path: configuration.dataDirectory)
+        backups = BackupSchedule(dataDirectory: folder.path, rules: configuration.backups) { result in
+            switch result {
+            case .success(let backup): log.note(.info, "backup made", [("path", backup.path)])
+            case .failure(let error): log.note(.error, "backup failed", [("detail", error.reason)])
+            }
+        }
         folderLock = Lock(try folder.lock())
         do {
             let issued = IssuedTokens()
@@ -123,6 +130,7 @@ public final class Gateway: Sendable {
         try proveStore()
         registry.start()
         certificates?.start()
+        backups.start()
         let port = try server.start(
             host: configuration.host, port: configuration.port)
         boundPort.withLock { $0 = port }
@@ -151,6 +159,7 @@ public final class Gateway: Sendable {
         registry.stop()
         tokens.stop()
         certificates?.stop()
+        backups.stop()
         customers.close()
         store.close()
         log.close()

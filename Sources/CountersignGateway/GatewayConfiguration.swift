@@ -33,6 +33,9 @@ public struct GatewayConfiguration: Sendable {
     /// Free bytes on the disk below which nothing is stored: 503 with `Retry-After`, and `/readyz` says no.
     public var diskFloorBytes = 256 * 1024 * 1024
 
+    /// Copies of the data directory that the gateway makes by itself; see ``BackupRules``.
+    public var backups = BackupRules()
+
     /// How much is logged to standard error, as JSON; see ``LogLevel``.
     public var logLevel = LogLevel.off
 

@@ -127,6 +127,27 @@ package final class SQLiteConnection {
         }
     }
 
+    /// Copies the whole database, as of one moment, into a new file (SQLite's online backup). Others may write meanwhile.
+    ///
+    /// - Parameter path: A file that does not exist yet, or is empty.
+    /// - Throws: `SQLiteError`; the new file is then of no use.
+    package func copy(to path: String) throws(SQLiteError) {
+        let target = try SQLiteConnection(path: path)
+        guard let backup = sqlite3_backup_init(target.handle, "main", handle, "main") else {
+            throw target.lastError(sql: nil)
+        }
+        let code = sqlite3_backup_step(backup, -1)
+        let end = sqlite3_backup_finish(backup)
+        guard code == SQLITE_DONE, end == SQLITE_OK else {
+            throw SQLiteError(
+                extendedCode: code == SQLITE_DONE ? end : code,
+                message: String(cString: sqlite3_errstr(code)),
+                sql: nil)
+        }
+        // A copy is one file: without a log beside it.
+        try target.execute("PRAGMA journal_mode = DELETE")
+    }
+
     /// True between `BEGIN` and `COMMIT` or `ROLLBACK`.
     package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 

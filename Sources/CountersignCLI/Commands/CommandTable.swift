@@ -14,6 +14,7 @@ enum CommandTable {
         + EnforcementCommand.commands
         + PolicyCommand.commands
         + ProjectCommand.commands
+        + BackupCommand.commands
         + ConfigCommand.commands
         + [VersionCommand.command, HelpCommand.command]
 }

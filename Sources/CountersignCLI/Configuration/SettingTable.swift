@@ -87,6 +87,16 @@ enum SettingTable {
         Setting(
             "disk-floor-bytes", "BYTES", 0...(1 << 50), \.diskFloorBytes,
             help: "free bytes on the disk below which nothing is stored (503)"),
+        Setting(
+            "backup-hours", "HOURS", 0...8_760, \.backups.hours,
+            help: "hours between two backups of the data directory; 0 makes none"),
+        Setting("backup-keep", "N", 1...1_000, \.backups.keep, help: "how many backups are kept"),
+        Setting(
+            "backup-folder", .path("PATH"),
+            help: "where backups go; the folder backups in the data directory when not given"
+        ) {
+            $0.backups.folder = $1
+        },
     ]
 
     private static let protection: [Setting] = [

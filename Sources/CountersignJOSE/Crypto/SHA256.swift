@@ -20,4 +20,35 @@ package enum SHA256 {
         let array = Array(bytes)
         return array.withUnsafeBytes { digest($0) }
     }
+
+    /// The digest of bytes that come in pieces. Belongs to one thread.
+    package final class Running {
+        private let context: OpaquePointer
+
+        package init() {
+            guard let context = EVP_MD_CTX_new(), EVP_DigestInit_ex2(context, SHA256.algorithm, nil) == 1
+            else {
+                preconditionFailure("OpenSSL has no SHA-256")
+            }
+            self.context = context
+        }
+
+        deinit {
+            EVP_MD_CTX_free(context)
+        }
+
+        package func add(_ bytes: UnsafeRawBufferPointer) {
+            let done = EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
+            precondition(done == 1, "OpenSSL cannot hash")
+        }
+
+        /// The 32 bytes of the digest; nothing may be added behind it.
+        package func finish() -> [UInt8] {
+            [UInt8](unsafeUninitializedCapacity: 32) { output, count in
+                let done = EVP_DigestFinal_ex(context, output.baseAddress, nil)
+                precondition(done == 1, "OpenSSL cannot hash")
+                count = 32
+            }
+        }
+    }
 }

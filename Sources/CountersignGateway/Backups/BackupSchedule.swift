@@ -1,0 +1,67 @@
+internal import CountersignCore
+internal import Foundation
+
+/// Makes a backup every so many hours, counted from the newest one that is there, and deletes the oldest.
+final class BackupSchedule: Sendable {
+    private let dataDirectory: String
+    private let rules: BackupRules
+    private let report: @Sendable (Result<Backup, GatewayError>) -> Void
+    private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+
+    /// - Parameters:
+    ///   - dataDirectory: What is copied.
+    ///   - rules: How often, and where to.
+    ///   - report: Hears of each backup that was made or failed.
+    init(
+        dataDirectory: String, rules: BackupRules,
+        report: @escaping @Sendable (Result<Backup, GatewayError>) -> Void
+    ) {
+        self.dataDirectory = dataDirectory
+        self.rules = rules
+        self.report = report
+    }
+
+    var folder: String { rules.folder ?? dataDirectory + "/backups" }
+
+    /// Looks every minute, on a thread of its own: a copy of a large database takes a while.
+    func start() {
+        guard rules.hours > 0 else { return }
+        let source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "backups"))
+        source.schedule(deadline: .now() + 5, repeating: 60)
+        source.setEventHandler { @Sendable [weak self] in self?.makeIfDue(at: Date()) }
+        source.resume()
+        timer.withLock { $0 = source }
+    }
+
+    func stop() {
+        timer.withLock { timer in
+            timer?.cancel()
+            timer = nil
+        }
+    }
+
+    /// Makes one when the newest is old enough.
+    func makeIfDue(at now: Date) {
+        let newest = Backup.all(in: folder).first?.createdMilliseconds ?? 0
+        guard now.timeIntervalSince1970 * 1000 - Double(newest) >= Double(rules.hours) * 3_600_000 else {
+            return
+        }
+        do throws(GatewayError) {
+            let backup = try Backup.create(of: dataDirectory, in: folder, now: now)
+            try Backup.prune(folder, keeping: rules.keep)
+            report(.success(backup))
+        } catch {
+            report(.failure(error))
+        }
+    }
+}
+
+/// How often a running gateway makes a backup of its data directory.
+public struct BackupRules: Sendable {
+    /// Hours between two; 0 makes none.
+    public var hours = 0
+    /// How many are kept.
+    public var keep = 7
+    /// Where they go; nil is the folder `backups` in the data directory.
+    public var folder: String?
+}

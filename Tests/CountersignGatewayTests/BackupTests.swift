@@ -1,0 +1,115 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+struct BackupTests {
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+        "countersign-" + UUID().uuidString
+    ).path
+
+    private func remove() { try? FileManager.default.removeItem(atPath: folder) }
+
+    private func send(_ count: Int, to fixture: GatewayFixture, from first: Int = 0) throws {
+        let body = batch((first..<first + count).map { trackEvent("m-\($0)") }.joined(separator: ","))
+        let connection = try RawConnection(port: fixture.gateway.port)
+        connection.send(
+            "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Write-Key: \(fixture.writeKey)\r\n"
+                + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+        #expect(connection.answer()?.json["accepted"] as? Int == count)
+    }
+
+    private func code(_ body: () throws -> Void) -> GatewayError.Code? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? GatewayError)?.code
+        }
+    }
+
+    @Test func aCopyOfARunningGatewayIsAGatewayAgain() throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        defer { remove() }
+        try send(20, to: fixture)
+        let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
+        try send(5, to: fixture, from: 20)
+        #expect(backup.events == 20)
+        #expect(try Backup.verify(backup.path) == backup)
+        #expect(Backup.all(in: folder) == [backup])
+        let mode = try FileManager.default.attributesOfItem(atPath: backup.path + "/events.sqlite")
+        #expect((mode[.posixPermissions] as? NSNumber)?.intValue == 0o600)
+
+        let data = folder + "/restored"
+        #expect(try Backup.restore(backup.path, to: data).events == 20)
+        var configuration = GatewayConfiguration(dataDirectory: data)
+        configuration.port = 0
+        let restored = try Gateway(configuration: configuration)
+        try restored.start()
+        defer { restored.stop() }
+        // The write key holds, the twenty are known, and the five that came later are stored again.
+        let body = batch((0..<25).map { trackEvent("m-\($0)") }.joined(separator: ","))
+        let connection = try RawConnection(port: restored.port)
+        connection.send(
+            "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Write-Key: \(fixture.writeKey)\r\n"
+                + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+        let answer = connection.answer()
+        #expect(answer?.json["accepted"] as? Int == 5)
+        #expect(answer?.json["duplicates"] as? Int == 20)
+    }
+
+    @Test func aDamagedOrUnfinishedCopyIsRefused() throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        defer { remove() }
+        try send(3, to: fixture)
+        let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
+        // One byte in the text of an event, which SQLite's own check does not look at.
+        let path = backup.path + "/events.sqlite"
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        let place = try #require(bytes.range(of: Data("m-1".utf8)))
+        bytes[place.lowerBound] = UInt8(ascii: "x")
+        try bytes.write(to: URL(fileURLWithPath: path))
+        #expect(code { _ = try Backup.verify(backup.path) } == .invalid)
+        #expect(code { _ = try Backup.restore(backup.path, to: folder + "/restored") } == .invalid)
+        #expect(!FileManager.default.fileExists(atPath: folder + "/restored"))
+
+        try FileManager.default.removeItem(atPath: backup.path + "/manifest.json")
+        #expect(code { _ = try Backup.verify(backup.path) } == .notFound)
+        #expect(Backup.all(in: folder).isEmpty)
+    }
+
+    @Test func nothingIsWrittenOver() throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        defer { remove() }
+        let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
+        #expect(code { _ = try Backup.restore(backup.path, to: fixture.dataDirectory) } == .conflict)
+        #expect(code { _ = try Backup.create(of: folder, in: folder) } == .notFound)
+    }
+
+    @Test func theScheduleCountsFromTheNewestCopyAndKeepsSoMany() throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        defer { remove() }
+        let made = Lock(0)
+        let schedule = BackupSchedule(
+            dataDirectory: fixture.dataDirectory,
+            rules: BackupRules(hours: 6, keep: 2, folder: folder)
+        ) { result in
+            if case .success = result { made.withLock { $0 += 1 } }
+        }
+        let start = Date(timeIntervalSince1970: 1_800_000_000)
+        for hours in [0.0, 1, 5.9, 6, 7, 12, 18] {
+            schedule.makeIfDue(at: start.addingTimeInterval(hours * 3_600))
+        }
+        #expect(made.withLock { $0 } == 4)
+        #expect(
+            Backup.all(in: folder).map { Double($0.createdMilliseconds) / 1000 - 1_800_000_000 } == [
+                18 * 3_600, 12 * 3_600,
+            ])
+    }
+}
