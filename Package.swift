@@ -9,12 +9,16 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
+/// Samples are compiled as an app would: `import` makes a module's names public.
+let sample: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
+
 let package = Package(
     name: "countersign",
     platforms: [.macOS(.v13), .iOS(.v15)],
     products: [
         .library(name: "Countersign", targets: ["Countersign"]),
         .library(name: "BrazeCompat", targets: ["BrazeCompat"]),
+        .library(name: "ExponeaCompat", targets: ["ExponeaCompat"]),
         .library(name: "BackgroundGeolocationCompat", targets: ["BackgroundGeolocationCompat"]),
         .library(name: "CountersignJOSE", targets: ["CountersignJOSE"]),
         .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
@@ -63,6 +67,9 @@ let package = Package(
         .target(
             name: "BackgroundGeolocationCompat", dependencies: ["Countersign", "CountersignCore"],
             swiftSettings: strict),
+
+        .target(
+            name: "ExponeaCompat", dependencies: ["Countersign", "CountersignCore"], swiftSettings: strict),
 
         // Tokens and the gateway.
         .target(
@@ -124,6 +131,27 @@ let package = Package(
             name: "BrazeCompatTests",
             dependencies: [
                 "BrazeCompat", "Countersign", "CountersignCore", "CountersignGateway", "CountersignJOSE",
+                "CountersignSQLite", "CountersignTesting",
+            ],
+            swiftSettings: strict),
+        // The samples of the vendor's documentation, each in a module of its own since all name their class alike.
+        .plugin(name: "ObjCNames", capability: .buildTool()),
+        .target(
+            name: "ExponeaSampleToken", dependencies: ["ExponeaCompat"], path: "Tests/ExponeaSamples/Token",
+            exclude: ["Documented"], swiftSettings: sample, plugins: ["ObjCNames"]),
+        .target(
+            name: "ExponeaSampleAsynchronous", dependencies: ["ExponeaCompat"],
+            path: "Tests/ExponeaSamples/Asynchronous", exclude: ["Documented"], swiftSettings: sample,
+            plugins: ["ObjCNames"]),
+        .target(
+            name: "ExponeaSampleCaching", dependencies: ["ExponeaCompat"],
+            path: "Tests/ExponeaSamples/Caching",
+            exclude: ["Documented"], swiftSettings: sample, plugins: ["ObjCNames"]),
+        .testTarget(
+            name: "ExponeaCompatTests",
+            dependencies: [
+                "ExponeaCompat", "ExponeaSampleToken", "ExponeaSampleAsynchronous", "ExponeaSampleCaching",
+                "Countersign", "CountersignCore", "CountersignGateway", "CountersignJOSE",
                 "CountersignSQLite", "CountersignTesting",
             ],
             swiftSettings: strict),

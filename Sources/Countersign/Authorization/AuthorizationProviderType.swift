@@ -32,7 +32,8 @@ public protocol AuthorizationProviderType: AnyObject {
 public protocol AsyncAuthorizationProvider: Sendable {
     /// The customer token for a request that is about to be sent; nil or an empty text if there is none.
     ///
-    /// Called for every request that needs a token, never twice at the same time. The SDK keeps nothing of what it returns.
+    /// Called for every request that needs a token, never twice at the same time. When it takes too long its task is
+    /// cancelled and the request fails. The SDK keeps nothing of what it returns.
     ///
     /// - Returns: The token.
     /// - Throws: Anything; the request fails without being sent, as for nil.

@@ -6,7 +6,7 @@ internal import Foundation
 /// A provider may block for as long as it likes. It does so on a thread of its own, so nothing starves; those that wait for
 /// it suspend, their number is limited, and a call that outlives its limit is given up: the next one begins beside it, up
 /// to `maximumAbandoned` of them. What it returns after that is dropped, as everything is that it ever returned: nothing is
-/// cached.
+/// cached. A provider that suspends holds no thread; its task is cancelled when its time is up.
 final class CustomerTokenDesk: Sendable {
     enum Outcome: Sendable, Equatable {
         case returned(String?)
@@ -36,6 +36,8 @@ final class CustomerTokenDesk: Sendable {
         var running: Job?
         var abandoned: Set<Int> = []
         var timers: [Int: Task<Void, Never>] = [:]
+        /// The call of a provider that suspends; it holds no thread and is cancelled when its time is up.
+        var task: Task<Void, Never>?
     }
 
     /// Requests that wait for a token at a time; one more fails at once.
@@ -141,7 +143,7 @@ final class CustomerTokenDesk: Sendable {
                 self.finish(job.id, outcome)
             }
         case .suspending(let provider):
-            Task.detached {
+            let task = Task.detached {
                 let outcome = await TokenProviderCall.$isInside.withValue(true) { () async -> Outcome in
                     switch job.work {
                     case .token:
@@ -157,6 +159,7 @@ final class CustomerTokenDesk: Sendable {
                 }
                 self.finish(job.id, outcome)
             }
+            state.withLock { if $0.running?.id == job.id { $0.task = task } }
         case .className, nil: finish(job.id, .noProvider)
         }
     }
@@ -168,6 +171,7 @@ final class CustomerTokenDesk: Sendable {
             if state.running?.id == id {
                 waiter = state.running?.waiter
                 state.running = nil
+                state.task = nil
             } else {
                 state.abandoned.remove(id)
             }
@@ -178,16 +182,20 @@ final class CustomerTokenDesk: Sendable {
     }
 
     private func timeIsUp(_ id: Int) {
-        let (waiter, next) = state.withLock { state -> (CheckedContinuation<Outcome, Never>?, Start?) in
+        let (waiter, task, next) = state.withLock {
+            state -> (CheckedContinuation<Outcome, Never>?, Task<Void, Never>?, Start?) in
             state.timers[id] = nil
             if let running = state.running, running.id == id {
+                let task = state.task
                 state.running = nil
-                state.abandoned.insert(id)
-                return (running.waiter, Self.takeNext(&state))
+                state.task = nil
+                if task == nil { state.abandoned.insert(id) }
+                return (running.waiter, task, Self.takeNext(&state))
             }
-            guard let index = state.waiting.firstIndex(where: { $0.id == id }) else { return (nil, nil) }
-            return (state.waiting.remove(at: index).waiter, nil)
+            guard let index = state.waiting.firstIndex(where: { $0.id == id }) else { return (nil, nil, nil) }
+            return (state.waiting.remove(at: index).waiter, nil, nil)
         }
+        task?.cancel()
         waiter?.resume(returning: .timedOut)
         if let next { start(next) }
     }

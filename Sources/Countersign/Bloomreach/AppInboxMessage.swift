@@ -45,7 +45,7 @@ public struct AppInboxMessage: Sendable, Hashable {
     }
 
     /// As the server sends it; with its ids and sync token, for the cache.
-    var json: JSONValue {
+    package var json: JSONValue {
         var members: [String: JSONValue] = [
             "id": .string(id), "type": .string(type), "is_read": .bool(isRead),
             "create_time": .number(createdAt.timeIntervalSince1970), "content": .object(content),

@@ -99,7 +99,7 @@ struct RefreshAnswer: Equatable {
 }
 
 /// JSON text as values.
-enum JSONDocument {
+package enum JSONDocument {
     private struct Node: Decodable {
         let value: JSONValue
 
@@ -145,12 +145,12 @@ enum JSONDocument {
     }
 
     /// - Returns: Nil if the text is no JSON.
-    static func value(_ bytes: [UInt8]) -> JSONValue? {
+    package static func value(_ bytes: [UInt8]) -> JSONValue? {
         (try? JSONDecoder().decode(Node.self, from: Data(bytes)))?.value
     }
 
     /// - Returns: Nil if the text is no JSON object.
-    static func object(_ bytes: [UInt8]) -> [String: JSONValue]? {
+    package static func object(_ bytes: [UInt8]) -> [String: JSONValue]? {
         guard case .object(let members) = value(bytes) else { return nil }
         return members
     }

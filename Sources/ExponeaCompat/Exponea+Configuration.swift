@@ -1,0 +1,156 @@
+internal import Countersign
+internal import CountersignCore
+internal import Foundation
+
+extension Exponea {
+    /// Starts the SDK.
+    ///
+    /// If the configuration cannot work the reason is logged and the SDK stays as it was, so that `configure` may be called
+    /// again. With `advancedAuthEnabled` there must be a provider: see `authorizationProvider`.
+    ///
+    /// - Parameters:
+    ///   - projectToken: Names the project: letters, digits and `-`.
+    ///   - projectMapping: Further projects that get copies of what is tracked.
+    ///   - authorization: The project's API key.
+    ///   - baseUrl: The server; nil for the vendor's.
+    ///   - defaultProperties: Properties that every event gets.
+    ///   - allowDefaultCustomerProperties: Whether customer updates get them too; nil for yes.
+    ///   - advancedAuthEnabled: Whether the App Inbox is opened by customer tokens; nil for no.
+    ///   - flushingMode: When events are sent; nil for the value of `flushingMode`.
+    public func configure(
+        projectToken: String, projectMapping: [EventType: [ExponeaProject]]? = nil,
+        authorization: Authorization, baseUrl: String? = nil,
+        defaultProperties: [String: any JSONConvertible]? = nil,
+        allowDefaultCustomerProperties: Bool? = nil, advancedAuthEnabled: Bool? = nil,
+        flushingMode: FlushingMode? = nil
+    ) {
+        if let flushingMode { self.flushingMode = flushingMode }
+        let main = ExponeaProject(
+            baseUrl: baseUrl, projectToken: projectToken, authorization: authorization)
+        attempt { () throws(CountersignError) in
+            var configuration = BloomreachConfiguration(project: try main.project())
+            configuration.projectMapping = try Self.mapping(projectMapping, baseURL: baseUrl)
+            configuration.defaultProperties = (defaultProperties ?? [:]).mapValues(\.jsonValue)
+            configuration.allowDefaultCustomerProperties = allowDefaultCustomerProperties ?? true
+            configuration.advancedAuthEnabled = advancedAuthEnabled ?? false
+            configuration.authorizationProvider = settings.provider
+            configuration.flushPolicy = settings.flushingMode.policy
+            return configuration
+        }
+    }
+
+    /// Starts the SDK with the keys of a property list: `projectToken` and `authorization` (`Token` and the API key), and if
+    /// need be `baseUrl`, `projectMapping`, `defaultProperties`, `allowDefaultCustomerProperties` and `advancedAuthEnabled`.
+    ///
+    /// - Parameter plistName: The file's name in the app's bundle, with or without `.plist`.
+    public func configure(plistName: String) {
+        let name = plistName.hasSuffix(".plist") ? String(plistName.dropLast(".plist".count)) : plistName
+        let bundles = [Bundle.main] + Bundle.allBundles
+        guard let url = bundles.lazy.compactMap({ $0.url(forResource: name, withExtension: "plist") }).first
+        else {
+            return fail(CountersignError(.invalidConfiguration, "Configuration plist not found."))
+        }
+        configure(plist: url)
+    }
+
+    func configure(plist url: URL) {
+        attempt { () throws(CountersignError) in
+            guard let data = try? Data(contentsOf: url),
+                let plist = try? PropertyListSerialization.propertyList(from: data, format: nil),
+                case .object(var map) = JSONValue(any: plist)
+            else {
+                throw CountersignError(.invalidConfiguration, "the configuration plist cannot be read")
+            }
+            map["authorizationToken"] = map["authorization"]
+            if case .object(let mapping) = map["projectMapping"] {
+                map["projectMapping"] = .object(mapping.mapValues(Self.withAuthorizationToken))
+            }
+            var configuration = try BloomreachConfiguration(map: map)
+            configuration.wording = .ios
+            configuration.authorizationProvider = settings.provider
+            configuration.flushPolicy = settings.flushingMode.policy
+            return configuration
+        }
+    }
+
+    private static func withAuthorizationToken(_ projects: JSONValue) -> JSONValue {
+        guard case .array(let elements) = projects else { return projects }
+        return .array(
+            elements.map { element in
+                guard case .object(var members) = element else { return element }
+                members["authorizationToken"] = members["authorization"]
+                return .object(members)
+            })
+    }
+
+    /// Starts the SDK with a map of the vendor's Flutter SDK: `BloomreachConfiguration.init(map:)` has its keys.
+    ///
+    /// - Parameter map: Strings, numbers, booleans, and lists and maps of those.
+    /// - Returns: False if the SDK is configured already.
+    /// - Throws: `CountersignError` with `invalidConfiguration` if the map cannot work; the reason is logged too.
+    @discardableResult
+    public func configure(map: [String: Any]) throws -> Bool {
+        if isConfigured { return start(nil) }
+        do throws(CountersignError) {
+            var configuration = try BloomreachConfiguration(
+                map: map.compactMapValues(JSONValue.init(any:)))
+            if let provider = settings.provider { configuration.authorizationProvider = provider }
+            if map["flushMode"] == nil { configuration.flushPolicy = settings.flushingMode.policy }
+            return start(try makeClient(configuration))
+        } catch {
+            fail(error)
+            throw error
+        }
+    }
+
+    private func attempt(
+        _ make: () throws(CountersignError) -> BloomreachConfiguration
+    ) {
+        if isConfigured { return _ = start(nil) }
+        do throws(CountersignError) {
+            _ = start(try makeClient(make()))
+        } catch {
+            fail(error)
+        }
+    }
+
+    private func makeClient(
+        _ given: BloomreachConfiguration
+    ) throws(CountersignError) -> BloomreachClient {
+        var configuration = given
+        let settings = settings
+        configuration.dataDirectory = settings.dataDirectory ?? configuration.dataDirectory
+        configuration.log = CountersignLog(isEnabled: { _ in Self.logger.logLevel > .none }) {
+            level, text, values in
+            let details = values.isEmpty ? "" : " \(values)"
+            // The vendor's own words have nothing added to them.
+            switch level {
+            case .warning: Self.logger.log(.warning, message: text)
+            default: Self.logger.log(.verbose, message: text + details)
+            }
+        }
+        return try BloomreachClient(configuration: configuration, transport: settings.transport)
+    }
+
+    private func start(_ client: BloomreachClient?) -> Bool {
+        if let client, start(client) { return true }
+        Self.logger.log(.error, message: "Exponea SDK already configured.")
+        return false
+    }
+
+    private func fail(_ error: CountersignError) {
+        Self.logger.log(.error, message: "Can't create configuration: \(error.detail)")
+    }
+
+    static func mapping(
+        _ mapping: [EventType: [ExponeaProject]]?, baseURL: String?
+    ) throws(CountersignError) -> [BloomreachEventKind: [BloomreachProject]] {
+        var result: [BloomreachEventKind: [BloomreachProject]] = [:]
+        for (type, projects) in mapping ?? [:] {
+            for project in projects {
+                result[type.kind, default: []].append(try project.project(defaultBaseURL: baseURL))
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,88 @@
+internal import Countersign
+internal import CountersignCore
+public import Foundation
+
+extension Exponea {
+    /// As `BloomreachClient.identifyCustomer(_:properties:timestamp:)`.
+    ///
+    /// - Parameters:
+    ///   - customerIds: Such as `registered`; values that are no text are written as one.
+    ///   - properties: What is known of the customer.
+    ///   - timestamp: When that was so, in seconds since 1970; nil for now.
+    public func identifyCustomer(
+        customerIds: [String: any JSONConvertible]?, properties: [String: any JSONConvertible] = [:],
+        timestamp: Double? = nil
+    ) {
+        let ids = (customerIds ?? [:]).mapValues { id in
+            if case .string(let text) = id.jsonValue { text } else { "\(id)" }
+        }
+        let properties = properties.mapValues(\.jsonValue)
+        perform { $0.identifyCustomer(ids, properties: properties, timestamp: timestamp) }
+    }
+
+    /// As `BloomreachClient.trackEvent(_:properties:timestamp:kind:)`.
+    ///
+    /// - Parameters:
+    ///   - properties: More about it.
+    ///   - timestamp: When, in seconds since 1970; nil for now.
+    ///   - eventType: What it was. Without one nothing is recorded.
+    public func trackEvent(
+        properties: [String: any JSONConvertible] = [:], timestamp: Double? = nil, eventType: String?
+    ) {
+        let properties = properties.mapValues(\.jsonValue)
+        perform { $0.trackEvent(eventType ?? "", properties: properties, timestamp: timestamp) }
+    }
+
+    /// Records a payment.
+    ///
+    /// - Parameters:
+    ///   - properties: More about it.
+    ///   - timestamp: When, in seconds since 1970; nil for now.
+    public func trackPayment(properties: [String: any JSONConvertible], timestamp: Double? = nil) {
+        let properties = properties.mapValues(\.jsonValue)
+        perform { $0.trackEvent("payment", properties: properties, timestamp: timestamp, kind: .payment) }
+    }
+
+    /// As `BloomreachClient.trackCampaignClick(_:timestamp:)`.
+    ///
+    /// - Parameters:
+    ///   - url: The link that the app was opened through.
+    ///   - timestamp: When, in seconds since 1970; nil for now.
+    public func trackCampaignClick(url: URL, timestamp: Double? = nil) {
+        perform { $0.trackCampaignClick(url, timestamp: timestamp) }
+    }
+
+    /// Begins anew with a customer of whom nothing is known.
+    public func anonymize() {
+        perform { $0.anonymize() }
+    }
+
+    /// Begins anew with a customer of whom nothing is known, in another project.
+    ///
+    /// - Parameters:
+    ///   - exponeaProject: The project from now on. If it cannot work the reason is logged and nothing happens.
+    ///   - projectMapping: The mapping from now on; nil for none.
+    public func anonymize(
+        exponeaProject: ExponeaProject, projectMapping: [EventType: [ExponeaProject]]? = nil
+    ) {
+        do throws(CountersignError) {
+            let project = try exponeaProject.project()
+            let mapping = try Self.mapping(projectMapping, baseURL: exponeaProject.baseUrl)
+            perform { $0.anonymize(project: project, mapping: mapping) }
+        } catch {
+            Self.logger.log(.error, message: "Can't change the project: \(error.detail)")
+        }
+    }
+
+    /// Sends everything that waits, now.
+    ///
+    /// - Parameter completion: Called when that is done.
+    public func flushData(completion: (@Sendable (FlushResult) -> Void)? = nil) {
+        perform { client in
+            Task {
+                let result = await client.flush()
+                completion?(result)
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+internal import Countersign
+internal import CountersignCore
+internal import Foundation
+
+/// The part of ExponeaSDK's public API that tracks, asks and authorizes, over a `BloomreachClient`.
+///
+/// Code that was written for ExponeaSDK works with only its import changed. What is called before `configure` is done when
+/// that has succeeded. Completion handlers are called on a thread of the SDK.
+public final class Exponea: Sendable {
+    /// The one instance of an app.
+    public static let shared = Exponea()
+
+    private static let currentLogger = Lock(Logger())
+
+    /// Where log lines go.
+    public static var logger: Logger {
+        get { currentLogger.withLock { $0 } }
+        set { currentLogger.withLock { $0 = newValue } }
+    }
+
+    /// Calls that wait for the configuration; the oldest are kept.
+    private static let maximumWaiting = 1_000
+
+    struct Settings: Sendable {
+        var flushingMode = FlushingMode.immediate
+        var provider: CustomerTokenProvider?
+        /// For tests.
+        var dataDirectory: URL?
+        var transport: (any HTTPTransport)?
+    }
+
+    private struct State {
+        var client: BloomreachClient?
+        var settings = Settings()
+        var waiting: [@Sendable (BloomreachClient) -> Void] = []
+    }
+
+    private let state = Lock(State())
+
+    init() {}
+
+    /// Whether `configure` has succeeded.
+    public var isConfigured: Bool { client != nil }
+
+    var client: BloomreachClient? { state.withLock { $0.client } }
+
+    /// The ids' cookie; nil before `configure`.
+    public var customerCookie: String? { client?.customerIDs["cookie"] }
+
+    /// When events are sent, from now on. Default: at once.
+    public var flushingMode: FlushingMode {
+        get { settings.flushingMode }
+        set { change { $0.flushingMode = newValue }?.setFlushPolicy(newValue.policy) }
+    }
+
+    /// Where customer tokens come from; to be set before `configure`. Nil, the default, looks for the class
+    /// `ExponeaAuthProvider`.
+    ///
+    /// Where there is no Objective-C, `@objc` is not there to name a class: set an instance or a class name of the form
+    /// `Module.Class`.
+    public var authorizationProvider: CustomerTokenProvider? {
+        get { settings.provider }
+        set { _ = change { $0.provider = newValue } }
+    }
+
+    package func setTestSurroundings(dataDirectory: URL?, transport: (any HTTPTransport)? = nil) {
+        _ = change {
+            $0.dataDirectory = dataDirectory
+            $0.transport = transport
+        }
+    }
+
+    var settings: Settings { state.withLock { $0.settings } }
+
+    private func change(_ body: (inout Settings) -> Void) -> BloomreachClient? {
+        state.withLock { state in
+            body(&state.settings)
+            return state.client
+        }
+    }
+
+    /// Uses a client, and does what has waited for one.
+    ///
+    /// - Returns: False if there is one already.
+    func start(_ client: BloomreachClient) -> Bool {
+        let waiting = state.withLock { state -> [@Sendable (BloomreachClient) -> Void]? in
+            guard state.client == nil else { return nil }
+            state.client = client
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        guard let waiting else { return false }
+        for call in waiting { call(client) }
+        return true
+    }
+
+    /// Does this with the client, now or as soon as there is one.
+    func perform(_ call: @escaping @Sendable (BloomreachClient) -> Void) {
+        let client = state.withLock { state -> BloomreachClient? in
+            if state.client == nil, state.waiting.count < Self.maximumWaiting { state.waiting.append(call) }
+            return state.client
+        }
+        if let client { call(client) }
+    }
+
+    package func close() async {
+        let client = state.withLock { state in
+            defer { state = State() }
+            return state.client
+        }
+        await client?.close()
+    }
+}

@@ -1,0 +1,81 @@
+internal import Countersign
+internal import Foundation
+
+/// A project of the app, or one that gets copies of what is tracked.
+public struct ExponeaProject: Sendable, Equatable {
+    /// The server; nil for the one of the main project.
+    public let baseUrl: String?
+    /// Names the project.
+    public let projectToken: String
+    /// What opens it.
+    public let authorization: Authorization
+
+    /// Makes a project.
+    ///
+    /// - Parameters:
+    ///   - baseUrl: The server; nil for the one of the main project, or the vendor's.
+    ///   - projectToken: Names the project.
+    ///   - authorization: What opens it.
+    public init(baseUrl: String? = nil, projectToken: String, authorization: Authorization) {
+        self.baseUrl = baseUrl
+        self.projectToken = projectToken
+        self.authorization = authorization
+    }
+
+    func project(defaultBaseURL: String? = nil) throws(CountersignError) -> BloomreachProject {
+        try BloomreachProject(
+            token: projectToken, apiKey: authorization.apiKey, baseURL: baseUrl ?? defaultBaseURL)
+    }
+}
+
+/// What is tracked, as keys of a project mapping.
+public enum EventType: String, Sendable, CaseIterable {
+    /// The app was installed.
+    case install = "INSTALL"
+    /// A session began.
+    case sessionStart = "SESSION_START"
+    /// A session ended.
+    case sessionEnd = "SESSION_END"
+    /// An event of the app's own.
+    case customEvent = "TRACK_EVENT"
+    /// An update of a customer.
+    case identifyCustomer = "TRACK_CUSTOMER"
+    /// A payment.
+    case payment = "PAYMENT"
+    /// A token for push notifications.
+    case registerPushToken = "PUSH_TOKEN"
+    /// A push notification came.
+    case pushDelivered = "PUSH_DELIVERED"
+    /// A push notification was opened.
+    case pushOpened = "PUSH_OPENED"
+    /// A click on a campaign's link.
+    case campaignClick = "CAMPAIGN_CLICK"
+    /// Something was done with an in-app message.
+    case banner = "BANNER"
+    /// Something was done with a message of the App Inbox.
+    case appInbox = "APP_INBOX"
+
+    var kind: BloomreachEventKind { BloomreachEventKind(rawValue: rawValue) }
+}
+
+/// When events are sent.
+public enum FlushingMode: Sendable, Equatable {
+    /// When the app calls `flushData()`.
+    case manual
+    /// When the app goes to the background.
+    case automatic
+    /// Every so many seconds while events wait, and when the app goes to the background.
+    case periodic(Int)
+    /// At once.
+    case immediate
+
+    var policy: FlushPolicy {
+        switch self {
+        case .manual: .manual
+        case .automatic: FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
+        case .periodic(let seconds):
+            FlushPolicy(eventCount: nil, interval: TimeInterval(max(1, seconds)), onBackground: true)
+        case .immediate: FlushPolicy(eventCount: 1, interval: nil, onBackground: true)
+        }
+    }
+}

@@ -1,0 +1,63 @@
+public import Countersign
+public import Foundation
+
+/// What can be the value of a property.
+public protocol JSONConvertible {
+    /// The value in JSON.
+    var jsonValue: JSONValue { get }
+}
+
+extension JSONValue: JSONConvertible {
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public var jsonValue: JSONValue { self }
+}
+
+extension String: JSONConvertible {
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public var jsonValue: JSONValue { .string(self) }
+}
+
+extension Bool: JSONConvertible {
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public var jsonValue: JSONValue { .bool(self) }
+}
+
+extension Int: JSONConvertible {
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public var jsonValue: JSONValue { .integer(Int64(self)) }
+}
+
+extension Double: JSONConvertible {
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public var jsonValue: JSONValue { .number(self) }
+}
+
+extension Float: JSONConvertible {
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public var jsonValue: JSONValue { .number(Double(self)) }
+}
+
+extension Date: JSONConvertible {
+    /// Seconds since 1970.
+    public var jsonValue: JSONValue { .number(timeIntervalSince1970) }
+}
+
+extension NSNull: JSONConvertible {
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public var jsonValue: JSONValue { .null }
+}
+
+extension Array: JSONConvertible {
+    /// Elements that JSON has nothing like are left out.
+    public var jsonValue: JSONValue { .array(compactMap(convert)) }
+}
+
+extension Dictionary: JSONConvertible where Key == String {
+    /// Values that JSON has nothing like are left out.
+    public var jsonValue: JSONValue { .object(compactMapValues(convert)) }
+}
+
+/// A value of any type as JSON.
+private func convert(_ value: Any) -> JSONValue? {
+    (value as? any JSONConvertible)?.jsonValue ?? JSONValue(any: value)
+}

@@ -1,0 +1,53 @@
+internal import CountersignCore
+internal import Foundation
+
+#if canImport(Darwin)
+    internal import Darwin
+#endif
+
+/// How much of what the SDK says is logged.
+public enum LogLevel: Int, Sendable, Comparable {
+    /// Nothing.
+    case none
+    /// What keeps the SDK from working.
+    case error
+    /// What was lost or goes wrong.
+    case warning
+    /// Everything.
+    case verbose
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// Writes what the SDK says to the standard error stream. Subclass it to put that elsewhere.
+open class Logger: @unchecked Sendable {
+    // `@unchecked Sendable`: the only state has a lock; a subclass answers for its own.
+    private let level = Lock(LogLevel.warning)
+
+    /// Makes a logger.
+    public init() {}
+
+    /// How much is logged. Default: warnings and errors.
+    open var logLevel: LogLevel {
+        get { level.withLock { $0 } }
+        set { level.withLock { $0 = newValue } }
+    }
+
+    /// Takes a line of the SDK.
+    ///
+    /// - Parameters:
+    ///   - level: How much it matters.
+    ///   - message: The words, without a key or a token.
+    open func log(_ level: LogLevel, message: String) {
+        guard level <= logLevel, level != .none else { return }
+        logMessage("[Exponea] [\(level)] \(message)")
+    }
+
+    /// Writes a whole line.
+    ///
+    /// - Parameter message: Level and words.
+    open func logMessage(_ message: String) {
+        FileHandle.standardError.write(Data((message + "\n").utf8))
+    }
+}

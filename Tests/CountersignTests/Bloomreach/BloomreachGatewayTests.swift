@@ -1,0 +1,166 @@
+import CountersignCore
+import CountersignGateway
+import CountersignJOSE
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// Each endpoint once around: the SDK, a real socket, a real gateway, and back.
+@Suite(.timeLimit(.minutes(3)))
+struct BloomreachGatewayTests {
+    private let fixture: GatewayFixture
+    private let client: BloomreachClient
+    private let tokens: Lock<[String?]>
+
+    init() throws {
+        fixture = try GatewayFixture(enforcement: .disabled)
+        try fixture.apps.setCustomerTokens(.required, for: fixture.appID)
+        let tokens = Lock<[String?]>([])
+        self.tokens = tokens
+        var configuration = BloomreachConfiguration(
+            project: try BloomreachProject(
+                token: fixture.appID, apiKey: fixture.writeKey,
+                baseURL: "http://127.0.0.1:\(fixture.gateway.port)"))
+        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
+            "device")
+        configuration.flushPolicy = .manual
+        configuration.advancedAuthEnabled = true
+        // The last one again and again.
+        configuration.authorizationProvider = .instance(
+            SampleProvider { tokens.withLock { $0.count > 1 ? $0.removeFirst() : $0.first ?? nil } })
+        client = try BloomreachClient(configuration: configuration)
+        client.identifyCustomer(["registered": "ada"], properties: ["city": "London"])
+    }
+
+    private func finish() async {
+        await client.close()
+        fixture.remove()
+    }
+
+    private func token(_ user: String = "ada", lifetime: Double = 600) throws -> String {
+        try fixture.signingKey.sign(claims: [
+            "sub": ["registered": .string(user)],
+            "exp": .integer(Int64(Date().timeIntervalSince1970 + lifetime)),
+        ])
+    }
+
+    private func edit(_ body: (AppDirectory) throws -> Void) throws {
+        try body(fixture.apps)
+        try fixture.gateway.refreshApps()
+    }
+
+    @Test func trackedDataArrivesOnceAndInOrder() async throws {
+        try edit { _ in }
+        client.trackEvent("purchase", properties: ["total": 42.5])
+        // Equal, and at the same moment: still two.
+        client.trackEvent("tick", timestamp: 1_700_000_000)
+        client.trackEvent("tick", timestamp: 1_700_000_000)
+        client.trackCampaignClick(try #require(URL(string: "https://shop.example.com/?xnpe_cmp=abc")))
+        #expect(await client.flush().isComplete)
+        #expect(await client.flush().delivered == 0)
+        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
+        let rows = try database.all("SELECT type, user_id, name FROM event ORDER BY seq") {
+            row throws(SQLiteError) in (0..<3).map { row.optionalText($0) }
+        }
+        #expect(
+            rows == [
+                ["identify", "ada", nil], ["track", "ada", "purchase"], ["track", "ada", "tick"],
+                ["track", "ada", "tick"], ["track", "ada", "campaign_click"],
+            ])
+        await finish()
+    }
+
+    @Test func contentIsRead() async throws {
+        try edit { apps in
+            try apps.put(
+                .recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1","title":"Tea"}]}"#,
+                in: fixture.appID)
+            try apps.put(.consentCategory, json: #"{"id":"newsletter"}"#, in: fixture.appID)
+            try apps.put(
+                .inAppMessage,
+                json: #"{"id":"hello","name":"Hello","trigger":{"event_type":"session_start"}}"#,
+                in: fixture.appID)
+        }
+        #expect(await client.flush().isComplete)
+        let attributes = try await client.fetchAttributes([
+            .property("city"), .id("registered"), .property("x"),
+        ])
+        #expect(attributes.map(\.value) == ["London", "ada", nil])
+        let items = try await client.fetchRecommendations(RecommendationOptions(id: "e"))
+        #expect(items.map(\.itemID) == ["1"] && items.first?.raw["title"] == "Tea")
+        #expect(try await client.fetchConsents().map(\.id) == ["newsletter"])
+        let message = try #require(try await client.fetchInAppMessages().first)
+        #expect(message.id == "hello" && message.triggerEventType == "session_start")
+        await finish()
+    }
+
+    @Test func appInboxIsFetchedMarkedAndStartedAnew() async throws {
+        try edit { apps in
+            for (id, user) in [("a", "ada"), ("g", "grace")] {
+                try apps.putInboxMessage(
+                    id: id, type: "html", content: #"{"title":"T"}"#,
+                    recipient: CustomerIdentifier(name: "registered", value: user), in: fixture.appID)
+            }
+        }
+        tokens.withLock { $0 = [try? token()] }
+        #expect(await client.flush().isComplete)
+        let message = try #require(try await client.fetchAppInbox().first)
+        #expect(message.id == "a")
+        try await client.markAsRead(message)
+        #expect(try await client.fetchAppInbox().map(\.isRead) == [true])
+        // The gateway calls all sync tokens gone: 410, once, and then from the start.
+        try edit { try $0.endSyncTokens(of: fixture.appID) }
+        #expect(try await client.fetchAppInbox().map(\.id) == ["a"])
+        await finish()
+    }
+
+    @Test func refusedCustomerTokensAreNamed() async throws {
+        try edit { _ in }
+        #expect(await client.flush().isComplete)
+        let cases: [(String, BloomreachError.Code, AuthErrorCode)] = [
+            (try token(lifetime: -600), .authorizationRefused, .expired),
+            (try token("grace"), .tokenOfAnotherCustomer, .subjectMismatch),
+            ("a.b.c", .authorizationRefused, .decodingError),
+        ]
+        for (text, code, authCode) in cases {
+            tokens.withLock { $0 = [text] }
+            let error = await #expect(throws: BloomreachError.self) { try await client.fetchAppInbox() }
+            #expect(error?.code == code)
+            #expect(error?.authCode == authCode)
+            #expect(error.map { "\($0)".contains(text) } == false)
+        }
+        await finish()
+    }
+
+    @Test func selfCheckWithoutAWebhookSaysWhatIsMissing() async throws {
+        try edit { _ in }
+        let error = await #expect(throws: BloomreachError.self) {
+            try await client.sendSelfCheck(pushToken: "push")
+        }
+        #expect(error?.code == .refused && error?.status == 409)
+        #expect(error?.detail.contains("webhook") == true)
+        await finish()
+    }
+
+    @Test func revokedKeyKeepsEverything() async throws {
+        try edit { _ in }
+        let other = try fixture.apps.createApp(id: "other")
+        try fixture.gateway.refreshApps()
+        client.anonymize(
+            project: try BloomreachProject(
+                token: fixture.appID, apiKey: other.writeKey,
+                baseURL: "http://127.0.0.1:\(fixture.gateway.port)"))
+        client.trackEvent("kept")
+        await client.flush()
+        #expect(await client.snapshot().queued == 2)
+        client.anonymize(
+            project: try BloomreachProject(
+                token: fixture.appID, apiKey: fixture.writeKey,
+                baseURL: "http://127.0.0.1:\(fixture.gateway.port)"))
+        #expect(await client.flush().isComplete)
+        await finish()
+    }
+}
