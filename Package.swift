@@ -20,6 +20,7 @@ let package = Package(
         .library(name: "BrazeCompat", targets: ["BrazeCompat"]),
         .library(name: "ExponeaCompat", targets: ["ExponeaCompat"]),
         .library(name: "BackgroundGeolocationCompat", targets: ["BackgroundGeolocationCompat"]),
+        .library(name: "CountersignC", type: .dynamic, targets: ["CountersignC"]),
         .library(name: "CountersignJOSE", targets: ["CountersignJOSE"]),
         .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
         .executable(name: "countersign", targets: ["CountersignCLI"]),
@@ -70,6 +71,12 @@ let package = Package(
 
         .target(
             name: "ExponeaCompat", dependencies: ["Countersign", "CountersignCore"], swiftSettings: strict),
+
+        // The SDK for other languages.
+        .target(name: "CCountersign"),
+        .target(
+            name: "CountersignC", dependencies: ["CCountersign", "Countersign", "CountersignCore"],
+            swiftSettings: strict),
 
         // Tokens and the gateway.
         .target(
@@ -155,6 +162,13 @@ let package = Package(
                 "CountersignSQLite", "CountersignTesting",
             ],
             swiftSettings: strict),
+        .testTarget(
+            name: "CountersignCTests",
+            dependencies: [
+                "CountersignC", "CountersignCore", "CountersignGateway", "CountersignJOSE",
+                "CountersignSQLite", "CountersignTesting",
+            ],
+            exclude: ["Drivers"], swiftSettings: strict),
         .testTarget(
             name: "CountersignJOSETests",
             dependencies: ["CountersignJOSE", "CountersignCore", "CountersignTesting"],

@@ -1,0 +1,4 @@
+/** As com.exponea.sdk.services.AuthorizationProvider. */
+public interface AuthorizationProvider {
+    String getAuthorizationToken();
+}
