@@ -21,6 +21,8 @@ public final class LocationClient: Sendable {
     private let tokens: AccessTokens
     private let dialect: LocationDialect
     private let state: Lock<State>
+    /// Where the app's closures run, one after the other: one that takes its time holds up nothing but the next.
+    private let callbacks = DispatchQueue(label: "countersign.callbacks")
 
     private struct State {
         var configuration: LocationConfiguration
@@ -82,7 +84,11 @@ public final class LocationClient: Sendable {
                 common: {
                     let http = state.withLock { $0.configuration.http }
                     return (http.headers, http.endpoint)
-                }, report: { event in state.withLock { $0.configuration.onAuthorization }?(event) },
+                },
+                report: { [callbacks] event in
+                    guard let handler = state.withLock({ $0.configuration.onAuthorization }) else { return }
+                    callbacks.async { handler(event) }
+                },
                 changed: { generation in announce.withLock { $0 }?(generation) }))
         let observed = Lock<(@Sendable (Result<HTTPResponse, HTTPTransportError>) -> Void)?>(nil)
         client = try CountersignClient(
@@ -239,7 +245,9 @@ public final class LocationClient: Sendable {
         if configuration.http.autoSync, made.object["event"] == "motionchange" {
             client.engine.inbox.post(.sendSoon)
         }
-        configuration.onLocation?(made.object)
+        if let handler = configuration.onLocation {
+            callbacks.async { handler(made.object) }
+        }
         return made.uuid
     }
 
@@ -387,20 +395,28 @@ public final class LocationClient: Sendable {
     // MARK: Answers
 
     private func exchanged(_ result: Result<HTTPResponse, HTTPTransportError>) {
-        let configuration = configuration
         switch result {
         case .failure(let error):
-            configuration.onHTTP?(
-                UploadEvent(isSuccess: false, status: 0, responseText: "", error: "\(error)"))
+            tell(UploadEvent(isSuccess: false, status: 0, responseText: "", error: "\(error)"))
         case .success(let response):
             let isSuccess = (200..<300).contains(response.status)
-            configuration.onHTTP?(
+            tell(
                 UploadEvent(
                     isSuccess: isSuccess, status: response.status,
                     responseText: String(decoding: response.body, as: UTF8.self),
                     error: isSuccess ? nil : "http_\(response.status)"))
             for command in ServerCommand.all(in: response) { perform(command) }
         }
+    }
+
+    private func tell(_ event: UploadEvent) {
+        guard let handler = configuration.onHTTP else { return }
+        callbacks.async { handler(event) }
+    }
+
+    /// Returns when the app's closures have been called for all that has happened.
+    package func callbacksDelivered() async {
+        await withCheckedContinuation { continuation in callbacks.async { continuation.resume() } }
     }
 
     private func perform(_ command: ServerCommand) {
