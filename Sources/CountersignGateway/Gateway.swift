@@ -134,6 +134,7 @@ public final class Gateway: Sendable {
         let port = try server.start(
             host: configuration.host, port: configuration.port)
         boundPort.withLock { $0 = port }
+        folderLock.withLock { $0 }?.note(url: configuration.url(port: port))
         tokens.start(urls: configuration.urls(port: port))
     }
 

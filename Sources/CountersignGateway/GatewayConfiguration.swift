@@ -49,6 +49,11 @@ public struct GatewayConfiguration: Sendable {
 }
 
 extension GatewayConfiguration {
+    /// The address that it listens on, as a URL.
+    package func url(port: UInt16) -> String {
+        "\(tls == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+    }
+
     /// Where clients reach the gateway when it listens on this port, the issuer of its tokens first. Without a public
     /// URL it has only the names that no other machine can have.
     func urls(port: UInt16) -> [String] {

@@ -81,7 +81,7 @@ struct CommandParser {
                 loose += arguments[index...]
                 break
             }
-            guard argument.hasPrefix("-"), argument != "-" else {
+            guard argument.hasPrefix("-"), argument != "-", !Self.isThumbprint(argument) else {
                 loose.append(argument)
                 continue
             }
@@ -111,6 +111,11 @@ struct CommandParser {
         }
         return Invocation(
             command: command, flagValues: values, words: try Self.words(loose, of: command), io: io)
+    }
+
+    /// True for the form of a key's id (RFC 7638 in base64url), which may begin with a dash.
+    private static func isThumbprint(_ argument: String) -> Bool {
+        argument.utf8.count == 43 && !argument.contains("=")
     }
 
     /// The flag that `argument` names, and the value behind its `=`.

@@ -40,7 +40,8 @@ enum HelpText {
         return lines.joined(separator: "\n")
     }
 
-    private static func help(for flag: Flag) -> String {
+    /// What a flag does, where else its value may come from, and its default.
+    static func help(for flag: Flag) -> String {
         var notes: [String] = []
         if let variable = flag.environment { notes.append("or $\(variable)") }
         if let value = flag.defaultValue { notes.append("default: \(value)") }

@@ -1,13 +1,17 @@
 /// Every command, the daily ones first. A new command needs a line here and nothing else.
 enum CommandTable {
     static let all: [Command] =
-        [ServeCommand.command, DemoCommand.command]
+        [
+            ServeCommand.command, DemoCommand.command, SendCommand.command, TriggerCommand.command,
+            DoctorCommand.command,
+        ]
         + AppCommand.commands
         + AppRulesCommand.commands
         + AppTokensCommand.commands
         + KeyCommand.commands
         + KeyGenerateCommand.commands
-        + [TokenVerifyCommand.command, TokenCreateCommand.command]
+        + [TokenVerifyCommand.command, TokenInspectCommand.command, TokenCreateCommand.command]
+        + EventCommand.commands
         + ClientCommand.commands
         + SessionCommand.commands
         + SigningKeyCommand.commands
@@ -16,5 +20,7 @@ enum CommandTable {
         + ProjectCommand.commands
         + BackupCommand.commands
         + ConfigCommand.commands
-        + [VersionCommand.command, HelpCommand.command]
+        + [
+            CompletionCommand.command, ManCommand.command, VersionCommand.command, HelpCommand.command,
+        ]
 }

@@ -24,19 +24,13 @@ enum ServeCommand {
         let gateway = try Gateway(configuration: configuration)
         running.withLock { $0 = gateway }
         try gateway.start()
-        let url = url(configuration, port: gateway.port)
+        let url = configuration.url(port: gateway.port)
         try announce(url, configuration, invocation.io)
         _ = await signals.first()
         invocation.io.say("Stopping: requests that have begun are answered first.")
         gateway.stop()
         invocation.io.say("Stopped.")
         return .done
-    }
-
-    private static func url(_ configuration: GatewayConfiguration, port: UInt16) -> String {
-        let host = configuration.host
-        let scheme = configuration.tls == nil ? "http" : "https"
-        return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 
     private static func announce(_ url: String, _ configuration: GatewayConfiguration, _ io: CommandIO) throws

@@ -65,7 +65,7 @@ enum TokenVerifyCommand {
         }
         let verifier = TokenVerifier(keys: KeyRing(entries: entries), policy: policy)
         let instant = try time(invocation)
-        let text = try tokenText(invocation)
+        let text = try invocation.tokenText(token)
         if let user = try invocation.value(of: user) {
             guard !user.isEmpty else { throw CommandError(.usage, "--user needs an id that is not empty") }
             return verifier.verify(text, userID: user, at: instant)
@@ -79,15 +79,6 @@ enum TokenVerifyCommand {
             throw CommandError(.usage, "--now takes seconds since 1970, not '\(text)'")
         }
         return seconds
-    }
-
-    /// Files and pipes mostly end with a newline that is no part of the token.
-    private static func tokenText(_ invocation: Invocation) throws -> String {
-        let word = invocation.word(of: token) ?? "-"
-        guard word == "-" || FileManager.default.fileExists(atPath: word) else { return word }
-        let text = try invocation.text(ofFile: word)
-        return String(
-            decoding: Array(text.utf8.reversed().drop { $0 == 0x0A || $0 == 0x0D }.reversed()), as: UTF8.self)
     }
 
     private static func lines(_ report: VerificationReport, _ checks: [VerificationCheck]) -> [String] {

@@ -69,4 +69,28 @@ final class DataDirectoryLock: Sendable {
     deinit {
         close(descriptor)
     }
+
+    /// Leaves the gateway's address for programs that find it by its data directory.
+    func note(url: String) {
+        let text = Array((url + "\n").utf8)
+        _ = ftruncate(descriptor, 0)
+        _ = pwrite(descriptor, text, text.count, 0)
+    }
+}
+
+/// The gateway that runs on a data directory.
+package enum RunningGateway {
+    /// Its URL, such as `http://127.0.0.1:8787`; nil when none runs.
+    package static func url(of dataDirectory: String) -> String? {
+        let file = dataDirectory + "/gateway.lock"
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        // Whoever can take the lock is alone.
+        guard flock(descriptor, LOCK_SH | LOCK_NB) != 0,
+            let text = FileManager.default.contents(atPath: file)
+        else { return nil }
+        let url = String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        return url.isEmpty ? nil : url
+    }
 }

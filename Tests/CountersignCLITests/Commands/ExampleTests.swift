@@ -11,12 +11,13 @@ import Testing
 struct ExampleTests {
     private let folder: TemporaryFolder
     private let key: SigningKey
+    private let writeKey: String
 
     init() throws {
         folder = try TemporaryFolder()
         key = try SigningKey.generate(.rs256)
         let directory = try AppDirectory(dataDirectory: folder.path + "/data")
-        _ = try directory.createApp(id: "shop")
+        writeKey = try directory.createApp(id: "shop").writeKey
         _ = try directory.addCustomerTokenKey(id: "old", to: "shop")
     }
 
@@ -30,11 +31,18 @@ struct ExampleTests {
         }
         let shell = Shell(
             folder: folder.path,
-            environment: ["COUNTERSIGN_DATA": folder.path + "/data", "COUNTERSIGN_PORT": "0"])
+            environment: [
+                "COUNTERSIGN_DATA": folder.path + "/data", "COUNTERSIGN_PORT": "0",
+                "XDG_STATE_HOME": folder.path + "/state",
+            ])
+        let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") { _ in }
+        let needsGateway = ["send", "trigger", "doctor", "event list", "event export"].contains(command)
+        if needsGateway { _ = try await gateway.start() }
         let result =
             command == "serve"
             ? try await shell.runUntilFirstLine(commandLine)
             : try await shell.run(commandLine)
+        if needsGateway { #expect(await gateway.stop() == 0) }
         #expect(result.status == 0, "\(result.talk)")
         #expect(!result.output.isEmpty || !result.talk.isEmpty)
     }
@@ -54,6 +62,7 @@ struct ExampleTests {
             "jwks.json": JWKSet(keys: [key.publicKey]).json, "gateway.json": #"{"port": 8787}"#,
             "message.json":
                 #"{"id":"welcome","type":"html","content":{"html":"<p>Hello</p>"},"recipient":{"registered":"user-1"}}"#,
+            "write-key.txt": writeKey + "\n",
             "consent.json": #"{"id":"newsletter"}"#,
             "access.log": """
             192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "-"

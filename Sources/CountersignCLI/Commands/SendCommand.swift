@@ -1,0 +1,177 @@
+internal import CountersignCore
+internal import CountersignGateway
+internal import CountersignJOSE
+internal import Foundation
+
+/// `countersign send`.
+enum SendCommand {
+    private static let file = Positional(
+        "FILE", .optional,
+        help: "NDJSON, CSV, an access log or a GPX track; - or nothing reads standard input")
+    private static let format = Flag(
+        "format", .choice(SendInput.Format.allCases.map(\.rawValue)),
+        help: "what the file is; default: by its name, else by its first byte")
+    private static let writeKeyFile = Flag(
+        "write-key-file", .path("FILE"), help: "the app's write key; or $COUNTERSIGN_WRITE_KEY")
+    private static let key = Flag(
+        "key", .path("FILE"), help: "a private key that signs a token for each user, for trials")
+    private static let tokenFile = Flag(
+        "token-file", .path("FILE"), help: "a token that goes with every request")
+
+    static let command = Command(
+        "send", summary: "Send events from a file or standard input and wait until they are stored",
+        details: """
+            An NDJSON line is {"event":"Order Completed","userId":"user-1","properties":{…}} or any other message of POST
+            /v1/batch. CSV has a header; event, type, user_id, anonymous_id, timestamp and message_id are the event's own
+            and all other columns its properties. Sending a file again stores nothing twice: message ids are derived from
+            the file's name and lines. Interrupted, it goes on where it stopped when it is called again.
+            """,
+        positionals: [file], flags: [format, writeKeyFile, key, tokenFile, .url, .json, .data],
+        examples: [
+            .init("An access log", "countersign send access.log --write-key-file write-key.txt")
+        ]
+    ) { invocation in
+        let name = invocation.word(of: file) ?? "-"
+        let bytes = Array(try invocation.text(ofFile: name).utf8)
+        let input = SendInput(
+            bytes, named: name,
+            format: try invocation.value(of: format).flatMap(SendInput.Format.init(rawValue:)))
+        let io = invocation.io
+        for problem in input.problems.prefix(5) {
+            io.say("line \(problem.line) is left out: \(problem.reason)")
+        }
+        if input.problems.count > 5 { io.say("… and \(input.problems.count - 5) more") }
+        guard !input.events.isEmpty else {
+            throw CommandError(.failed, "\(name) holds no event", hint: "--format says what it is")
+        }
+        let url = try invocation.gatewayURL()
+        let place = SendPlace(name: name, bytes: bytes, url: url, environment: io.environment)
+        let start = min(place.done, input.events.count)
+        if start > 0 { io.say("Going on behind \(start) events that were stored before.") }
+        let bar = ProgressLine(total: input.events.count, from: start, io: io)
+        let run = SendRun(
+            events: Array(input.events.dropFirst(start)), url: url, writeKey: try writeKey(invocation),
+            signingKey: try invocation.value(of: key).map {
+                try SigningKey(pem: try invocation.text(ofFile: $0))
+            },
+            token: try invocation.value(of: tokenFile).map {
+                try invocation.text(ofFile: $0).trimmingCharacters(in: .whitespacesAndNewlines)
+            },
+            progress: { done in
+                place.note(start + done)
+                bar.show(start + done)
+            },
+            say: { bar.say($0) },
+            pause: { try await Task.sleep(nanoseconds: UInt64($0 * 1_000_000_000)) })
+        let outcome = try await run.run()
+        bar.end()
+        place.finish()
+        for problem in outcome.rejected.prefix(20) {
+            io.say("line \(problem.line) was refused: \(TerminalText.safe(problem.reason))")
+        }
+        if invocation.isSet(.json) {
+            try io.print([
+                "accepted": .integer(Int64(outcome.accepted)),
+                "duplicates": .integer(Int64(outcome.duplicates)),
+                "rejected": .integer(Int64(outcome.rejected.count)),
+                "unreadable": .integer(Int64(input.problems.count)), "resumed_behind": .integer(Int64(start)),
+            ])
+        } else {
+            try io.print(
+                "stored \(outcome.accepted), there already \(outcome.duplicates), refused \(outcome.rejected.count)"
+            )
+        }
+        return outcome.rejected.isEmpty ? .done : .failed
+    }
+
+    private static func writeKey(_ invocation: Invocation) throws -> String {
+        if let path = try invocation.value(of: writeKeyFile) {
+            return try invocation.text(ofFile: path).trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+        if let key = invocation.io.environment["COUNTERSIGN_WRITE_KEY"], !key.isEmpty { return key }
+        throw CommandError(
+            .usage, "which app?",
+            hint: "--write-key-file FILE, or $COUNTERSIGN_WRITE_KEY: what `countersign app create` printed")
+    }
+}
+
+/// How far a file has been sent, for the next call; kept in the account's state folder until it is done.
+struct SendPlace: Sendable {
+    private let path: String?
+
+    /// - Parameters:
+    ///   - name: The file; standard input has no place.
+    ///   - bytes: What is in it: another content is another place.
+    ///   - url: Where it goes.
+    ///   - environment: The process's.
+    init(name: String, bytes: [UInt8], url: URL, environment: [String: String]) {
+        guard name != "-" else {
+            path = nil
+            return
+        }
+        let home = (environment["HOME"] ?? ".") + "/.local/state"
+        let state = environment["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
+        let digest = SHA256.digest(Array("\(url.absoluteString)\n".utf8) + bytes)
+        path = state + "/countersign/send-" + Base64URL.encode(Array(digest.prefix(12)))
+    }
+
+    /// Events that are done.
+    var done: Int {
+        path.flatMap { FileManager.default.contents(atPath: $0) }
+            .flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
+    }
+
+    /// Keeps the place. Without it the next call begins at the start, and the gateway drops what it has.
+    func note(_ count: Int) {
+        guard let path else { return }
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+        try? FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try? Data(String(count).utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+    }
+
+    func finish() {
+        if let path { try? FileManager.default.removeItem(atPath: path) }
+    }
+}
+
+/// A bar with rate and time left, redrawn in place for a person; nothing otherwise.
+final class ProgressLine: Sendable {
+    private let total: Int
+    private let start: Int
+    private let io: CommandIO
+    private let began = Date()
+    private let shownAt = Lock(Date.distantPast)
+
+    init(total: Int, from start: Int, io: CommandIO) {
+        self.total = total
+        self.start = start
+        self.io = io
+    }
+
+    func show(_ done: Int) {
+        guard io.isInteractive else { return }
+        let now = Date()
+        let isDue = shownAt.withLock { last in
+            guard now.timeIntervalSince(last) > 0.1 || done == total else { return false }
+            last = now
+            return true
+        }
+        guard isDue else { return }
+        let seconds = max(0.001, now.timeIntervalSince(began))
+        let rate = Double(done - start) / seconds
+        let left = rate > 0 ? Double(total - done) / rate : 0
+        let filled = total > 0 ? 24 * done / total : 24
+        let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: 24 - filled)
+        io.talk("\r\u{1B}[K\(bar) \(done) of \(total)  \(Int(rate))/s  \(Int(left.rounded(.up))) s left")
+    }
+
+    /// A line above the bar.
+    func say(_ line: String) {
+        io.talk(io.isInteractive ? "\r\u{1B}[K\(line)\n" : "\(line)\n")
+    }
+
+    func end() {
+        if io.isInteractive { io.talk("\n") }
+    }
+}

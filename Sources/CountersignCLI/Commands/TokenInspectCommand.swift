@@ -1,0 +1,79 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// `countersign token inspect`.
+enum TokenInspectCommand {
+    private static let token = Positional(
+        "TOKEN", .optional, help: "a token, or a file that holds one; - or nothing reads standard input")
+
+    static let command = Command(
+        "token inspect", summary: "Decode a token without verifying it",
+        details: """
+            Everything shown is UNVERIFIED: anybody can write it. `countersign token verify` judges a token.
+            The signature is not shown, so that what is printed cannot be replayed.
+            """,
+        positionals: [token], flags: [.json],
+        examples: [.init("What does this token claim?", "countersign token inspect token.txt")]
+    ) { invocation in
+        let text = try invocation.tokenText(token)
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3 else {
+            throw CommandError(
+                .failed, "this is no compact JWS: it has \(parts.count) parts and not three",
+                hint: "a token is header.claims.signature")
+        }
+        let header = try object(parts[0], "header")
+        let claims = try object(parts[1], "claims")
+        if invocation.isSet(.json) {
+            try invocation.io.print(["verified": false, "header": header, "claims": claims])
+            return .done
+        }
+        invocation.io.say("UNVERIFIED: anybody can write this.")
+        try invocation.io.print("header  \(String(decoding: header.bytes, as: UTF8.self))")
+        guard case .object(let members) = claims else { return .done }
+        for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+            try invocation.io.print(
+                "\(name)  \(String(decoding: value.bytes, as: UTF8.self))\(time(name, value))")
+        }
+        return .done
+    }
+
+    private static func object(_ part: Substring, _ name: String) throws -> JSONValue {
+        guard let bytes = Base64URL.decode(String(part)) else {
+            throw CommandError(.failed, "the \(name) is not base64url without padding")
+        }
+        guard
+            let value = try? StrictJSONParser(maximumBytes: 1 << 16, maximumDepth: 32).parse(
+                bytes: bytes, { $0.value }), case .object = value
+        else { throw CommandError(.failed, "the \(name) is not a JSON object with each member once") }
+        return value
+    }
+
+    /// What a time claim says in words.
+    private static func time(_ name: String, _ value: JSONValue) -> String {
+        guard ["exp", "iat", "nbf"].contains(name) else { return "" }
+        let seconds: Double
+        switch value {
+        case .integer(let number): seconds = Double(number)
+        case .number(let number): seconds = number
+        default: return ""
+        }
+        guard abs(seconds) < 1e11 else { return "" }
+        let away = Int(seconds - Date().timeIntervalSince1970)
+        let distance = away < 0 ? "\(-away) s ago" : "in \(away) s"
+        return "  (\(RFC3339.text(milliseconds: Int64(seconds * 1000))), \(distance))"
+    }
+}
+
+extension Invocation {
+    /// The token that a positional names: the word itself, a file's text, or standard input. Files and pipes mostly end
+    /// with a newline that is no part of the token.
+    func tokenText(_ positional: Positional) throws -> String {
+        let word = word(of: positional) ?? "-"
+        guard word == "-" || FileManager.default.fileExists(atPath: word) else { return word }
+        let text = try text(ofFile: word)
+        return String(
+            decoding: Array(text.utf8.reversed().drop { $0 == 0x0A || $0 == 0x0D }.reversed()), as: UTF8.self)
+    }
+}

@@ -1,0 +1,101 @@
+internal import CountersignCore
+internal import CountersignGateway
+internal import Foundation
+
+/// `countersign trigger`.
+enum TriggerCommand {
+    private static let verdict = Positional(
+        "VERDICT", help: "ok, a code such as 22, its word such as EXPIRED, or all")
+
+    static let command = Command(
+        "trigger", summary: "Send the running gateway a real request that ends in exactly this verdict",
+        details: """
+            For trying out alerts, dashboards and clients. The requests go to an app of their own, trigger, which is made at
+            the first time with a key pair, an audience and an issuer, and which requires tokens; its secrets lie in
+            trigger.json in the data directory (mode 0600). Exit 3 when the gateway judges otherwise. Code 25 cannot be
+            triggered: keys are checked when they are added, so no request can meet a broken one.
+            """,
+        positionals: [verdict], flags: [.url, .json, .data],
+        examples: [
+            .init("A request with an expired token", "countersign trigger 22"),
+            .init("One of each kind", "countersign trigger all"),
+        ]
+    ) { invocation in
+        let word = invocation.requiredWord(of: verdict)
+        let wanted = try wanted(word)
+        let url = try invocation.gatewayURL()
+        let trigger = try Trigger(dataDirectory: try invocation.dataDirectory(), url: url)
+        var allAsWanted = true
+        for code in wanted {
+            let answer = try await trigger.send(code)
+            let isAsWanted = answer.is(code)
+            allAsWanted = allAsWanted && isAsWanted
+            if invocation.isSet(.json) {
+                try invocation.io.print([
+                    "wanted": code.map { .integer(Int64($0.rawValue)) } ?? "ok",
+                    "status": .integer(Int64(answer.status)),
+                    "code": answer.code.map { .integer(Int64($0.rawValue)) } ?? .null,
+                    "reason": answer.code.map { .string($0.reason) } ?? .null,
+                    "request_id": answer.requestID.map { .string($0) } ?? .null,
+                    "as_wanted": .bool(isAsWanted),
+                ])
+            } else {
+                let said = answer.code.map { "\($0.rawValue) \($0.reason)" } ?? "accepted"
+                try invocation.io.print("\(isAsWanted ? "ok  " : "FAIL") \(answer.status) \(said)")
+            }
+        }
+        return allAsWanted ? .done : .verificationFailed
+    }
+
+    /// What to provoke; nil stands for an accepted request.
+    private static func wanted(_ word: String) throws(CommandError) -> [AuthErrorCode?] {
+        if word == "ok" { return [nil] }
+        if word == "all" { return [nil] + Trigger.codes }
+        let named = AuthErrorCode.all.first { code in
+            String(code.rawValue) == word || code.reason == word.uppercased().replacing("-", with: "_")
+        }
+        guard let named else {
+            throw CommandError(
+                .usage, "there is no verdict '\(word)'",
+                hint: Suggestion.nearest(to: word.uppercased(), among: AuthErrorCode.all.map(\.reason)).map {
+                    "did you mean \($0)?"
+                } ?? "ok, all, or one of \(Trigger.codes.map { String($0.rawValue) }.joined(separator: ", "))"
+            )
+        }
+        guard Trigger.codes.contains(named) else {
+            throw CommandError(
+                .failed, "\(named.rawValue) \(named.reason) cannot be triggered by a request",
+                hint: "keys are checked when they are added, so no request can meet a broken one")
+        }
+        return [named]
+    }
+}
+
+extension Flag {
+    /// Where the gateway is.
+    static let url = Flag(
+        "url", .text("URL"), environment: "COUNTERSIGN_URL",
+        help: "the gateway's URL; default: the gateway that runs on the data directory")
+}
+
+extension Invocation {
+    /// `--url`, else the gateway that runs on the data directory.
+    func gatewayURL() throws -> URL {
+        let text: String
+        if let given = try value(of: .url) {
+            text = given
+        } else {
+            let data = try dataDirectory()
+            guard let running = RunningGateway.url(of: data) else {
+                throw CommandError(
+                    .unavailable, "no gateway runs on \(data)",
+                    hint: "start one with `countersign serve`, or give --url")
+            }
+            text = running
+        }
+        guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host != nil else {
+            throw CommandError(.usage, "--url takes a URL such as http://127.0.0.1:8787, not '\(text)'")
+        }
+        return url
+    }
+}

@@ -1,0 +1,162 @@
+/// Completion scripts, made from the command table: words of commands, flags, and the values of choices.
+enum CompletionScript {
+    /// One place in a command line: the words so far, and what may follow.
+    private struct Place {
+        let words: String
+        /// The next words of commands, each with what it does; a group has none of its own.
+        let next: [(word: String, summary: String)]
+        let command: Command?
+    }
+
+    private static func places(_ commands: [Command]) -> [Place] {
+        var prefixes: [[String]] = [[]]
+        for command in commands {
+            for count in 1...command.path.count {
+                let prefix = Array(command.path.prefix(count))
+                if !prefixes.contains(prefix) { prefixes.append(prefix) }
+            }
+        }
+        return prefixes.map { prefix in
+            var next: [(word: String, summary: String)] = []
+            for command in commands
+            where command.path.starts(with: prefix) && command.path.count > prefix.count {
+                let word = command.path[prefix.count]
+                guard !next.contains(where: { $0.word == word }) else { continue }
+                let isLeaf = command.path.count == prefix.count + 1
+                next.append(
+                    (word, isLeaf ? command.summary : "\((prefix + [word]).joined(separator: " ")) …"))
+            }
+            return Place(
+                words: prefix.joined(separator: " "), next: next,
+                command: commands.first { $0.path == prefix })
+        }
+    }
+
+    private static func choices(_ command: Command) -> [(flag: String, words: [String])] {
+        command.flags.compactMap { flag in
+            if case .choice(let words) = flag.value { ("--\(flag.name)", words) } else { nil }
+        }
+    }
+
+    private static func words(_ place: Place) -> String {
+        (place.next.map(\.word) + (place.command?.positionals.first?.choices ?? [])
+            + (place.command?.flags.map { "--\($0.name)" } ?? []) + ["--help"]).joined(separator: " ")
+    }
+
+    static func bash(_ commands: [Command]) -> String {
+        var lines = [
+            "# bash completion for countersign", "_countersign() {",
+            "    local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\"",
+            "    local path=\"\" word", "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do",
+            "        case \"$word\" in -*) break ;; esac",
+            "        case \" $_countersign_paths \" in *\" ${path:+$path.}$word \"*) path=\"${path:+$path.}$word\" ;; *) break ;; esac",
+            "    done", "    case \"$path $previous\" in",
+        ]
+        let places = places(commands)
+        for place in places {
+            guard let command = place.command else { continue }
+            let path = place.words.replacing(" ", with: ".")
+            for (flag, words) in choices(command) {
+                lines.append(
+                    "        \"\(path) \(flag)\") COMPREPLY=($(compgen -W \"\(words.joined(separator: " "))\" -- \"$current\")); return ;;"
+                )
+            }
+        }
+        lines += ["    esac", "    case \"$path\" in"]
+        for place in places {
+            let path = place.words.replacing(" ", with: ".")
+            lines.append(
+                "        \"\(path)\") COMPREPLY=($(compgen -W \"\(words(place))\" -- \"$current\")) ;;")
+        }
+        let known = places.map { $0.words.replacing(" ", with: ".") }.filter { !$0.isEmpty }
+        lines += [
+            "    esac", "    [ \"${#COMPREPLY[@]}\" -gt 0 ] || COMPREPLY=($(compgen -f -- \"$current\"))",
+            "}",
+            "_countersign_paths=\"\(known.joined(separator: " "))\"",
+            "complete -o filenames -F _countersign countersign",
+        ]
+        return lines.joined(separator: "\n")
+    }
+
+    static func zsh(_ commands: [Command]) -> String {
+        var lines = [
+            "#compdef countersign", "_countersign() {", "    local path=\"\" word index=2",
+            "    local -a items", "    while (( index < CURRENT )); do", "        word=\"${words[index]}\"",
+            "        [[ \"$word\" == -* ]] && break",
+            "        case \" $_countersign_paths \" in *\" ${path:+$path.}$word \"*) path=\"${path:+$path.}$word\" ;; *) break ;; esac",
+            "        (( index++ ))", "    done", "    case \"$path ${words[CURRENT-1]}\" in",
+        ]
+        let places = places(commands)
+        for place in places {
+            guard let command = place.command else { continue }
+            let path = place.words.replacing(" ", with: ".")
+            for (flag, words) in choices(command) {
+                lines.append(
+                    "        \"\(path) \(flag)\") compadd -- \(words.joined(separator: " ")); return ;;")
+            }
+        }
+        lines += ["    esac", "    case \"$path\" in"]
+        for place in places {
+            let items =
+                place.next.map { item(":", $0.word, $0.summary) }
+                + (place.command?.positionals.first?.choices ?? []).map { item(":", $0, "") }
+                + (place.command?.flags.map { item(":", "--\($0.name)", $0.help) } ?? [])
+                + [item(":", "--help", "Print help")]
+            lines.append(
+                "        \"\(place.words.replacing(" ", with: "."))\") items=(\(items.joined(separator: " "))) ;;"
+            )
+        }
+        let known = places.map { $0.words.replacing(" ", with: ".") }.filter { !$0.isEmpty }
+        lines += [
+            "    esac", "    _describe 'countersign' items || _files", "}",
+            "_countersign_paths=\"\(known.joined(separator: " "))\"", "compdef _countersign countersign",
+        ]
+        return lines.joined(separator: "\n")
+    }
+
+    static func fish(_ commands: [Command]) -> String {
+        var lines = [
+            "# fish completion for countersign", "function __countersign_at",
+            "    set -l words (commandline -opc)[2..-1]", "    set -l path",
+            "    for word in $words", "        string match -q -- '-*' $word; and break",
+            "        set -a path $word", "    end", "    test \"$path\" = \"$argv\"", "end",
+            "function __countersign_in", "    set -l words (commandline -opc)[2..-1]",
+            "    string match -q -- \"$argv*\" \"$words\"", "end", "complete -c countersign -f",
+        ]
+        for place in places(commands) {
+            let at = "-n '__countersign_at \(place.words)'"
+            for (word, summary) in place.next {
+                lines.append("complete -c countersign \(at) -a \(word) -d \(quoted(summary))")
+            }
+            guard let command = place.command else { continue }
+            let within = "-n '__countersign_in \(place.words)'"
+            for flag in command.flags {
+                let value =
+                    switch flag.value {
+                    case .none: ""
+                    case .choice(let words): " -x -a \(quoted(words.joined(separator: " ")))"
+                    case .path: " -r -F"
+                    case .text, .integer: " -x"
+                    }
+                lines.append(
+                    "complete -c countersign \(within) -l \(flag.name)\(value) -d \(quoted(flag.help))")
+            }
+            for choice in command.positionals.first?.choices ?? [] {
+                lines.append("complete -c countersign \(at) -a \(choice)")
+            }
+            if command.positionals.contains(where: { $0.choices == nil }) {
+                lines.append("complete -c countersign \(within) -F")
+            }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func item(_ separator: String, _ word: String, _ summary: String) -> String {
+        quoted(word + (summary.isEmpty ? "" : separator + summary.replacing(":", with: ";")))
+    }
+
+    /// In single quotes, as all three shells read it.
+    private static func quoted(_ text: String) -> String {
+        "'" + text.replacing("'", with: "’") + "'"
+    }
+}

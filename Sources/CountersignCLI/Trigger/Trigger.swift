@@ -1,0 +1,180 @@
+internal import Countersign
+internal import CountersignCore
+internal import CountersignGateway
+internal import CountersignJOSE
+internal import Foundation
+
+/// Requests that provoke verdicts, and the app that they go to.
+struct Trigger: Sendable {
+    /// What the gateway said.
+    struct Answer: Sendable {
+        let status: Int
+        /// The verdict's code; nil when the token was accepted.
+        let code: AuthErrorCode?
+        let requestID: String?
+
+        /// True when this is the verdict; nil stands for an accepted request.
+        func `is`(_ wanted: AuthErrorCode?) -> Bool { code == wanted && status == (wanted == nil ? 200 : 401) }
+    }
+
+    /// What a request can provoke.
+    static let codes = AuthErrorCode.all.filter { $0 != .publicKeyError }
+
+    private static let audience = "countersign-trigger"
+    private static let issuer = "https://issuer.example"
+    private static let lifetime: Int64 = 600
+    private static let userID = "trigger-user"
+
+    private let dataDirectory: String
+    private let url: URL
+    private let appID: String
+    private let writeKey: String
+    private let key: SigningKey
+    private let transport = makeDefaultTransport()
+
+    /// Finds the app in the data directory, or makes it.
+    init(dataDirectory: String, url: URL) throws {
+        self.dataDirectory = dataDirectory
+        self.url = url
+        let file = URL(fileURLWithPath: dataDirectory + "/trigger.json")
+        if let text = try? Data(contentsOf: file) {
+            let members = try? StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: [UInt8](text)) { root in
+                [root["app"]?.string, root["write_key"]?.string, root["private_key"]?.string]
+            }
+            guard let members = members, let app = members[0], let writeKey = members[1], let pem = members[2]
+            else {
+                throw CommandError(
+                    .failed, "\(file.path) cannot be read", hint: "delete it, and another app is made")
+            }
+            appID = app
+            self.writeKey = writeKey
+            key = try SigningKey(pem: pem)
+            return
+        }
+        let directory = try AppDirectory(dataDirectory: dataDirectory)
+        let taken = Set(try directory.apps().map(\.id))
+        let free = (["trigger"] + (2...1_000).map { "trigger-\($0)" }).first { !taken.contains($0) }
+        let made = try directory.createApp(id: free ?? "trigger", name: "Requests of countersign trigger")
+        appID = made.app.id
+        writeKey = made.writeKey
+        key = try SigningKey.generate(.rs256)
+        _ = try directory.addKey(key.publicKey.pem, description: "countersign trigger", to: appID)
+        var policy = ClaimsPolicy()
+        policy.audience = Self.audience
+        policy.issuer = Self.issuer
+        policy.maximumLifetime = Double(Self.lifetime)
+        try directory.setPolicy(policy, for: appID)
+        try directory.setEnforcement(.required, for: appID)
+        let text: JSONValue = [
+            "app": .string(appID), "write_key": .string(writeKey), "private_key": .string(key.privatePEM),
+        ]
+        guard
+            FileManager.default.createFile(
+                atPath: file.path, contents: Data(text.bytes), attributes: [.posixPermissions: 0o600])
+        else { throw CommandError(.failed, "cannot write \(file.path)") }
+    }
+
+    /// Provokes a verdict; nil stands for an accepted request. A running gateway takes up to a second to see a change of
+    /// the app and an ended session, so a verdict that is not the wanted one is asked for again for three seconds.
+    func send(_ code: AuthErrorCode?) async throws -> Answer {
+        let token = try await token(for: code)
+        var answer = try await post(token, isOfTwoUsers: code == .payloadUserIDMismatch)
+        for _ in 0..<30 where !answer.is(code) {
+            try await Task.sleep(nanoseconds: 100_000_000)
+            answer = try await post(token, isOfTwoUsers: code == .payloadUserIDMismatch)
+        }
+        return answer
+    }
+
+    private func token(for code: AuthErrorCode?) async throws -> String? {
+        let now = Int64(Date().timeIntervalSince1970)
+        var claims: [String: JSONValue] = [
+            "sub": .string(Self.userID), "iat": .integer(now), "exp": .integer(now + Self.lifetime),
+            "aud": .string(Self.audience), "iss": .string(Self.issuer),
+        ]
+        switch code {
+        case .missingToken?: return nil
+        case .decodingError?: return "not-a-token"
+        case .incorrectAlgorithm?:
+            return try key.sign(
+                header: Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8), payload: JSONValue.object(claims).bytes)
+        case .noMatchingPublicKeys?: return try SigningKey.generate(.rs256).sign(claims: claims)
+        case .revoked?: return try await revokedToken()
+        case .invalidPayload?: claims["exp"] = "soon"
+        case .expirationRequired?: claims["exp"] = nil
+        case .expired?:
+            claims["iat"] = .integer(now - 2 * Self.lifetime)
+            claims["exp"] = .integer(now - Self.lifetime)
+        case .notYetValid?: claims["nbf"] = .integer(now + Self.lifetime)
+        case .issuedInFuture?:
+            claims["iat"] = .integer(now + Self.lifetime)
+            claims["exp"] = .integer(now + 2 * Self.lifetime)
+        case .lifetimeTooLong?: claims["exp"] = .integer(now + 2 * Self.lifetime)
+        case .audienceMismatch?: claims["aud"] = "another-audience"
+        case .issuerMismatch?: claims["iss"] = "https://another-issuer.example"
+        case .subjectMismatch?: claims["sub"] = "another-user"
+        default: break
+        }
+        return try key.sign(claims: claims)
+    }
+
+    /// An access token of the gateway's own whose session was ended.
+    private func revokedToken() async throws -> String {
+        let sessions = try SessionDirectory(dataDirectory: dataDirectory)
+        let opened = try sessions.open(for: Self.userID, of: appID, clientID: nil)
+        let body: JSONValue = ["refresh_token": .string(opened.refreshToken)]
+        var answer = Countersign.HTTPResponse(status: 0)
+        for _ in 0..<30 {
+            answer = try await request(
+                "api/refresh_token", [("Content-Type", "application/json")], body.bytes)
+            if answer.status == 200 { break }
+            try await Task.sleep(nanoseconds: 100_000_000)
+        }
+        let token = try? StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: answer.body) {
+            $0["accessToken"]?.string
+        }
+        guard let token = token ?? nil else {
+            throw CommandError(.failed, "the gateway issued no access token: status \(answer.status)")
+        }
+        try sessions.revoke(id: opened.session.id)
+        return token
+    }
+
+    private func post(_ token: String?, isOfTwoUsers: Bool) async throws -> Answer {
+        var events = [event(of: Self.userID)]
+        if isOfTwoUsers { events.append(event(of: "another-user")) }
+        var headers = [("Content-Type", "application/json"), ("X-Write-Key", writeKey)]
+        if let token { headers.append(("Authorization", "Bearer \(token)")) }
+        let response = try await request(
+            "v1/batch", headers, JSONValue.object(["batch": .array(events)]).bytes)
+        let code = try? StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: response.body) {
+            $0["auth_error"]?["error_code"]?.int64
+        }
+        return Answer(
+            status: response.status, code: (code ?? nil).map { AuthErrorCode(rawValue: Int($0)) },
+            requestID: response.header("X-Request-Id"))
+    }
+
+    private func event(of userID: String) -> JSONValue {
+        [
+            "type": "track", "event": "Triggered", "messageId": .string(UUIDv7.make()),
+            "userId": .string(userID),
+            "context": ["library": ["name": "countersign-trigger", "version": .string(countersignVersion)]],
+        ]
+    }
+
+    private func request(
+        _ path: String, _ headers: [(String, String)], _ body: [UInt8]
+    ) async throws -> Countersign.HTTPResponse {
+        let target = url.appendingPathComponent(path)
+        do {
+            return try await transport.send(
+                Countersign.HTTPRequest(
+                    url: target, headers: headers.map { (name: $0.0, value: $0.1) }, body: body))
+        } catch {
+            throw CommandError(
+                .unavailable, "the gateway at \(url.absoluteString) does not answer: \(error)",
+                hint: "`countersign doctor` looks for the reason")
+        }
+    }
+}

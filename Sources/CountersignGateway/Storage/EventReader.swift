@@ -1,0 +1,123 @@
+package import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import Foundation
+
+/// Which events to read. What is nil is not looked at.
+package struct EventQuery: Sendable {
+    package var appID: String
+    package var userID: String?
+    package var messageID: String?
+    package var type: String?
+    package var name: String?
+    /// Milliseconds since 1970 of the time of receipt, the first inclusive and the last exclusive.
+    package var fromMilliseconds: Int64?
+    package var toMilliseconds: Int64?
+
+    package init(appID: String) {
+        self.appID = appID
+    }
+}
+
+/// One stored event.
+package struct StoredEvent: Sendable {
+    /// Counts up in the order of storing.
+    package let sequence: Int64
+    package let messageID: String
+    package let type: String
+    package let userID: String?
+    package let anonymousID: String?
+    package let name: String?
+    package let timestampMilliseconds: Int64
+    package let receivedMilliseconds: Int64
+    /// The event as it came, as JSON.
+    package let body: [UInt8]
+
+    /// The event with its body as a JSON value.
+    package var json: JSONValue {
+        [
+            "seq": .integer(sequence), "message_id": .string(messageID), "type": .string(type),
+            "user_id": userID.map { .string($0) } ?? .null,
+            "anonymous_id": anonymousID.map { .string($0) } ?? .null,
+            "name": name.map { .string($0) } ?? .null, "timestamp_ms": .integer(timestampMilliseconds),
+            "received_ms": .integer(receivedMilliseconds),
+            "body": (try? StrictJSONParser(maximumBytes: max(1, body.count)).parse(bytes: body) { $0.value })
+                ?? .null,
+        ]
+    }
+}
+
+/// Reads the events of a data directory on a connection of its own; a gateway may run. Belongs to one thread.
+package final class EventReader {
+    private let sqlite: SQLiteConnection
+
+    /// - Parameter dataDirectory: The gateway's data directory.
+    /// - Throws: `notFound` when no gateway has run here yet.
+    package init(dataDirectory: String) throws(GatewayError) {
+        let path = dataDirectory + "/events.sqlite"
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw GatewayError(
+                .notFound, "there are no events in \(dataDirectory): no gateway has run on it yet")
+        }
+        do {
+            sqlite = try SQLiteConnection(path: path, mode: .readOnly)
+        } catch {
+            throw GatewayError(.storage, "\(error)")
+        }
+    }
+
+    /// A page of events, the newest first.
+    ///
+    /// - Parameters:
+    ///   - query: Which.
+    ///   - sequence: Only those stored before this one; nil begins with the newest.
+    ///   - limit: At most so many.
+    /// - Throws: `storage`.
+    package func newest(
+        _ query: EventQuery, before sequence: Int64? = nil, limit: Int
+    ) throws(GatewayError) -> [StoredEvent] {
+        try page(query, where: "seq < ?9", bound: sequence ?? .max, order: "DESC", limit: limit)
+    }
+
+    /// A page of events, the oldest first.
+    ///
+    /// - Parameters:
+    ///   - query: Which.
+    ///   - sequence: Only those stored behind this one; 0 begins with the oldest.
+    ///   - limit: At most so many.
+    /// - Throws: `storage`.
+    package func oldest(
+        _ query: EventQuery, behind sequence: Int64, limit: Int
+    ) throws(GatewayError) -> [StoredEvent] {
+        try page(query, where: "seq > ?9", bound: sequence, order: "ASC", limit: limit)
+    }
+
+    private func page(
+        _ query: EventQuery, where condition: String, bound: Int64, order: String, limit: Int
+    ) throws(GatewayError) -> [StoredEvent] {
+        do {
+            // The primary key gives the order; a condition on nothing is one that the planner drops.
+            return try sqlite.all(
+                """
+                SELECT seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body
+                FROM event WHERE app_id = ?1 AND (?2 IS NULL OR user_id = ?2)
+                    AND (?3 IS NULL OR message_id = ?3) AND (?4 IS NULL OR type = ?4)
+                    AND (?5 IS NULL OR name = ?5) AND (?6 IS NULL OR received_ms >= ?6)
+                    AND (?7 IS NULL OR received_ms < ?7) AND \(condition)
+                ORDER BY seq \(order) LIMIT ?8
+                """, .text(query.appID), .optionalText(query.userID), .optionalText(query.messageID),
+                .optionalText(query.type), .optionalText(query.name),
+                .optionalInteger(query.fromMilliseconds), .optionalInteger(query.toMilliseconds),
+                .integer(Int64(limit)), .integer(bound)
+            ) { row throws(SQLiteError) in
+                StoredEvent(
+                    sequence: row.int64(0), messageID: row.text(1), type: row.text(2),
+                    userID: row.optionalText(3), anonymousID: row.optionalText(4), name: row.optionalText(5),
+                    timestampMilliseconds: row.int64(6), receivedMilliseconds: row.int64(7),
+                    body: Array(row.text(8).utf8))
+            }
+        } catch {
+            throw GatewayError(.storage, "\(error)")
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import Countersign
+import CountersignCore
+import CountersignJOSE
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+/// Answers that were decided before; records what was sent.
+private final class Script: HTTPTransport {
+    private let answers: Lock<[Countersign.HTTPResponse?]>
+    let sent = Lock<[Countersign.HTTPRequest]>([])
+
+    init(_ answers: [Countersign.HTTPResponse?]) {
+        self.answers = Lock(answers)
+    }
+
+    func send(_ request: Countersign.HTTPRequest) async throws(HTTPTransportError) -> Countersign.HTTPResponse
+    {
+        sent.withLock { $0.append(request) }
+        let answer = answers.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        guard let answer else { throw HTTPTransportError(.connectionLost, "gone") }
+        return answer
+    }
+}
+
+struct SendRunTests {
+    private static func stored(_ count: Int, rejected: String = "") -> Countersign.HTTPResponse {
+        Countersign.HTTPResponse(
+            status: 200,
+            body: Array(
+                #"{"success":true,"accepted":\#(count),"duplicates":0,"rejected":[\#(rejected)]}"#.utf8))
+    }
+
+    private func run(
+        _ count: Int, _ answers: [Countersign.HTTPResponse?], key: SigningKey? = nil,
+        users: [String] = ["user-1"]
+    ) async throws -> (SendRun.Outcome, Script, [Double]) {
+        let script = Script(answers)
+        let pauses = Lock<[Double]>([])
+        let url = try #require(URL(string: "http://gateway.example:8787"))
+        var run = SendRun(
+            events: (0..<count).map { index in
+                SendEvent(
+                    line: index + 1, userID: users[index % users.count],
+                    message: ["n": .integer(Int64(index))])
+            }, url: url, writeKey: "key", signingKey: key, token: nil, progress: { _ in }, say: { _ in },
+            pause: { seconds in pauses.withLock { $0.append(seconds) } })
+        run.transport = script
+        return (try await run.run(), script, pauses.withLock { $0 })
+    }
+
+    @Test func whatMayPassIsTriedAgainAndNothingIsSkipped() async throws {
+        let busy = Countersign.HTTPResponse(status: 503, headers: [("Retry-After", "7")])
+        let (outcome, script, pauses) = try await run(
+            150, [nil, busy, Self.stored(100), Self.stored(50)])
+        #expect(outcome == .init(accepted: 150, duplicates: 0, rejected: []))
+        #expect(script.sent.withLock { $0.count } == 4)
+        #expect(pauses.count == 2 && pauses[1] == 7)
+    }
+
+    @Test func aBatchThatIsTooLargeIsHalved() async throws {
+        let large = Countersign.HTTPResponse(status: 413)
+        let (outcome, script, _) = try await run(
+            100, [large, Self.stored(50), Self.stored(50)])
+        #expect(outcome.accepted == 100)
+        #expect(script.sent.withLock { $0.count } == 3)
+    }
+
+    @Test func aRefusedCredentialEndsIt() async throws {
+        let refused = Countersign.HTTPResponse(
+            status: 401, body: Array(#"{"auth_error":{"hint":"mint a new token\u001b[2J"}}"#.utf8))
+        let error = await #expect(throws: CommandError.self) { try await run(3, [refused]) }
+        #expect(error?.code == .notAuthorized)
+        #expect(error?.reason.contains("mint a new token\u{FFFD}[2J") == true)
+    }
+
+    @Test func aRefusedEventIsToldByItsLine() async throws {
+        let (outcome, _, _) = try await run(
+            3, [Self.stored(2, rejected: #"{"index":1,"code":"missing_user","reason":"no user"}"#)])
+        #expect(outcome.rejected == [.init(line: 2, reason: "no user")])
+    }
+
+    @Test func withTokensARequestIsOneUsers() async throws {
+        let key = try SigningKey.generate(.es256)
+        let (_, script, _) = try await run(
+            4, (0..<4).map { _ in Self.stored(1) }, key: key, users: ["user-1", "user-2"])
+        let sent = script.sent.withLock { $0 }
+        #expect(sent.count == 4)
+        #expect(sent.allSatisfy { $0.header("Authorization")?.hasPrefix("Bearer ") == true })
+    }
+}
