@@ -131,7 +131,7 @@ struct SeedSampleTests {
         try await BGGeo.shared.insert(record)
         #expect(try await BGGeo.shared.sync().count == 1)
         let refresh = try #require(transport.requests.first { $0.url.host == "auth.domain.com" })
-        #expect(refresh.headers.map(\.name) == ["Accept", "Content-Type"])
+        #expect(refresh.headers.map(\.name) == ["Content-Type"])
         #expect(
             String(decoding: refresh.body, as: UTF8.self)
                 == "foo=another%20arbitrary%20field&grant_type=refresh_token&my_refresh_token=smTsfaspfgaadsfgqZerUt0wueflasdfkaxjdfeKIacb"

@@ -298,6 +298,30 @@ struct AccessTokensTests {
         #expect(await bench.make(login).authorize(rejected: nil).token == "NEW")
     }
 
+    @Test func loginInAnotherProcessDuringARefreshWins() async {
+        let bench = AccessTokenBench()
+        let gate = Gate()
+        let server = bench.server
+        bench.transport.setHandler { request in
+            await gate.wait()
+            return server.answer(request)
+        }
+        let refreshing = bench.make()
+        let other = bench.make()
+        await other.prepare()
+        async let refused = refreshing.authorize(rejected: 1)
+        await bench.transport.waitForRequests(1)
+        var login = bench.configuration
+        login.accessToken = "NEW"
+        login.refreshToken = "RNEW"
+        await other.configure(login)
+        gate.open()
+        #expect(await refused.token == "NEW")
+        await refreshing.close()
+        await other.close()
+        #expect(await bench.make(login).authorize(rejected: nil).token == "NEW")
+    }
+
     // MARK: Crashes
 
     @Test func diesAfterTheServerRotatedAndBeforeItStored() async {

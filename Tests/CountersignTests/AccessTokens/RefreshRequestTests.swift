@@ -86,7 +86,7 @@ struct RefreshRequestTests {
         configuration.refreshHeaders = [:]
         #expect(
             fields(try request(configuration, common: ["X-App": "1"])) == [
-                "Accept: application/json", "Content-Type: application/x-www-form-urlencoded",
+                "Content-Type: application/x-www-form-urlencoded"
             ])
     }
 

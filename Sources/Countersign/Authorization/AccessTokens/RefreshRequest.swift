@@ -40,7 +40,7 @@ struct RefreshRequest {
             }
         }
         headers["Content-Type"] = "application/x-www-form-urlencoded"
-        headers["Accept"] = "application/json"
+        if configuration.refreshHeaders?.isEmpty != true { headers["Accept"] = "application/json" }
         if let given = configuration.refreshHeaders {
             for (name, value) in given { headers[name] = substitution.apply(value) }
         } else if let accessToken {
