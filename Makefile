@@ -1,6 +1,6 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics
+.PHONY: libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -20,6 +20,15 @@ setup: ## Install the missing system packages
 
 build: setup ## Build the debug products
 	swift build
+
+# The executable has the name countersign already, so the library's product is called CountersignC.
+CONFIGURATION ?= release
+LIBRARY := $(if $(filter Darwin,$(shell uname -s)),dylib,so)
+libcountersign: setup ## Build libcountersign and its header into .build/libcountersign
+	swift build -c $(CONFIGURATION) --product CountersignC
+	mkdir -p .build/libcountersign
+	cp .build/$(CONFIGURATION)/libCountersignC.$(LIBRARY) .build/libcountersign/libcountersign.$(LIBRARY)
+	cp Sources/CCountersign/include/countersign.h .build/libcountersign/
 
 demo: setup ## Show events going from devices through the gateway to disk (INPUT=path replays a file)
 	swift build --product countersign

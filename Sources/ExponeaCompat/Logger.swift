@@ -1,10 +1,6 @@
 internal import CountersignCore
 internal import Foundation
 
-#if canImport(Darwin)
-    internal import Darwin
-#endif
-
 /// How much of what the SDK says is logged.
 public enum LogLevel: Int, Sendable, Comparable {
     /// Nothing.

@@ -85,6 +85,110 @@ struct ExponeaSampleTests {
         }
     }
 
+    // MARK: The samples themselves
+
+    /// The code blocks of the pages. That the files hold them line by line is checked here; that they work, below.
+    private static let blocks: [(file: String, code: String)] = [
+        (
+            "Token/Documented/ExampleAuthProvider.swift",
+            """
+            @objc(ExponeaAuthProvider)
+            public class ExampleAuthProvider: NSObject, AuthorizationProviderType {
+                required public override init() { }
+                public func getAuthorizationToken() -> String? {
+                    "YOUR JWT TOKEN"
+                }
+            }
+            """
+        ),
+        (
+            "Asynchronous/Documented/ExampleAuthProvider.swift",
+            """
+            @objc(ExponeaAuthProvider)
+            public class ExampleAuthProvider: NSObject, AuthorizationProviderType {
+                required public override init() { }
+                public func getAuthorizationToken() -> String? {
+                    let semaphore = DispatchSemaphore(value: 0)
+                    var token: String?
+                    let task = yourAuthTokenReqUrl.dataTask(with: request) {
+                        token = $0
+                        semaphore.signal()
+                    }
+                    task.resume()
+                    semaphore.wait()
+                    return token
+                }
+            }
+            """
+        ),
+        (
+            "Caching/Documented/ExampleAuthProvider.swift",
+            """
+            @objc(ExponeaAuthProvider)
+            public class ExampleAuthProvider: NSObject, AuthorizationProviderType {
+                required public override init() { }
+
+                private var tokenCache: String?
+                private var lifetime: Double?
+
+                public func getAuthorizationToken() -> String? {
+                    if tokenCache == nil || hasExpired(lifetime) {
+                        (tokenCache, lifetime) = loadJwtToken()
+                    }
+                    return tokenCache
+                }
+            """
+        ),
+        (
+            "Token/Configuring.swift",
+            """
+                    Exponea.shared.configure(
+                        projectToken: "YOUR PROJECT TOKEN",
+                        authorization: .token("YOUR API KEY")
+                    )
+            """
+        ),
+        (
+            "Token/Configuring.swift",
+            """
+                    Exponea.shared.configure(
+                        projectToken: "YOUR PROJECT TOKEN",
+                        authorization: .token("YOUR API KEY"),
+                        advancedAuthEnabled: true
+                    )
+            """
+        ),
+        (
+            "Token/Configuring.swift",
+            """
+                    Exponea.shared.configure(
+                        projectToken: "YOUR PROJECT TOKEN",
+                        authorization: .token("YOUR ACCESS TOKEN")
+                    )
+            """
+        ),
+        (
+            "Token/Configuring.swift",
+            """
+                    Exponea.shared.configure(
+                        projectToken: "YOUR PROJECT TOKEN",
+                        authorization: .token("YOUR ACCESS TOKEN"),
+                        advancedAuthEnabled: true
+                    )
+            """
+        ),
+    ]
+
+    @Test func samplesAreAsPrinted() async throws {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+            "../ExponeaSamples")
+        for (file, code) in Self.blocks {
+            let text = try String(contentsOf: folder.appendingPathComponent(file), encoding: .utf8)
+            #expect(text.contains(code), "\(file)")
+        }
+        await finish()
+    }
+
     // MARK: Configuring
 
     @Test func placeholdersAreRefusedInWords() async throws {

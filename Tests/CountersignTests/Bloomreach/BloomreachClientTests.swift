@@ -111,9 +111,10 @@ struct BloomreachClientTests {
         await device.remove()
     }
 
-    @Test func projectWithABadKeyHoldsUpNoOther() async throws {
+    @Test(arguments: [401, 403])
+    func projectWithABadKeyHoldsUpNoOther(status: Int) async throws {
         let server = ScriptedTransport { request in
-            request.header("Authorization") == "Token bad" ? .json(401, "{}") : BloomreachDevice.success
+            request.header("Authorization") == "Token bad" ? .json(status, "{}") : BloomreachDevice.success
         }
         let device = try BloomreachDevice(server: server) {
             $0.projectMapping[.trackEvent] = [try BloomreachDevice.project("other", key: "bad")]
@@ -286,6 +287,8 @@ struct BloomreachClientTests {
         device.server.setHandler { _ in gone }
         #expect(await code { _ = try await device.client.fetchAppInbox() } == .gone)
         #expect(device.requests.count == 5)
+        #expect(await code { _ = try await device.client.fetchAppInbox() } == .gone)
+        #expect(device.requests.count == 6, "there was no token to be gone")
         await device.remove()
     }
 

@@ -73,6 +73,34 @@ struct BloomreachGatewayTests {
         await finish()
     }
 
+    /// Over the platform's transport: a server that lets a query wait for ever still gets the events.
+    @Test func slowQueryHoldsUpNoEvent() async throws {
+        let asked = Handshake()
+        let server = try RawServer { head in
+            if head.hasPrefix("POST /track/") {
+                return "HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n{\"success\":true}"
+            }
+            asked.signal()
+            return ""
+        }
+        var configuration = BloomreachConfiguration(
+            project: try BloomreachProject(
+                token: "p", apiKey: "key", baseURL: "http://127.0.0.1:\(server.port)"))
+        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
+            "slow")
+        configuration.flushPolicy = .manual
+        let client = try BloomreachClient(configuration: configuration)
+        let query = Task { try await client.fetchConsents() }
+        await asked.wait()
+        client.trackEvent("meanwhile")
+        #expect(await client.flush().isComplete)
+        query.cancel()
+        let error = await #expect(throws: BloomreachError.self) { try await query.value }
+        #expect(error?.code == .cancelled)
+        await client.close()
+        await finish()
+    }
+
     @Test func contentIsRead() async throws {
         try edit { apps in
             try apps.put(
@@ -132,6 +160,18 @@ struct BloomreachGatewayTests {
             #expect(error?.authCode == authCode)
             #expect(error.map { "\($0)".contains(text) } == false)
         }
+        await finish()
+    }
+
+    @Test func selfCheckReachesTheProjectsWebhook() async throws {
+        let webhook = try RawServer { _ in "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n" }
+        try edit { apps in
+            _ = try apps.setPushWebhook(
+                url: "http://127.0.0.1:\(webhook.port)/push", allowsPrivateAddresses: true,
+                for: fixture.appID)
+        }
+        try await client.sendSelfCheck(pushToken: "push")
+        #expect(webhook.requests.first?.hasPrefix("POST /push HTTP/1.1") == true)
         await finish()
     }
 

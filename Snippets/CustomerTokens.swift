@@ -1,0 +1,36 @@
+// Fetch the App Inbox of a Bloomreach project under a customer token.
+import Countersign
+import Foundation
+
+// snippet.show
+/// Asks your backend, which knows who is signed in.
+struct BackendTokens: AsyncAuthorizationProvider {
+    func authorizationToken() async throws -> String? {
+        ProcessInfo.processInfo.environment["CUSTOMER_TOKEN"]
+    }
+}
+
+func showInbox(project: BloomreachProject, user: String) async throws {
+    var configuration = BloomreachConfiguration(project: project)
+    configuration.advancedAuthEnabled = true
+    configuration.authorizationProvider = .suspending(BackendTokens())
+    let client = try BloomreachClient(configuration: configuration)
+
+    client.identifyCustomer(["registered": user])
+    client.trackEvent("inbox_opened")  // returns at once
+    do {
+        for message in try await client.fetchAppInbox() where !message.isRead {
+            print(message.title ?? "")
+            try await client.markAsRead(message)
+        }
+    } catch {
+        print(error.code == .noCustomerToken ? "sign in first" : "\(error)")
+    }
+    await client.close()
+}
+// snippet.hide
+
+if let key = ProcessInfo.processInfo.environment["WRITE_KEY"] {
+    let project = try BloomreachProject(token: "shop", apiKey: key, baseURL: "http://127.0.0.1:8787")
+    try await showInbox(project: project, user: "ada")
+}
