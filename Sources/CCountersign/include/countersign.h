@@ -30,7 +30,8 @@ typedef void (*countersign_event)(void *context, const char *json);
 
 /*
  * A customer token is needed for a request that is about to be sent. Answer with countersign_answer, now or later, from any
- * thread, with the same number. Numbers are never used twice. Never called while an earlier number waits for its answer.
+ * thread, with the same number. Numbers are never used twice. Not called again before the earlier number was answered or its
+ * time was up.
  */
 typedef void (*countersign_provider)(void *context, uint64_t number);
 

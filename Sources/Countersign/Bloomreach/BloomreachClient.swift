@@ -270,6 +270,8 @@ public final class BloomreachClient: Sendable {
     public func onDeliveryFailure(_ handler: (@Sendable (BloomreachError) -> Void)?) {
         guard let handler else { return client.onAuthenticationFailure(nil) }
         client.onAuthenticationFailure { failure in
+            // The server has taken the event all the same.
+            if failure.isOptional { return }
             handler(
                 BloomreachError(
                     .authorizationRefused, nil, failure.reason, projectToken: failure.userID,

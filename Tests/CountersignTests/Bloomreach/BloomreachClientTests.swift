@@ -111,6 +111,22 @@ struct BloomreachClientTests {
         await device.remove()
     }
 
+    @Test func whatTheServerOnlyRemarksOnIsNoFailure() async throws {
+        let device = try BloomreachDevice(
+            server: ScriptedTransport { _ in
+                .json(
+                    200,
+                    #"{"success":true,"errors":[],"auth_warning":{"error_code":26,"reason":"MISSING_TOKEN"}}"#
+                )
+            })
+        let failures = Lock(0)
+        device.client.onDeliveryFailure { _ in failures.withLock { $0 += 1 } }
+        device.client.trackEvent("event")
+        #expect(await device.client.flush().delivered == 1)
+        #expect(failures.withLock { $0 } == 0)
+        await device.remove()
+    }
+
     @Test(arguments: [401, 403])
     func projectWithABadKeyHoldsUpNoOther(status: Int) async throws {
         let server = ScriptedTransport { request in
