@@ -1,6 +1,6 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics
+.PHONY: libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -46,8 +46,14 @@ torture: ## Kill devices, gateways and power, and count what is left (ROUNDS=n)
 openapi: ## Hold the running gateway against its OpenAPI document (Schemathesis)
 	@scripts/openapi-test.sh
 
-metrics: ## Check the names of the metrics (promtool)
+metrics: ## Check metrics, alerts and dashboard with a real Prometheus
 	@scripts/metrics-test.sh
+
+proxies: ## Run the configurations for nginx and HAProxy before a gateway
+	@scripts/proxy-test.sh
+
+packaging: ## Check the systemd unit and the image's packages
+	@scripts/packaging-test.sh
 
 lint: ## Check the style
 	swift format lint --strict -r Sources Tests Snippets Package.swift

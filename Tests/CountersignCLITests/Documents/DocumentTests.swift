@@ -1,3 +1,4 @@
+import CountersignCore
 import Foundation
 import Testing
 
@@ -12,11 +13,15 @@ struct DocumentTests {
         folder = try TemporaryFolder()
     }
 
-    private func document(_ name: String, from file: String = #filePath) throws -> String {
+    private var package: URL {
         // Tests/CountersignCLITests/Documents/DocumentTests.swift is four levels below the package.
-        var package = URL(fileURLWithPath: file)
+        var package = URL(fileURLWithPath: #filePath)
         for _ in 0..<4 { package.deleteLastPathComponent() }
-        return try String(contentsOf: package.appendingPathComponent(name), encoding: .utf8)
+        return package
+    }
+
+    private func document(_ name: String) throws -> String {
+        try String(contentsOf: package.appendingPathComponent(name), encoding: .utf8)
     }
 
     /// The code blocks of a language, in order.
@@ -60,6 +65,71 @@ struct DocumentTests {
         let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": folder.path + "/data"])
         let result = try await shell.run("set -e\n\(script)")
         #expect(result.status == 0, "\(result.talk)")
+    }
+
+    /// The pages that speak of an app `shop` with a key, of `private.pem`, and of a gateway that runs.
+    @Test(arguments: [
+        "docs/backup.md", "docs/error-codes.md", "docs/install.md", "docs/rolling-out-enforcement.md",
+        "docs/rotating-keys.md", "docs/tokens.md",
+    ])
+    func theCommandsOfThePageWorkWhenPasted(page: String) async throws {
+        let data = folder.path + "/data"
+        let gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { _ in }
+        let port = try #require(try await gateway.start().port)
+        let script = try blocks("sh", of: page).joined().replacingOccurrences(of: ":8787/", with: ":\(port)/")
+        let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
+        let addsTheKey = script.contains("key add shop public.pem")
+        let result = try await shell.run(
+            """
+            set -e
+            countersign app create shop
+            countersign key generate --out .
+            \(addsTheKey ? "" : "countersign key add shop public.pem")
+            \(script)
+            """)
+        _ = await gateway.stop()
+        #expect(result.status == 0, "\(result.output)\n\(result.talk)")
+        #expect(!script.isEmpty)
+    }
+
+    @Test func thePageOfErrorCodesSaysWhatTheCodesSay() throws {
+        let sections = try document("docs/error-codes.md").components(separatedBy: "\n## ").dropFirst()
+        #expect(
+            sections.map { $0.components(separatedBy: "\n")[0] }
+                == AuthErrorCode.all.map { "\($0.rawValue) \($0.reason)" })
+        for (section, code) in zip(sections, AuthErrorCode.all) {
+            #expect(section.contains("\n\(code.summary)\n"))
+            #expect(section.contains("**Causes:** \(code.likelyCauses.joined(separator: "; "))."))
+            #expect(section.contains("**Fix:** \(code.fix)\n"))
+            #expect(section.contains("**Who:** "))
+        }
+    }
+
+    /// Alerts and dashboard speak only of metrics that there are; a test of the gateway holds `docs/metrics.md` against it.
+    @Test(arguments: ["packaging/grafana-dashboard.json", "packaging/prometheus/alerts.yml"])
+    func everyMetricNamedIsDocumented(file: String) throws {
+        let documented = Set(
+            try document("docs/metrics.md").matches(of: /\| `(countersign_[a-z_]+)`/).map { String($0.1) })
+        let named = Set(
+            try document(file).matches(of: /countersign_[a-z_]+/).map { match in
+                ["_bucket", "_sum", "_count"].reduce(String(match.0)) { name, suffix in
+                    name.hasSuffix(suffix) ? String(name.dropLast(suffix.count)) : name
+                }
+            })
+        #expect(named.count >= 5)
+        #expect(named.subtracting(documented).isEmpty)
+    }
+
+    @Test func everyLinkBetweenDocumentsLeadsToAFile() throws {
+        let pages = try FileManager.default.subpathsOfDirectory(atPath: package.path + "/docs")
+            .filter { $0.hasSuffix(".md") && !$0.hasPrefix(".build") }.map { "docs/\($0)" }
+        for page in pages + ["README.md"] {
+            let base = package.appendingPathComponent(page).deletingLastPathComponent()
+            for match in try document(page).matches(of: /\]\((?!https?:|#)([^)#]+)/) {
+                let target = base.appendingPathComponent(String(match.1)).standardizedFileURL.path
+                #expect(FileManager.default.fileExists(atPath: target), "\(page): \(match.1)")
+            }
+        }
     }
 
     @Test func theTableOfExitCodesIsTheProgramsOwn() throws {

@@ -1,0 +1,53 @@
+#!/bin/sh
+# Holds packaging/countersign.service and packaging/Containerfile against the systemd and the program that are here.
+# What is not on this machine (systemd, dpkg) is said to be skipped.
+set -eu
+cd "$(dirname "$0")/.."
+
+swift build --product countersign
+countersign="$PWD/.build/debug/countersign"
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+fail() {
+    printf 'packaging-test: %s\n' "$1" >&2
+    exit 1
+}
+
+if command -v systemd-analyze >/dev/null 2>&1; then
+    sed "s#/usr/local/bin/countersign#$countersign#" packaging/countersign.service >"$folder/countersign.service"
+    said="$(systemd-analyze verify "$folder/countersign.service" 2>&1)" || fail "systemd says: $said"
+    [ -z "$said" ] || fail "systemd says: $said"
+    # 10 is a service without any protection; the threshold is in tenths.
+    systemd-analyze security --offline=true --threshold=15 --no-pager "$folder/countersign.service" >"$folder/said" 2>&1 ||
+        fail "the unit protects less than it did: $(tail -n 1 "$folder/said")"
+    # The checks must be able to fail.
+    sed 's/^Type=exec/Typ=exec/' "$folder/countersign.service" >"$folder/wrong.service"
+    [ -n "$(systemd-analyze verify "$folder/wrong.service" 2>&1)" ] || fail "systemd takes anything"
+    echo "packaging-test: the unit is valid; $(tail -n 1 "$folder/said" | sed 's/.*: \([0-9.]*\) .*/exposure \1 of 10/')"
+else
+    echo "packaging-test: no systemd-analyze here; the unit is not checked"
+fi
+
+# Every variable and word that the unit and the image use is one of the program's.
+for variable in $(grep -hoE 'COUNTERSIGN_[A-Z_]+' packaging/countersign.service packaging/Containerfile | sort -u); do
+    grep -q "\`$variable\`" docs/configuration.md || fail "$variable is no setting"
+done
+
+# The packages that the image installs are those whose libraries the program loads.
+if command -v dpkg >/dev/null 2>&1 && command -v objdump >/dev/null 2>&1; then
+    installed="$(sed -n '/bookworm-slim/,$p' packaging/Containerfile | grep -oE '(^| )(lib[a-z0-9+.-]+|zlib1g)' | tr -d ' ' | sort -u)"
+    for library in $(objdump -p "$countersign" | awk '/NEEDED/ {print $2}'); do
+        path="$(ldconfig -p | awk -v l="$library" '$1 == l {print $NF; exit}')"
+        # Swift's own libraries are linked in by --static-swift-stdlib.
+        [ -n "$path" ] || continue
+        package="$(dpkg -S "$(readlink -f "$path")" 2>/dev/null | cut -d: -f1 | head -n 1)"
+        [ -n "$package" ] || package="$(dpkg -S "$path" | cut -d: -f1 | head -n 1)"
+        case "$package" in libc6 | libgcc-s1) continue ;; esac
+        echo "$installed" | grep -qx "$package" || fail "the program loads $library of $package, which the image does not install"
+        echo "$package" >>"$folder/loaded"
+    done
+    for package in $installed; do
+        grep -qx "$package" "$folder/loaded" || fail "the image installs $package, which the program does not load"
+    done
+    echo "packaging-test: the image has the $(sort -u "$folder/loaded" | wc -l) packages that the program loads"
+fi

@@ -1,0 +1,160 @@
+#!/bin/sh
+# Runs packaging/nginx.conf and packaging/haproxy.cfg before a gateway, and sends through each what they are there for.
+# Only ports and paths differ from the files. Programs that are missing are taken from Debian, without installing them.
+set -eu
+cd "$(dirname "$0")/.."
+PATH="$PATH:/usr/sbin"
+
+folder="$(mktemp -d)"
+pids=""
+cleanup() {
+    # shellcheck disable=SC2086 # a list of numbers
+    [ -z "$pids" ] || kill $pids 2>/dev/null || true
+    rm -rf "$folder"
+}
+trap cleanup EXIT
+fail() {
+    printf 'proxy-test: %s\n' "$1" >&2
+    tail -n 5 "$folder"/*.log >&2 || true
+    exit 1
+}
+
+for program in nginx haproxy; do
+    command -v "$program" >/dev/null 2>&1 && continue
+    command -v apt-get >/dev/null 2>&1 || fail "there is no $program on PATH; install it"
+    (cd "$folder" && apt-get download -qq "$program" 2>/dev/null && dpkg-deb -x "$program"_*.deb programs)
+    PATH="$folder/programs/usr/sbin:$PATH"
+done
+
+swift build --product countersign
+countersign="$PWD/.build/debug/countersign"
+
+# Ports that are free now: 8787 and 443 may be taken.
+ports="$(python3 -c '
+import socket
+held = [socket.socket() for _ in range(3)]
+for s in held: s.bind(("127.0.0.1", 0))
+print(*(s.getsockname()[1] for s in held))')"
+# shellcheck disable=SC2086 # three numbers
+set -- $ports
+inner=$1 nginx_port=$2 haproxy_port=$3
+
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=collect.example -addext subjectAltName=DNS:collect.example \
+    -keyout "$folder/key.pem" -out "$folder/fullchain.pem" 2>/dev/null
+cat "$folder/fullchain.pem" "$folder/key.pem" >"$folder/collect.pem"
+mkdir -p "$folder/var/lib/nginx" "$folder/var/log/nginx"
+sed -e "s#listen 443#listen $nginx_port#" -e "s#127.0.0.1:8787#127.0.0.1:$inner#" -e "s#/etc/ssl/collect/#$folder/#" \
+    -e "s#/run/nginx.pid#$folder/nginx.pid#" -e "s#/var/log/nginx/error.log#$folder/nginx.log#" \
+    -e "s#^user .*#user $(id -un) $(id -gn);#" packaging/nginx.conf >"$folder/nginx.conf"
+# Debian's build keeps temporary files where only its own user may write.
+for kind in client_body proxy fastcgi uwsgi scgi; do
+    sed -i "s#^http {#http {\n    ${kind}_temp_path $folder/$kind;#" "$folder/nginx.conf"
+done
+sed -e "s#bind :443#bind :$haproxy_port#" -e "s#127.0.0.1:8787#127.0.0.1:$inner#" \
+    -e "s#/etc/haproxy/collect.pem#$folder/collect.pem#" packaging/haproxy.cfg >"$folder/haproxy.cfg"
+
+export COUNTERSIGN_DATA="$folder/data"
+key="$("$countersign" app create shop 2>/dev/null)"
+"$countersign" key generate --out "$folder" 2>/dev/null
+"$countersign" key add shop "$folder/public.pem" >/dev/null 2>&1
+"$countersign" enforcement set shop required 2>/dev/null
+token="$("$countersign" token create --key "$folder/private.pem" --user user-1)"
+mkfifo "$folder/url"
+"$countersign" serve --port "$inner" --trusted-proxies 127.0.0.1 >"$folder/url" 2>"$folder/gateway.log" &
+pids="$pids $!"
+read -r url <"$folder/url"
+
+nginx -e "$folder/nginx.log" -p "$folder" -c "$folder/nginx.conf" -t 2>/dev/null || fail "nginx refuses its configuration"
+nginx -e "$folder/nginx.log" -p "$folder" -c "$folder/nginx.conf"
+pids="$pids $(cat "$folder/nginx.pid")"
+haproxy -c -f "$folder/haproxy.cfg" >"$folder/haproxy.log" 2>&1 || fail "HAProxy refuses its configuration"
+haproxy -W -f "$folder/haproxy.cfg" >>"$folder/haproxy.log" 2>&1 &
+haproxy_pid=$!
+pids="$pids $haproxy_pid"
+
+# The client has another address than the proxy, so that the gateway can tell them apart.
+ask() {
+    port=$1
+    shift
+    curl -sS --interface 127.0.0.2 --cacert "$folder/fullchain.pem" --connect-to "collect.example:443:127.0.0.1:$port" "$@"
+}
+# The log line of a request; a thread of its own writes it, so it may come after the answer.
+logged() {
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        grep "\"$1\"" "$folder/gateway.log" && return
+        sleep 0.5
+    done
+    return 1
+}
+batch() {
+    printf '{"batch":[{"type":"track","messageId":"%s","userId":"user-1","event":"Seen"}]}' "$1"
+}
+expect() {
+    [ "$2" = "$3" ] || fail "$1: $2 instead of $3"
+}
+
+try() {
+    name=$1 port=$2
+    ask "$port" --retry 20 --retry-delay 1 --retry-all-errors -o /dev/null https://collect.example/livez
+
+    # A signed event goes through, over HTTP/2, with the id that the client gave its request.
+    batch "$name-1" >"$folder/body"
+    said="$(ask "$port" --http2 -H "X-Write-Key: $key" -H "Authorization: Bearer $token" -H "X-Request-Id: trail-$name" \
+        -H "X-Forwarded-For: 203.0.113.9" --data @"$folder/body" -D "$folder/head" \
+        -w ' %{http_version} %{http_code}' https://collect.example/v1/batch)"
+    case "$said" in *'"accepted":1'*' 2 200') ;; *) fail "$name: $said" ;; esac
+    grep -qi "^x-request-id: trail-$name" "$folder/head" || fail "$name: the answer lost the request's id"
+    line="$(logged "trail-$name")" || fail "$name: the log lost the request's id"
+    # The address that the client claims for itself is not believed; the one that the proxy saw is.
+    case "$line" in *'"client":"127.0.0.2"'*) ;; *) fail "$name: wrong client address: $line" ;; esac
+
+    # Without an id, the proxy makes one that the gateway keeps.
+    ask "$port" -o /dev/null -D "$folder/head" -H "X-Write-Key: $key" -H "Authorization: Bearer $token" \
+        --data @"$folder/body" https://collect.example/v1/batch
+    id="$(sed -n 's/^[Xx]-[Rr]equest-[Ii]d: \([A-Za-z0-9._-]*\).*/\1/p' "$folder/head")"
+    [ -n "$id" ] && logged "$id" >"$folder/line" || fail "$name: no id in the answer and in the log"
+
+    # The gateway's refusals come through unchanged.
+    status="$(ask "$port" -o "$folder/answer" -w '%{http_code}' -H "X-Write-Key: $key" --data @"$folder/body" https://collect.example/v1/batch)"
+    expect "$name, no token" "$status" 401
+    grep -q MISSING_TOKEN "$folder/answer" || fail "$name: the code of the refusal is missing"
+
+    # 3 MB go through, 5 MB do not.
+    python3 - "$name" >"$folder/large" <<'P'
+import json, sys
+event = {"type": "track", "userId": "user-1", "event": "Large", "properties": {"text": "x" * 300_000}}
+print(json.dumps({"batch": [event | {"messageId": f"{sys.argv[1]}-large-{n}"} for n in range(10)]}))
+P
+    status="$(ask "$port" -o /dev/null -w '%{http_code}' -H "X-Write-Key: $key" -H "Authorization: Bearer $token" \
+        --data-binary @"$folder/large" https://collect.example/v1/batch)"
+    expect "$name, 3 MB" "$status" 200
+    head -c 5000000 /dev/zero >"$folder/huge"
+    status="$(ask "$port" -o /dev/null -w '%{http_code}' -H "X-Write-Key: $key" -H 'Expect:' --data-binary @"$folder/huge" \
+        https://collect.example/v1/batch || true)"
+    expect "$name, 5 MB" "$status" 413
+
+    # What is for the operators is not for the internet.
+    expect "$name, /metrics" "$(ask "$port" -o /dev/null -w '%{http_code}' https://collect.example/metrics)" 404
+
+    # New configuration under traffic: no request is lost.
+    n=0
+    while [ $n -lt 60 ]; do
+        n=$((n + 1))
+        batch "$name-reload-$n" >"$folder/body"
+        status="$(ask "$port" -o /dev/null -w '%{http_code}' -H "X-Write-Key: $key" -H "Authorization: Bearer $token" \
+            --data @"$folder/body" https://collect.example/v1/batch || true)"
+        expect "$name, request $n around a reload" "$status" 200
+        case $n in 20 | 40) "reload_$name" ;; esac
+    done
+    stored="$(sqlite3 -readonly "$folder/data/events.sqlite" "SELECT count(*) FROM event WHERE message_id LIKE '$name-%'")"
+    expect "$name, stored events" "$stored" 71
+}
+reload_nginx() { nginx -e "$folder/nginx.log" -p "$folder" -c "$folder/nginx.conf" -s reload; }
+reload_haproxy() { kill -USR2 "$haproxy_pid"; }
+
+try nginx "$nginx_port"
+try haproxy "$haproxy_port"
+
+# HAProxy's health checks come from this machine, and are not logged at this level; everything else has its client.
+grep -q '"client":"127.0.0.1"' "$folder/gateway.log" && fail "some request lost its client"
+echo "proxy-test: nginx and HAProxy pass signed events, ids, addresses and refusals; reloads lose nothing ($url)"
