@@ -22,6 +22,12 @@ public final class PersistenceConfig {
         set { value.maxRecordsToPersist = newValue }
     }
 
+    /// In which order records are sent: `"ASC"`, or `"DESC"` to begin with the last one.
+    public var locationsOrderDirection: String {
+        get { value.locationsOrderDirection.rawValue }
+        set { value.locationsOrderDirection = .init(rawValue: newValue) }
+    }
+
     /// Members that are put into each record's `extras`.
     public var extras: [String: Any] {
         get { plain(value.extras) }

@@ -14,7 +14,7 @@ actor DeliveryEngine {
         /// All events share one access token, and there is another one.
         case accessTokenChanged(generation: Int)
         case sendSoon
-        case configure(FlushPolicy, batchEvents: Int)
+        case configure(FlushPolicy, batchEvents: Int, newestFirst: Bool = false)
         case sessionStarted
         case enteredBackground
         case enteredForeground
@@ -155,8 +155,9 @@ actor DeliveryEngine {
             sender.tokenChanged(for: .anonymous, generation: generation, now: clock.uptime)
         case .sendSoon:
             sender.sendSoon()
-        case .configure(let policy, let batchEvents):
-            sender.configure(flushPolicy: policy, batchEvents: batchEvents)
+        case .configure(let policy, let batchEvents, let newestFirst):
+            sender.configure(
+                flushPolicy: policy, batchEvents: batchEvents, newestFirst: newestFirst)
         case .sessionStarted:
             sender.sessionStarted()
         case .enteredBackground:

@@ -146,15 +146,17 @@ final class EventQueue {
 
     // MARK: Sending
 
-    /// The oldest events of one user that may be sent now, in order.
+    /// The oldest events of one user that may be sent now, in order; or the newest, in the opposite order.
     func claim(_ request: ClaimRequest) throws -> [QueuedEvent] {
         var head: (user: UserKey, sequence: Int64)?
+        let (order, comparison) = request.newestFirst ? ("DESC", "<=") : ("ASC", ">=")
         for user in try users() where !request.blockedUsers.contains(user) {
             let first = try connection.all(
-                "SELECT seq FROM event WHERE user_id = ? ORDER BY seq LIMIT ?", .text(user.column),
+                "SELECT seq FROM event WHERE user_id = ? ORDER BY seq \(order) LIMIT ?", .text(user.column),
                 .integer(Int64(request.excluded.count + 1))
             ) { row throws(SQLiteError) in row.int64(0) }.first { !request.excluded.contains($0) }
-            guard let first, first < head?.sequence ?? .max else { continue }
+            guard let first else { continue }
+            if let head, request.newestFirst ? first < head.sequence : first > head.sequence { continue }
             head = (user, first)
         }
         guard let head else { return [] }
@@ -162,7 +164,8 @@ final class EventQueue {
         var events: [QueuedEvent] = []
         var bytes = 0
         let statement = try connection.cached(
-            "SELECT seq, message_id, body FROM event WHERE user_id = ? AND seq >= ? ORDER BY seq")
+            "SELECT seq, message_id, body FROM event WHERE user_id = ? AND seq \(comparison) ? ORDER BY seq \(order)"
+        )
         defer { statement.reset() }
         try statement.bind([.text(head.user.column), .integer(head.sequence)])
         while events.count < request.maximumEvents, try statement.step() {
@@ -316,6 +319,8 @@ struct ClaimRequest: Equatable, Sendable {
     var maximumEvents: Int
     /// The sum of the bodies; one event is read even if it alone is longer.
     var maximumBytes: Int
+    /// True to begin with the newest event.
+    var newestFirst = false
 }
 
 /// What becomes of events after a server's answer.

@@ -13,6 +13,7 @@ struct Sender {
         var batchEvents = 100
         var batchBytes = 400_000
         var hasTokenProvider = false
+        var newestFirst = false
     }
 
     enum Action: Equatable {
@@ -119,6 +120,7 @@ struct Sender {
         pendingSince = nil
         for key in lanes.keys { lanes[key]?.lapse(at: now) }
         var request = ClaimRequest(maximumEvents: batchEvents, maximumBytes: batchBytes)
+        request.newestFirst = settings.newestFirst
         request.blockedUsers = Set(lanes.filter { $0.value.isBlocked }.keys)
         if let aside { request.excluded = [aside.sequence] }
         return .claim(request)
@@ -177,8 +179,9 @@ struct Sender {
     }
 
     /// Works in another way from now on.
-    mutating func configure(flushPolicy: FlushPolicy, batchEvents: Int) {
+    mutating func configure(flushPolicy: FlushPolicy, batchEvents: Int, newestFirst: Bool) {
         settings.flushPolicy = flushPolicy
+        settings.newestFirst = newestFirst
         settings.batchEvents = batchEvents
         self.batchEvents = batchEvents
     }

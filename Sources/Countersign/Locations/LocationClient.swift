@@ -104,6 +104,7 @@ public final class LocationClient: Sendable {
         observed.withLock { observed in
             observed = { [weak self] result in self?.exchanged(result) }
         }
+        post(configuration)
         Task { [tokens] in await tokens.prepare() }
     }
 
@@ -159,8 +160,14 @@ public final class LocationClient: Sendable {
     private func apply(_ configuration: LocationConfiguration) {
         state.withLock { $0.configuration = configuration }
         dialect.update(configuration.dialectSettings)
+        post(configuration)
+    }
+
+    private func post(_ configuration: LocationConfiguration) {
         client.engine.inbox.post(
-            .configure(configuration.http.flushPolicy, batchEvents: configuration.http.batchEvents))
+            .configure(
+                configuration.http.flushPolicy, batchEvents: configuration.http.batchEvents,
+                newestFirst: configuration.persistence.locationsOrderDirection == .newestFirst))
     }
 
     // MARK: Tokens

@@ -53,6 +53,29 @@ public struct LocationConfiguration: Sendable {
             public static let epoch: TimestampFormat = "epoch"
         }
 
+        /// In which order records are sent.
+        public struct OrderDirection: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+            /// In capitals.
+            public let rawValue: String
+
+            /// Any word, in any case.
+            public init(rawValue: String) {
+                self.rawValue = rawValue.uppercased()
+            }
+
+            // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+            public init(stringLiteral value: String) {
+                self.init(rawValue: value)
+            }
+
+            /// As they were recorded.
+            public static let oldestFirst: OrderDirection = "ASC"
+            /// Beginning with the last one.
+            public static let newestFirst: OrderDirection = "DESC"
+        }
+
+        /// In which order records are sent. Limits push out the oldest in both.
+        public var locationsOrderDirection = OrderDirection.oldestFirst
         /// Days that a record waits at most; 0 and below for 30. Counted as in `QueueLimits.maximumAge`.
         public var maxDaysToPersist = -1
         /// Records that wait at most, the newest ones; 0: none is stored; below 0: 100,000.

@@ -97,6 +97,20 @@ struct LocationClientTests {
         await client.close()
     }
 
+    @Test func newestCanGoFirst() async throws {
+        let bench = LocationBench()
+        let client = try bench.make {
+            $0.persistence.locationsOrderDirection = "desc"
+            $0.http.batchSync = true
+            $0.http.maxBatchSize = 2
+        }
+        var uuids: [String] = []
+        for _ in 0..<5 { uuids.append(try await client.record(here)) }
+        try await client.sync()
+        #expect(bench.stored.withLock { $0 } == uuids.reversed())
+        await client.close()
+    }
+
     @Test func templatesMakeTheRecord() async throws {
         let bench = LocationBench()
         let client = try bench.make {
