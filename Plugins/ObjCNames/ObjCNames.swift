@@ -20,7 +20,8 @@ struct ObjCNames: BuildToolPlugin {
             let output = context.pluginWorkDirectoryURL.appending(path: name)
             return .buildCommand(
                 displayName: "Preparing \(name)", executable: URL(filePath: "/bin/sh"),
-                arguments: ["-c", script, input.path, output.path], inputFiles: [input], outputFiles: [output])
+                arguments: ["-c", script, input.path, output.path], inputFiles: [input], outputFiles: [output]
+            )
         }
     }
 }
