@@ -14,6 +14,12 @@ public final class Gateway: Sendable {
     private let registry: AppRegistry
     private let store: any EventStore
     private let customers: SQLiteCustomerStore
+    /// What was counted; its recorder hears of every request.
+    package let analytics: AnalyticsStore
+    /// The verdicts as they come.
+    package let live: LiveFeed
+    /// Judges samples again.
+    package let sampleJudge: SampleJudge
     private let tokens: TokenService
     private let server: HTTPServer
     private let log: GatewayLog
@@ -40,8 +46,10 @@ public final class Gateway: Sendable {
         let metrics = Metrics()
         let log = GatewayLog(level: configuration.logLevel)
         self.log = log
+        let recorder = AnalyticsRecorder()
+        live = recorder.live
         let observer = ObserverGroup(
-            members: configuration.logLevel > .off ? [metrics, log] : [metrics])
+            members: configuration.logLevel > .off ? [metrics, recorder, log] : [metrics, recorder])
         certificates = try configuration.tls.map { files throws(GatewayError) in
             try TLSCertificates(files: files) { problem in
                 if let problem {
@@ -73,6 +81,9 @@ public final class Gateway: Sendable {
                 diskFloorBytes: configuration.diskFloorBytes, observer: observer,
                 retention: { [registry] in registry.rules })
             customers = SQLiteCustomerStore(path: events)
+            analytics = try AnalyticsStore(
+                path: try folder.file(AnalyticsStore.fileName), recorder: recorder, now: { Date() },
+                report: { log.note(.error, "analytics not written", [("detail", $0)]) })
         } catch let error as GatewayError {
             throw error
         } catch {
@@ -105,6 +116,7 @@ public final class Gateway: Sendable {
         let router = Router(
             endpoints + [Self.description(document)],
             refusals: [BloomreachDialect.refusal])
+        sampleJudge = SampleJudge(recorder: recorder, apps: registry, now: now)
         let door = FrontDoor(
             router: router,
             addresses: RateLimiter(rate: configuration.limits.requestsPerSecondPerAddress),
@@ -131,6 +143,7 @@ public final class Gateway: Sendable {
         registry.start()
         certificates?.start()
         backups.start()
+        analytics.start()
         let port = try server.start(
             host: configuration.host, port: configuration.port)
         boundPort.withLock { $0 = port }
@@ -163,6 +176,7 @@ public final class Gateway: Sendable {
         backups.stop()
         customers.close()
         store.close()
+        analytics.stop()
         log.close()
         folderLock.withLock { $0 = nil }
     }

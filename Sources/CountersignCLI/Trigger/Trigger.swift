@@ -14,7 +14,9 @@ struct Trigger: Sendable {
         let requestID: String?
 
         /// True when this is the verdict; nil stands for an accepted request.
-        func `is`(_ wanted: AuthErrorCode?) -> Bool { code == wanted && status == (wanted == nil ? 200 : 401) }
+        func `is`(_ wanted: AuthErrorCode?) -> Bool {
+            code == wanted && status == (wanted == nil ? 200 : 401)
+        }
     }
 
     /// What a request can provoke.

@@ -18,10 +18,12 @@ struct BloomreachTracking {
         var properties: [(name: String, json: [UInt8])] = []
         var messageID = ""
         var timestampMilliseconds: Int64 = 0
+        var client: ClientInfo?
     }
 
     func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
         let contents = try call.body { root throws(BloomreachRefusal) in try decode(root) }
+        if let client = contents.client { call.request.trail.client = client }
         let caller = try call.admit(contents.identifiers)
         let request = call.request
         let json = request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
@@ -81,6 +83,10 @@ struct BloomreachTracking {
         }
         if let properties = root["properties"], !properties.isNull {
             guard properties.kind == .object else { throw call.refuse("properties must be a JSON object") }
+            if properties["sdk"] != nil {
+                contents.client = ClientInfo(
+                    sdk: properties["sdk"], properties["sdk_version"], app: properties["app_version"])
+            }
             for (name, value) in properties.members {
                 guard (1...256).contains(name.count) else {
                     throw call.refuse("the names of properties must have 1 to 256 bytes")

@@ -28,6 +28,8 @@ struct BrazeDecoder {
         for holder in [root, root["respond_with"]] {
             note(EventIdentifier(holder?["user_id"]), in: &contents)
         }
+        request.trail.client = ClientInfo(
+            sdk: root["sdk_flavor"] ?? root["sdk_name"], root["sdk_version"], app: root["app_version"])
         var derived = DerivedMessageIDs(namespace: device ?? "")
         var index = 0
         let text = request.body

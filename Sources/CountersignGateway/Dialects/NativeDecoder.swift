@@ -32,6 +32,8 @@ struct NativeDecoder {
         if let sentAt = root["sentAt"]?.utf8, let milliseconds = RFC3339.milliseconds(sentAt) {
             contents.sentAt = Double(milliseconds) / 1000
         }
+        let first = single == nil ? root["batch"]?.elements.first { _ in true } : root
+        request.trail.client = ClientInfo(context: first?["context"])
         if let single {
             let json = request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
             add(root, kind: single, index: 0, json: json, to: &contents)

@@ -21,9 +21,15 @@ struct RequestPath: Sendable {
         let instant = now().timeIntervalSince1970
         let verdict = app.admit(admission, at: instant)
         request.trail.note(verdict, app: app)
+        request.trail.userID = admission.userIDs.first
+        if request.trail.client == ClientInfo() {
+            request.trail.client = ClientInfo(userAgent: request.headerBytes("user-agent"))
+        }
         switch verdict {
         case .accepted(let report): noteKeyUse(report, app: app, request: request)
         case .rejected(let report), .acceptedWithWarning(let report):
+            request.trail.failure = FailedToken(
+                token: admission.token, report: report, deviceTime: admission.deviceTime)
             if report.code == .noMatchingPublicKeys { apps.noteUnknownKey(of: app.id) }
         case .anonymous, .notJudged: break
         }
@@ -42,16 +48,19 @@ struct RequestPath: Sendable {
     /// Judges a request whose only credential is an access token, whatever the app's enforcement.
     func admit(accessToken token: String?, app: AdmittedApp, request: HTTPRequest) -> AdmittedByToken {
         if let refusal = overLimit(of: app, request) { return .refused(refusal) }
+        request.trail.client = ClientInfo(userAgent: request.headerBytes("user-agent"))
         let instant = now().timeIntervalSince1970
         let report =
             app.issued.report(on: token, appID: app.id, userIDs: nil, at: instant)
             ?? app.verifier.inspect(token, at: instant)
         if report.isAccepted, let claims = report.claims, !claims.subject.isEmpty {
             request.trail.note(.accepted(report), app: app)
+            request.trail.userID = claims.subject
             noteKeyUse(report, app: app, request: request)
             return .accepted(claims)
         }
         request.trail.note(.rejected(report), app: app)
+        request.trail.failure = FailedToken(token: token, report: report, deviceTime: nil)
         return .rejected(
             AuthErrorBody(
                 report: report, enforcement: .required, requestID: request.id,

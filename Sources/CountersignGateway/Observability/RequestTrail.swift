@@ -13,6 +13,14 @@ package struct RequestTrail: Sendable {
     package var verdict: VerdictKind?
     /// Why the token was not good, when it was not.
     package var authCode: AuthErrorCode?
+    /// Whom the request speaks for; nil when anonymous.
+    package var userID: String?
+    /// The key that verified the token; nil when none did.
+    package var keyID: String?
+    /// What the client says of its software.
+    package var client = ClientInfo()
+    /// The token that was not good, for the samples.
+    package var failure: FailedToken?
     /// Events stored.
     package var accepted = 0
     /// Events that were there already.
@@ -38,13 +46,17 @@ extension RequestTrail {
         switch verdict {
         case .anonymous: self.verdict = .anonymous
         case .notJudged: self.verdict = .notJudged
-        case .accepted: self.verdict = .accepted
+        case .accepted(let report):
+            self.verdict = .accepted
+            keyID = report.matchedKeyID
         case .acceptedWithWarning(let report):
             self.verdict = .acceptedWithWarning
             authCode = report.code
+            keyID = report.matchedKeyID
         case .rejected(let report):
             self.verdict = .rejected
             authCode = report.code
+            keyID = report.matchedKeyID
         }
     }
 

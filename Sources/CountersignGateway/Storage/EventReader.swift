@@ -72,6 +72,7 @@ package final class EventReader {
     ///   - query: Which.
     ///   - sequence: Only those stored before this one; nil begins with the newest.
     ///   - limit: At most so many.
+    /// - Returns: What was found.
     /// - Throws: `storage`.
     package func newest(
         _ query: EventQuery, before sequence: Int64? = nil, limit: Int
@@ -85,6 +86,7 @@ package final class EventReader {
     ///   - query: Which.
     ///   - sequence: Only those stored behind this one; 0 begins with the oldest.
     ///   - limit: At most so many.
+    /// - Returns: What was found.
     /// - Throws: `storage`.
     package func oldest(
         _ query: EventQuery, behind sequence: Int64, limit: Int

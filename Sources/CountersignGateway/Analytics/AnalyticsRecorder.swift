@@ -1,0 +1,162 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// Counts verdicts as requests end, and gathers samples of those that failed. Handed to ``AnalyticsStore`` once a second.
+package final class AnalyticsRecorder: GatewayObserver {
+    /// What was gathered since the last look.
+    struct Gathered: Sendable {
+        struct Minute: Hashable {
+            let start: Int64
+            let key: VerdictKey
+        }
+
+        struct Hour: Hashable {
+            let appID: String
+            let start: Int64
+        }
+
+        struct FailedUser: Hashable {
+            let hour: Hour
+            let code: AuthErrorCode
+            let appVersion: String
+            let user: UInt64
+        }
+
+        var counts: [Minute: Int] = [:]
+        var users: [Hour: DistinctCounter] = [:]
+        var failedUsers: Set<FailedUser> = []
+        var samples: [FailureSample] = []
+
+        var isEmpty: Bool { counts.isEmpty }
+    }
+
+    private struct State {
+        var gathered = Gathered()
+        /// Values of the clients' own choosing, by app: what comes beyond the limit is counted together.
+        var names: [String: Set<ClientInfo>] = [:]
+        var sampledMinute: Int64 = 0
+        var sampled: [SampleKey: Int] = [:]
+        /// Tokens of the latest samples, in memory only: to be judged again.
+        var tokens: [String: FailedToken] = [:]
+        var tokenOrder: [String] = []
+    }
+
+    private struct SampleKey: Hashable {
+        let appID: String
+        let code: AuthErrorCode
+    }
+
+    private static let longestNames = 300
+    private static let samplesPerMinute = 5
+    private static let longestTokens = 2_000
+    private static let longestFailedUsers = 50_000
+
+    package let live: LiveFeed
+    private let state = Lock(State())
+
+    init(live: LiveFeed = LiveFeed()) {
+        self.live = live
+    }
+
+    package func commitEnded(_ record: CommitRecord) {}
+
+    package func requestEnded(_ record: RequestRecord) {
+        let trail = record.trail
+        guard let verdict = trail.verdict, let appID = trail.appID else { return }
+        let minute = record.receivedMilliseconds - record.receivedMilliseconds % 60_000
+        var key = VerdictKey(
+            appID: appID, endpoint: trail.route ?? "", verdict: verdict, code: trail.authCode,
+            enforcement: trail.enforcement, client: trail.client, keyID: trail.keyID)
+        let sample = state.withLock { state -> FailureSample? in
+            key.client = Self.known(key.client, of: appID, &state)
+            state.gathered.counts[Gathered.Minute(start: minute, key: key), default: 0] += 1
+            Self.noteUser(key, trail.userID, record.receivedMilliseconds, &state)
+            guard let failure = trail.failure else { return nil }
+            return Self.sample(record, key, failure, minute, &state)
+        }
+        live.publish { id in
+            LiveFeed.Entry(
+                id: id, atMilliseconds: record.receivedMilliseconds, key: key, userID: trail.userID,
+                network: FailureSample.network(of: record.clientAddress), requestID: record.id,
+                sampleID: sample?.id)
+        }
+    }
+
+    /// Takes out what was gathered.
+    func take() -> Gathered {
+        state.withLock { state in
+            let gathered = state.gathered
+            state.gathered = Gathered()
+            return gathered
+        }
+    }
+
+    /// Puts back what could not be kept.
+    func giveBack(_ gathered: Gathered) {
+        state.withLock { state in
+            state.gathered.counts.merge(gathered.counts, uniquingKeysWith: +)
+            for (hour, counter) in gathered.users {
+                state.gathered.users[hour, default: DistinctCounter()].add(counter)
+            }
+            state.gathered.failedUsers.formUnion(gathered.failedUsers)
+            state.gathered.samples = gathered.samples + state.gathered.samples
+        }
+    }
+
+    /// The token of a sample, while it is in memory.
+    func failedToken(of sampleID: String) -> FailedToken? { state.withLock { $0.tokens[sampleID] } }
+
+    private static func known(_ client: ClientInfo, of appID: String, _ state: inout State) -> ClientInfo {
+        if state.names[appID]?.contains(client) == true { return client }
+        guard state.names[appID, default: []].count < longestNames else {
+            return ClientInfo(sdk: "(other)", appVersion: "(other)")
+        }
+        state.names[appID, default: []].insert(client)
+        return client
+    }
+
+    private static func noteUser(_ key: VerdictKey, _ userID: String?, _ at: Int64, _ state: inout State) {
+        guard let userID, key.verdict != .anonymous else { return }
+        let hash = DistinctCounter.hash(userID)
+        let hour = Gathered.Hour(appID: key.appID, start: at - at % 3_600_000)
+        state.gathered.users[hour, default: DistinctCounter()].add(hash)
+        guard let code = key.code, state.gathered.failedUsers.count < longestFailedUsers else { return }
+        state.gathered.failedUsers.insert(
+            Gathered.FailedUser(hour: hour, code: code, appVersion: key.client.appVersion ?? "", user: hash))
+    }
+
+    /// At most five of a code a minute: a flood of bad tokens costs counting only.
+    private static func sample(
+        _ record: RequestRecord, _ key: VerdictKey, _ failure: FailedToken, _ minute: Int64,
+        _ state: inout State
+    ) -> FailureSample? {
+        guard let code = key.code else { return nil }
+        if state.sampledMinute != minute {
+            state.sampledMinute = minute
+            state.sampled = [:]
+        }
+        let place = SampleKey(appID: key.appID, code: code)
+        guard state.sampled[place, default: 0] < samplesPerMinute else { return nil }
+        state.sampled[place, default: 0] += 1
+        let parts = (failure.token ?? "").split(separator: ".", omittingEmptySubsequences: false)
+        let isToken = parts.count == 3
+        let sample = FailureSample(
+            id: UUIDv7.make(), appID: key.appID, atMilliseconds: record.receivedMilliseconds, code: code,
+            verdict: key.verdict, endpoint: key.endpoint, userID: record.trail.userID, client: key.client,
+            network: FailureSample.network(of: record.clientAddress),
+            enforcement: key.enforcement ?? .required, requestID: record.id,
+            checks: FailureSample.checks(failure.report),
+            header: isToken ? FailureSample.json(parts[0]) : nil,
+            claims: isToken ? FailureSample.json(parts[1]) : nil,
+            tokenWithoutSignature: isToken && (failure.token ?? "").utf8.count <= 8_192
+                ? "\(parts[0]).\(parts[1])." : "")
+        state.gathered.samples.append(sample)
+        state.tokens[sample.id] = failure
+        state.tokenOrder.append(sample.id)
+        if state.tokenOrder.count > longestTokens {
+            state.tokens[state.tokenOrder.removeFirst()] = nil
+        }
+        return sample
+    }
+}

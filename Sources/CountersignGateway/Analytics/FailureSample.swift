@@ -1,0 +1,95 @@
+package import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// A request whose token was not good, kept to be looked at. The signature is never kept on disk, so that what is there
+/// cannot be replayed.
+package struct FailureSample: Sendable {
+    package var id: String
+    package var appID: String
+    package var atMilliseconds: Int64
+    package var code: AuthErrorCode
+    package var verdict: VerdictKind
+    package var endpoint: String
+    package var userID: String?
+    package var client: ClientInfo
+    /// The address, its last part cut off: `192.0.2.0/24`, `2001:db8::/48`.
+    package var network: String
+    package var enforcement: Enforcement
+    package var requestID: String
+    /// The verdict, check by check.
+    package var checks: [Check]
+    /// The decoded header and claims as JSON; nil where they cannot be read.
+    package var header: String?
+    package var claims: String?
+    /// Header and claims as they came, and an empty signature.
+    package var tokenWithoutSignature: String
+
+    /// One check.
+    package struct Check: Sendable, Equatable {
+        package var name: String
+        /// Nil when it was not judged.
+        package var isOK: Bool?
+        package var detail: String
+
+        package init(name: String, isOK: Bool?, detail: String) {
+            self.name = name
+            self.isOK = isOK
+            self.detail = detail
+        }
+    }
+
+    static func checks(_ report: VerificationReport) -> [Check] {
+        VerificationCheck.list(of: report, withUser: true).map { check in
+            let isOK: Bool? =
+                switch check.outcome {
+                case .passed: true
+                case .failed: false
+                case .notJudged: nil
+                }
+            return Check(name: check.name, isOK: isOK, detail: check.details.joined(separator: "; "))
+        }
+    }
+
+    /// The user for those who need not know: the first two characters, and what follows an `@`.
+    package var maskedUser: String? {
+        guard let userID else { return nil }
+        let domain = userID.firstIndex(of: "@").map { userID[$0...] } ?? ""
+        return "\(userID.prefix(2))…\(domain)"
+    }
+
+    /// The JSON text of a part of a token, up to 8 KiB; nil when it is none.
+    static func json(_ part: Substring?) -> String? {
+        guard let part, let bytes = Base64URL.decode(String(part)), bytes.count <= 8_192,
+            (try? StrictJSONParser(maximumBytes: 8_192, maximumDepth: 32).parse(bytes: bytes) { _ in true })
+                == true
+        else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    static func network(of address: String) -> String {
+        if address.contains(":") {
+            var bytes = in6_addr()
+            guard inet_pton(AF_INET6, address, &bytes) == 1 else { return "" }
+            withUnsafeMutableBytes(of: &bytes) { for index in 6..<16 { $0[index] = 0 } }
+            var text = [CChar](repeating: 0, count: 64)
+            inet_ntop(AF_INET6, &bytes, &text, 64)
+            return text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" } + "/48"
+        }
+        let parts = address.split(separator: ".")
+        return parts.count == 4 ? "\(parts[0]).\(parts[1]).\(parts[2]).0/24" : ""
+    }
+}
+
+/// A token that was not good, on its way to the samples.
+package final class FailedToken: Sendable {
+    let token: String?
+    let report: VerificationReport
+    let deviceTime: Double?
+
+    init(token: String?, report: VerificationReport, deviceTime: Double?) {
+        self.token = token
+        self.report = report
+        self.deviceTime = deviceTime
+    }
+}
