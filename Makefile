@@ -1,6 +1,6 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging
+.PHONY: libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -51,6 +51,9 @@ metrics: ## Check metrics, alerts and dashboard with a real Prometheus
 
 proxies: ## Run the configurations for nginx and HAProxy before a gateway
 	@scripts/proxy-test.sh
+
+docs: ## Build the documentation of the libraries into .build/docs (docc)
+	@scripts/docs.sh
 
 packaging: ## Check the systemd unit and the image's packages
 	@scripts/packaging-test.sh

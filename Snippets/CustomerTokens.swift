@@ -30,6 +30,19 @@ func showInbox(project: BloomreachProject, user: String) async throws {
 }
 // snippet.hide
 
+func track(provider: BackendTokens) async throws {
+    var configuration = BloomreachConfiguration(
+        project: try BloomreachProject(token: "YOUR-PROJECT-TOKEN", apiKey: "YOUR API KEY"))
+    configuration.advancedAuthEnabled = true
+    configuration.authorizationProvider = .suspending(provider)
+    let client = try BloomreachClient(configuration: configuration)
+
+    client.identifyCustomer(["registered": "ada@example.com"])
+    client.trackEvent("purchase", properties: ["total": 42.5])  // returns at once
+    let messages = try await client.fetchAppInbox()
+    print(messages.count)
+}
+
 if let key = ProcessInfo.processInfo.environment["WRITE_KEY"] {
     let project = try BloomreachProject(token: "shop", apiKey: key, baseURL: "http://127.0.0.1:8787")
     try await showInbox(project: project, user: "ada")

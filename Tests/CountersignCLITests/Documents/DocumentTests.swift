@@ -37,6 +37,33 @@ struct DocumentTests {
         #expect(try blocks("swift", of: "README.md") == [String(shown)])
     }
 
+    /// Each paragraph of a Swift sample stands, line for line, in a file that is built.
+    @Test func everySwiftSampleOfTheArticlesIsBuilt() throws {
+        let manager = FileManager.default
+        func files(_ folder: String, _ suffix: String) throws -> [String] {
+            try manager.subpathsOfDirectory(atPath: package.appendingPathComponent(folder).path)
+                .filter { $0.hasSuffix(suffix) }.sorted().map { "\(folder)/\($0)" }
+        }
+        func lines(_ text: String) -> String {
+            "\n"
+                + text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+                .joined(separator: "\n") + "\n"
+        }
+        let built = try (files("Snippets", ".swift") + files("Tests", ".swift")).map {
+            try lines(document($0))
+        }
+        let articles = try files("Sources", ".md").filter { $0.contains(".docc/") }
+        #expect(articles.count > 10)
+        for article in articles {
+            for block in try blocks("swift", of: article) {
+                for paragraph in block.components(separatedBy: "\n\n") {
+                    let wanted = lines(paragraph)
+                    #expect(built.contains { $0.contains(wanted) }, "\(article): \(paragraph)")
+                }
+            }
+        }
+    }
+
     @Test func theShellSamplesOfTheReadmeWorkWhenPasted() async throws {
         // A port that was free a moment ago stands in for the default one, which may be taken.
         let probe = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/probe") { _ in }

@@ -1,0 +1,27 @@
+// Access tokens that refresh themselves: configuration, other answers, requests of the app's own.
+import Countersign
+import Foundation
+
+func configure(token: String, refreshToken: String) async throws {
+    var configuration = LocationConfiguration()
+    configuration.http.url = "https://app.your.server.com/users/locations"
+    configuration.authorization.accessToken = token
+    configuration.authorization.refreshToken = refreshToken
+    configuration.authorization.refreshUrl = "https://auth.your.server.com/tokens"
+    configuration.authorization.refreshPayload = [
+        "grant_type": "refresh_token", "refresh_token": "{refreshToken}",
+    ]
+    let client = try LocationClient(configuration: configuration)
+    try await client.record(Location(latitude: 46.05, longitude: 14.51, timestamp: Date()))
+}
+
+func map(configuration: inout LocationConfiguration) {
+    configuration.authorization.responseMapping = ["accessToken": "$.data.session.jwt"]
+}
+
+func ask(client: LocationClient) async throws {
+    let token = try await client.accessToken()
+    // After a 401:
+    let next = try await client.accessToken(replacing: token)
+    print(next == token)
+}

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Builds the documentation of the libraries with docc from the toolchain, into .build/docs. A warning is an error.
+set -eu
+cd "$(dirname "$0")/.."
+
+docc="$(dirname "$(readlink -f "$(command -v swift)")")/docc"
+[ -x "$docc" ] || docc="$(command -v docc || xcrun --find docc 2>/dev/null)" || {
+    echo "docs: this toolchain has no docc" >&2
+    exit 1
+}
+swift build
+modules=.build/debug/Modules
+target="$(swift -print-target-info | sed -n 's/.*"unversionedTriple": "\(.*\)".*/\1/p' | head -n 1)"
+[ "$(uname -s)" != Darwin ] || target="$(uname -m)-apple-macosx13.0"
+folder=.build/docs
+rm -rf "$folder"
+mkdir -p "$folder"
+
+symbols() {
+    mkdir -p "$folder/symbols/$1"
+    set -- "$1" -module-name "$1" -I "$modules" -target "$target" -minimum-access-level public \
+        -output-dir "$folder/symbols/$1"
+    for map in Sources/C*/module.modulemap; do set -- "$@" -I "$(dirname "$map")"; done
+    for map in .build/debug/C*.build/module.modulemap; do set -- "$@" -Xcc "-fmodule-map-file=$map"; done
+    [ "$(uname -s)" != Darwin ] || set -- "$@" -sdk "$(xcrun --show-sdk-path)"
+    shift
+    swift symbolgraph-extract "$@"
+}
+convert() {
+    "$docc" convert "$2" --additional-symbol-graph-dir "$folder/symbols/$1" --output-path "$folder/$1.doccarchive" \
+        --fallback-display-name "$1" --fallback-bundle-identifier "countersign.$1" --warnings-as-errors
+}
+
+for catalog in Sources/*/*.docc; do
+    module="$(basename "$catalog" .docc)"
+    symbols "$module"
+    convert "$module" "$catalog"
+    echo "docs: $module, $(find "$catalog" -name '*.md' | wc -l | tr -d ' ') pages"
+done
+
+# A link to nowhere must not pass.
+cp -r Sources/Countersign/Countersign.docc "$folder/Wrong.docc"
+printf '\nSee ``NoSuchSymbol``.\n' >>"$folder/Wrong.docc/QuickStart.md"
+if convert Countersign "$folder/Wrong.docc" >/dev/null 2>&1; then
+    echo "docs: a link to nowhere passed" >&2
+    exit 1
+fi
+rm -rf "$folder/Wrong.docc"
