@@ -61,6 +61,7 @@ let package = Package(
                 "CountersignCore", "CountersignSQLite",
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
+            resources: [.copy("PrivacyInfo.xcprivacy")],
             swiftSettings: strict),
 
         .target(

@@ -13,6 +13,46 @@ struct QueueBenchmark {
         for count in [1_000, 10_000, 100_000, 1_000_000] where count <= largest {
             try await measure(count)
         }
+        try await measureCap(largest)
+    }
+
+    /// The disk that a queue takes when far more is recorded than it may keep.
+    private static func measureCap(_ count: Int) async throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "countersign-bench-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        guard let endpoint = URL(string: "https://server.example") else { return }
+        var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk")
+        configuration.dataDirectory = directory
+        configuration.flushPolicy = .manual
+        configuration.limits.maximumEvents = 2_000_000
+        configuration.limits.maximumBytes = 16 << 20
+        let client = try CountersignClient(configuration: configuration, transport: AcceptingServer())
+        client.identify(userID: "user-1", token: "a.b.c")
+        var largest = 0
+        for number in 0..<count {
+            client.track("Product Viewed", properties: ["product_id": .integer(Int64(number))])
+            if number % 2_000 == 1_999 {
+                try await client.record("wait for the disk")
+                largest = max(largest, bytesOnDisk(directory))
+            }
+        }
+        try await client.record("end")
+        largest = max(largest, bytesOnDisk(directory))
+        let snapshot = await client.snapshot()
+        await client.close()
+        print(
+            "cap of 16 MiB, \(count) recorded: \(snapshot.queued) kept, at most \(largest / 1024) KiB on disk with the log, "
+                + "rss \(residentMegabytes()) MB")
+    }
+
+    private static func bytesOnDisk(_ directory: URL) -> Int {
+        let files = FileManager.default.enumerator(at: directory, includingPropertiesForKeys: nil)
+        return (files?.compactMap { $0 as? URL } ?? []).reduce(0) { sum, file in
+            let values = try? FileManager.default.attributesOfItem(atPath: file.path)
+            return sum
+                + (values?[.type] as? FileAttributeType == .typeRegular ? values?[.size] as? Int ?? 0 : 0)
+        }
     }
 
     private static func measure(_ count: Int) async throws {
