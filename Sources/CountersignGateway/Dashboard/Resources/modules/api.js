@@ -1,0 +1,108 @@
+// The admin API: one place that knows of cookies, CSRF, entity tags and problems.
+
+const BASE = "/admin/api";
+
+/** What the server said was wrong (RFC 9457), with what to do about it. */
+export class Problem extends Error {
+  constructor(status, body, retryAfter) {
+    super(body.detail || body.title || `The gateway answered ${status}.`);
+    this.status = status;
+    this.code = body.code ?? "";
+    this.title = body.title ?? "";
+    this.fields = Array.isArray(body.errors) ? body.errors : [];
+    this.retryAfter = retryAfter;
+  }
+
+  /** What the person can do next. */
+  get advice() {
+    switch (this.status) {
+      case 0: return "Check that the gateway is running and that you are online; the page keeps trying.";
+      case 401: return "Sign in again.";
+      case 403: return this.code === "csrf"
+        ? "Reload the page and try again."
+        : "Ask an owner for a role that may do this.";
+      case 404: return "It may have been deleted; go back and look at the list.";
+      case 409: return "Look at the current state and decide again.";
+      case 412: return "Someone else changed this in the meantime. The page shows the new state; look and try again.";
+      case 422: return "Correct what is marked and send it again.";
+      case 429: return `Wait ${this.retryAfter ?? "a few"} seconds, then try again.`;
+      default: return this.status >= 500 ? "Try again; if it stays, look at the gateway's log." : "";
+    }
+  }
+}
+
+let csrf = null;
+let onUnauthenticated = () => {};
+
+/** Says what to do when the session has ended. */
+export function whenUnauthenticated(action) {
+  onUnauthenticated = action;
+}
+
+/** Remembers the session's CSRF token. */
+export function useSession(session) {
+  csrf = session?.csrf ?? null;
+}
+
+async function call(method, path, { body, etag, signal } = {}) {
+  const headers = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (method !== "GET") {
+    if (csrf) headers["X-CSRF-Token"] = csrf;
+    if (method !== "POST") headers["If-Match"] = etag ?? "*";
+  }
+  let response;
+  try {
+    response = await fetch(BASE + path, {
+      method, headers, signal, credentials: "same-origin", cache: "no-store",
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, { title: "No connection", detail: "The gateway can not be reached." });
+  }
+  const text = await response.text();
+  let data = null;
+  if (text !== "") {
+    try {
+      data = JSON.parse(text);
+    } catch {
+      throw new Problem(response.status, { detail: `The gateway answered ${response.status} with something else than JSON.` });
+    }
+  }
+  if (!response.ok) {
+    const problem = new Problem(response.status, data ?? {}, response.headers.get("Retry-After"));
+    if (response.status === 401 && path !== "/session" && path !== "/setup") onUnauthenticated();
+    throw problem;
+  }
+  return { data, etag: response.headers.get("ETag") };
+}
+
+function query(parameters) {
+  const pairs = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters ?? {})) {
+    if (value !== undefined && value !== null && value !== "") pairs.set(name, value);
+  }
+  const text = pairs.toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+/** A path from parts, each escaped. */
+export function path(...parts) {
+  return parts.map((part) => `/${encodeURIComponent(part)}`).join("");
+}
+
+/** The address of a download. */
+export function address(where, parameters) {
+  return BASE + where + query(parameters);
+}
+
+export const api = {
+  get: async (where, parameters, signal) => (await call("GET", where + query(parameters), { signal })).data,
+  /** With the entity tag, for a change later. */
+  read: (where, parameters, signal) => call("GET", where + query(parameters), { signal }),
+  post: async (where, body) => (await call("POST", where, { body: body ?? {} })).data,
+  put: (where, body, etag) => call("PUT", where, { body, etag }),
+  patch: (where, body, etag) => call("PATCH", where, { body, etag }),
+  remove: (where, etag) => call("DELETE", where, { etag }),
+};

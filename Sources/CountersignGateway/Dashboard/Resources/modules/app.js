@@ -1,0 +1,298 @@
+// The frame: session, routes, navigation, shortcuts.
+
+import { h, replace, announce } from "./dom.js";
+import { icon, mark } from "./icons.js";
+import { api, useSession, whenUnauthenticated, path } from "./api.js";
+import { preferences, prefer, applyTheme } from "./preferences.js";
+import { paints } from "./codes.js";
+import { clock, ago } from "./format.js";
+import { iconButton, dialog, problemNotice, select, toast } from "./ui.js";
+import { signIn, setUp } from "./signin.js";
+import { home } from "./home.js";
+import { failures } from "./failures.js";
+import { sample } from "./sample.js";
+import { live } from "./live.js";
+import { keys } from "./keys.js";
+import { enforcement } from "./enforcement.js";
+import { policy } from "./policy.js";
+import { events } from "./events.js";
+import { sessions } from "./sessions.js";
+import { appSettings } from "./appsettings.js";
+import { project } from "./project.js";
+import { audit } from "./audit.js";
+import { members } from "./members.js";
+import { system } from "./system.js";
+
+const appScreens = [
+  ["failures", "Failures", "chart", failures, "f"],
+  ["live", "Live tail", "live", live, "l"],
+  ["keys", "Public keys", "key", keys, "k"],
+  ["enforcement", "Enforcement", "shield", enforcement, "e"],
+  ["policy", "Claims policy", "policy", policy, "p"],
+  ["events", "Events", "events", events, "v"],
+  ["sessions", "Sessions", "sessions", sessions, "s"],
+  ["project", "Messages", "message", project, "m"],
+  ["settings", "App settings", "app", appSettings, "a"],
+];
+const houseScreens = [
+  ["home", "Overview", "home", home, "h"],
+  ["audit", "Audit log", "audit", audit, "u"],
+  ["members", "Members and tokens", "members", members, "t"],
+  ["system", "System", "settings", system, "y"],
+];
+
+const root = document.getElementById("root");
+let session = null;
+let apps = [];
+let leave = null;
+let wanted = null;
+let age = null;
+
+/** Whether the signed-in person may do what needs this role. */
+function can(role) {
+  const order = ["viewer", "operator", "owner"];
+  return order.indexOf(session?.user.role) >= order.indexOf(role);
+}
+
+/** The parts of the fragment: path parts and query. */
+function place() {
+  const [where, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const parts = where.split("/").filter(Boolean).map((part) => {
+    try { return decodeURIComponent(part); } catch { return part; }
+  });
+  return { parts, query: new URLSearchParams(query) };
+}
+
+function go(to) {
+  if (location.hash === to) route();
+  else location.hash = to;
+}
+
+async function start() {
+  applyTheme();
+  document.body.append(paints());
+  window.addEventListener("hashchange", route);
+  document.addEventListener("keydown", shortcut);
+  document.addEventListener("preference", (event) => { if (event.detail.name === "zone" && session) route(); });
+  setInterval(showAge, 5_000);
+  whenUnauthenticated(() => {
+    if (!session) return;
+    session = null;
+    wanted = location.hash;
+    toast("Your session has ended.", { tone: "bad" });
+    showSignIn();
+  });
+  if (place().parts[0] === "setup") return route();
+  try {
+    enter(await api.get("/session"));
+    await route();
+  } catch (error) {
+    if (error.status === 401) return firstScreen();
+    replace(root, h("main", { class: "gate" }, problemNotice(error, () => location.reload())));
+  }
+}
+
+async function firstScreen() {
+  try {
+    const setup = await api.get("/setup");
+    wanted = location.hash;
+    if (setup.needed) setUp(root, { token: null, done: entered });
+    else showSignIn();
+  } catch (error) {
+    replace(root, h("main", { class: "gate" }, problemNotice(error, () => location.reload())));
+  }
+}
+
+function enter(body) {
+  session = body;
+  useSession(body);
+}
+
+function entered(body) {
+  enter(body);
+  const to = wanted && !/^#\/?(setup|signin)/.test(wanted) ? wanted : "#/";
+  wanted = null;
+  go(to);
+}
+
+function showSignIn() {
+  leave?.abort();
+  closeDialogs();
+  document.title = "Sign in · Countersign";
+  signIn(root, { done: entered });
+}
+
+function closeDialogs() {
+  for (const open of document.querySelectorAll("dialog[open]")) open.close();
+}
+
+async function signOut() {
+  try {
+    await api.remove("/session");
+  } catch (error) {
+    if (error.status !== 401) return toast(`${error.message} ${error.advice ?? ""}`, { tone: "bad" });
+  }
+  session = null;
+  useSession(null);
+  wanted = null;
+  history.replaceState(null, "", "#/");
+  showSignIn();
+}
+
+async function route() {
+  const { parts, query } = place();
+  if (parts[0] === "setup") {
+    leave?.abort();
+    document.title = "Set up · Countersign";
+    return setUp(root, { token: parts[1] ?? null, done: (body) => { wanted = null; entered(body); } });
+  }
+  if (!session) return firstScreen();
+
+  leave?.abort();
+  const controller = new AbortController();
+  leave = controller;
+  try {
+    apps = (await api.get("/apps", { limit: 500 }, controller.signal)).items;
+  } catch (error) {
+    if (controller.signal.aborted || error.name === "AbortError" || !session) return;
+    return replace(root, h("main", { class: "gate" }, problemNotice(error, route)));
+  }
+  if (controller.signal.aborted) return;
+
+  let app = null;
+  let entry;
+  let parameter = null;
+  if (parts[0] === "apps" && parts[1] !== undefined) {
+    app = apps.find((item) => item.id === parts[1]) ?? null;
+    entry = parts[2] === "samples" ? ["failures", "Failed request", "chart", sample] : appScreens.find(([name]) => name === (parts[2] ?? "failures"));
+    parameter = parts[3] ?? null;
+    if (app) prefer("app", app.id);
+  } else {
+    entry = houseScreens.find(([name]) => name === (parts[0] ?? "home"));
+  }
+  const current = app ?? apps.find((item) => item.id === preferences.app) ?? apps[0] ?? null;
+  const missing = !entry || (parts[0] === "apps" && !app);
+  const title = missing ? "Not found" : entry[1];
+  const focusBefore = document.activeElement?.closest?.(".sidebar, .topbar") !== null;
+  const body = h("div", { class: "screen" });
+  const frame = shell(title, missing ? "" : entry[0], app, current, body);
+  replace(root, frame);
+  root.className = "";
+  document.title = `${title}${app ? ` · ${app.name || app.id}` : ""} · Countersign`;
+  age = null;
+  showAge();
+  if (missing) {
+    body.append(h("p", {}, "There is nothing at this address. "), h("a", { href: "#/" }, "Go to the overview"));
+  } else {
+    const context = {
+      body, app, apps, query, parameter, session, signal: controller.signal, can, go, route,
+      asOf: (at) => { age = at; showAge(); },
+      refresh: null,
+    };
+    frame.querySelector("#refresh").addEventListener("click", () => context.refresh?.());
+    entry[3](context);
+  }
+  window.scrollTo(0, 0);
+  if (focusBefore || document.activeElement === document.body) frame.querySelector("h1").focus({ preventScroll: true });
+  announce(title);
+}
+
+function showAge() {
+  const label = document.getElementById("age");
+  if (!label) return;
+  replace(label, age === null ? "" : `as of ${clock(age)}`);
+  label.title = age === null ? "" : ago(age);
+}
+
+function link(href, name, symbol, active) {
+  return h("a", { class: "nav-link", href, "aria-current": active ? "page" : undefined }, icon(symbol), h("span", {}, name));
+}
+
+function shell(title, name, app, current, body) {
+  const base = current && `#/apps/${encodeURIComponent(current.id)}`;
+  const [overview, ...house] = houseScreens;
+  const sidebar = h("nav", { class: "sidebar", id: "sidebar", "aria-label": "Main" },
+    h("a", { class: "brand", href: "#/" }, mark(), h("span", {}, "Countersign")),
+    link("#/", overview[1], overview[2], name === "home"),
+    current && h("div", { class: "nav-group" },
+      h("label", { class: "nav-title", for: "app-switch" }, "App"),
+      select(apps.map((item) => [item.id, item.name || item.id]), current.id,
+        (event) => go(`#/apps/${encodeURIComponent(event.target.value)}/${app ? name : "failures"}`), { id: "app-switch", class: "app-switch" }),
+      appScreens.map(([key, label, symbol]) => link(`${base}/${key}`, label, symbol, app && name === key))),
+    h("div", { class: "nav-group" }, h("p", { class: "nav-title" }, "Gateway"),
+      house.filter(([key]) => key !== "members" || can("owner")).map(([key, label, symbol]) => link(`#/${key}`, label, symbol, name === key))),
+    h("div", { class: "nav-foot" },
+      h("div", { class: "who" }, h("span", { class: "who-name" }, session.user.name), h("span", { class: "who-role" }, session.user.role)),
+      themeButton(), iconButton("Sign out", "out", signOut)));
+  const opener = iconButton("Menu", "menu", () => {
+    const open = sidebar.classList.toggle("open");
+    opener.setAttribute("aria-expanded", String(open));
+    if (open) sidebar.querySelector("a").focus();
+  }, { class: "icon-button menu-opener", "aria-expanded": "false", "aria-controls": "sidebar" });
+  sidebar.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && sidebar.classList.contains("open")) opener.click();
+  });
+  return h("div", { class: "frame" },
+    h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); document.getElementById("main").focus(); } }, "Skip to the content"),
+    sidebar,
+    h("div", { class: "column" },
+      h("header", { class: "topbar" }, opener,
+        h("div", { class: "title" }, app && h("p", { class: "crumb" }, app.name || app.id), h("h1", { tabindex: -1 }, title)),
+        h("span", { id: "age", class: "age" }), iconButton("Refresh", "refresh", null, { id: "refresh" }),
+        iconButton("Keyboard shortcuts", "keyboard", shortcuts, { class: "icon-button wide-only" })),
+      h("main", { id: "main", tabindex: -1 }, body)));
+}
+
+function themeButton() {
+  const dark = preferences.theme === "dark" || (preferences.theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
+  const element = iconButton(dark ? "Use the light theme" : "Use the dark theme", dark ? "sun" : "moon", () => {
+    prefer("theme", dark ? "light" : "dark");
+    const fresh = themeButton();
+    element.replaceWith(fresh);
+    fresh.focus();
+  });
+  element.classList.add("theme-switch");
+  return element;
+}
+
+// Keys: "g" and a letter goes somewhere; "/" to the search; "?" shows them all.
+let pending = 0;
+
+function shortcut(event) {
+  if (!session || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.target.closest?.("input, textarea, select, [contenteditable]")) return;
+  if (pending > Date.now()) {
+    pending = 0;
+    const { parts } = place();
+    const app = parts[0] === "apps" ? parts[1] : preferences.app ?? apps[0]?.id;
+    const inApp = appScreens.find((screen) => screen[4] === event.key);
+    const inHouse = houseScreens.find((screen) => screen[4] === event.key);
+    if (inApp && app) go(`#${path("apps", app, inApp[0])}`);
+    else if (inHouse) go(inHouse[0] === "home" ? "#/" : `#/${inHouse[0]}`);
+    else return;
+    event.preventDefault();
+    return;
+  }
+  if (event.key === "g") pending = Date.now() + 1500;
+  else if (event.key === "?") shortcuts();
+  else if (event.key === "r") document.getElementById("refresh")?.click();
+  else if (event.key === "/") {
+    const search = document.querySelector("[data-search]");
+    (search ?? document.getElementById("app-switch"))?.focus();
+  } else return;
+  event.preventDefault();
+}
+
+function shortcuts() {
+  const row = (combination, text) => h("div", { class: "shortcut" },
+    h("dt", {}, combination.map((key) => h("kbd", {}, key))), h("dd", {}, text));
+  dialog("Keyboard shortcuts", () => h("div", { class: "shortcuts" },
+    h("div", {}, h("h3", {}, "Anywhere"), h("dl", {},
+      row(["?"], "This list"), row(["/"], "Search, or choose an app"), row(["r"], "Refresh"), row(["Esc"], "Close, or back"))),
+    h("div", {}, h("h3", {}, "Go to"), h("dl", {}, [...houseScreens, ...appScreens].map((screen) => row(["g", screen[4]], screen[1])))),
+    h("div", {}, h("h3", {}, "In the chart"), h("dl", {},
+      row(["←", "→"], "Bucket by bucket"), row(["↑", "↓"], "Code by code"), row(["Home", "End"], "First and last bucket"),
+      row(["Enter"], "Requests behind it"), row(["Esc"], "Back to the chart")))), { wide: true });
+}
+
+start();

@@ -1,0 +1,72 @@
+// What belongs to one app: name, write keys, retention, origins, the alert webhook.
+
+import { h, replace } from "./dom.js";
+import { api, path } from "./api.js";
+import { ago, dateTime } from "./format.js";
+import { attempt, button, card, confirm, dialog, emptyState, field, showOnce, table, toast, view } from "./ui.js";
+
+export function appSettings(context) {
+  const { app, can } = context;
+  const base = path("apps", app.id);
+  const readonly = !can("operator");
+  const part = view(context, async (signal) => {
+    const [about, writeKeys, webhook] = await Promise.all([api.read(base, {}, signal), api.get(`${base}/write-keys`, {}, signal), api.read(`${base}/webhook`, {}, signal).catch(() => null)]);
+    return { about: about.data, etag: about.etag, writeKeys: writeKeys.items, webhook: webhook?.data ?? null, webhookTag: webhook?.etag };
+  }, ({ about, etag, writeKeys, webhook, webhookTag }) => h("div", { class: "stack" }, general(about, etag), writeKeyCard(writeKeys), webhook && webhookCard(webhook, webhookTag)));
+
+  function general(about, etag) {
+    const name = h("input", { type: "text", maxlength: 100, value: about.name ?? "", disabled: readonly });
+    const days = h("input", { type: "number", min: 1, value: about.retention_days ?? "", placeholder: "no limit", disabled: readonly });
+    const size = h("input", { type: "number", min: 1, value: about.retention_bytes ?? "", placeholder: "no limit", disabled: readonly });
+    const origins = h("textarea", { rows: 3, spellcheck: "false", class: "mono", value: (about.origins ?? []).join("\n"), placeholder: "https://shop.example", disabled: readonly });
+    const trouble = h("div", {});
+    const limit = (input) => (input.value === "" ? null : Number(input.value));
+    return card("General", h("form", { class: "stack", onsubmit: async (event) => {
+      event.preventDefault();
+      const done = await attempt(async () => { await api.patch(base, { name: name.value.trim(), retention_days: limit(days), retention_bytes: limit(size),
+        origins: origins.value.split(/\s+/).filter(Boolean) }, etag); }, trouble);
+      if (done) { await part.reload(); toast("Saved.", { tone: "good" }); }
+    } }, h("div", { class: "grid-form" }, field("Name", name), field("Keep events, days", days), field("Keep events, bytes", size)),
+    field("Origins", origins, "Web pages that may send, one a line (CORS)."), trouble, !readonly && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save"))));
+  }
+
+  function writeKeyCard(items) {
+    return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Write keys"), !readonly && button("Make a write key", { symbol: "plus", onclick: addWriteKey })),
+      items.length === 0 ? emptyState("key", "No write key", "The app needs one to send.") : table("Write keys", [
+        { title: "Key", heading: true, cell: (key) => h("span", { class: "mono" }, key.id) }, { title: "Description", cell: (key) => key.description || "–" },
+        { title: "Made", cell: (key) => dateTime(key.created_ms) }, { title: "Last used", cell: (key) => ago(key.last_used_ms ?? NaN) },
+        { title: "", cell: (key) => !readonly && button("Delete", { kind: "small", "aria-label": `Delete the write key ${key.description || key.id}`, onclick: async () => {
+          if (await confirm("Delete the write key", { text: "Apps that send with it are refused at once, and keep their events.", action: "Delete", phrase: "delete" })
+            && await attempt(() => api.remove(`${base}/write-keys${path(key.id)}`))) part.reload();
+        } }) },
+      ], items));
+  }
+
+  async function addWriteKey() {
+    const description = h("input", { type: "text", maxlength: 200, autofocus: true });
+    const trouble = h("div", {});
+    const made = await dialog("Make a write key", (close) => h("form", { onsubmit: async (event) => {
+      event.preventDefault();
+      await attempt(async () => close(await api.post(`${base}/write-keys`, { description: description.value.trim() })), trouble);
+    } }, field("Description", description), trouble, h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), h("button", { type: "submit", class: "button primary" }, "Make it"))));
+    if (!made) return;
+    await showOnce("The new write key", "Only its hash is stored.", made.write_key);
+    part.reload();
+  }
+
+  function webhookCard(webhook, etag) {
+    const url = h("input", { type: "url", value: webhook.url ?? "", placeholder: "https://example.com/hooks/countersign", disabled: readonly });
+    const trouble = h("div", {});
+    return card("Alert webhook", h("p", { class: "muted" }, "Called, signed (Standard Webhooks), when enforcement returns to Optional by itself."),
+      h("form", { class: "stack", onsubmit: async (event) => {
+        event.preventDefault();
+        let answer;
+        if (!await attempt(async () => { answer = (await api.put(`${base}/webhook`, { url: url.value.trim() || null }, etag)).data; }, trouble)) return;
+        if (answer?.secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it.", answer.secret);
+        await part.reload();
+        toast("Saved.", { tone: "good" });
+      } }, field("Address", url, webhook.secret_set ? "A secret is set." : "A secret is made when you save."), trouble, !readonly && h("div", { class: "actions" }, h("button", { type: "submit", class: "button plain" }, "Save"))));
+  }
+
+  replace(context.body, part.element);
+}

@@ -1,0 +1,53 @@
+// Elements without markup: every text goes in as text, never as HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, properties, children) {
+  for (const [name, value] of Object.entries(properties ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  put(element, children);
+  return element;
+}
+
+function put(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === undefined || child === null || child === false) continue;
+    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+}
+
+/** An HTML element. Properties starting with `on` are listeners; null and false ones are left out. */
+export function h(tag, properties, ...children) {
+  return fill(document.createElement(tag), properties, children);
+}
+
+/** An SVG element. */
+export function s(tag, properties, ...children) {
+  return fill(document.createElementNS(SVG, tag), properties, children);
+}
+
+/** Empties an element and puts the children in. */
+export function replace(element, ...children) {
+  element.replaceChildren();
+  put(element, children);
+  return element;
+}
+
+let counter = 0;
+
+/** An id that no other element has. */
+export function freshID(prefix) {
+  counter += 1;
+  return `${prefix}-${counter}`;
+}
+
+/** Says a sentence to screen readers. */
+export function announce(text) {
+  const region = document.getElementById("announcer");
+  region.textContent = "";
+  requestAnimationFrame(() => { region.textContent = text; });
+}

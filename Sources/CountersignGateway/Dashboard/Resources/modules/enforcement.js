@@ -1,0 +1,185 @@
+// How strict the app is, and what a stricter state would do before it does it.
+
+import { h, replace } from "./dom.js";
+import { api, path } from "./api.js";
+import { preferences } from "./preferences.js";
+import { ago, dateTime, number, percent, plural, toInput, fromInput, zoneName, HOUR } from "./format.js";
+import { attempt, button, card, confirm, dialog, field, notice, segmented, select, skeleton, stateBadge, table, toast, toggle, view, problemNotice } from "./ui.js";
+import { swatch } from "./codes.js";
+import { icon } from "./icons.js";
+
+const states = [
+  ["disabled", "Disabled", "The tokens that come with requests are not verified. (Default setting)"],
+  ["optional", "Optional", "Requests for logged-in users are verified, but invalid ones are not rejected. Failures are counted and shown."],
+  ["required", "Required", "Requests for logged-in users are verified, and those with an invalid token are rejected; apps retry and ask for a new token."],
+];
+const nameOf = Object.fromEntries(states.map(([state, name]) => [state, name]));
+
+export function enforcement(context) {
+  const { app, body, can, signal } = context;
+  const base = path("apps", app.id, "enforcement");
+  let etag = null;
+  let hours = 24;
+
+  const part = view(context, async (abort) => {
+    const answer = await api.read(base, {}, abort);
+    etag = answer.etag;
+    return answer.data;
+  }, draw, { every: 10_000, bones: 6 });
+
+  const shown = h("div", {});
+  async function drawPreview() {
+    const asked = hours;
+    replace(shown, skeleton(3));
+    try {
+      const preview = await api.get(`${base}/preview`, { hours }, signal);
+      if (asked === hours) replace(shown, impact(preview));
+    } catch (error) {
+      if (error.name !== "AbortError") replace(shown, problemNotice(error, drawPreview));
+    }
+  }
+
+  /** Sends a changed rule; the undo puts back what was there. */
+  async function change(rule, said, place) {
+    const { data: before, etag: tag } = await api.read(base).catch(() => ({ data: null, etag }));
+    const done = await attempt(async () => { await api.put(base, clean(rule), tag); }, place);
+    await part.reload();
+    if (!done) return false;
+    toast(said, { tone: "good", action: before && before.state !== rule.state ? "Undo" : undefined, onaction: async () => {
+      if (await attempt(async () => { const now = await api.read(base); await api.put(base, clean(before), now.etag); })) { part.reload(); toast(`Back to ${nameOf[before.state]}.`); }
+    } });
+    return true;
+  }
+
+  async function toRequired(rule) {
+    const ramp = h("input", { type: "range", min: 1, max: 100, value: rule.state === "required" ? rule.ramp_percent ?? 100 : 100 });
+    const rampText = h("output", {}, `${ramp.value} % of users`);
+    ramp.addEventListener("input", () => replace(rampText, `${ramp.value} % of users`));
+    const back = autoReturn(rule.auto_return ?? { rejected_percent: 5, window_minutes: 5, minimum_requests: 100 }, rule.auto_return !== null || rule.state !== "required");
+    const phrase = h("input", { type: "text", autocomplete: "off", spellcheck: "false" });
+    const place = h("div", {});
+    const trouble = h("div", {});
+    const go = h("button", { type: "submit", class: "button primary", disabled: true }, "Switch to Required");
+    phrase.addEventListener("input", () => { go.disabled = phrase.value !== app.id; });
+    api.get(`${base}/preview`, { hours: 24 }, signal).then((preview) => replace(place, impact(preview, true)),
+      (error) => { if (error.name !== "AbortError") replace(place, problemNotice(error)); });
+    replace(place, skeleton(2));
+    await dialog(`Require valid tokens for ${app.name || app.id}`, (close) => h("form", { onsubmit: async (event) => {
+      event.preventDefault();
+      const next = { ...rule, state: "required", ramp_percent: Number(ramp.value), auto_return: back.read(), scheduled: null };
+      if (await change(next, "Required is on.", trouble)) close(true);
+    } }, place, field("Begin with", ramp, "The same users stay in the part that is enforced when you raise it later."), rampText,
+    back.element, field(`Type ${app.id} to confirm`, phrase), trouble,
+    h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)), { wide: true });
+  }
+
+  function draw(rule) {
+    const operator = can("operator");
+    const choice = (state, name, text) => {
+      const active = rule.state === state;
+      return h("div", { class: `state-card ${state} ${active ? "active" : ""}` },
+        h("div", { class: "state-head" }, h("h2", {}, name), active && h("span", { class: "badge good" }, icon("check", 12), "now")),
+        h("p", {}, text),
+        active ? h("p", { class: "muted" }, state === "required" && rule.ramp_percent < 100 ? `For ${rule.ramp_percent} % of users.` : "This is how the app runs.")
+          : operator && button(`Switch to ${name}`, {
+            kind: state === "required" ? "primary" : "plain", "data-focus": `state-${state}`,
+            onclick: () => (state === "required" ? toRequired(rule) : change({ ...rule, state, scheduled: null }, `${name} is on.`)),
+          }));
+    };
+    return h("div", { class: "stack" },
+      rule.returned && notice("amber", `Returned to Optional automatically ${ago(rule.returned.at_ms)}.`,
+        h("p", {}, `${rule.returned.rejected_percent} % of requests were rejected (${dateTime(rule.returned.at_ms)}). `, h("a", { href: `#${path("apps", app.id, "failures")}` }, "See which failures"))),
+      operator && rule.state !== "disabled" && h("div", { class: "panic" },
+        h("div", {}, h("p", {}, h("strong", {}, "Something wrong with tokens?")), h("p", {}, "Disabled lets all data flow at once, without verification. One click, and it can be undone.")),
+        button("Disable now", { kind: "danger", symbol: "stop", "data-focus": "panic", onclick: () => change({ ...rule, state: "disabled", scheduled: null }, "Disabled: data flows without verification.") })),
+      h("div", { class: "states" }, states.map((entry) => choice(...entry))),
+      card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "What Required would do"),
+        segmented("Look back", [[1, "1 h"], [24, "24 h"], [168, "7 d"]], hours, (value) => { hours = value; drawPreview(); })), shown),
+      h("div", { class: "split" }, scheduleCard(rule, operator), safetyCard(rule, operator)),
+      rule.state === "required" && rampCard(rule, operator));
+  }
+
+  function scheduleCard(rule, operator) {
+    if (rule.scheduled) {
+      return card("Scheduled switch", h("p", {}, stateBadge(rule.scheduled.state), ` on ${dateTime(rule.scheduled.at_ms)} (${zoneName()}, ${ago(rule.scheduled.at_ms)})`),
+        operator && button("Cancel the switch", { onclick: () => change({ ...rule, scheduled: null }, "The scheduled switch is cancelled.") }));
+    }
+    const state = select(states.filter(([key]) => key !== rule.state).map(([key, name]) => [key, name]), rule.state === "optional" ? "required" : "optional");
+    const at = h("input", { type: "datetime-local", required: true, min: toInput(Date.now()), value: toInput(Math.ceil((Date.now() + HOUR) / HOUR) * HOUR) });
+    const trouble = h("div", {});
+    return card("Scheduled switch", !operator ? h("p", { class: "muted" }, "None.") : h("form", { class: "inline-form", onsubmit: async (event) => {
+      event.preventDefault();
+      const moment = fromInput(at.value);
+      if (!moment || moment <= Date.now()) return replace(trouble, notice("bad", "Choose a time that is still to come."));
+      if (state.value === "required" && !(await confirm("Schedule Required", {
+        text: [`Requests with an invalid token will be rejected from ${dateTime(moment)} (${zoneName()}).`], action: "Schedule it", phrase: app.id, kind: "primary" }))) return;
+      change({ ...rule, scheduled: { state: state.value, at_ms: moment } }, `${nameOf[state.value]} is scheduled for ${dateTime(moment)}.`, trouble);
+    } }, field("Switch to", state), field(`At (${preferences.zone === "utc" ? "UTC" : zoneName()})`, at), h("button", { type: "submit", class: "button plain" }, "Schedule"), trouble));
+  }
+
+  function safetyCard(rule, operator) {
+    const form = autoReturn(rule.auto_return ?? { rejected_percent: 5, window_minutes: 5, minimum_requests: 100 }, rule.auto_return !== null);
+    const trouble = h("div", {});
+    if (!operator) {
+      return card("Automatic return", h("p", {}, rule.auto_return
+        ? `Back to Optional when more than ${rule.auto_return.rejected_percent} % of requests are rejected within ${rule.auto_return.window_minutes} minutes.` : "Off."));
+    }
+    return card("Automatic return", h("form", { onsubmit: (event) => { event.preventDefault(); change({ ...rule, auto_return: form.read() }, "Saved.", trouble); } },
+      form.element, trouble, h("button", { type: "submit", class: "button plain" }, "Save")));
+  }
+
+  function rampCard(rule, operator) {
+    const ramp = h("input", { type: "range", min: 1, max: 100, value: rule.ramp_percent ?? 100, disabled: !operator });
+    const out = h("output", {}, `${ramp.value} % of users`);
+    ramp.addEventListener("input", () => replace(out, `${ramp.value} % of users`));
+    return card("Ramp", h("form", { class: "inline-form", onsubmit: (event) => {
+      event.preventDefault();
+      change({ ...rule, ramp_percent: Number(ramp.value) }, `Required for ${ramp.value} % of users.`);
+    } }, field("Enforced for", ramp, "A user is in or out by the user id, so raising the part never lets anyone back out."), out, operator && h("button", { type: "submit", class: "button plain" }, "Apply")));
+  }
+
+  replace(body, part.element);
+  drawPreview();
+}
+
+/** The members that may be written. */
+function clean(rule) {
+  return { state: rule.state, ramp_percent: rule.ramp_percent ?? 100, scheduled: rule.scheduled ?? null, auto_return: rule.auto_return ?? null };
+}
+
+function autoReturn(rule, on) {
+  const share = h("input", { type: "number", min: 1, max: 100, value: rule.rejected_percent });
+  const minutes = h("input", { type: "number", min: 1, max: 60, value: rule.window_minutes });
+  const least = h("input", { type: "number", min: 1, max: 1_000_000, value: rule.minimum_requests });
+  const fields = h("div", { class: "inline-form" }, field("Rejected, in %", share), field("Within minutes", minutes), field("At least requests", least));
+  let enabled = on;
+  const show = () => { fields.hidden = !enabled; };
+  show();
+  return {
+    element: h("div", { class: "auto-return" }, toggle("Return to Optional when too much is rejected", enabled, (value) => { enabled = value; show(); }), fields),
+    read: () => (enabled ? { rejected_percent: Number(share.value), window_minutes: Number(minutes.value), minimum_requests: Number(least.value) } : null),
+  };
+}
+
+function impact(preview, brief = false) {
+  const { requests, users, would_reject: bad } = preview;
+  const share = requests ? bad.requests / requests : 0;
+  const hours = preview.hours === 1 ? "last hour" : `last ${preview.hours} h`;
+  const bar = (count) => h("meter", { min: 0, max: Math.max(1, bad.requests), value: count, "aria-hidden": "true" });
+  return h("div", { class: "impact" },
+    preview.unknown && notice("amber", preview.unknown),
+    requests === 0 ? h("p", {}, `No request of a logged-in user came in the ${hours}: there is nothing to judge by.`)
+      : h("p", { class: `impact-lead ${bad.requests === 0 ? "good" : "bad"}` }, h("strong", {}, bad.requests === 0 ? "Nothing" : percent(share)), h("span", {},
+        `In the ${hours}, ${plural(bad.requests, "request")} of ${plural(bad.users, "user")} would have been rejected, of ${plural(requests, "request")} of ${plural(users, "user")}.`)),
+    bad.requests > 0 && h("div", { class: "split tight" },
+      table("By code", [
+        { title: "Code", heading: true, cell: (row) => h("span", { class: "code-cell" }, swatch(row.code), `${row.code} ${row.reason}`) },
+        { title: "Requests", class: "num", cell: (row) => number(row.requests) }, { title: "Users", class: "num", cell: (row) => number(row.users) },
+        { title: "", class: "meter-cell", cell: (row) => bar(row.requests) },
+      ], preview.by_code ?? [], { visibleCaption: true }),
+      !brief && table("By app version", [
+        { title: "App version", heading: true, cell: (row) => row.app_version || "(not said)" },
+        { title: "Requests", class: "num", cell: (row) => number(row.requests) }, { title: "Users", class: "num", cell: (row) => number(row.users) },
+        { title: "", class: "meter-cell", cell: (row) => bar(row.requests) },
+      ], preview.by_app_version ?? [], { visibleCaption: true })));
+}

@@ -1,0 +1,45 @@
+// What was stored: search, look, export.
+
+import { h, replace } from "./dom.js";
+import { address, api, path } from "./api.js";
+import { dateTime, fromInput, zoneName } from "./format.js";
+import { dialog, emptyState, field, pagedView, table } from "./ui.js";
+import { icon } from "./icons.js";
+
+export function events(context) {
+  const { app, body, query } = context;
+  const base = path("apps", app.id, "events");
+  const text = (name, rest = {}) => h("input", { type: "search", value: query.get(name) ?? "", spellcheck: "false", autocomplete: "off", ...rest });
+  const user = text("user", { "data-search": true });
+  const message = text("message_id");
+  const name = text("name");
+  const type = text("type");
+  const from = h("input", { type: "datetime-local" });
+  const to = h("input", { type: "datetime-local" });
+  const filter = () => ({ user: user.value.trim(), message_id: message.value.trim(), name: name.value.trim(), type: type.value.trim(), from_ms: fromInput(from.value), to_ms: fromInput(to.value) });
+  const place = h("div", {});
+  const csv = h("a", { class: "button plain", href: "#", download: `events-${app.id}.csv` }, icon("down", 16), "CSV");
+  const ndjson = h("a", { class: "button plain", href: "#", download: `events-${app.id}.ndjson` }, icon("down", 16), "NDJSON");
+  function search() {
+    const asked = filter();
+    csv.href = address(`${base}/export`, { ...asked, format: "csv" });
+    ndjson.href = address(`${base}/export`, { ...asked, format: "ndjson" });
+    const part = pagedView(context, (cursor, signal) => api.get(base, { ...asked, cursor, limit: 50 }, signal),
+      (items) => table("Events, the newest first", [
+        { title: "Received", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => show(item) }, dateTime(item.received_ms)) },
+        { title: "Type", cell: (item) => item.type }, { title: "Name", cell: (item) => item.name ?? "–" },
+        { title: "User", cell: (item) => h("span", { class: "mono" }, item.user_id ?? item.anonymous_id ?? "–") },
+        { title: "Message id", cell: (item) => h("span", { class: "mono clip" }, item.message_id) },
+      ], items, { onrow: show }),
+      emptyState("events", "No event matches", "Events appear here when they are on disk."));
+    replace(place, part.element);
+  }
+  function show(item) {
+    dialog(item.name || item.type || "Event", () => h("pre", { class: "json", tabindex: 0 }, h("code", {}, JSON.stringify(item.body ?? item, null, 2))), { wide: true });
+  }
+  replace(body, h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); search(); } },
+    field("User", user), field("Message id", message), field("Name", name), field("Type", type),
+    field(`From (${zoneName()})`, from), field(`To (${zoneName()})`, to),
+    h("button", { type: "submit", class: "button primary" }, "Search"), h("div", { class: "push" }, csv, ndjson)), h("section", { class: "card" }, place));
+  search();
+}

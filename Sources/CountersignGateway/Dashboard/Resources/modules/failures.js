@@ -1,0 +1,332 @@
+// Who fails, how often, and since when.
+
+import { h, replace, announce } from "./dom.js";
+import { api, path, address } from "./api.js";
+import { preferences, prefer } from "./preferences.js";
+import { FailureChart, codesIn, countOf, failuresOf, rateOf } from "./chart.js";
+import { swatch, reason } from "./codes.js";
+import { MINUTE, HOUR, DAY, number, percent, plural, dateTime, bucketName, toInput, fromInput, zoneName, ago, clock } from "./format.js";
+import { button, card, emptyState, field, segmented, skeleton, stateBadge, table, toggle, verdictBadge, view, problemNotice } from "./ui.js";
+import { icon } from "./icons.js";
+
+const presets = { "15m": 15 * MINUTE, "1h": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY, "90d": 90 * DAY };
+const presetNames = [["15m", "15 m"], ["1h", "1 h"], ["24h", "24 h"], ["7d", "7 d"], ["30d", "30 d"], ["90d", "90 d"], ["custom", "Custom"]];
+const dimensions = [["app_version", "App version"], ["sdk", "SDK"], ["endpoint", "Endpoint"], ["key", "Key"]];
+
+export function failures(context) {
+  const { app, query, body, signal } = context;
+  const base = path("apps", app.id);
+  const state = {
+    range: presets[query.get("range")] || query.get("range") === "custom" ? query.get("range") : "24h",
+    from: Number(query.get("from")) || null, to: Number(query.get("to")) || null,
+    code: Number(query.get("code")) || null, at: Number(query.get("at")) || null, until: Number(query.get("until")) || null,
+    filters: Object.fromEntries(dimensions.map(([name]) => [name, query.get(name) || ""])),
+    compare: query.get("compare") === "1", mode: query.get("view") === "table" ? "table" : "chart",
+    hidden: new Set((query.get("hide") ?? "").split(",").filter(Boolean).map(Number)), top: "app_version",
+  };
+  if (state.range === "custom" && !(state.from && state.to > state.from)) state.range = "24h";
+
+  const chart = new FailureChart((bucket, code) => drill({ code, at: bucket.from, until: bucket.to }, true), signal);
+  const content = h("div", { class: "stack" });
+  const stats = h("div", { class: "stats" });
+  const stage = h("div", { class: "stage" });
+  const legend = h("div", {});
+  const changes = h("div", {});
+  const tops = h("div", {});
+  const samples = h("section", { class: "card", id: "samples", "aria-labelledby": "samples-title" });
+  let latest = null;
+
+  function span() {
+    if (state.range === "custom") return { from: state.from, to: state.to };
+    const now = Date.now();
+    return { from: now - presets[state.range], to: now };
+  }
+
+  function parameters() {
+    const { from, to } = span();
+    return { from_ms: from, to_ms: to, bucket: "auto", ...state.filters };
+  }
+
+  function remember(push = false) {
+    const pairs = new URLSearchParams({ range: state.range });
+    if (state.range === "custom") { pairs.set("from", state.from); pairs.set("to", state.to); }
+    for (const [name, value] of Object.entries(state.filters)) if (value) pairs.set(name, value);
+    if (state.code) pairs.set("code", state.code);
+    if (state.at) { pairs.set("at", state.at); pairs.set("until", state.until); }
+    if (state.compare) pairs.set("compare", "1");
+    if (state.mode === "table") pairs.set("view", "table");
+    if (state.hidden.size > 0) pairs.set("hide", [...state.hidden].join(","));
+    history[push ? "pushState" : "replaceState"](null, "", `#${base}/failures?${pairs}`);
+  }
+
+  async function fetchAll(abort) {
+    const asked = parameters();
+    const jobs = [api.get(`${base}/analytics`, asked, abort)];
+    jobs.push(api.get(`${base}/analytics/top`, { from_ms: asked.from_ms, to_ms: asked.to_ms, by: state.top }, abort));
+    const [data, top] = await Promise.all(jobs);
+    let before = null;
+    if (state.compare) {
+      const length = data.to_ms - data.from_ms;
+      before = (await api.get(`${base}/analytics`, { ...asked, from_ms: data.from_ms - length, to_ms: data.from_ms, bucket: data.bucket }, abort)).buckets;
+    }
+    return { data, top, before };
+  }
+
+  function shownCodes(data) {
+    return codesIn(data).filter((code) => !state.hidden.has(code));
+  }
+
+  function draw({ data, top, before }) {
+    latest = { data, top, before };
+    const codes = shownCodes(data);
+    drawStats(data, codes);
+    const traffic = data.totals.accepted + data.totals.anonymous + data.totals.not_judged + failuresOf(data.totals, codesIn(data));
+    if (traffic === 0) {
+      replace(stage, emptyState("chart", "No requests in this range", app.last_request_ms
+        ? `The last request of this app came ${ago(app.last_request_ms)}.` : "This app has not sent anything yet.",
+        app.last_request_ms ? button("Show 90 days", { onclick: () => setRange("90d") })
+          : h("a", { class: "button primary", href: "#/" }, "How to send the first event")));
+    } else if (state.mode === "table") {
+      replace(stage, numbers(data, codes));
+    } else {
+      if (!stage.contains(chart.element)) replace(stage, chart.element);
+      chart.show(data, before, codes);
+    }
+    drawLegend(data);
+    drawChanges(data);
+    drawTop(top);
+    if (!samples.firstChild) drill({ code: state.code, at: state.at, until: state.until }, false, false);
+    return content.isConnected ? undefined : content;
+  }
+
+  function difference(now, then, better) {
+    if (!(then > 0)) return null;
+    const share = (now - then) / then;
+    if (Math.abs(share) < 0.005) return h("span", { class: "delta" }, "as before");
+    const tone = (share > 0) === (better === "up") ? "good" : "bad";
+    return h("span", { class: `delta ${tone}` }, `${share > 0 ? "▲" : "▼"} ${percent(Math.abs(share))}`,
+      h("span", { class: "visually-hidden" }, " against the period before"));
+  }
+
+  function drawStats(data, codes) {
+    const { totals, previous } = data;
+    const failed = failuresOf(totals, codes);
+    const rejected = codes.reduce((sum, code) => sum + (totals.codes?.[code]?.rejected ?? 0), 0);
+    const rate = rateOf(totals, codes);
+    const stat = (name, value, note, delta, tone) => h("div", { class: `stat ${tone ?? ""}` },
+      h("dt", {}, name), h("dd", {}, h("span", { class: "stat-value" }, value), delta), note && h("dd", { class: "stat-note" }, note));
+    replace(stats, h("dl", {},
+      stat("Failures in total", number(failed), `${number(rejected)} rejected, ${number(failed - rejected)} accepted with a warning`,
+        previous && difference(failed, failuresOf(previous, codes), "down"), failed > 0 ? "bad" : ""),
+      stat("Failure rate", percent(rate ?? NaN), "of verified requests",
+        previous && rate !== null && difference(rate, rateOf(previous, codes), "down")),
+      stat("Accepted", number(totals.accepted), "good tokens", previous && difference(totals.accepted, previous.accepted, "up")),
+      stat("Anonymous", number(totals.anonymous), "no user, not judged", previous && difference(totals.anonymous, previous.anonymous, "up")),
+      totals.not_judged > 0 && stat("Not judged", number(totals.not_judged), "while disabled")));
+  }
+
+  function numbers(data, codes) {
+    const columns = [
+      { title: `Time (${zoneName()})`, heading: true, cell: (bucket) => bucketName(bucket.start_ms, data.bucket) },
+      { title: "Failures", class: "num", cell: (bucket) => number(failuresOf(bucket, codes)) },
+      { title: "Rate", class: "num", cell: (bucket) => percent(rateOf(bucket, codes) ?? NaN) },
+      ...codes.map((code) => ({ title: `${code} ${reason(code)}`, class: "num", cell: (bucket) => number(countOf(bucket, code)) })),
+      { title: "Accepted", class: "num", cell: (bucket) => number(bucket.accepted) },
+      { title: "Anonymous", class: "num", cell: (bucket) => number(bucket.anonymous) },
+      { title: "Not judged", class: "num", cell: (bucket) => number(bucket.not_judged) },
+    ];
+    const element = table("Failures per bucket, the numbers of the chart", columns, [...data.buckets].reverse());
+    element.classList.add("tall");
+    element.querySelector("table").append(h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "Total"),
+      columns.slice(1).map((column) => h("td", { class: "num" }, column.cell(data.totals))))));
+    return element;
+  }
+
+  function drawLegend(data) {
+    const codes = codesIn(data);
+    const all = failuresOf(data.totals, codes);
+    if (codes.length === 0) {
+      replace(legend, emptyState("check", "No failure in this range", "Every signed request carried a good token."));
+      return;
+    }
+    const rows = codes.map((code) => ({ code, count: countOf(data.totals, code), about: (data.codes ?? []).find((entry) => entry.code === code) }))
+      .sort((left, right) => right.count - left.count);
+    replace(legend, table("Failures by code", [
+      { title: "Shown", cell: (row) => h("button", {
+        type: "button", class: "legend-key", "aria-pressed": String(!state.hidden.has(row.code)), "data-focus": `legend-${row.code}`, "data-code": row.code,
+        "aria-label": `Show ${row.code} ${reason(row.code)} in the chart`, onclick: () => {
+          if (!state.hidden.delete(row.code)) state.hidden.add(row.code);
+          remember();
+          draw(latest);
+          legend.querySelector(`[data-focus="legend-${row.code}"]`)?.focus();
+        } }, swatch(row.code)) },
+      { title: "Code", heading: true, cell: (row) => h("button", { type: "button", class: "link", onclick: () => drill({ code: row.code, at: null, until: null }, true) },
+        h("strong", {}, row.code), " ", row.about?.reason ?? reason(row.code)) },
+      { title: "Failures", class: "num", cell: (row) => number(row.count) },
+      { title: "Share", class: "num", cell: (row) => percent(row.count / all) },
+      { title: "Change", class: "num", cell: (row) => (data.previous ? difference(row.count, countOf(data.previous, row.code), "down") ?? "–" : "–") },
+      { title: "What to do", class: "wide-text", cell: (row) => row.about?.fix ?? "" },
+    ], rows));
+  }
+
+  function drawChanges(data) {
+    const markers = [...(data.markers ?? [])].reverse();
+    replace(changes, markers.length === 0 ? h("p", { class: "muted" }, "No key, rule or enforcement state changed in this range.")
+      : h("ol", { class: "changes" }, markers.slice(0, 12).map((marker) => h("li", {},
+        h("span", { class: "change-icon" }, icon(String(marker.kind).startsWith("key") ? "key" : marker.kind === "policy" ? "policy" : "shield", 16)),
+        h("div", {}, h("p", {}, marker.text), h("p", { class: "muted" }, dateTime(marker.at_ms), marker.by && ` · ${marker.by}`))))));
+  }
+
+  function drawTop(top) {
+    const highest = Math.max(1, ...top.items.map((item) => item.requests));
+    replace(tops, top.items.length === 0 ? h("p", { class: "muted" }, "Nothing was sent in this range.")
+      : table("Requests and failures", [
+        { title: dimensions.find(([name]) => name === state.top)[1], heading: true, cell: (item) => h("button", {
+          type: "button", class: "link", title: "Filter by this", onclick: () => setFilter(state.top, item.value) }, item.value || "(not said)") },
+        { title: "Requests", class: "num", cell: (item) => number(item.requests) },
+        { title: "Failures", class: "num", cell: (item) => number(item.failures) },
+        { title: "Rate", class: "num", cell: (item) => percent(item.requests ? item.failures / item.requests : NaN) },
+        { title: "", class: "meter-cell", cell: (item) => h("meter", { min: 0, max: highest, value: item.failures, "aria-label": `Failures of ${item.value || "not said"}` }) },
+      ], top.items));
+  }
+
+  /** Shows the kept requests of a code, of a bucket, or of both. */
+  function drill({ code, at, until }, jump, push = jump) {
+    state.code = code;
+    state.at = at;
+    state.until = until;
+    remember(push);
+    const { from, to } = at ? { from: at, to: until } : span();
+    const title = h("h2", { class: "card-title", id: "samples-title", tabindex: -1 }, "Requests behind it");
+    const chips = h("div", { class: "chips" },
+      code ? chip(`${code} ${reason(code)}`, () => drill({ code: null, at, until }, true)) : h("span", { class: "muted" }, "every code"),
+      at ? chip(`${dateTime(at)} to ${clock(until)}`, () => drill({ code, at: null, until: null }, true)) : h("span", { class: "muted" }, "whole range"));
+    const list = h("div", {}, skeleton(3));
+    const explain = latest?.data.codes?.find((entry) => entry.code === code);
+    replace(samples, h("div", { class: "card-head" }, title, chips),
+      explain && h("div", { class: "fix" }, swatch(code), h("div", {}, h("p", {}, h("strong", {}, explain.title || reason(code))), h("p", {}, explain.fix))), list);
+    if (jump) {
+      title.focus({ preventScroll: true });
+      samples.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+    }
+    samples.onkeydown = (event) => {
+      if (event.key !== "Escape") return;
+      event.preventDefault();
+      drill({ code: null, at: null, until: null }, false, true);
+      if (stage.contains(chart.element)) {
+        chart.element.scrollIntoView({ block: "center" });
+        chart.focus();
+      }
+    };
+    let items = [];
+    const load = async (cursor) => {
+      try {
+        const page = await api.get(`${base}/samples`, { code, from_ms: from, to_ms: to, cursor, limit: 25 }, signal);
+        if (state.code !== code || state.at !== at) return;
+        items = items.concat(page.items);
+        replace(list, items.length === 0
+          ? emptyState("check", "No failed request is kept for this", "A bounded number is kept per code; older ones make room for newer ones.")
+          : [sampleTable(app, items, context), page.next && h("div", { class: "pager" }, button("Show more", { onclick: () => load(page.next) }))]);
+        if (jump && !cursor) announce(`${plural(items.length, "failed request")} listed`);
+      } catch (error) {
+        if (error.name !== "AbortError") replace(list, problemNotice(error, () => load(cursor)));
+      }
+    };
+    load(null);
+  }
+
+  function chip(text, remove) {
+    return h("span", { class: "chip" }, text, h("button", { type: "button", "aria-label": `Remove the filter ${text}`, onclick: remove }, icon("close", 12)));
+  }
+
+  function setRange(range) {
+    state.range = range;
+    state.at = null;
+    rangeBar();
+    remember();
+    if (range !== "custom" || state.from) { main.reload(); drill({ code: state.code, at: null, until: null }, false); }
+  }
+
+  function setFilter(name, value) {
+    state.filters[name] = value;
+    remember();
+    main.reload();
+    filterBar();
+  }
+
+  const ranges = h("div", { class: "toolbar" });
+  const custom = h("div", {});
+  function rangeBar() {
+    const zone = segmented("Time zone", [["local", "Local", zoneName()], ["utc", "UTC"]], preferences.zone, (value) => prefer("zone", value));
+    replace(ranges, segmented("Range", presetNames, state.range, (value) => {
+      if (value === "custom") { const { from, to } = span(); state.from = from; state.to = to; }
+      setRange(value);
+    }), zone, toggle("Compare with the period before", state.compare, (on) => { state.compare = on; remember(); main.reload(); }));
+    if (state.range !== "custom") return replace(custom);
+    const from = h("input", { type: "datetime-local", value: toInput(state.from), max: toInput(Date.now()) });
+    const to = h("input", { type: "datetime-local", value: toInput(state.to) });
+    const trouble = h("p", { class: "hint bad", role: "alert" });
+    replace(custom, h("form", { class: "inline-form", onsubmit: (event) => {
+      event.preventDefault();
+      const start = fromInput(from.value);
+      const end = fromInput(to.value);
+      if (!start || !end || end <= start) return replace(trouble, "The end must come after the start.");
+      if (end - start > 731 * DAY) return replace(trouble, "At most two years can be shown at once.");
+      replace(trouble);
+      state.from = start;
+      state.to = end;
+      setRange("custom");
+    } }, field(`From (${zoneName()})`, from), field(`To (${zoneName()})`, to), h("button", { class: "button primary", type: "submit" }, "Apply"), trouble));
+  }
+
+  const filters = h("div", { class: "chips" });
+  function filterBar() {
+    const active = dimensions.filter(([name]) => state.filters[name]);
+    replace(filters, active.map(([name, label]) => chip(`${label}: ${state.filters[name]}`, () => setFilter(name, ""))));
+  }
+
+  rangeBar();
+  filterBar();
+  const every = state.range === "15m" ? 5_000 : 10_000;
+  const main = view(context, fetchAll, draw, { every, bones: 8 });
+  replace(content,
+    stats,
+    h("section", { class: "card chart-card", "aria-label": "Chart" },
+      h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Failures over time"), filters,
+        segmented("View", [["chart", "Chart"], ["table", "Table"]], state.mode, (mode) => { state.mode = mode; remember(); if (latest) draw(latest); }),
+        exportMenu()),
+      h("div", { class: "chart-legend", "aria-hidden": "true" },
+        h("span", { class: "key-rate" }, "failure rate"), h("span", { class: "key-accepted" }, "accepted"), h("span", { class: "key-anonymous" }, "anonymous"),
+        h("span", { class: "key-judged" }, "not judged"), h("span", { class: "key-marker" }, "enforcement changed"), h("span", { class: "key-marker key" }, "key changed")),
+      stage, legend),
+    h("div", { class: "split" },
+      card("By", h("div", { class: "card-tabs" }, segmented("Break down by", dimensions, state.top, (value) => { state.top = value; main.reload(); })), tops),
+      card("Changes", changes)),
+    samples);
+
+  function exportMenu() {
+    const csv = h("a", { class: "button plain", download: `failures-${app.id}.csv`, href: "#" }, icon("down", 16), h("span", {}, "CSV"));
+    csv.addEventListener("click", () => { csv.href = address(`${base}/analytics/export`, { ...parameters(), format: "csv" }); });
+    csv.href = address(`${base}/analytics/export`, { ...parameters(), format: "csv" });
+    return csv;
+  }
+
+  replace(body, app.enforcement === "disabled" && h("p", { class: "strip" }, stateBadge("disabled"),
+    " Tokens of this app are not looked at, so no failure is counted. ", h("a", { href: `#${base}/enforcement` }, "Choose Optional to measure without rejecting")),
+  ranges, custom, main.element);
+}
+
+/** The list of failed requests, each leading to its detail. */
+export function sampleTable(app, items, context) {
+  const where = (item) => `#${path("apps", app.id, "samples", item.id)}`;
+  return table("Failed requests", [
+    { title: "Time", heading: true, cell: (item) => h("a", { href: where(item) }, dateTime(item.at_ms)) },
+    { title: "Code", cell: (item) => h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason}`) },
+    { title: "User", cell: (item) => h("span", { class: "mono" }, item.user ?? "–") },
+    { title: "Verdict", cell: (item) => verdictBadge(item.verdict) },
+    { title: "Endpoint", cell: (item) => h("span", { class: "mono" }, item.endpoint ?? "–") },
+    { title: "SDK", cell: (item) => item.sdk ?? "–" },
+    { title: "App version", cell: (item) => item.app_version ?? "–" },
+    { title: "Address", cell: (item) => h("span", { class: "mono" }, item.client ?? "–") },
+  ], items, { onrow: (item) => context.go(where(item)) });
+}

@@ -1,0 +1,109 @@
+// Numbers and times as people read them. Instants are milliseconds since 1970.
+
+import { preferences } from "./preferences.js";
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+export const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+export function number(value) {
+  return Number.isFinite(value) ? whole.format(value) : "–";
+}
+
+export function compact(value) {
+  if (!Number.isFinite(value)) return "–";
+  return Math.abs(value) < 10_000 ? whole.format(value) : short.format(value);
+}
+
+/** A share between 0 and 1, with more digits the smaller it is. */
+export function percent(share) {
+  if (!Number.isFinite(share)) return "–";
+  const value = share * 100;
+  if (value === 0) return "0 %";
+  if (value < 0.01) return "< 0.01 %";
+  return `${value.toFixed(value < 1 ? 2 : value < 10 ? 1 : 0)} %`;
+}
+
+export function plural(count, one, many = `${one}s`) {
+  return `${number(count)} ${count === 1 ? one : many}`;
+}
+
+export function bytes(value) {
+  if (!Number.isFinite(value)) return "–";
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${value.toFixed(unit === 0 || value >= 100 ? 0 : 1)} ${units[unit]}`;
+}
+
+function formatter(options) {
+  const zone = preferences.zone === "utc" ? { timeZone: "UTC" } : {};
+  return new Intl.DateTimeFormat("en-GB", { ...options, ...zone });
+}
+
+const clockOptions = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
+const dayOptions = { day: "numeric", month: "short", year: "numeric" };
+
+export function clock(at) {
+  return formatter(clockOptions).format(at);
+}
+
+export function hourMinute(at) {
+  return formatter({ hour: "2-digit", minute: "2-digit" }).format(at);
+}
+
+export function dayMonth(at) {
+  return formatter({ day: "numeric", month: "short" }).format(at);
+}
+
+export function dateTime(at) {
+  if (!Number.isFinite(at)) return "–";
+  return `${formatter(dayOptions).format(at)}, ${clock(at)}`;
+}
+
+export function zoneName() {
+  if (preferences.zone === "utc") return "UTC";
+  return Intl.DateTimeFormat().resolvedOptions().timeZone || "local time";
+}
+
+export function duration(milliseconds) {
+  const value = Math.max(0, milliseconds);
+  if (value < MINUTE) return `${Math.round(value / 1000)} s`;
+  if (value < HOUR) return `${Math.round(value / MINUTE)} min`;
+  if (value < 2 * DAY) return `${Math.round(value / HOUR)} h`;
+  return `${Math.round(value / DAY)} days`;
+}
+
+export function ago(at, now = Date.now()) {
+  if (!Number.isFinite(at)) return "never";
+  const passed = now - at;
+  if (passed < -1000) return `in ${duration(-passed)}`;
+  return passed < 5000 ? "just now" : `${duration(passed)} ago`;
+}
+
+/** The time span of a bucket, as a heading. */
+export function bucketName(start, bucket) {
+  if (bucket === "day") return formatter({ weekday: "short", ...dayOptions }).format(start);
+  const length = bucket === "hour" ? HOUR : MINUTE;
+  const day = formatter({ weekday: "short", day: "numeric", month: "short" }).format(start);
+  return `${day}, ${hourMinute(start)} to ${hourMinute(start + length)}`;
+}
+
+/** The value for an input of type datetime-local. */
+export function toInput(at) {
+  const offset = preferences.zone === "utc" ? 0 : new Date(at).getTimezoneOffset() * MINUTE;
+  return new Date(at - offset).toISOString().slice(0, 16);
+}
+
+/** The instant that an input of type datetime-local means, or null. */
+export function fromInput(text) {
+  if (!text) return null;
+  const at = Date.parse(preferences.zone === "utc" ? `${text}Z` : text);
+  return Number.isFinite(at) ? at : null;
+}

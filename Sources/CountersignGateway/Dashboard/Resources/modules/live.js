@@ -1,0 +1,130 @@
+// Every verdict as it is made, by server-sent events. The browser resumes by itself with the last id that it saw.
+
+import { h, replace, announce } from "./dom.js";
+import { address, api, path } from "./api.js";
+import { everyCode, reason, swatch } from "./codes.js";
+import { clock, number, plural } from "./format.js";
+import { badge, button, emptyState, field, notice, select, verdictBadge } from "./ui.js";
+
+const LIMIT = 300;
+
+export function live(context) {
+  const { app, body, query, signal } = context;
+  let source = null;
+  let paused = false;
+  let held = [];
+  let seen = 0;
+  const filter = { code: query.get("code") ?? "", user: query.get("user") ?? "", verdict: query.get("verdict") ?? "" };
+
+  const status = h("p", { class: "live-status", role: "status" });
+  const hints = h("div", {});
+  const rows = h("tbody", {});
+  const empty = emptyState("live", "Waiting for requests", "Each request of this app appears here in the moment it is judged. Send one to see it.");
+  const head = ["Time", "Verdict", "Code", "User", "Endpoint", "SDK", "App version", "Address"];
+  const list = h("div", { class: "table-scroll tall", tabindex: 0, role: "region", "aria-label": "Requests, the newest first", hidden: true },
+    h("table", { class: "live-table" }, h("caption", { class: "visually-hidden" }, "Requests, the newest first"),
+      h("thead", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name)))), rows));
+
+  function say(tone, text) {
+    replace(status, h("span", { class: `pulse ${tone}`, "aria-hidden": "true" }), text);
+  }
+
+  function connect() {
+    source?.close();
+    say("wait", "Connecting");
+    source = new EventSource(address("/live", { app: app.id, code: filter.code, user: filter.user }));
+    source.addEventListener("open", () => { say(paused ? "wait" : "on", paused ? "Paused" : "Live: complete, every request is shown"); context.asOf(Date.now()); });
+    source.addEventListener("error", () => {
+      if (source.readyState === EventSource.CLOSED) {
+        say("off", "The gateway closed the stream.");
+        replace(hints, notice("bad", "The live tail stopped.", h("p", {}, button("Connect again", { symbol: "refresh", onclick: () => { replace(hints); connect(); } }))));
+        api.get("/session").catch(() => {});
+      } else {
+        say("wait", "The connection was lost; connecting again, without a gap if the gateway still has what was missed.");
+      }
+    });
+    source.addEventListener("verdict", (event) => { context.asOf(Date.now()); take({ kind: "verdict", item: parse(event.data) }); });
+    source.addEventListener("gap", (event) => take({ kind: "gap", item: parse(event.data) }));
+    source.addEventListener("sampling", (event) => {
+      const every = Number(parse(event.data)?.one_in) || 1;
+      say("on", every > 1 ? `Live: sampled, one request in ${number(every)} is shown` : "Live: complete, every request is shown");
+    });
+    source.addEventListener("ping", () => context.asOf(Date.now()));
+  }
+
+  function parse(text) {
+    try { return JSON.parse(text); } catch { return null; }
+  }
+
+  function take(entry) {
+    if (!entry.item) return;
+    if (entry.kind === "verdict" && filter.verdict && entry.item.verdict !== filter.verdict) return;
+    if (paused) {
+      held.push(entry);
+      if (held.length > LIMIT) held.shift();
+      replace(pause, h("span", {}, `Continue (${number(held.length)}${held.length === LIMIT ? "+" : ""} new)`));
+      return;
+    }
+    show(entry);
+  }
+
+  function show({ kind, item }) {
+    list.hidden = false;
+    empty.hidden = true;
+    if (kind === "gap") {
+      rows.prepend(h("tr", { class: "gap" }, h("td", { colspan: head.length }, `${plural(Number(item.missed) || 0, "request")} missed here: the gateway no longer had them.`)));
+      announce("There is a gap in the live tail.");
+    } else {
+      seen += 1;
+      const known = item.code !== null && item.code !== undefined;
+      const time = clock(item.at_ms);
+      rows.prepend(h("tr", { class: "fresh" },
+        h("th", { scope: "row", class: "mono" }, known && item.id !== undefined && item.verdict !== "accepted" ? h("a", { href: `#${path("apps", app.id, "samples", item.id)}` }, time) : time),
+        h("td", {}, verdictBadge(item.verdict)),
+        h("td", {}, known ? h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason ?? reason(item.code)}`) : "–"),
+        h("td", { class: "mono" }, item.user ?? "–"), h("td", { class: "mono" }, item.endpoint ?? "–"), h("td", {}, item.sdk ?? "–"),
+        h("td", {}, item.app_version ?? "–"), h("td", { class: "mono" }, item.client ?? "–")));
+    }
+    while (rows.children.length > LIMIT) rows.lastElementChild.remove();
+    replace(count, `${plural(seen, "request")} since you opened this page`, seen > LIMIT && `, the newest ${LIMIT} are shown`);
+  }
+
+  const count = h("span", { class: "muted" });
+  const pause = button("Pause", { symbol: "pause", onclick: () => {
+    paused = !paused;
+    pause.setAttribute("aria-pressed", String(paused));
+    if (paused) {
+      replace(pause, h("span", {}, "Continue"));
+      say("wait", "Paused; what comes in is kept");
+    } else {
+      replace(pause, h("span", {}, "Pause"));
+      say("on", "Live");
+      for (const entry of held) show(entry);
+      held = [];
+    }
+  } });
+  const user = h("input", { type: "search", value: filter.user, placeholder: "exact user id", spellcheck: "false", autocomplete: "off", "data-search": true });
+  const code = select([["", "every code"], ...everyCode.map((value) => [value, `${value} ${reason(value)}`])], filter.code);
+  const verdict = select([["", "every verdict"], ["accepted", "Accepted"], ["warned", "Accepted, warned"], ["rejected", "Rejected"], ["anonymous", "Anonymous"]], filter.verdict);
+  function apply() {
+    Object.assign(filter, { code: code.value, user: user.value.trim(), verdict: verdict.value });
+    const pairs = new URLSearchParams(Object.entries(filter).filter(([, value]) => value));
+    history.replaceState(null, "", `#${path("apps", app.id, "live")}${pairs.size ? `?${pairs}` : ""}`);
+    rows.replaceChildren();
+    list.hidden = true;
+    empty.hidden = false;
+    connect();
+  }
+  code.addEventListener("change", apply);
+  verdict.addEventListener("change", apply);
+
+  replace(body,
+    h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); apply(); } },
+      field("Verdict", verdict), field("Code", code), field("User", user), h("button", { type: "submit", class: "button plain" }, "Filter"),
+      h("div", { class: "push" }, pause, button("Clear", { onclick: () => { rows.replaceChildren(); list.hidden = true; empty.hidden = false; } }))),
+    h("div", { class: "live-head" }, status, badge(app.name || app.id), count), hints,
+    h("section", { class: "card flush", "aria-label": "Live tail" }, empty, list));
+  context.refresh = connect;
+  connect();
+  signal.addEventListener("abort", () => source?.close());
+}

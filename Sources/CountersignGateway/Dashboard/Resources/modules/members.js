@@ -1,0 +1,71 @@
+// People and API tokens.
+
+import { h, replace } from "./dom.js";
+import { api, path } from "./api.js";
+import { ago, dateTime, DAY } from "./format.js";
+import { attempt, badge, button, card, confirm, dialog, emptyState, field, select, showOnce, table, toast, view } from "./ui.js";
+
+const roles = [["viewer", "Viewer: reads"], ["operator", "Operator: keys, enforcement, rules"], ["owner", "Owner: everything"]];
+
+export function members(context) {
+  const { body, session } = context;
+  const part = view(context, async (signal) => {
+    const [users, tokens] = await Promise.all([api.get("/users", { limit: 500 }, signal), api.get("/tokens", { limit: 500 }, signal)]);
+    return { users: users.items, tokens: tokens.items };
+  }, ({ users, tokens }) => h("div", { class: "stack" },
+    card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Members"), button("Add a member", { symbol: "plus", onclick: addUser })),
+      table("Members", [
+        { title: "Name", heading: true, cell: (user) => user.name },
+        { title: "Role", cell: (user) => select(roles, user.role, async (event) => {
+          const role = event.target.value;
+          if (await attempt(() => api.patch(`/users${path(user.name)}`, { role }))) toast(`${user.name} is ${role} now.`);
+          part.reload();
+        }, { "aria-label": `Role of ${user.name}`, disabled: user.name === session.user.name }) },
+        { title: "Since", cell: (user) => dateTime(user.created_ms) }, { title: "Last sign-in", cell: (user) => ago(user.last_sign_in_ms ?? NaN) },
+        { title: "", cell: (user) => (user.name === session.user.name ? badge("you") : button("Remove", { kind: "small", "aria-label": `Remove ${user.name}`, onclick: async () => {
+          if (await confirm(`Remove ${user.name}`, { text: "The sessions of this person end at once.", action: "Remove", phrase: user.name })
+            && await attempt(() => api.remove(`/users${path(user.name)}`))) part.reload();
+        } })) },
+      ], users)),
+    card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "API tokens"), button("Make a token", { symbol: "plus", onclick: addToken })),
+      tokens.length === 0 ? emptyState("key", "No API token", "The command line and your scripts use them instead of a password.") : table("API tokens", [
+        { title: "Name", heading: true, cell: (token) => token.name }, { title: "Scopes", cell: (token) => token.scopes.map((scope) => badge(scope)) },
+        { title: "Made", cell: (token) => dateTime(token.created_ms) }, { title: "Last used", cell: (token) => ago(token.last_used_ms ?? NaN) },
+        { title: "Expires", cell: (token) => (token.expires_ms ? dateTime(token.expires_ms) : "never") },
+        { title: "", cell: (token) => button("Revoke", { kind: "small", "aria-label": `Revoke ${token.name}`, onclick: async () => {
+          if (await confirm(`Revoke ${token.name}`, { text: "What uses it stops working at once.", action: "Revoke" }) && await attempt(() => api.remove(`/tokens${path(token.id)}`))) part.reload();
+        } }) },
+      ], tokens))));
+
+  async function addUser() {
+    const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autofocus: true });
+    const role = select(roles, "viewer");
+    const password = h("input", { type: "password", required: true, maxlength: 1024, autocomplete: "new-password" });
+    const trouble = h("div", {});
+    const added = await dialog("Add a member", (close) => h("form", { onsubmit: async (event) => {
+      event.preventDefault();
+      if (await attempt(() => api.post("/users", { name: name.value.trim(), role: role.value, password: password.value }), trouble)) close(true);
+    } }, field("Name", name), field("Role", role), field("First password", password, "At least 12 characters."), trouble,
+    h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), h("button", { type: "submit", class: "button primary" }, "Add"))));
+    if (added) part.reload();
+  }
+
+  async function addToken() {
+    const name = h("input", { type: "text", required: true, maxlength: 100, autocomplete: "off", autofocus: true });
+    const scope = select([["read", "Read"], ["write", "Read and write"], ["admin", "Everything"]], "read");
+    const life = select([[30, "30 days"], [90, "90 days"], [365, "1 year"], [0, "never"]], 90);
+    const trouble = h("div", {});
+    const scopes = { read: ["read"], write: ["read", "write"], admin: ["read", "write", "admin"] };
+    const made = await dialog("Make an API token", (close) => h("form", { onsubmit: async (event) => {
+      event.preventDefault();
+      const days = Number(life.value);
+      await attempt(async () => close(await api.post("/tokens", { name: name.value.trim(), scopes: scopes[scope.value], expires_ms: days ? Date.now() + days * DAY : null })), trouble);
+    } }, field("Name", name, "What uses it."), field("May", scope), field("Expires after", life), trouble,
+    h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), h("button", { type: "submit", class: "button primary" }, "Make it"))));
+    if (!made) return;
+    await showOnce(`API token ${made.name}`, "Only its hash is stored.", made.token);
+    part.reload();
+  }
+
+  replace(body, part.element);
+}

@@ -1,0 +1,42 @@
+// Which claims a token must carry.
+
+import { h, replace } from "./dom.js";
+import { api, path } from "./api.js";
+import { attempt, card, field, toast, view } from "./ui.js";
+
+const algorithms = [["RS256", "RSA, SHA-256; what the SDKs' documentation asks for"], ["PS256", "RSA-PSS, SHA-256"], ["ES256", "P-256"], ["EdDSA", "Ed25519"]];
+
+export function policy(context) {
+  const base = path("apps", context.app.id, "policy");
+  let etag = null;
+  const part = view(context, async (signal) => {
+    const answer = await api.read(base, {}, signal);
+    etag = answer.etag;
+    return answer.data;
+  }, (rules) => {
+    const readonly = !context.can("operator");
+    const known = [...algorithms, ...rules.algorithms.filter((name) => !algorithms.some(([other]) => other === name)).map((name) => [name, ""])];
+    const tick = (list, value, label) => h("label", { class: "tick" }, h("input", { type: "checkbox", name: list, value, checked: rules[list].includes(value), disabled: readonly }), h("span", {}, label));
+    const leeway = h("input", { type: "number", min: 0, max: 600, required: true, value: rules.leeway_seconds, disabled: readonly });
+    const life = h("input", { type: "number", min: 1, value: rules.maximum_lifetime_seconds ?? "", placeholder: "no limit", disabled: readonly });
+    const audience = h("input", { type: "text", value: rules.audience ?? "", placeholder: "not checked", disabled: readonly, spellcheck: "false" });
+    const issuer = h("input", { type: "text", value: rules.issuer ?? "", placeholder: "not checked", disabled: readonly, spellcheck: "false" });
+    const trouble = h("div", {});
+    const form = h("form", { class: "stack", onsubmit: async (event) => {
+      event.preventDefault();
+      const chosen = (name) => [...form.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
+      const done = await attempt(async () => { await api.put(base, {
+        algorithms: chosen("algorithms"), leeway_seconds: Number(leeway.value), maximum_lifetime_seconds: life.value === "" ? null : Number(life.value),
+        audience: audience.value || null, issuer: issuer.value || null, required: chosen("required"),
+      }, etag); }, trouble);
+      if (done) { await part.reload(); toast("The policy is saved and in force.", { tone: "good" }); }
+    } },
+    card("Algorithms", h("fieldset", {}, h("legend", {}, "Signatures that this app accepts"), known.map(([name, text]) => tick("algorithms", name, [h("strong", {}, name), text && ` ${text}`])))),
+    card("Time", h("div", { class: "grid-form" }, field("Leeway, seconds", leeway, "How far clocks may differ."), field("Longest life of a token, seconds", life, "exp minus iat; a longer one fails with code 32."))),
+    card("Audience and issuer", h("div", { class: "grid-form" }, field("Audience (aud)", audience), field("Issuer (iss)", issuer)),
+      h("fieldset", {}, h("legend", {}, "Must be present"), ["aud", "iss", "typ"].map((name) => tick("required", name, h("code", {}, name))))),
+    trouble, !readonly && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save the policy")));
+    return form;
+  });
+  replace(context.body, part.element);
+}

@@ -1,0 +1,82 @@
+// One failed request: what was checked, what the token said, and what to do.
+
+import { h, replace } from "./dom.js";
+import { api, path } from "./api.js";
+import { swatch } from "./codes.js";
+import { dateTime, ago } from "./format.js";
+import { button, card, copyable, notice, problemNotice, verdictBadge, stateBadge, view } from "./ui.js";
+import { icon } from "./icons.js";
+
+export function sample(context) {
+  const { app, parameter: id, body } = context;
+  const base = path("apps", app.id, "samples", id);
+  let unmasked = false;
+  const part = view(context, (signal) => api.get(base, { unmask: unmasked ? 1 : undefined }, signal), (item) => [
+    h("section", { class: "card verdict-card" },
+      h("div", { class: "verdict-head" }, swatch(item.code), h("div", {},
+        h("h2", {}, `${item.code} ${item.reason}`), h("p", { class: "muted" }, `${dateTime(item.at_ms)} · ${ago(item.at_ms)}`)),
+      verdictBadge(item.verdict)),
+      item.fix && h("div", { class: "fix" }, icon("info"), h("div", {}, h("p", {}, h("strong", {}, "What to do")), h("p", {}, item.fix)))),
+    h("div", { class: "split" },
+      card("Verdict, check by check", checks(item.checks), recheck(context, base)),
+      card("Request", facts([
+        ["User", h("span", {}, h("span", { class: "mono", id: "sample-user" }, item.user ?? "–"), " ", context.can("operator") && !unmasked
+          && button("Unmask", { kind: "small", symbol: "eye", title: "Written to the audit log", onclick: () => { unmasked = true; part.reload(); } }))],
+        ["Endpoint", item.endpoint], ["SDK", item.sdk], ["App version", item.app_version],
+        ["Address (truncated)", item.client], ["Enforcement then", item.enforcement && stateBadge(item.enforcement)], ["Request id", item.request_id],
+      ]))),
+    h("div", { class: "split" },
+      card("Header", item.header ? json(item.header) : h("p", { class: "muted" }, "The header could not be read.")),
+      card("Claims", item.claims ? [json(item.claims), times(item.claims, item.at_ms)] : h("p", { class: "muted" }, "The claims could not be read."))),
+    item.token_without_signature && card("Token, signature removed",
+      h("p", { class: "muted" }, "Without its signature it can be looked at, but not sent again."), copyable(item.token_without_signature, "Copy the token without its signature")),
+  ], { bones: 6 });
+  body.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !event.defaultPrevented) history.back();
+  });
+  replace(body, h("p", {}, h("a", { class: "back", href: `#${path("apps", app.id, "failures")}`, onclick: (event) => {
+    if (history.length > 1) { event.preventDefault(); history.back(); }
+  } }, icon("back", 16), "Back to the failures")), part.element);
+}
+
+function checks(items) {
+  if (!items?.length) return h("p", { class: "muted" }, "No check was noted.");
+  return h("ol", { class: "checks" }, items.map((check) => {
+    const [kind, symbol, word] = check.ok === true ? ["good", "check", "passed"] : check.ok === false ? ["bad", "close", "failed"] : ["open", "info", "not judged"];
+    return h("li", { class: kind }, h("span", { class: "check-icon" }, icon(symbol, 14)),
+      h("div", {}, h("p", {}, check.name, h("span", { class: "visually-hidden" }, ` (${word})`)), check.detail && h("p", { class: "muted" }, check.detail)));
+  }));
+}
+
+function recheck(context, base) {
+  const result = h("div", { "aria-live": "polite" });
+  const go = button("Check again with today's keys", { symbol: "refresh", onclick: async () => {
+    go.disabled = true;
+    try {
+      const answer = await api.post(`${base}/recheck`);
+      replace(result, notice(answer.code ? "amber" : "good", answer.code ? `It would still fail, with code ${answer.code}.` : "It would pass today.",
+        answer.note && h("p", {}, answer.note)), checks(answer.checks));
+    } catch (error) {
+      if (error.name !== "AbortError") replace(result, problemNotice(error));
+    }
+    go.disabled = false;
+  } });
+  return h("div", { class: "recheck" }, go, result);
+}
+
+/** Names and values, as a definition list. */
+export function facts(pairs) {
+  return h("dl", { class: "facts" }, pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value ?? "–"))));
+}
+
+function json(value) {
+  return h("pre", { class: "json", tabindex: 0 }, h("code", {}, JSON.stringify(value, null, 2)));
+}
+
+function times(claims, at) {
+  const rows = ["exp", "nbf", "iat"].filter((name) => Number.isFinite(claims[name])).map((name) => {
+    const moment = claims[name] * 1000;
+    return [name, `${dateTime(moment)}, ${ago(moment, at).replace(" ago", " before the request").replace(/^in (.*)$/, "$1 after the request")}`];
+  });
+  return rows.length > 0 && facts(rows);
+}

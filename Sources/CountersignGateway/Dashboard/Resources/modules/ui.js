@@ -1,0 +1,335 @@
+// The parts that every screen is made of.
+
+import { h, replace, announce, freshID } from "./dom.js";
+import { icon } from "./icons.js";
+import { Problem } from "./api.js";
+import { clock, ago } from "./format.js";
+
+export function button(label, { kind = "plain", symbol, onclick, ...rest } = {}) {
+  return h("button", { type: "button", class: `button ${kind}`, onclick, ...rest }, symbol && icon(symbol, 16), h("span", {}, label));
+}
+
+/** A button that is only an icon; the label is read aloud and shown on hover. */
+export function iconButton(label, symbol, onclick, rest = {}) {
+  return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...rest }, icon(symbol));
+}
+
+export function badge(text, tone = "neutral") {
+  return h("span", { class: `badge ${tone}` }, text);
+}
+
+const stateTone = { disabled: "neutral", optional: "amber", required: "good" };
+
+export function stateBadge(state) {
+  const name = String(state ?? "unknown");
+  return h("span", { class: `badge state ${stateTone[name] ?? "neutral"}` },
+    h("span", { class: "dot", "aria-hidden": "true" }), name.charAt(0).toUpperCase() + name.slice(1));
+}
+
+export function verdictBadge(verdict) {
+  const tone = { accepted: "good", rejected: "bad", warned: "amber" }[verdict] ?? "neutral";
+  const name = { accepted: "Accepted", rejected: "Rejected", warned: "Accepted, warned", anonymous: "Anonymous", not_judged: "Not judged" }[verdict];
+  return badge(name ?? String(verdict ?? "–"), tone);
+}
+
+/** A message that stays: what happened, and what to do. */
+export function notice(tone, title, ...body) {
+  const symbol = { bad: "stop", amber: "warn", good: "check" }[tone] ?? "info";
+  return h("div", { class: `notice ${tone}`, role: tone === "bad" ? "alert" : undefined },
+    icon(symbol), h("div", {}, h("p", { class: "notice-title" }, title), body.flat().filter(Boolean)));
+}
+
+/** A problem as people can act on it. */
+export function problemNotice(error, retry) {
+  const known = error instanceof Problem;
+  const fields = known ? error.fields.map((field) => h("li", {}, field.pointer ? `${field.pointer}: ${field.detail}` : field.detail)) : [];
+  return notice("bad", known ? error.message : "The page made a mistake.",
+    fields.length > 0 && h("ul", {}, fields),
+    h("p", {}, known ? error.advice : "Reload the page; if it happens again, please report it."),
+    retry && h("p", {}, button("Try again", { symbol: "refresh", onclick: retry })));
+}
+
+export function emptyState(symbol, title, text, ...actions) {
+  return h("div", { class: "empty" }, h("div", { class: "empty-icon" }, icon(symbol, 26)), h("p", { class: "empty-title" }, title),
+    text && h("p", {}, text), actions.length > 0 && h("div", { class: "actions" }, actions));
+}
+
+export function skeleton(lines = 4) {
+  return h("div", { class: "skeleton", role: "status" }, h("span", { class: "visually-hidden" }, "Loading"),
+    Array.from({ length: lines }, (_, index) => h("div", { class: `bone bone-${index % 4}` })));
+}
+
+export function card(title, ...body) {
+  return h("section", { class: "card" }, title && h("h2", { class: "card-title" }, title), body);
+}
+
+/** A labelled control. `control` is an input, select or textarea. */
+export function field(label, control, hint) {
+  const id = control.id || freshID("field");
+  control.id = id;
+  const hintID = hint ? `${id}-hint` : undefined;
+  if (hintID) control.setAttribute("aria-describedby", hintID);
+  return h("div", { class: "field" }, h("label", { for: id }, label), control, hint && h("p", { class: "hint", id: hintID }, hint));
+}
+
+export function select(options, chosen, onchange, rest = {}) {
+  return h("select", { onchange, ...rest }, options.map(([value, label]) =>
+    h("option", { value, selected: String(value) === String(chosen) }, label)));
+}
+
+/** One choice of a few, as a row of buttons. */
+export function segmented(label, options, chosen, onchange) {
+  const group = h("div", { class: "segmented", role: "group", "aria-label": label });
+  for (const [value, text, title] of options) {
+    group.append(h("button", {
+      type: "button", "aria-pressed": String(value === chosen), title, "data-value": value,
+      onclick: (event) => {
+        for (const other of group.children) other.setAttribute("aria-pressed", String(other === event.currentTarget));
+        onchange(value);
+      },
+    }, text));
+  }
+  return group;
+}
+
+/** A switch with its label beside it. */
+export function toggle(label, on, onchange) {
+  return h("label", { class: "toggle" },
+    h("input", { type: "checkbox", role: "switch", checked: on, onchange: (event) => onchange(event.target.checked) }),
+    h("span", { class: "toggle-track", "aria-hidden": "true" }), h("span", {}, label));
+}
+
+/** A table; `columns` are {title, cell, class?}. Scrolls inside itself, by keyboard too. */
+export function table(caption, columns, rows, { onrow, visibleCaption = false } = {}) {
+  return h("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": caption },
+    h("table", {}, h("caption", { class: visibleCaption ? "" : "visually-hidden" }, caption),
+      h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column.class },
+        column.title || h("span", { class: "visually-hidden" }, column.class === "meter-cell" ? "Share as a bar" : "Actions"))))),
+      h("tbody", {}, rows.map((row) => h("tr", { class: onrow ? "openable" : undefined, onclick: onrow && ((event) => {
+        if (!event.target.closest("a, button, input")) onrow(row);
+      }) }, columns.map((column, index) => index === 0 && column.heading
+        ? h("th", { scope: "row", class: column.class }, column.cell(row))
+        : h("td", { class: column.class }, column.cell(row))))))));
+}
+
+/** Text that is copied by a click. */
+export function copyable(text, label = "Copy") {
+  return h("div", { class: "copyable" }, h("pre", { tabindex: 0 }, h("code", {}, text)),
+    iconButton(label, "copy", () => copy(text)));
+}
+
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast("Copied.");
+  } catch {
+    toast("This browser does not let the page copy; select the text and copy it.", { tone: "bad" });
+  }
+}
+
+/** A short message at the edge; with an action it stays longer. */
+export function toast(text, { tone = "neutral", action, onaction, stay = action ? 10_000 : 4_000 } = {}) {
+  let tray = document.getElementById("toasts");
+  if (!tray) {
+    tray = h("section", { id: "toasts", "aria-label": "Messages" });
+    document.body.append(tray);
+  }
+  const item = h("div", { class: `toast ${tone}` }, h("span", {}, text));
+  let timer;
+  const leave = () => { clearTimeout(timer); item.remove(); };
+  if (action) item.append(button(action, { kind: "quiet", onclick: () => { leave(); onaction(); } }));
+  item.append(iconButton("Dismiss", "close", leave));
+  const start = () => { timer = setTimeout(leave, stay); };
+  item.addEventListener("pointerenter", () => clearTimeout(timer));
+  item.addEventListener("focusin", () => clearTimeout(timer));
+  item.addEventListener("pointerleave", start);
+  item.addEventListener("focusout", start);
+  tray.append(item);
+  announce(text);
+  start();
+}
+
+/** A modal dialog. `build(close)` gives the body; resolves with what `close` was called with, or null. */
+export function dialog(title, build, { wide = false } = {}) {
+  return new Promise((resolve) => {
+    const heading = freshID("dialog");
+    const before = document.activeElement;
+    const element = h("dialog", { class: wide ? "wide" : undefined, "aria-labelledby": heading });
+    let result = null;
+    const close = (value = null) => { result = value; element.close(); };
+    element.append(h("div", { class: "dialog-head" }, h("h2", { id: heading }, title), iconButton("Close", "close", () => close())));
+    element.append(h("div", { class: "dialog-body" }, build(close)));
+    element.addEventListener("close", () => {
+      element.remove();
+      if (before?.isConnected) before.focus();
+      resolve(result);
+    });
+    const leave = () => { result = null; element.close(); };
+    window.addEventListener("hashchange", leave, { once: true });
+    element.addEventListener("close", () => window.removeEventListener("hashchange", leave), { once: true });
+    document.body.append(element);
+    element.showModal();
+    element.querySelector("[autofocus]")?.focus();
+  });
+}
+
+/** Asks before something happens that is hard to take back. With `phrase`, that text must be typed. */
+export function confirm(title, { text, action, phrase, kind = "danger" } = {}) {
+  return dialog(title, (close) => {
+    const go = button(action, { kind, onclick: () => close(true) });
+    const input = phrase && h("input", { type: "text", autocomplete: "off", spellcheck: "false", autofocus: true });
+    if (input) {
+      go.disabled = true;
+      input.addEventListener("input", () => { go.disabled = input.value !== phrase; });
+      input.addEventListener("keydown", (event) => { if (event.key === "Enter" && !go.disabled) close(true); });
+    }
+    return [[text].flat().map((part) => (part instanceof Node ? part : h("p", {}, part))),
+      input && field(`Type ${phrase} to confirm`, input),
+      h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)];
+  });
+}
+
+/** Shows a secret once. */
+export function showOnce(title, text, secret) {
+  return dialog(title, (close) => [
+    notice("amber", "It is shown only now.", h("p", {}, text)), copyable(secret),
+    h("div", { class: "actions end" }, button("I have stored it", { kind: "primary", onclick: () => close(true) })),
+  ]);
+}
+
+/** A menu behind a button: items are {label, symbol, onclick, disabled, why, danger}. */
+export function menu(label, items) {
+  const id = freshID("menu");
+  const list = h("div", { class: "menu-list", id, role: "menu", hidden: true });
+  const opener = h("button", { type: "button", class: "button plain", "aria-haspopup": "menu", "aria-expanded": "false", "aria-controls": id },
+    h("span", {}, label), icon("chevron", 14));
+  const box = h("div", { class: "menu" }, opener, list);
+  const close = (refocus) => {
+    list.hidden = true;
+    opener.setAttribute("aria-expanded", "false");
+    if (refocus) opener.focus();
+  };
+  for (const item of items) {
+    list.append(h("button", {
+      type: "button", role: "menuitem", class: item.danger ? "danger" : undefined, tabindex: -1,
+      "aria-disabled": item.disabled ? "true" : undefined,
+      onclick: () => { if (!item.disabled) { close(true); item.onclick(); } },
+    }, icon(item.symbol, 16), h("span", {}, item.label, item.disabled && item.why && h("small", {}, item.why))));
+  }
+  opener.addEventListener("click", () => {
+    if (!list.hidden) return close(false);
+    list.hidden = false;
+    opener.setAttribute("aria-expanded", "true");
+    list.firstElementChild?.focus();
+  });
+  box.addEventListener("keydown", (event) => {
+    if (list.hidden) return;
+    const entries = [...list.children];
+    const at = entries.indexOf(document.activeElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: entries.length - 1 }[event.key];
+    if (to !== undefined) entries[(to + entries.length) % entries.length].focus();
+    else if (event.key === "Escape") close(true);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  box.addEventListener("focusout", (event) => { if (!box.contains(event.relatedTarget)) close(false); });
+  return box;
+}
+
+/**
+ * Loads data into a box and keeps it fresh: loading, then the data with its age; when a later load fails the old data
+ * stays, with the problem and its age above it. Polls while the page is seen and nobody is typing in the box.
+ */
+export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
+  const body = h("div", { class: "view-body" }, skeleton(bones));
+  const trouble = h("div", {});
+  const element = h("div", { class: "view" }, trouble, body);
+  let seen = null;
+  let last = null;
+  let running = null;
+  async function load(quiet = false) {
+    if (running) return running;
+    running = (async () => {
+      try {
+        const data = await fetchData(context.signal);
+        if (context.signal.aborted) return;
+        replace(trouble);
+        last = Date.now();
+        context.asOf(last);
+        const shape = JSON.stringify(data, (name, value) => (name === "now_ms" ? undefined : value));
+        if (quiet && shape === seen) return;
+        seen = shape;
+        const focusKey = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
+        const drawn = draw(data);
+        if (drawn !== undefined) replace(body, drawn);
+        if (focusKey) body.querySelector(`[data-focus="${CSS.escape(focusKey)}"]`)?.focus({ preventScroll: true });
+      } catch (error) {
+        if (context.signal.aborted || error.name === "AbortError") return;
+        if (!(error instanceof Problem)) console.error(error);
+        if (last === null) replace(body, problemNotice(error, () => { replace(body, skeleton(bones)); load(); }));
+        else replace(trouble, notice("amber", error.message, h("p", {}, `What you see is from ${clock(last)} (${ago(last)}). ${error.advice ?? ""}`)));
+      } finally {
+        running = null;
+      }
+    })();
+    return running;
+  }
+  if (every > 0) {
+    const timer = setInterval(() => {
+      const busy = body.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
+      if (!document.hidden && !busy && !body.querySelector(".menu-list:not([hidden])")) load(true);
+    }, every);
+    context.signal.addEventListener("abort", () => clearInterval(timer));
+  }
+  context.refresh = () => load();
+  load();
+  return { element, reload: load };
+}
+
+/** A list with a cursor: the first page now, more on demand. */
+export function pagedView(context, fetchPage, drawItems, empty) {
+  let items = [];
+  let next = null;
+  const part = view(context, async (signal) => {
+    const page = await fetchPage(null, signal);
+    return page;
+  }, (page) => {
+    items = page.items;
+    next = page.next;
+    return render();
+  });
+  function render() {
+    if (items.length === 0) return empty;
+    const more = next && button("Show more", { onclick: async () => {
+      more.disabled = true;
+      try {
+        const page = await fetchPage(next, context.signal);
+        items = items.concat(page.items);
+        next = page.next;
+        replace(part.element.querySelector(".view-body"), render());
+      } catch (error) {
+        more.disabled = false;
+        toast(error.message, { tone: "bad" });
+      }
+    } });
+    return [drawItems(items), h("div", { class: "pager" }, h("span", { class: "muted" }, `${items.length} shown`), more)];
+  }
+  return part;
+}
+
+/** Runs a change, tells what went wrong in `place` or in a toast; true when it went well. */
+export async function attempt(work, place) {
+  try {
+    if (place) replace(place);
+    await work();
+    return true;
+  } catch (error) {
+    if (error.name === "AbortError") return false;
+    if (!(error instanceof Problem)) console.error(error);
+    if (place) replace(place, problemNotice(error));
+    else toast(`${error.message} ${error.advice ?? ""}`, { tone: "bad", stay: 10_000 });
+    return false;
+  }
+}
+
