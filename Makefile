@@ -1,6 +1,6 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs
+.PHONY: libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -55,14 +55,17 @@ proxies: ## Run the configurations for nginx and HAProxy before a gateway
 docs: ## Build the documentation of the libraries into .build/docs (docc)
 	@scripts/docs.sh
 
+examples: ## Build the examples and run them together (makes .venv)
+	@scripts/examples.sh
+
 packaging: ## Check the systemd unit and the image's packages
 	@scripts/packaging-test.sh
 
 lint: ## Check the style
-	swift format lint --strict -r Sources Tests Snippets Package.swift
+	swift format lint --strict -r Sources Tests Snippets Examples/*/Sources Package.swift Examples/Package.swift
 
 format: ## Put the sources into the house style
-	swift format -i -r Sources Tests Snippets Package.swift
+	swift format -i -r Sources Tests Snippets Examples/*/Sources Package.swift Examples/Package.swift
 
 bench: ## Measure verification and the gateway (release build)
 	@scripts/setup.sh bench

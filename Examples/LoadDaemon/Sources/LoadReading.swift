@@ -1,0 +1,33 @@
+import Countersign
+import Foundation
+
+/// What this machine is doing now.
+struct LoadReading {
+    var oneMinute: Double
+    var fiveMinutes: Double
+    /// Bytes that programs could still get; nil where the system does not say.
+    var availableBytes: Int64?
+
+    /// Reads it from `/proc`; nil on systems that have none.
+    static func now() -> LoadReading? {
+        guard let text = try? String(contentsOfFile: "/proc/loadavg", encoding: .utf8) else { return nil }
+        let numbers = text.split(separator: " ").prefix(2).compactMap { Double($0) }
+        guard numbers.count == 2 else { return nil }
+        return LoadReading(oneMinute: numbers[0], fiveMinutes: numbers[1], availableBytes: availableBytes())
+    }
+
+    private static func availableBytes() -> Int64? {
+        let text = try? String(contentsOfFile: "/proc/meminfo", encoding: .utf8)
+        let line = text?.split(separator: "\n").first { $0.hasPrefix("MemAvailable:") }
+        return line?.split(separator: " ").compactMap { Int64($0) }.first.map { $0 * 1024 }
+    }
+
+    /// As properties of an event; units are in the names.
+    var properties: [String: JSONValue] {
+        var properties: [String: JSONValue] = [
+            "load_1m": .number(oneMinute), "load_5m": .number(fiveMinutes),
+        ]
+        if let availableBytes { properties["memory_available_bytes"] = .integer(availableBytes) }
+        return properties
+    }
+}

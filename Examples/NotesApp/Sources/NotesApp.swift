@@ -1,0 +1,70 @@
+#if canImport(SwiftUI)
+    import Countersign
+    import SwiftUI
+
+    @main
+    struct NotesApp: App {
+        @State private var analytics = Self.start()
+
+        var body: some Scene {
+            WindowGroup {
+                if let analytics {
+                    NotesView(analytics: analytics)
+                } else {
+                    Text("Set COUNTERSIGN_URL and COUNTERSIGN_WRITE_KEY in the scheme.")
+                }
+            }
+        }
+
+        private static func start() -> Analytics? {
+            let environment = ProcessInfo.processInfo.environment
+            guard let endpoint = environment["COUNTERSIGN_URL"].flatMap(URL.init(string:)),
+                let writeKey = environment["COUNTERSIGN_WRITE_KEY"]
+            else { return nil }
+            return try? Analytics(endpoint: endpoint, writeKey: writeKey) { userID in
+                // Your backend; see ../TokenBackend.
+                struct Answer: Decodable { let token: String }
+                var url = URLComponents(string: "http://127.0.0.1:8000/token")
+                url?.queryItems = [URLQueryItem(name: "user", value: userID)]
+                guard let url = url?.url else { throw URLError(.badURL) }
+                let (body, _) = try await URLSession.shared.data(from: url)
+                return try JSONDecoder().decode(Answer.self, from: body).token
+            }
+        }
+    }
+
+    struct NotesView: View {
+        let analytics: Analytics
+        @State private var notes: [String] = []
+        @State private var draft = ""
+        @State private var waiting = 0
+
+        var body: some View {
+            VStack {
+                List(notes, id: \.self) { Text($0) }
+                TextField("New note", text: $draft).onSubmit(add)
+                Text("\(waiting) events wait").font(.footnote)
+            }
+            .padding()
+            .task {
+                analytics.logIn("user-1")
+                while !Task.isCancelled {
+                    waiting = await analytics.client.snapshot().queued
+                    try? await Task.sleep(nanoseconds: 1_000_000_000)
+                }
+            }
+        }
+
+        private func add() {
+            guard !draft.isEmpty else { return }
+            notes.append(draft)
+            analytics.noteAdded(length: draft.count)
+            draft = ""
+        }
+    }
+#else
+    @main
+    struct NotesApp {
+        static func main() { print("This app needs SwiftUI: open it in Xcode on a Mac.") }
+    }
+#endif

@@ -1,0 +1,18 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Each folder is an example; they share this manifest, so that what they depend on is built once.
+let package = Package(
+    name: "Examples", platforms: [.macOS(.v13), .iOS(.v16)],
+    dependencies: [.package(name: "countersign", path: "..")],
+    targets: [
+        .executableTarget(
+            name: "LoadDaemon", dependencies: [.product(name: "Countersign", package: "countersign")],
+            path: "LoadDaemon/Sources"),
+        .executableTarget(
+            name: "NotesApp", dependencies: [.product(name: "Countersign", package: "countersign")],
+            path: "NotesApp/Sources"),
+        .executableTarget(
+            name: "TokenBackend", dependencies: [.product(name: "CountersignJOSE", package: "countersign")],
+            path: "TokenBackend/Sources"),
+    ])
