@@ -1,6 +1,6 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
+.PHONY: tsan libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -36,6 +36,11 @@ demo: setup ## Show events going from devices through the gateway to disk (INPUT
 
 test: setup lint ## Check the style and run every test
 	swift test --disable-xctest
+
+# Slower by an order of magnitude: on a busy machine some tests run into their time limits.
+tsan: setup ## Run the SDK's tests under the thread sanitizer
+	swift test --sanitize=thread --scratch-path .build-tsan --disable-xctest \
+		--filter '^(CountersignTests|BrazeCompatTests)\.'
 
 torture: ## Kill devices, gateways and power, and count what is left (ROUNDS=n)
 	swift build --product CountersignTorture

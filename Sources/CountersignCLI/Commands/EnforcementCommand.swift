@@ -1,9 +1,10 @@
 internal import CountersignCore
 internal import CountersignGateway
+internal import Foundation
 
 /// `countersign enforcement …`.
 enum EnforcementCommand {
-    static let commands = [show, set]
+    static let commands = [show, set, preview]
 
     private static let app = Positional("APP", help: "the app's id")
     private static let state = Positional(
@@ -22,6 +23,45 @@ enum EnforcementCommand {
             ])
         } else {
             try invocation.io.print(app.enforcement.rawValue)
+        }
+        return .done
+    }
+
+    private static let hours = Flag(
+        "hours", .integer("HOURS", 1...168), default: "24", help: "how far to look back")
+
+    private static let preview = Command(
+        "enforcement preview", summary: "Print what requiring tokens would have rejected",
+        details: """
+            From the verdicts of the last hours: how many requests of how many users, by code and by app version. Users are
+            estimated within about 2 %. While enforcement is disabled tokens are not looked at: set it to optional first.
+            """,
+        positionals: [app], flags: [hours, .json, .data],
+        examples: [.init("Is it safe to require tokens?", "countersign enforcement preview shop")]
+    ) { invocation in
+        let app = try invocation.appDirectory().app(id: invocation.requiredWord(of: app))
+        let hours = try invocation.integer(of: hours) ?? 24
+        let preview = try AnalyticsReader(dataDirectory: try invocation.dataDirectory())
+            .preview(of: app.id, at: Int64(Date().timeIntervalSince1970 * 1000), hours: hours)
+        if invocation.isSet(.json) {
+            try invocation.io.print(preview.json(hours: hours))
+            return .done
+        }
+        try invocation.io.print(
+            "\(preview.failedRequests) of \(preview.requests) requests, \(preview.failedUsers) of \(preview.users) users in \(hours) h"
+        )
+        for part in preview.byCode {
+            let name = part.code.map { "\($0.rawValue) \($0.reason)" } ?? "-"
+            try invocation.io.print("  \(name): \(part.requests) requests, \(part.users) users")
+        }
+        for part in preview.byAppVersion {
+            let version = part.appVersion.flatMap { $0.isEmpty ? nil : TerminalText.safe($0) } ?? "unknown"
+            try invocation.io.print(
+                "  app version \(version): \(part.requests) requests, \(part.users) users")
+        }
+        if preview.notJudged > 0 {
+            invocation.io.say(
+                "Of \(preview.notJudged) requests the tokens were not looked at: enforcement was disabled.")
         }
         return .done
     }
@@ -53,5 +93,33 @@ enum EnforcementCommand {
                 "It has no key, so every token will be refused: countersign key add \(appID) public.pem")
         }
         return .done
+    }
+}
+
+extension EnforcementPreview {
+    /// The preview as commands print it with `--json`.
+    fileprivate func json(hours: Int) -> JSONValue {
+        func parts(_ parts: [Part]) -> JSONValue {
+            .array(
+                parts.map { part in
+                    var members: [String: JSONValue] = [
+                        "requests": .integer(Int64(part.requests)), "users": .integer(Int64(part.users)),
+                    ]
+                    if let code = part.code {
+                        members["code"] = .integer(Int64(code.rawValue))
+                        members["reason"] = .string(code.reason)
+                    }
+                    if let version = part.appVersion { members["app_version"] = .string(version) }
+                    return .object(members)
+                })
+        }
+        return [
+            "hours": .integer(Int64(hours)), "requests": .integer(Int64(requests)),
+            "users": .integer(Int64(users)), "not_judged": .integer(Int64(notJudged)),
+            "would_reject": [
+                "requests": .integer(Int64(failedRequests)), "users": .integer(Int64(failedUsers)),
+            ],
+            "by_code": parts(byCode), "by_app_version": parts(byAppVersion),
+        ]
     }
 }
