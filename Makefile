@@ -92,6 +92,16 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
+BROWSER := python3 -m venv .venv && .venv/bin/pip install -q playwright axe-playwright-python && .venv/bin/python scripts/browser-test.py
+.PHONY: browser screenshots
+browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
+	@scripts/setup.sh browser
+	$(BROWSER) $(COUNTERSIGN)
+
+screenshots: build ## Take the pictures of the dashboard in docs/images
+	@scripts/setup.sh browser
+	$(BROWSER) $(COUNTERSIGN) --screenshots docs/images
+
 differential: build ## Judge mutated tokens beside the OpenSSL command line (COUNT=400)
 	scripts/differential.py
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the system packages that building, testing and the demo need, when they are missing.
-# Runs again at no cost: what is there is not touched. With the argument `bench` also what the benchmarks need.
+# Runs again at no cost: what is there is not touched. With the argument `bench` also what the benchmarks need,
+# with `browser` what the test of the dashboard needs.
 set -eu
 
 minimum_major=6
@@ -58,6 +59,10 @@ need "command -v git" git git
 if [ "${1:-}" = bench ]; then
     need "command -v wrk" wrk wrk
     need "PATH=\$PATH:/usr/sbin command -v haproxy" haproxy haproxy
+fi
+if [ "${1:-}" = browser ]; then
+    need "command -v chromium || command -v chromium-browser" "chromium fonts-dejavu-core" -
+    need "python3 -c 'import venv, ensurepip'" python3-venv -
 fi
 need "$(cxx_check)" "g++ libc6-dev" -
 if [ "$(uname -s)" = Linux ] && [ -x "$toolchain/swift-build" ]; then

@@ -40,9 +40,9 @@ export function codesIn(data) {
 }
 
 function ceiling(value) {
-  if (value <= 4) return 4;
+  if (value <= 40) return Math.max(4, Math.ceil(value / 4) * 4);
   const power = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 2, 2.5, 5, 10].find((factor) => factor * power >= value) ?? 10;
+  const step = [1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10].find((factor) => factor * power >= value) ?? 10;
   return step * power;
 }
 

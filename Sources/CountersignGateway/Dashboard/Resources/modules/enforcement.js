@@ -9,9 +9,9 @@ import { swatch } from "./codes.js";
 import { icon } from "./icons.js";
 
 const states = [
-  ["disabled", "Disabled", "The tokens that come with requests are not verified. (Default setting)"],
-  ["optional", "Optional", "Requests for logged-in users are verified, but invalid ones are not rejected. Failures are counted and shown."],
-  ["required", "Required", "Requests for logged-in users are verified, and those with an invalid token are rejected; apps retry and ask for a new token."],
+  ["disabled", "Disabled", "Countersign will not verify the JWT supplied for a user. (Default Setting)"],
+  ["optional", "Optional", "Countersign will verify requests for logged-in users, but will not reject invalid requests. Failures are counted and shown."],
+  ["required", "Required", "Countersign will verify requests for logged-in users and will reject invalid JWTs; apps retry and request new signatures."],
 ];
 const nameOf = Object.fromEntries(states.map(([state, name]) => [state, name]));
 
@@ -61,14 +61,14 @@ export function enforcement(context) {
     const trouble = h("div", {});
     const go = h("button", { type: "submit", class: "button primary", disabled: true }, "Switch to Required");
     phrase.addEventListener("input", () => { go.disabled = phrase.value !== app.id; });
-    api.get(`${base}/preview`, { hours: 24 }, signal).then((preview) => replace(place, impact(preview, true)),
+    api.get(`${base}/preview`, { hours: 24 }, signal).then((preview) => replace(place, impact(preview)),
       (error) => { if (error.name !== "AbortError") replace(place, problemNotice(error)); });
     replace(place, skeleton(2));
     await dialog(`Require valid tokens for ${app.name || app.id}`, (close) => h("form", { onsubmit: async (event) => {
       event.preventDefault();
       const next = { ...rule, state: "required", ramp_percent: Number(ramp.value), auto_return: back.read(), scheduled: null };
       if (await change(next, "Required is on.", trouble)) close(true);
-    } }, place, field("Begin with", ramp, "The same users stay in the part that is enforced when you raise it later."), rampText,
+    } }, place, h("div", {}, field("Begin with", ramp, "The same users stay in the part that is enforced when you raise it later."), rampText),
     back.element, field(`Type ${app.id} to confirm`, phrase), trouble,
     h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)), { wide: true });
   }
@@ -161,7 +161,7 @@ function autoReturn(rule, on) {
   };
 }
 
-function impact(preview, brief = false) {
+function impact(preview) {
   const { requests, users, would_reject: bad } = preview;
   const share = requests ? bad.requests / requests : 0;
   const hours = preview.hours === 1 ? "last hour" : `last ${preview.hours} h`;
@@ -177,7 +177,7 @@ function impact(preview, brief = false) {
         { title: "Requests", class: "num", cell: (row) => number(row.requests) }, { title: "Users", class: "num", cell: (row) => number(row.users) },
         { title: "", class: "meter-cell", cell: (row) => bar(row.requests) },
       ], preview.by_code ?? [], { visibleCaption: true }),
-      !brief && table("By app version", [
+      table("By app version", [
         { title: "App version", heading: true, cell: (row) => row.app_version || "(not said)" },
         { title: "Requests", class: "num", cell: (row) => number(row.requests) }, { title: "Users", class: "num", cell: (row) => number(row.users) },
         { title: "", class: "meter-cell", cell: (row) => bar(row.requests) },

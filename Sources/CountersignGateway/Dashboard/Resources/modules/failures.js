@@ -178,7 +178,7 @@ export function failures(context) {
   }
 
   function drawTop(top) {
-    const highest = Math.max(1, ...top.items.map((item) => item.requests));
+    const highest = Math.max(1, ...top.items.map((item) => item.failures));
     replace(tops, top.items.length === 0 ? h("p", { class: "muted" }, "Nothing was sent in this range.")
       : table("Requests and failures", [
         { title: dimensions.find(([name]) => name === state.top)[1], heading: true, cell: (item) => h("button", {

@@ -114,7 +114,8 @@ export function keys(context) {
         const answer = await api.post(`${base}/preview`, { text: text.value, ...(token.value.trim() ? { token: token.value.trim() } : {}) });
         if (mine !== turn) return;
         found = answer.keys;
-        replace(preview, found.length === 0 ? notice("amber", "There is no key in this text.") : found.map((key) => candidate(key, found.length > 1)));
+        replace(preview, found.length === 0 ? notice("amber", "There is no key in this text.") : found.map((key) => candidate(key, found.length > 1)),
+          (answer.problems ?? []).map((text) => notice("amber", text)));
         save.disabled = !found.some((key) => !key.already_here);
         choose();
       } catch (error) {
@@ -163,10 +164,10 @@ export function keys(context) {
     const trouble = h("div", {});
     const added = await dialog("Add Public Key", (close) => h("form", { onsubmit: async (event) => {
       event.preventDefault();
-      const picked = preview.querySelector("input[name=candidate]:checked")?.value;
+      const picked = found.find((key) => key.id === preview.querySelector("input[name=candidate]:checked")?.value);
       save.disabled = true;
       const done = await attempt(async () => {
-        await api.post(base, { text: text.value, description: description.value.trim(), ...(picked ? { id: picked } : {}) });
+        await api.post(base, { text: picked?.pem ?? text.value, description: description.value.trim() });
       }, trouble);
       save.disabled = false;
       if (done) close(true);

@@ -144,7 +144,8 @@ export function toast(text, { tone = "neutral", action, onaction, stay = action 
   item.addEventListener("focusin", () => clearTimeout(timer));
   item.addEventListener("pointerleave", start);
   item.addEventListener("focusout", start);
-  tray.append(item);
+  // An older undo would take back more than it says.
+  tray.replaceChildren(item);
   announce(text);
   start();
 }
