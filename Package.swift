@@ -87,13 +87,15 @@ let package = Package(
             dependencies: ["CountersignCore", "COpenSSL", "CStrictJSON"],
             swiftSettings: strict),
         .target(name: "CHTTPServer", dependencies: ["CMicroHTTPD", "CGnuTLS"]),
+        // The files of the dashboard, embedded.
+        .target(name: "CDashboard"),
         .target(
             name: "CountersignGateway",
             dependencies: [
                 "CountersignCore", "CountersignSQLite", "CountersignJOSE",
-                "CStrictJSON", "CMicroHTTPD", "CHTTPServer", "CZlib", "CCurl",
+                "CStrictJSON", "CMicroHTTPD", "CHTTPServer", "CZlib", "CCurl", "CDashboard",
             ],
-            swiftSettings: strict),
+            exclude: ["Dashboard/Resources"], swiftSettings: strict),
 
         // Shipped help for tests.
         .target(

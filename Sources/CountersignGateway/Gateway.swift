@@ -22,10 +22,14 @@ public final class Gateway: Sendable {
     package let sampleJudge: SampleJudge
     private let tokens: TokenService
     private let server: HTTPServer
+    /// Serves operators where they have an address of their own.
+    private let adminServer: HTTPServer?
+    private let admin: Administration
     private let log: GatewayLog
     private let certificates: TLSCertificates?
     private let backups: BackupSchedule
     private let boundPort = Lock<UInt16>(0)
+    private let boundAdminPort = Lock<UInt16>(0)
     private let folderLock: Lock<DataDirectoryLock?>
     private let hasStopped = Lock(false)
     private let isDraining = Lock(false)
@@ -48,8 +52,10 @@ public final class Gateway: Sendable {
         self.log = log
         let recorder = AnalyticsRecorder()
         live = recorder.live
+        let recent = RecentVerdicts()
         let observer = ObserverGroup(
-            members: configuration.logLevel > .off ? [metrics, recorder, log] : [metrics, recorder])
+            members: configuration.logLevel > .off
+                ? [metrics, recorder, recent, log] : [metrics, recorder, recent])
         certificates = try configuration.tls.map { files throws(GatewayError) in
             try TLSCertificates(files: files) { problem in
                 if let problem {
@@ -113,10 +119,14 @@ public final class Gateway: Sendable {
             + GeolocationTokens(service: tokens, parsers: path.parsers).endpoints
             + OAuthEndpoints(service: tokens).endpoints
         let document = OpenAPIDocument(endpoints: endpoints).bytes
-        let router = Router(
-            endpoints + [Self.description(document)],
-            refusals: [BloomreachDialect.refusal])
         sampleJudge = SampleJudge(recorder: recorder, apps: registry, now: now)
+        admin = try Administration(
+            configuration: configuration, dataDirectory: folder.path, registry: registry,
+            analytics: analytics, recent: recent, judge: sampleJudge, live: live, log: log, now: now)
+        let isApart = configuration.adminHost != nil
+        let router = Router(
+            endpoints + [Self.description(document)] + (isApart ? [] : admin.endpoints),
+            refusals: [BloomreachDialect.refusal, AdminAPI.refusal])
         let door = FrontDoor(
             router: router,
             addresses: RateLimiter(rate: configuration.limits.requestsPerSecondPerAddress),
@@ -127,6 +137,17 @@ public final class Gateway: Sendable {
             limits: configuration.limits, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observer, together: { store.together($0) }
         ) { door.answer($0) }
+        if isApart {
+            let door = FrontDoor(
+                router: Router(admin.endpoints, refusals: [AdminAPI.refusal]), addresses: door.addresses,
+                cors: door.cors)
+            adminServer = try HTTPServer(
+                limits: configuration.limits, trustedProxies: configuration.trustedProxies,
+                certificates: certificates, observer: observer
+            ) { door.answer($0) }
+        } else {
+            adminServer = nil
+        }
         connectionCount.withLock { $0 = { [weak server] in server?.connectionCount ?? 0 } }
         self.server = server
     }
@@ -148,11 +169,27 @@ public final class Gateway: Sendable {
             host: configuration.host, port: configuration.port)
         boundPort.withLock { $0 = port }
         folderLock.withLock { $0 }?.note(url: configuration.url(port: port))
+        if let adminServer, let host = configuration.adminHost {
+            let port = try adminServer.start(host: host, port: configuration.adminPort)
+            boundAdminPort.withLock { $0 = port }
+        }
+        admin.start()
         tokens.start(urls: configuration.urls(port: port))
     }
 
     /// The port that it listens on; 0 before ``start()``.
     public var port: UInt16 { boundPort.withLock { $0 } }
+
+    /// The port that operators use: one of their own, or that of all.
+    public var adminPort: UInt16 {
+        let own = boundAdminPort.withLock { $0 }
+        return own == 0 ? port : own
+    }
+
+    /// A token for the one-time link that sets the first password; nil when there is a user already.
+    ///
+    /// - Throws: `storage`.
+    package func makeSetupToken() throws(GatewayError) -> String? { try admin.makeSetupToken() }
 
     deinit {
         stop()
@@ -170,6 +207,8 @@ public final class Gateway: Sendable {
             Thread.sleep(forTimeInterval: configuration.drainSeconds)
         }
         server.stop(graceSeconds: configuration.stopGraceSeconds)
+        adminServer?.stop(graceSeconds: configuration.stopGraceSeconds)
+        admin.close()
         registry.stop()
         tokens.stop()
         certificates?.stop()

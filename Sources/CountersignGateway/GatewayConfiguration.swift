@@ -9,6 +9,12 @@ public struct GatewayConfiguration: Sendable {
     /// The port to listen on; 0 takes a free one.
     public var port: UInt16 = 8787
 
+    /// Where the page and API for operators are served alone, apart from the apps' requests; nil serves them beside those.
+    public var adminHost: String?
+
+    /// The port of ``adminHost``; 0 takes a free one.
+    public var adminPort: UInt16 = 8788
+
     /// How long requests that have begun may still take to arrive after ``Gateway/stop()``, in seconds.
     public var stopGraceSeconds = 10.0
 

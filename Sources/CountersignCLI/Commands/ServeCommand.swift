@@ -25,7 +25,7 @@ enum ServeCommand {
         running.withLock { $0 = gateway }
         try gateway.start()
         let url = configuration.url(port: gateway.port)
-        try announce(url, configuration, invocation.io)
+        try announce(url, gateway, configuration, invocation.io)
         _ = await signals.first()
         invocation.io.say("Stopping: requests that have begun are answered first.")
         gateway.stop()
@@ -33,12 +33,22 @@ enum ServeCommand {
         return .done
     }
 
-    private static func announce(_ url: String, _ configuration: GatewayConfiguration, _ io: CommandIO) throws
-    {
+    private static func announce(
+        _ url: String, _ gateway: Gateway, _ configuration: GatewayConfiguration, _ io: CommandIO
+    ) throws {
         let apps = try AppDirectory(dataDirectory: configuration.dataDirectory).apps()
         try io.print(url)
         io.say("Data:  \(configuration.dataDirectory)")
         io.say("Ready: \(url)/readyz")
+        var admin = configuration
+        admin.host = configuration.adminHost ?? configuration.host
+        let page = admin.url(port: gateway.adminPort) + "/admin/"
+        if let token = try gateway.makeSetupToken() {
+            io.say("Admin: \(page)#/setup/\(token)")
+            io.say("       That link sets the first password, once, within 30 minutes.")
+        } else {
+            io.say("Admin: \(page)")
+        }
         if apps.isEmpty {
             io.say("Next:  countersign app create shop --data '\(configuration.dataDirectory)'")
         } else {

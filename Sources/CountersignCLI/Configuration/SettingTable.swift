@@ -19,6 +19,20 @@ enum SettingTable {
             configuration.port = UInt16(clamping: try Setting.integer(text))
         },
         Setting(
+            "admin-host", .text("ADDRESS"),
+            help:
+                "address of a listener for operators alone; the page is beside the apps' requests when not given"
+        ) {
+            $0.adminHost = $1
+        },
+        Setting(
+            "admin-port", .integer("PORT", 0...65_535), default: "8788",
+            help: "port of the listener for operators alone; 0 takes a free one"
+        ) {
+            configuration, text throws(Setting.Problem) in
+            configuration.adminPort = UInt16(clamping: try Setting.integer(text))
+        },
+        Setting(
             "tls-certificate", .path("PATH"),
             help: "PEM file with the certificate and its chain; serves HTTPS"
         ) {

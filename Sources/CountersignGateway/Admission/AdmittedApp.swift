@@ -4,6 +4,8 @@ internal import CountersignJOSE
 final class AdmittedApp: Sendable {
     let id: String
     let enforcement: Enforcement
+    /// How many of a hundred users are judged by it while it is `required`.
+    let rampPercent: Int
     let verifier: TokenVerifier
     /// What it is to clients of the Bloomreach dialect.
     let project: Project
@@ -17,8 +19,9 @@ final class AdmittedApp: Sendable {
 
     init(
         _ app: App, published: [PublicKey], project: Project, cache: VerifiedTokenCache,
-        tokenRules: TokenRules, issued: IssuedTokens
+        tokenRules: TokenRules, issued: IssuedTokens, rampPercent: Int = 100
     ) {
+        self.rampPercent = rampPercent
         self.tokenRules = tokenRules
         self.issued = issued
         self.project = project
@@ -34,5 +37,11 @@ final class AdmittedApp: Sendable {
             secrets: project.customerTokenKeys.map {
                 CustomerTokenVerifier.Secret(id: $0.id, bytes: $0.secret)
             }, ring: verifier)
+    }
+
+    /// How strictly a user's requests are judged.
+    func enforcement(of userID: String) -> Enforcement {
+        guard enforcement == .required, rampPercent < 100 else { return enforcement }
+        return EnforcementPlan.isRamped(userID, of: id, percent: rampPercent) ? .required : .optional
     }
 }

@@ -16,6 +16,7 @@ final class AppRegistry: Sendable {
     /// What is published for apps, by id; kept over changes of everything but the source.
     private let published = Lock<[String: PublishedKeys]>([:])
     private let publishedGeneration = Lock(0)
+    private let usedWriteKeys = Lock<[[UInt8]: Int64]>([:])
     private let issued: IssuedTokens
     private let fetch: KeySourceFetch
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -63,7 +64,16 @@ final class AppRegistry: Sendable {
     /// The app that this write key belongs to, or nil.
     func app(writeKey: String) -> AdmittedApp? {
         let hash = SHA256.digest(writeKey.utf8)
-        return apps.withLock { $0.byWriteKey[hash] }
+        guard let app = apps.withLock({ $0.byWriteKey[hash] }) else { return nil }
+        let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
+        usedWriteKeys.withLock { $0[hash] = milliseconds }
+        return app
+    }
+
+    /// When each write key was used last since the gateway's start, by its id.
+    var writeKeyUses: [String: Int64] {
+        let uses = usedWriteKeys.withLock { $0 }
+        return Dictionary(uniqueKeysWithValues: uses.map { (AppDirectory.identifier($0.key), $0.value) })
     }
 
     /// The app that this project token stands for in a path, or nil.
@@ -158,11 +168,13 @@ final class AppRegistry: Sendable {
         }
         var apps = Apps()
         let tokenRules = try directory.allTokenRules()
+        let plans = try directory.enforcementPlans()
         for app in try directory.apps() {
             let admitted = AdmittedApp(
                 app, published: published[app.id]?.keys ?? [],
                 project: projects[app.id] ?? Project(token: app.id), cache: verifiedTokens,
-                tokenRules: tokenRules[app.id] ?? TokenRules(), issued: issued)
+                tokenRules: tokenRules[app.id] ?? TokenRules(), issued: issued,
+                rampPercent: plans[app.id]?.rampPercent ?? 100)
             apps.byID[app.id] = admitted
             // An app whose id is another's token is reached by write key only.
             let holder = apps.byProject[admitted.project.token]

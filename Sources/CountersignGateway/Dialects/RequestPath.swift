@@ -33,14 +33,14 @@ struct RequestPath: Sendable {
             if report.code == .noMatchingPublicKeys { apps.noteUnknownKey(of: app.id) }
         case .anonymous, .notJudged: break
         }
-        func body(_ report: VerificationReport) -> AuthErrorBody {
+        func body(_ report: VerificationReport, _ enforcement: Enforcement) -> AuthErrorBody {
             AuthErrorBody(
-                report: report, enforcement: app.enforcement, requestID: request.id,
+                report: report, enforcement: enforcement, requestID: request.id,
                 serverMilliseconds: Int64(instant * 1000))
         }
         switch verdict {
-        case .rejected(let report): return .rejected(body(report))
-        case .acceptedWithWarning(let report): return .accepted(warning: body(report))
+        case .rejected(let report): return .rejected(body(report, .required))
+        case .acceptedWithWarning(let report): return .accepted(warning: body(report, .optional))
         case .anonymous, .notJudged, .accepted: return .accepted(warning: nil)
         }
     }

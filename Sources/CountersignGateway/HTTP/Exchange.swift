@@ -21,6 +21,8 @@ final class Exchange {
     var phase = Phase.header
     var request: HTTPRequest?
     var poll: (() -> HTTPResponse?)?
+    /// True when its answer comes piece by piece.
+    var isStreaming = false
     /// The server's pass that brought the last piece of the body.
     var lastPiece = 0
     /// True when the observer has heard of it.

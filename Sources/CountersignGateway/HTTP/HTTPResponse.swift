@@ -1,4 +1,4 @@
-/// An answer, whole.
+/// An answer.
 package struct HTTPResponse: Sendable {
     package var status: Int
     package var headers: [(name: String, value: String)]
@@ -7,6 +7,8 @@ package struct HTTPResponse: Sendable {
     package var code: String?
     /// True when the connection must not be used again.
     package var closes = false
+    /// What is sent instead of the body, as it comes; nil for an answer that is whole.
+    package var stream: ResponseStream?
 
     package init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8]) {
         self.status = status

@@ -161,7 +161,7 @@ package final class HTTPServer: @unchecked Sendable {
 
     fileprivate func end(_ exchange: Exchange) {
         exchange.watched?.enter(.idle)
-        if exchange.phase == .waiting { waiting -= 1 }
+        if exchange.phase == .waiting || exchange.isStreaming { waiting -= 1 }
         if !exchange.isObserved { observer.requestEnded(exchange.record(nil, trace: nil)) }
         inFlight -= 1
     }
@@ -246,11 +246,7 @@ package final class HTTPServer: @unchecked Sendable {
         exchange.isObserved = true
         unfinished += 1
         observer.requestEnded(exchange.record(response, trace: trace))
-        let created = response.body.withUnsafeBytes { body in
-            MHD_create_response_from_buffer(
-                body.count, UnsafeMutableRawPointer(mutating: body.baseAddress), .RESPMEM_MUST_COPY)
-        }
-        guard let created else { return .NO }
+        guard let created = created(response, exchange) else { return .NO }
         defer { MHD_destroy_response(created) }
         for (name, value) in response.headers { MHD_add_response_header(created, name, value) }
         if let trace {
@@ -263,6 +259,52 @@ package final class HTTPServer: @unchecked Sendable {
         }
         return MHD_queue_response(exchange.connection, UInt32(response.status), created)
     }
+
+    private func created(_ response: HTTPResponse, _ exchange: Exchange) -> OpaquePointer? {
+        guard let stream = response.stream else {
+            return response.body.withUnsafeBytes { body in
+                MHD_create_response_from_buffer(
+                    body.count, UnsafeMutableRawPointer(mutating: body.baseAddress), .RESPMEM_MUST_COPY)
+            }
+        }
+        // A stream waits like a request does: it is asked at each pass.
+        waiting += 1
+        exchange.isStreaming = true
+        let context = Unmanaged.passRetained(StreamContext(stream: stream, server: self)).toOpaque()
+        return MHD_create_response_from_callback(UInt64.max, 32 * 1024, readStream, context, freeStream)
+    }
+
+    fileprivate func read(_ stream: ResponseStream, into buffer: UnsafeMutableBufferPointer<UInt8>) -> Int? {
+        if isDraining { return nil }
+        let count = stream.read(into: buffer)
+        if count != 0 { unfinished += 1 }
+        return count
+    }
+}
+
+/// A stream and the server that sends it, for the library to hand back.
+private final class StreamContext {
+    let stream: ResponseStream
+    let server: HTTPServer
+
+    init(stream: ResponseStream, server: HTTPServer) {
+        self.stream = stream
+        self.server = server
+    }
+}
+
+private let readStream: MHD_ContentReaderCallback = { context, _, buffer, size in
+    guard let context, let buffer else { return -2 }
+    let stream = Unmanaged<StreamContext>.fromOpaque(context).takeUnretainedValue()
+    return buffer.withMemoryRebound(to: UInt8.self, capacity: size) { bytes in
+        stream.server.read(stream.stream, into: UnsafeMutableBufferPointer(start: bytes, count: size))
+            ?? -1
+    }
+}
+
+private let freeStream: MHD_ContentReaderFreeCallback = { context in
+    guard let context else { return }
+    Unmanaged<StreamContext>.fromOpaque(context).release()
 }
 
 /// Carries the library's handle to the server's thread.

@@ -51,6 +51,7 @@ extension RequestTrail {
             keyID = report.matchedKeyID
         case .acceptedWithWarning(let report):
             self.verdict = .acceptedWithWarning
+            enforcement = .optional
             authCode = report.code
             keyID = report.matchedKeyID
         case .rejected(let report):

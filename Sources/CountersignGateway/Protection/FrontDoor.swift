@@ -6,6 +6,8 @@ struct FrontDoor: Sendable {
 
     func answer(_ request: HTTPRequest) -> HTTPOutcome {
         if let refusal = overLimit(request) { return cors.decorated(.answer(refusal), for: request) }
+        // No app's page may call the administration.
+        if request.path.hasPrefix("/admin") { return router.route(request) }
         if request.method == "OPTIONS",
             let answer = cors.preflight(request, methods: router.methods(of: request.path))
         {

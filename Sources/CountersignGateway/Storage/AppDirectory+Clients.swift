@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
 
@@ -33,6 +34,7 @@ extension AppDirectory {
             publicKey: publicKey, createdMilliseconds: Self.now(),
             secretHash: secret.map { SHA256.digest($0.utf8) })
         try write {
+            try audit($0, "client.create", client.id, app: client.appID, after: .string(name))
             try $0.run(
                 "INSERT INTO oauth_client VALUES (?, ?, ?, ?, ?, ?, ?)", .text(client.id),
                 .text(client.appID), .text(client.name), client.secretHash.map { .blob($0) } ?? .null,
@@ -56,11 +58,15 @@ extension AppDirectory {
     /// - Throws: `notFound`, `storage`.
     public func deleteClient(id: String) throws(GatewayError) {
         try write { sqlite in
+            let appID = try sqlite.first("SELECT app_id FROM oauth_client WHERE id = ?", .text(id)) {
+                $0.text(0)
+            }
             try sqlite.run("DELETE FROM oauth_client WHERE id = ?", .text(id))
             guard sqlite.changes > 0 else {
                 throw GatewayError(
                     .notFound, "there is no client \(id); `countersign client list` shows those there are")
             }
+            try audit(sqlite, "client.delete", id, app: appID)
         }
     }
 

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
@@ -23,7 +24,10 @@ extension AppDirectory {
     ) throws(GatewayError) {
         let app = try app(id: appID)
         guard let url else {
-            return try write { try $0.run("DELETE FROM key_source WHERE app_id = ?", .text(app.id)) }
+            return try write {
+                try $0.run("DELETE FROM key_source WHERE app_id = ?", .text(app.id))
+                try audit($0, "key_source.remove", app.id, app: app.id)
+            }
         }
         guard let parts = URLComponents(string: url), parts.scheme == "https", parts.host?.isEmpty == false,
             parts.user == nil, parts.password == nil, parts.fragment == nil
@@ -31,6 +35,7 @@ extension AppDirectory {
             throw GatewayError(.invalid, "the address of a JWK Set is an https URL without user and fragment")
         }
         try write {
+            try audit($0, "key_source.set", app.id, app: app.id, after: .string(url))
             try $0.run(
                 "INSERT OR REPLACE INTO key_source VALUES (?, ?, ?)", .text(app.id), .text(url),
                 .integer(allowsPrivateAddresses ? 1 : 0))

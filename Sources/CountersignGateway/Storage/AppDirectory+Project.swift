@@ -26,7 +26,7 @@ extension AppDirectory {
         guard isAllowed, (1...64).contains(token.utf8.count) else {
             throw GatewayError(.invalid, "a project token has 1 to 64 letters, digits and -")
         }
-        try writeProject(of: appID) { sqlite in
+        try writeProject(of: appID, "project.token", token) { sqlite in
             let taken = try sqlite.first(
                 """
                 SELECT 1 FROM app LEFT JOIN project ON project.app_id = app.id
@@ -44,7 +44,7 @@ extension AppDirectory {
     ///
     /// - Throws: `notFound`, `storage`.
     package func setCustomerTokens(_ mode: CustomerTokens, for appID: String) throws(GatewayError) {
-        try writeProject(of: appID) { sqlite in
+        try writeProject(of: appID, "project.customer_tokens", mode.rawValue) { sqlite in
             try sqlite.run(
                 "UPDATE project SET customer_tokens = ?2 WHERE app_id = ?1", .text(appID),
                 .text(mode.rawValue))
@@ -70,7 +70,7 @@ extension AppDirectory {
             throw GatewayError(.invalid, "a secret for HS256 must have at least 32 bytes")
         }
         let now = Self.now()
-        try writeProject(of: appID) { sqlite in
+        try writeProject(of: appID, "project.private_key.add", id) { sqlite in
             try sqlite.run(
                 "INSERT INTO customer_token_key VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
                 .text(appID), .text(id), .blob(Array(secret.utf8)), .integer(now))
@@ -111,7 +111,7 @@ extension AppDirectory {
         guard let key = StandardWebhook.key(secret) else {
             throw GatewayError(.invalid, "a webhook's secret is whsec_ and the base64 of 24 to 64 bytes")
         }
-        try writeProject(of: appID) { sqlite in
+        try writeProject(of: appID, "project.webhook", url) { sqlite in
             try sqlite.run(
                 "INSERT OR REPLACE INTO push_webhook VALUES (?1, ?2, ?3, ?4)", .text(appID), .text(url),
                 .blob(key), .integer(allowsPrivateAddresses ? 1 : 0))
@@ -141,7 +141,8 @@ extension AppDirectory {
     package func put(_ kind: ProjectItem.Kind, json: String, in appID: String) throws(GatewayError) -> String
     {
         let item = try ProjectItem(kind, Self.value(of: json))
-        try writeProject(of: appID) { sqlite in
+        try writeProject(of: appID, "project.item.put", "\(kind.rawValue)/\(item.id)", after: item.json) {
+            sqlite in
             try sqlite.run(
                 """
                 INSERT INTO project_item (app_id, kind, id, body) VALUES (?1, ?2, ?3, ?4)
@@ -186,7 +187,7 @@ extension AppDirectory {
             throw GatewayError(.invalid, "a message's content must be a JSON object")
         }
         let now = Self.now()
-        try writeProject(of: appID) { sqlite in
+        try writeProject(of: appID, "project.item.put", "inbox_message/\(id)") { sqlite in
             // The first time that it was put stays its time.
             let created =
                 try sqlite.first(
@@ -276,7 +277,7 @@ extension AppDirectory {
     ///
     /// - Throws: `notFound`, `storage`.
     package func endSyncTokens(of appID: String) throws(GatewayError) {
-        try writeProject(of: appID) { sqlite in
+        try writeProject(of: appID, "project.sync_tokens.end", appID) { sqlite in
             try sqlite.run("UPDATE project SET inbox_epoch = inbox_epoch + 1 WHERE app_id = ?1", .text(appID))
         }
     }
@@ -295,14 +296,16 @@ extension AppDirectory {
     }
 
     /// Writes in one transaction in which the app has a row.
-    private func writeProject(of appID: String, _ body: (SQLiteConnection) throws -> Void)
-        throws(GatewayError)
-    {
+    private func writeProject(
+        of appID: String, _ action: String, _ target: String, after: JSONValue? = nil,
+        _ body: (SQLiteConnection) throws -> Void
+    ) throws(GatewayError) {
         try write { sqlite in
             guard try sqlite.first("SELECT 1 FROM app WHERE id = ?1", .text(appID), row: { _ in true }) != nil
             else { throw Self.noApp(appID) }
             try sqlite.run("INSERT INTO project (app_id) VALUES (?1) ON CONFLICT DO NOTHING", .text(appID))
             try body(sqlite)
+            try audit(sqlite, action, target, app: appID, after: after)
         }
     }
 
@@ -312,6 +315,7 @@ extension AppDirectory {
             guard sqlite.changes > 0 else {
                 throw GatewayError(.notFound, "the app \(appID) has no \(what) \(id)")
             }
+            try audit(sqlite, "project.item.delete", "\(what)/\(id)", app: appID)
         }
     }
 

@@ -22,8 +22,10 @@ extension AppDirectory {
         guard rules.retentionDays.map({ $0 > 0 }) ?? true, rules.retentionBytes.map({ $0 > 0 }) ?? true else {
             throw GatewayError(.invalid, "retention needs more than 0 days or bytes")
         }
+        let before = try self.rules(of: appID)
         let app = try app(id: appID)
         try write { sqlite in
+            try audit(sqlite, "app.rules", appID, app: appID, before: before.json, after: rules.json)
             try sqlite.run(
                 """
                 INSERT INTO app_rules VALUES (?1, ?2, ?3, ?4) ON CONFLICT (app_id) DO UPDATE

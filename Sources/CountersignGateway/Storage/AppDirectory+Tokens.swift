@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 
 /// What operators set for the token service. A running gateway sees a change within a second.
@@ -23,6 +24,14 @@ extension AppDirectory {
                 .invalid, "\(name) must be \(range.lowerBound) to \(range.upperBound) seconds, not \(value)")
         }
         try write {
+            try audit(
+                $0, "tokens.rules", app.id, app: app.id,
+                after: [
+                    "allows_registration": .bool(rules.allowsRegistration),
+                    "access_seconds": .integer(Int64(rules.accessSeconds)),
+                    "refresh_seconds": .integer(Int64(rules.refreshSeconds)),
+                    "reuse_seconds": .integer(Int64(rules.reuseSeconds)),
+                ])
             try $0.run(
                 "INSERT OR REPLACE INTO token_rules VALUES (?, ?, ?, ?, ?)", .text(app.id),
                 .integer(rules.allowsRegistration ? 1 : 0), .integer(Int64(rules.accessSeconds)),

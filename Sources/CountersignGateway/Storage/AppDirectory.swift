@@ -43,12 +43,15 @@ public final class AppDirectory: @unchecked Sendable {
         AppRulesSchema.script,
         keySourceSchema,
         TokenSchema.script,
+        AdminSchema.script,
     ]
 
     /// The most keys that an app may have.
     public static let maximumKeys = 3
 
     private let connection: Lock<Connection>
+    /// Who changes things through this directory.
+    let actor: Operator
 
     // A connection has no lock of its own; `Lock` gives it one.
     private struct Connection: @unchecked Sendable {
@@ -57,9 +60,12 @@ public final class AppDirectory: @unchecked Sendable {
 
     /// Opens the directory of apps, and makes the folder and the file when they are not there.
     ///
-    /// - Parameter dataDirectory: The gateway's data directory.
+    /// - Parameters:
+    ///   - dataDirectory: The gateway's data directory.
+    ///   - actor: Who changes things through it, for the audit log.
     /// - Throws: `dataDirectory` or `storage`.
-    public init(dataDirectory: String) throws(GatewayError) {
+    public init(dataDirectory: String, actor: Operator = .account) throws(GatewayError) {
+        self.actor = actor
         let path = try DataDirectory(path: dataDirectory).file("control.sqlite")
         connection = try Lock(
             Connection(
@@ -71,6 +77,14 @@ public final class AppDirectory: @unchecked Sendable {
                     return sqlite
                 }))
     }
+
+    private init(_ directory: AppDirectory, actor: Operator) {
+        connection = directory.connection
+        self.actor = actor
+    }
+
+    /// The same directory for somebody else to change things through.
+    func acting(as actor: Operator) -> AppDirectory { AppDirectory(self, actor: actor) }
 
     /// All apps, by id.
     ///
@@ -125,21 +139,12 @@ public final class AppDirectory: @unchecked Sendable {
                 .optionalText(policy.issuer), .integer(policy.requiresAudience ? 1 : 0),
                 .integer(policy.requiresIssuer ? 1 : 0), .integer(policy.requiresType ? 1 : 0), .integer(now))
             try sqlite.run(
-                "INSERT INTO write_key VALUES (?, ?, ?)", .blob(SHA256.digest(writeKey.utf8)), .text(id),
-                .integer(now))
+                "INSERT INTO write_key (hash, app_id, created_ms) VALUES (?, ?, ?)",
+                .blob(SHA256.digest(writeKey.utf8)), .text(id), .integer(now))
+            try audit(
+                sqlite, "app.create", id, app: id, after: ["id": .string(id), "name": .string(name ?? id)])
         }
         return (try app(id: id), writeKey)
-    }
-
-    /// Sets how strictly an app is judged.
-    ///
-    /// - Throws: `notFound`, `storage`.
-    public func setEnforcement(_ enforcement: Enforcement, for appID: String) throws(GatewayError) {
-        try write { sqlite in
-            try sqlite.run(
-                "UPDATE app SET enforcement = ? WHERE id = ?", .text(enforcement.rawValue), .text(appID))
-            guard sqlite.changes > 0 else { throw Self.noApp(appID) }
-        }
     }
 
     /// Sets what an app's tokens must look like.
@@ -156,6 +161,9 @@ public final class AppDirectory: @unchecked Sendable {
             throw GatewayError(.invalid, "the maximum lifetime must be more than 0 seconds")
         }
         try write { sqlite in
+            guard let before = try Self.apps(sqlite).first(where: { $0.id == appID }) else {
+                throw Self.noApp(appID)
+            }
             try sqlite.run(
                 """
                 UPDATE app SET algorithms = ?, leeway_seconds = ?, maximum_lifetime_seconds = ?, audience = ?,
@@ -166,7 +174,8 @@ public final class AppDirectory: @unchecked Sendable {
                 policy.maximumLifetime.map { .real($0) } ?? .null, .optionalText(policy.audience),
                 .optionalText(policy.issuer), .integer(policy.requiresAudience ? 1 : 0),
                 .integer(policy.requiresIssuer ? 1 : 0), .integer(policy.requiresType ? 1 : 0), .text(appID))
-            guard sqlite.changes > 0 else { throw Self.noApp(appID) }
+            try audit(
+                sqlite, "policy.set", appID, app: appID, before: before.policy.json, after: policy.json)
         }
     }
 
@@ -189,7 +198,7 @@ public final class AppDirectory: @unchecked Sendable {
         } catch {
             throw GatewayError(.invalid, error.reason)
         }
-        return try write { try Self.add(key, text: text, description: description, to: appID, $0) }
+        return try write { try add(key, text: text, description: description, to: appID, $0) }
     }
 
     /// Adds all usable keys of a JWK Set (RFC 7517, section 5) that the app does not have yet, or none.
@@ -214,29 +223,35 @@ public final class AppDirectory: @unchecked Sendable {
         return try write { sqlite in
             let present = try Self.keys(of: appID, sqlite).map(\.id)
             return try keys.filter { !present.contains($0.thumbprint) }.map { key in
-                try Self.add(key, text: key.jwk, description: key.kid ?? "", to: appID, sqlite)
+                try add(key, text: key.jwk, description: key.kid ?? "", to: appID, sqlite)
             }
         }
     }
 
-    private static func add(
+    private func add(
         _ key: PublicKey, text: String, description: String, to appID: String, _ sqlite: SQLiteConnection
     ) throws -> AppKey {
-        guard let app = try apps(sqlite).first(where: { $0.id == appID }) else { throw noApp(appID) }
+        guard let app = try Self.apps(sqlite).first(where: { $0.id == appID }) else {
+            throw Self.noApp(appID)
+        }
         let id = key.thumbprint
         guard !app.keys.contains(where: { $0.id == id }) else {
             throw GatewayError(.conflict, "the app \(appID) has this key already (\(id))")
         }
-        guard app.keys.count < maximumKeys, let slot = AppKey.Slot(rawValue: app.keys.count + 1) else {
+        guard app.keys.count < Self.maximumKeys, let slot = AppKey.Slot(rawValue: app.keys.count + 1) else {
             throw GatewayError(
-                .conflict, "the app \(appID) has \(maximumKeys) keys, the most there may be; delete one first"
+                .conflict,
+                "the app \(appID) has \(Self.maximumKeys) keys, the most there may be; delete one first"
             )
         }
-        let added = now()
+        let added = Self.now()
         try sqlite.run(
             "INSERT INTO public_key VALUES (?, ?, ?, ?, ?, ?)", .text(appID), .text(id),
             .integer(Int64(slot.rawValue)), .text(description), .text(text), .integer(added))
-        return AppKey(id: id, slot: slot, description: description, text: text, addedMilliseconds: added)
+        let kept = AppKey(
+            id: id, slot: slot, description: description, text: text, addedMilliseconds: added)
+        try audit(sqlite, "key.add", id, app: appID, after: kept.json)
+        return kept
     }
 
     /// Makes a key the primary one; the others keep their order behind it.
@@ -247,6 +262,10 @@ public final class AppDirectory: @unchecked Sendable {
             let keys = try Self.keys(of: appID, sqlite)
             guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
             try Self.renumber([chosen] + keys.filter { $0.id != keyID }, of: appID, sqlite)
+            guard chosen.slot != .primary else { return }
+            var after = chosen
+            after.slot = .primary
+            try audit(sqlite, "key.primary", keyID, app: appID, before: chosen.json, after: after.json)
         }
     }
 
@@ -265,6 +284,41 @@ public final class AppDirectory: @unchecked Sendable {
             }
             try sqlite.run("DELETE FROM public_key WHERE app_id = ? AND id = ?", .text(appID), .text(keyID))
             try Self.renumber(keys.filter { $0.id != keyID }, of: appID, sqlite)
+            try audit(sqlite, "key.delete", keyID, app: appID, before: chosen.json)
+        }
+    }
+
+    /// Sets what is noted beside a key.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func describeKey(keyID: String, of appID: String, as description: String) throws(GatewayError) {
+        try write { sqlite in
+            guard let chosen = try Self.keys(of: appID, sqlite).first(where: { $0.id == keyID }) else {
+                throw Self.noKey(keyID, appID)
+            }
+            try sqlite.run(
+                "UPDATE public_key SET description = ?3 WHERE app_id = ?1 AND id = ?2", .text(appID),
+                .text(keyID), .text(description))
+            var after = chosen
+            after.description = description
+            try audit(sqlite, "key.describe", keyID, app: appID, before: chosen.json, after: after.json)
+        }
+    }
+
+    /// Sets what people call an app.
+    ///
+    /// - Throws: `invalid`, `notFound`, `storage`.
+    package func renameApp(_ appID: String, to name: String) throws(GatewayError) {
+        guard (1...200).contains(name.utf8.count) else {
+            throw GatewayError(.invalid, "an app's name has 1 to 200 bytes")
+        }
+        try write { sqlite in
+            guard let before = try Self.apps(sqlite).first(where: { $0.id == appID }) else {
+                throw Self.noApp(appID)
+            }
+            try sqlite.run("UPDATE app SET name = ?2 WHERE id = ?1", .text(appID), .text(name))
+            try audit(
+                sqlite, "app.rename", appID, app: appID, before: .string(before.name), after: .string(name))
         }
     }
 
@@ -337,7 +391,7 @@ public final class AppDirectory: @unchecked Sendable {
         algorithms.map(\.rawValue).joined(separator: " ")
     }
 
-    private static func newWriteKey() -> String {
+    static func newWriteKey() -> String {
         let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
         var random = SystemRandomNumberGenerator()
         // 32 of 62 characters: 190 bits.

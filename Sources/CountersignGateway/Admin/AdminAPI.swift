@@ -1,0 +1,147 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// The admin API: who may ask, and what is then done, away from the server's thread.
+///
+/// One request at a time on a queue of its own; passwords, which take a tenth of a second, on another.
+final class AdminAPI: Sendable {
+    static let prefix = "/admin/api"
+    /// Of every answer.
+    static let headers = [
+        ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
+        ("Referrer-Policy", "no-referrer"),
+    ]
+    /// The most requests that may wait.
+    private static let longestQueue = 128
+
+    private let directory: AppDirectory
+    private let publicURL: String?
+    private let routes: [AdminRoute]
+    private let now: @Sendable () -> Date
+    /// Called behind each change.
+    private let changed: @Sendable () -> Void
+    private let queue = DispatchQueue(label: "admin")
+    private let passwordQueue = DispatchQueue(label: "admin passwords")
+    private let waiting = Lock(0)
+
+    /// - Parameters:
+    ///   - directory: A connection of its own, so that the gateway notices what it changes.
+    ///   - publicURL: Where browsers reach the gateway, when that is known.
+    ///   - routes: What there is.
+    ///   - now: The clock that sessions are judged by.
+    ///   - changed: Called behind each change, before its answer.
+    init(
+        directory: AppDirectory, publicURL: String?, routes: [AdminRoute],
+        now: @escaping @Sendable () -> Date, changed: @escaping @Sendable () -> Void
+    ) {
+        self.directory = directory
+        self.publicURL = publicURL
+        self.routes = routes
+        self.now = now
+        self.changed = changed
+    }
+
+    var endpoints: [Endpoint] {
+        routes.map { route in
+            Endpoint(method: route.method, path: Self.prefix + route.path) { [self] request, parameters in
+                answer(AdminRequest(request, parameters), route)
+            }
+        }
+    }
+
+    /// How a path or method that is not there is refused.
+    static let refusal = Router.Refusal(prefixes: [prefix]) { status, reason, request in
+        AdminProblem(status, status == 405 ? "method_not_allowed" : "not_found", reason)
+            .response(requestID: request.id)
+    }
+
+    /// Waits for what has begun.
+    func close() {
+        queue.sync {}
+        passwordQueue.sync {}
+    }
+
+    private func answer(_ request: AdminRequest, _ route: AdminRoute) -> HTTPOutcome {
+        let isFull = waiting.withLock { waiting in
+            if waiting >= Self.longestQueue { return true }
+            waiting += 1
+            return false
+        }
+        if isFull {
+            var problem = AdminProblem(503, "busy", "too many requests wait; send it again")
+            problem.retryAfterSeconds = 1
+            return .answer(problem.response(requestID: request.id))
+        }
+        let slot = Lock<HTTPResponse?>(nil)
+        return .later(
+            start: { [self] resume in
+                (route.hashesPassword ? passwordQueue : queue).async { [self] in
+                    let response = respond(request, route)
+                    waiting.withLock { $0 -= 1 }
+                    slot.withLock { $0 = response }
+                    resume()
+                }
+            },
+            poll: { slot.withLock { $0 } })
+    }
+
+    private func respond(_ request: AdminRequest, _ route: AdminRoute) -> HTTPResponse {
+        do {
+            let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
+            let identity = try authorize(request, route, at: milliseconds)
+            let actor = Operator(name: identity.name, role: identity.role.rawValue)
+            let call = AdminCall(
+                request: request, identity: identity, directory: directory.acting(as: actor),
+                nowMilliseconds: milliseconds)
+            let response = try route.answer(call)
+            if !request.isSafe { changed() }
+            return response
+        } catch let problem as AdminProblem {
+            return problem.response(requestID: request.id)
+        } catch let error as GatewayError {
+            return AdminProblem(error).response(requestID: request.id)
+        } catch {
+            return AdminProblem(503, "storage", "\(error)").response(requestID: request.id)
+        }
+    }
+
+    private func authorize(
+        _ request: AdminRequest, _ route: AdminRoute, at milliseconds: Int64
+    ) throws -> AdminIdentity {
+        guard let needed = route.role else {
+            // Nobody else's page may sign a browser in.
+            if !request.isSafe, request.isOwnOrigin(publicURL: publicURL) == false { throw Self.foreignPage }
+            return AdminIdentity(name: "anonymous", role: .viewer)
+        }
+        let identity = try authenticate(request, at: milliseconds)
+        guard identity.role >= needed else {
+            throw AdminProblem(403, "forbidden", "this needs the role \(needed.rawValue)")
+        }
+        if let expected = identity.csrfToken, !request.isSafe {
+            guard request.isOwnOrigin(publicURL: publicURL) == true else { throw Self.foreignPage }
+            guard let given = request.csrfToken, Scrypt.isEqual(Array(given.utf8), Array(expected.utf8))
+            else {
+                throw AdminProblem(403, "csrf", "send the session's csrf in X-CSRF-Token")
+            }
+        }
+        return identity
+    }
+
+    private func authenticate(_ request: AdminRequest, at milliseconds: Int64) throws -> AdminIdentity {
+        if let text = request.bearerToken {
+            guard let token = try directory.adminToken(text, at: milliseconds) else {
+                throw AdminProblem(401, "unauthenticated", "there is no such API token, or it has expired")
+            }
+            return AdminIdentity(name: "token:" + token.name, role: token.role)
+        }
+        guard let cookie = request.sessionToken,
+            let session = try directory.session(cookie, at: milliseconds)
+        else { throw AdminProblem(401, "unauthenticated", "sign in, or send an API token as Bearer") }
+        return AdminIdentity(
+            name: session.user.name, role: session.user.role, session: (cookie, session.expires))
+    }
+
+    private static let foreignPage = AdminProblem(
+        403, "csrf", "a change must come from the gateway's own page: Origin names another, or is missing")
+}

@@ -1,0 +1,59 @@
+internal import CountersignCore
+
+/// A refusal of the admin API, as problem details (RFC 9457).
+struct AdminProblem: Error {
+    let status: Int
+    /// The stable word, which the type's URL ends with.
+    let code: String
+    let detail: String
+    /// What exactly is wrong in the body: JSON pointers (RFC 6901).
+    var errors: [(pointer: String, detail: String)] = []
+    var retryAfterSeconds: Int?
+
+    init(_ status: Int, _ code: String, _ detail: String) {
+        self.status = status
+        self.code = code
+        self.detail = detail
+    }
+
+    /// 422 for one member of the body.
+    static func invalid(_ member: String, _ detail: String) -> AdminProblem {
+        var problem = AdminProblem(422, "invalid", "\(member) \(detail)")
+        problem.errors = [("/" + member.split(separator: ".").joined(separator: "/"), detail)]
+        return problem
+    }
+
+    init(_ error: GatewayError) {
+        switch error.code {
+        case .notFound: self.init(404, "not_found", error.reason)
+        case .conflict: self.init(409, "conflict", error.reason)
+        case .invalid: self.init(422, "invalid", error.reason)
+        default:
+            self.init(503, "storage", error.reason)
+            retryAfterSeconds = 1
+        }
+    }
+
+    private static let titles = [
+        400: "Bad request", 401: "Not signed in", 403: "Not allowed", 404: "Not found",
+        405: "Method not allowed", 409: "Conflict", 412: "Changed meanwhile", 413: "Too large",
+        422: "Not valid", 428: "If-Match is missing", 429: "Too many attempts", 503: "Not now",
+    ]
+
+    func response(requestID: String) -> HTTPResponse {
+        var members: [String: JSONValue] = [
+            "type": .string("/admin/problems/" + code), "title": .string(Self.titles[status] ?? "Refused"),
+            "status": .integer(Int64(status)), "detail": .string(detail), "code": .string(code),
+            "request_id": .string(requestID),
+        ]
+        if !errors.isEmpty {
+            members["errors"] = .array(
+                errors.map { ["pointer": .string($0.pointer), "detail": .string($0.detail)] })
+        }
+        var response = HTTPResponse(
+            status: status, headers: [("Content-Type", "application/problem+json")] + AdminAPI.headers,
+            body: JSONValue.object(members).bytes)
+        response.code = code
+        return retryAfterSeconds.map { response.with("Retry-After", String($0)) } ?? response
+    }
+}

@@ -1,0 +1,37 @@
+/// Answers that are files: CSV (RFC 4180) or one JSON object a line.
+enum Export {
+    static func isCSV(_ call: AdminCall) throws -> Bool {
+        switch call.query("format") {
+        case nil, "ndjson": false
+        case "csv": true
+        default: throw AdminProblem.invalid("format", "must be csv or ndjson")
+        }
+    }
+
+    /// Appends a line of CSV. A cell that a spreadsheet would take for a formula gets an apostrophe in front.
+    static func write(_ cells: [String], to output: inout [UInt8]) {
+        for (index, cell) in cells.enumerated() {
+            if index > 0 { output.append(UInt8(ascii: ",")) }
+            let isFormula = "=+-@\t\r".utf8.contains(cell.utf8.first ?? 0) && Int64(cell) == nil
+            let text = isFormula ? "'" + cell : cell
+            if text.utf8.contains(where: { ",\"\r\n".utf8.contains($0) }) {
+                output.append(
+                    contentsOf:
+                        "\"\(text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\""))\""
+                        .utf8)
+            } else {
+                output.append(contentsOf: text.utf8)
+            }
+        }
+        output.append(contentsOf: "\r\n".utf8)
+    }
+
+    static func response(isCSV: Bool, name: String, body: [UInt8] = []) -> HTTPResponse {
+        HTTPResponse(
+            status: 200,
+            headers: [
+                ("Content-Type", isCSV ? "text/csv; charset=utf-8" : "application/x-ndjson"),
+                ("Content-Disposition", "attachment; filename=\"\(name).\(isCSV ? "csv" : "ndjson")\""),
+            ] + AdminAPI.headers, body: body)
+    }
+}

@@ -1,0 +1,131 @@
+internal import CountersignCore
+internal import CountersignJOSE
+
+/// Single failed requests, and verdicts as they happen.
+struct SampleRoutes: Sendable {
+    let dataDirectory: String
+    let analytics: AnalyticsStore
+    let judge: SampleJudge
+    let live: LiveFeed
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/samples", .viewer, "List samples of failed requests", answer: list),
+            AdminRoute("GET", "/apps/{app}/samples/{id}", .viewer, "Show a sample", answer: show),
+            AdminRoute(
+                "POST", "/apps/{app}/samples/{id}/recheck", .viewer,
+                "Judge a sample by today's keys and policy", answer: recheck),
+            AdminRoute("GET", "/live", .viewer, "Follow verdicts as they happen") { call in
+                let code = try call.integer("code", 1...999).map(Int.init)
+                let filter = LiveEvents.Filter(
+                    appID: call.query("app"), code: code, user: call.query("user"))
+                var response = HTTPResponse(
+                    status: 200,
+                    headers: [("Content-Type", "text/event-stream; charset=utf-8")] + AdminAPI.headers,
+                    body: [])
+                let last = call.request.lastEventID.flatMap { UInt64($0) }
+                response.stream = LiveEvents(live, after: last, filter).stream
+                return response
+            },
+        ]
+    }
+
+    private func list(_ call: AdminCall) throws -> HTTPResponse {
+        let app = try call.app()
+        let limit = try call.limit()
+        let time: ClosedRange<Int64> = 0...253_402_300_799_999
+        var before: (Int64, String)?
+        if let cursor = call.query("cursor") {
+            let parts = cursor.split(separator: "_", maxSplits: 1)
+            guard parts.count == 2, let milliseconds = Int64(parts[0]) else {
+                throw AdminProblem.invalid("cursor", "is not one of this list")
+            }
+            before = (milliseconds, String(parts[1]))
+        }
+        analytics.flush()
+        let found = try AnalyticsReader(dataDirectory: dataDirectory).samples(
+            of: app.id,
+            code: try call.integer("code", 1...999).map { AuthErrorCode(rawValue: Int($0)) },
+            from: try call.integer("from_ms", time) ?? 0, to: try call.integer("to_ms", time) ?? .max,
+            before: before, limit: limit + 1)
+        let page = found.prefix(limit)
+        return call.list(
+            page.map { .object(Self.members($0)) },
+            next: found.count > limit ? page.last.map { "\($0.atMilliseconds)_\($0.id)" } : nil)
+    }
+
+    private func sample(_ call: AdminCall) throws -> FailureSample {
+        let app = try call.app()
+        analytics.flush()
+        return try AnalyticsReader(dataDirectory: dataDirectory).sample(id: call[1], of: app.id)
+    }
+
+    private func show(_ call: AdminCall) throws -> HTTPResponse {
+        let isUnmasked = call.query("unmask") == "1"
+        guard !isUnmasked || call.identity.role >= .operator else {
+            throw AdminProblem(403, "forbidden", "this needs the role operator")
+        }
+        let sample = try sample(call)
+        var members = Self.members(sample)
+        var claims = Self.json(sample.claims)
+        if isUnmasked {
+            try call.directory.note("sample.unmask", sample.id, app: sample.appID)
+            members["user"] = sample.userID.map { .string($0) } ?? .null
+        } else if case .object(var masked) = claims, case .string(let subject)? = masked["sub"] {
+            masked["sub"] = FailureSample.mask(subject).map { .string($0) } ?? .null
+            claims = .object(masked)
+        }
+        members["checks"] = Self.json(sample.checks)
+        members["header"] = Self.json(sample.header)
+        members["claims"] = claims
+        members["token_without_signature"] = isUnmasked ? .string(sample.tokenWithoutSignature) : .null
+        members["fix"] = .string(sample.code.fix)
+        return call.answer(.object(members))
+    }
+
+    private func recheck(_ call: AdminCall) throws -> HTTPResponse {
+        let sample = try sample(call)
+        guard let verdict = judge.again(sample) else {
+            return call.answer([
+                "checks": Self.json(sample.checks), "code": .integer(Int64(sample.code.rawValue)),
+                "note": "The signature is kept in memory only and is gone, so this is the verdict of then.",
+            ])
+        }
+        return call.answer([
+            "checks": Self.json(verdict.checks),
+            "code": verdict.code.map { .integer(Int64($0.rawValue)) } ?? .null,
+            "note": verdict.note.map { .string($0) } ?? .null,
+        ])
+    }
+
+    private static func json(_ text: String?) -> JSONValue {
+        let bytes = Array((text ?? "").utf8)
+        return
+            (try? StrictJSONParser(maximumBytes: 16_384, maximumDepth: 32).parse(bytes: bytes) { $0.value })
+            ?? .null
+    }
+
+    private static func json(_ checks: [FailureSample.Check]) -> JSONValue {
+        .array(
+            checks.map {
+                [
+                    "name": .string($0.name), "ok": $0.isOK.map { .bool($0) } ?? .null,
+                    "detail": .string($0.detail),
+                ]
+            })
+    }
+
+    private static func members(_ sample: FailureSample) -> [String: JSONValue] {
+        [
+            "id": .string(sample.id), "at_ms": .integer(sample.atMilliseconds),
+            "code": .integer(Int64(sample.code.rawValue)), "reason": .string(sample.code.reason),
+            "verdict": .string(sample.verdict.rawValue), "endpoint": .string(sample.endpoint),
+            "user": FailureSample.mask(sample.userID).map { .string($0) } ?? .null,
+            "sdk": sample.client.sdk.map { .string($0) } ?? .null,
+            "app_version": sample.client.appVersion.map { .string($0) } ?? .null,
+            "client": .string(sample.network), "enforcement": .string(sample.enforcement.rawValue),
+            "request_id": .string(sample.requestID),
+        ]
+    }
+}

@@ -1,0 +1,100 @@
+internal import CountersignCore
+
+/// The first password, signing in and out.
+struct SignInRoutes: Sendable {
+    /// Whether browsers reach the gateway by HTTPS.
+    let isSecure: Bool
+    let throttle = SignInThrottle()
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute("GET", "/setup", nil, "Say whether the first password is still to be set") { call in
+                call.answer(["needed": .bool(try call.directory.users().isEmpty)])
+            },
+            AdminRoute(
+                "POST", "/setup", nil, "Set an owner's password with a one-time link", hashesPassword: true,
+                answer: setUp),
+            AdminRoute("POST", "/session", nil, "Sign in", hashesPassword: true, answer: signIn),
+            AdminRoute("GET", "/session", .viewer, "Say who is signed in") { call in
+                call.answer(Self.json(call.identity))
+            },
+            AdminRoute("DELETE", "/session", .viewer, "Sign out") { call in
+                if let session = call.identity.session { try call.directory.closeSession(session.token) }
+                let (name, value) = AdminCookie.field("", isSecure: isSecure)
+                return call.noContent.with(name, value)
+            },
+        ]
+    }
+
+    /// Reads a password that is about to be set.
+    static func password(_ body: AdminBody) throws -> PasswordHash? {
+        guard let text = try body.optionalText("password") else { return nil }
+        guard PasswordHash.range.contains(text.utf8.count) else {
+            throw AdminProblem.invalid("password", "must have 12 to 1024 bytes")
+        }
+        return PasswordHash(text)
+    }
+
+    private func setUp(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body("token", "name", "password")
+        let token = try body.text("token")
+        let name = try body.text("name")
+        try begin(call, name: "setup")
+        guard try call.directory.isSetupToken(token, at: call.nowMilliseconds) else {
+            throw AdminProblem(
+                403, "forbidden",
+                "the link was used or is older than 30 minutes; start the gateway again while there is no user, "
+                    + "or run `countersign admin reset`")
+        }
+        throttle.succeed(name: "setup", address: call.request.clientAddress)
+        guard let password = try Self.password(body) else {
+            throw AdminProblem.invalid("password", "is missing")
+        }
+        let actor = Operator(name: name, role: AdminRole.owner.rawValue)
+        try call.directory.acting(as: actor).setUp(
+            token: token, name: name, password: password, at: call.nowMilliseconds)
+        return try open(call, name, .owner, status: 201)
+    }
+
+    private func signIn(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body("name", "password")
+        let name = try body.text("name")
+        let password = try body.text("password")
+        try begin(call, name: name)
+        let user = try call.directory.users().first { $0.name == name }
+        let isRight = (user?.password ?? PasswordHash.ofNobody).matches(password)
+        guard let user, isRight else {
+            throw AdminProblem(401, "unauthenticated", "the name or the password is not right")
+        }
+        throttle.succeed(name: name, address: call.request.clientAddress)
+        return try open(call, user.name, user.role, status: 200)
+    }
+
+    private func begin(_ call: AdminCall, name: String) throws {
+        guard
+            let seconds = throttle.begin(
+                name: name, address: call.request.clientAddress, at: call.nowMilliseconds)
+        else { return }
+        var problem = AdminProblem(429, "throttled", "too many wrong attempts; try again in \(seconds) s")
+        problem.retryAfterSeconds = seconds
+        throw problem
+    }
+
+    private func open(
+        _ call: AdminCall, _ name: String, _ role: AdminRole, status: Int
+    ) throws -> HTTPResponse {
+        let token = try call.directory.openSession(for: name, at: call.nowMilliseconds)
+        let identity = AdminIdentity(
+            name: name, role: role, session: (token, call.nowMilliseconds + AppDirectory.sessionMilliseconds))
+        let (field, value) = AdminCookie.field(token, isSecure: isSecure)
+        return call.answer(Self.json(identity), status: status).with(field, value)
+    }
+
+    private static func json(_ identity: AdminIdentity) -> JSONValue {
+        [
+            "user": ["name": .string(identity.name), "role": .string(identity.role.rawValue)],
+            "csrf": identity.csrfToken.map { .string($0) } ?? .null,
+            "expires_ms": identity.session.map { .integer($0.expiresMilliseconds) } ?? .null,
+        ]
+    }
+}

@@ -1,0 +1,60 @@
+/// The tables in `control.sqlite` of who may change things, what was changed, and how enforcement goes on by itself.
+enum AdminSchema {
+    static let script = """
+        CREATE TABLE admin_user (
+            name TEXT PRIMARY KEY,
+            role TEXT NOT NULL,
+            password TEXT NOT NULL,
+            created_ms INTEGER NOT NULL,
+            signed_in_ms INTEGER
+        ) STRICT;
+        CREATE TABLE admin_session (
+            hash BLOB PRIMARY KEY,
+            user TEXT NOT NULL REFERENCES admin_user (name) ON DELETE CASCADE,
+            expires_ms INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE admin_token (
+            id TEXT PRIMARY KEY,
+            name TEXT NOT NULL,
+            hash BLOB NOT NULL UNIQUE,
+            scopes TEXT NOT NULL,
+            created_ms INTEGER NOT NULL,
+            used_ms INTEGER,
+            expires_ms INTEGER
+        ) STRICT;
+        CREATE TABLE admin_setup (hash BLOB PRIMARY KEY, expires_ms INTEGER NOT NULL) STRICT;
+        CREATE TABLE audit (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            at_ms INTEGER NOT NULL,
+            actor TEXT NOT NULL,
+            role TEXT NOT NULL,
+            action TEXT NOT NULL,
+            target TEXT NOT NULL,
+            app_id TEXT,
+            before TEXT,
+            after TEXT,
+            previous_hash BLOB NOT NULL,
+            hash BLOB NOT NULL
+        ) STRICT;
+        CREATE INDEX audit_app ON audit (app_id, seq);
+        CREATE TABLE enforcement_plan (
+            app_id TEXT PRIMARY KEY REFERENCES app (id) ON DELETE CASCADE,
+            ramp_percent INTEGER NOT NULL CHECK (ramp_percent BETWEEN 1 AND 100),
+            scheduled_state TEXT,
+            scheduled_ms INTEGER,
+            return_percent INTEGER,
+            return_minutes INTEGER,
+            return_requests INTEGER,
+            returned_ms INTEGER,
+            returned_percent REAL,
+            since_ms INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE alert_webhook (
+            app_id TEXT PRIMARY KEY REFERENCES app (id) ON DELETE CASCADE,
+            url TEXT NOT NULL,
+            secret BLOB NOT NULL,
+            allows_private INTEGER NOT NULL
+        ) STRICT;
+        ALTER TABLE write_key ADD COLUMN description TEXT NOT NULL DEFAULT '';
+        """
+}

@@ -1,0 +1,100 @@
+internal import COpenSSL
+
+/// Every public key in what somebody pasted or dropped: PEM, a certificate, a JWK or a JWK Set.
+package struct PastedKeys: Sendable {
+    /// The form that a key came in.
+    package enum Source: String, Sendable {
+        case pem, jwk, jwks, certificate
+    }
+
+    package struct Item: Sendable {
+        package let key: PublicKey
+        package let source: Source
+        /// Seconds since 1970 when a certificate's validity ends; nil for other forms.
+        package let expiresAt: Double?
+    }
+
+    package var items: [Item] = []
+    /// Why other members of a set cannot be used.
+    package var problems: [String] = []
+
+    /// Reads all keys.
+    ///
+    /// - Throws: ``JOSEError`` when there is none that can be used; `secretKey` when one is a private key.
+    package init(text: String) throws(JOSEError) {
+        let first = text.utf8.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        if first == UInt8(ascii: "{") {
+            try read(json: text)
+        } else {
+            try read(pem: text)
+        }
+        guard items.isEmpty else { return }
+        throw JOSEError(.unreadableKey, problems.first ?? "no public key is in it")
+    }
+
+    private mutating func read(json: String) throws(JOSEError) {
+        let isSet =
+            (try? StrictJSONParser(maximumBytes: 262_144, maximumDepth: 16)
+                .parse(bytes: Array(json.utf8)) { $0["keys"]?.kind == .array }) ?? false
+        guard isSet else {
+            items.append(Item(key: try PublicKey(jwk: json), source: .jwk, expiresAt: nil))
+            return
+        }
+        for member in try JWKSet(json: json).members {
+            if let key = member.key {
+                items.append(Item(key: key, source: .jwks, expiresAt: nil))
+            } else if let problem = member.problem {
+                problems.append(problem.reason)
+            }
+        }
+    }
+
+    private mutating func read(pem: String) throws(JOSEError) {
+        let blocks = try PEMBlock.parse(pem)
+        if blocks.contains(where: { $0.label.contains("PRIVATE KEY") }) { throw PublicKey.privateKeyGiven }
+        guard !blocks.isEmpty else {
+            throw JOSEError(
+                .unreadableKey,
+                "no PEM block: the text must begin with -----BEGIN PUBLIC KEY-----, or be a JWK")
+        }
+        guard blocks.count <= 64 else { throw JOSEError(.tooManyKeys, "more than 64 keys") }
+        for block in blocks {
+            let key = try PublicKey(pem: PEMBlock.write(block.label, block.bytes))
+            let isCertificate = block.label == "CERTIFICATE"
+            items.append(
+                Item(
+                    key: key, source: isCertificate ? .certificate : .pem,
+                    expiresAt: isCertificate ? Self.expiry(ofCertificate: block.bytes) : nil))
+        }
+    }
+
+    private static func expiry(ofCertificate bytes: [UInt8]) -> Double? {
+        bytes.withUnsafeBufferPointer { buffer in
+            var position = buffer.baseAddress
+            guard let certificate = d2i_X509(nil, &position, buffer.count) else {
+                ERR_clear_error()
+                return nil
+            }
+            defer { X509_free(certificate) }
+            guard let epoch = ASN1_TIME_set(nil, 0) else { return nil }
+            defer { ASN1_TIME_free(epoch) }
+            var days: Int32 = 0
+            var seconds: Int32 = 0
+            guard ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(certificate)) == 1 else {
+                return nil
+            }
+            return Double(days) * 86_400 + Double(seconds)
+        }
+    }
+}
+
+extension PublicKey {
+    /// The JWK curve: `P-256` or `Ed25519`; nil for RSA.
+    package var curve: String? {
+        switch keyType {
+        case "EC": "P-256"
+        case "OKP": "Ed25519"
+        default: nil
+        }
+    }
+}
