@@ -4,7 +4,128 @@
 // Sources/CountersignGateway/Dashboard/Resources; a new one needs two lines here.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
+static const unsigned char file_icons_favicon_svg[] = {
+#embed "../CountersignGateway/Dashboard/Resources/icons/favicon.svg"
+};
+static const unsigned char file_index_html[] = {
+#embed "../CountersignGateway/Dashboard/Resources/index.html"
+};
+static const unsigned char file_modules_api_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/api.js"
+};
+static const unsigned char file_modules_app_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/app.js"
+};
+static const unsigned char file_modules_appsettings_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/appsettings.js"
+};
+static const unsigned char file_modules_audit_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/audit.js"
+};
+static const unsigned char file_modules_chart_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/chart.js"
+};
+static const unsigned char file_modules_codes_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/codes.js"
+};
+static const unsigned char file_modules_dom_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/dom.js"
+};
+static const unsigned char file_modules_enforcement_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/enforcement.js"
+};
+static const unsigned char file_modules_events_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/events.js"
+};
+static const unsigned char file_modules_failures_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/failures.js"
+};
+static const unsigned char file_modules_format_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/format.js"
+};
+static const unsigned char file_modules_home_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/home.js"
+};
+static const unsigned char file_modules_icons_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/icons.js"
+};
+static const unsigned char file_modules_keys_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/keys.js"
+};
+static const unsigned char file_modules_live_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/live.js"
+};
+static const unsigned char file_modules_members_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/members.js"
+};
+static const unsigned char file_modules_policy_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/policy.js"
+};
+static const unsigned char file_modules_preferences_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/preferences.js"
+};
+static const unsigned char file_modules_project_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/project.js"
+};
+static const unsigned char file_modules_sample_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/sample.js"
+};
+static const unsigned char file_modules_sessions_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/sessions.js"
+};
+static const unsigned char file_modules_signin_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/signin.js"
+};
+static const unsigned char file_modules_system_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/system.js"
+};
+static const unsigned char file_modules_ui_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/ui.js"
+};
+static const unsigned char file_styles_chart_css[] = {
+#embed "../CountersignGateway/Dashboard/Resources/styles/chart.css"
+};
+static const unsigned char file_styles_layout_css[] = {
+#embed "../CountersignGateway/Dashboard/Resources/styles/layout.css"
+};
+static const unsigned char file_styles_parts_css[] = {
+#embed "../CountersignGateway/Dashboard/Resources/styles/parts.css"
+};
+static const unsigned char file_styles_theme_css[] = {
+#embed "../CountersignGateway/Dashboard/Resources/styles/theme.css"
+};
+
 static const countersign_dashboard_file files[] = {
+    {"assets/icons/favicon.svg", file_icons_favicon_svg, sizeof file_icons_favicon_svg},
+    {"index.html", file_index_html, sizeof file_index_html},
+    {"assets/modules/api.js", file_modules_api_js, sizeof file_modules_api_js},
+    {"assets/modules/app.js", file_modules_app_js, sizeof file_modules_app_js},
+    {"assets/modules/appsettings.js", file_modules_appsettings_js, sizeof file_modules_appsettings_js},
+    {"assets/modules/audit.js", file_modules_audit_js, sizeof file_modules_audit_js},
+    {"assets/modules/chart.js", file_modules_chart_js, sizeof file_modules_chart_js},
+    {"assets/modules/codes.js", file_modules_codes_js, sizeof file_modules_codes_js},
+    {"assets/modules/dom.js", file_modules_dom_js, sizeof file_modules_dom_js},
+    {"assets/modules/enforcement.js", file_modules_enforcement_js, sizeof file_modules_enforcement_js},
+    {"assets/modules/events.js", file_modules_events_js, sizeof file_modules_events_js},
+    {"assets/modules/failures.js", file_modules_failures_js, sizeof file_modules_failures_js},
+    {"assets/modules/format.js", file_modules_format_js, sizeof file_modules_format_js},
+    {"assets/modules/home.js", file_modules_home_js, sizeof file_modules_home_js},
+    {"assets/modules/icons.js", file_modules_icons_js, sizeof file_modules_icons_js},
+    {"assets/modules/keys.js", file_modules_keys_js, sizeof file_modules_keys_js},
+    {"assets/modules/live.js", file_modules_live_js, sizeof file_modules_live_js},
+    {"assets/modules/members.js", file_modules_members_js, sizeof file_modules_members_js},
+    {"assets/modules/policy.js", file_modules_policy_js, sizeof file_modules_policy_js},
+    {"assets/modules/preferences.js", file_modules_preferences_js, sizeof file_modules_preferences_js},
+    {"assets/modules/project.js", file_modules_project_js, sizeof file_modules_project_js},
+    {"assets/modules/sample.js", file_modules_sample_js, sizeof file_modules_sample_js},
+    {"assets/modules/sessions.js", file_modules_sessions_js, sizeof file_modules_sessions_js},
+    {"assets/modules/signin.js", file_modules_signin_js, sizeof file_modules_signin_js},
+    {"assets/modules/system.js", file_modules_system_js, sizeof file_modules_system_js},
+    {"assets/modules/ui.js", file_modules_ui_js, sizeof file_modules_ui_js},
+    {"assets/styles/chart.css", file_styles_chart_css, sizeof file_styles_chart_css},
+    {"assets/styles/layout.css", file_styles_layout_css, sizeof file_styles_layout_css},
+    {"assets/styles/parts.css", file_styles_parts_css, sizeof file_styles_parts_css},
+    {"assets/styles/theme.css", file_styles_theme_css, sizeof file_styles_theme_css},
     {NULL, NULL, 0},
 };
 

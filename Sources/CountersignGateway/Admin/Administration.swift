@@ -11,6 +11,7 @@ final class Administration: Sendable {
 
     init(
         configuration: GatewayConfiguration, dataDirectory: String, registry: AppRegistry,
+        store: any EventStore,
         analytics: AnalyticsStore, recent: RecentVerdicts, judge: SampleJudge, live: LiveFeed,
         log: GatewayLog, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
@@ -45,6 +46,15 @@ final class Administration: Sendable {
             ).all
             + KeyRoutes(dataDirectory: dataDirectory).all
             + EnforcementRoutes().all
+            + EventRoutes(dataDirectory: dataDirectory).all
+            + PeopleRoutes().all
+            + SystemRoutes(
+                dataDirectory: dataDirectory,
+                backupFolder: configuration.backups.folder ?? dataDirectory + "/backups", store: store,
+                diskFloorBytes: configuration.diskFloorBytes,
+                startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recent: recent,
+                registry: registry
+            ).all
             + AnalyticsRoutes(dataDirectory: dataDirectory, analytics: analytics).all
             + SampleRoutes(
                 dataDirectory: dataDirectory, analytics: analytics, judge: judge, live: live

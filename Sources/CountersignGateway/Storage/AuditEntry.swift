@@ -35,3 +35,20 @@ package struct AuditEntry: Sendable {
         return SHA256.digest(previousHash + content.bytes)
     }
 }
+
+extension AuditEntry {
+    /// The entry as the admin API has it.
+    var json: JSONValue {
+        func value(_ text: String?) -> JSONValue {
+            guard let text else { return .null }
+            return (try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: Array(text.utf8)) { $0.value })
+                ?? .string(text)
+        }
+        return [
+            "seq": .integer(seq), "at_ms": .integer(atMilliseconds), "actor": .string(actor),
+            "role": .string(role), "action": .string(action), "target": .string(target),
+            "app": appID.map { .string($0) } ?? .null, "before": value(before), "after": value(after),
+            "hash": .string(Base64URL.encode(hash)), "previous_hash": .string(Base64URL.encode(previousHash)),
+        ]
+    }
+}
