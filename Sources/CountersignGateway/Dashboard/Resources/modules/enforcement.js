@@ -142,9 +142,12 @@ export function enforcement(context) {
   drawPreview();
 }
 
-/** The members that may be written. */
+/** The members that may be written; what is left out is off. */
 function clean(rule) {
-  return { state: rule.state, ramp_percent: rule.ramp_percent ?? 100, scheduled: rule.scheduled ?? null, auto_return: rule.auto_return ?? null };
+  return {
+    state: rule.state, ramp_percent: rule.ramp_percent ?? 100,
+    ...(rule.scheduled ? { scheduled: rule.scheduled } : {}), ...(rule.auto_return ? { auto_return: rule.auto_return } : {}),
+  };
 }
 
 function autoReturn(rule, on) {

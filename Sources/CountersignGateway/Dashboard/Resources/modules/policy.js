@@ -26,8 +26,9 @@ export function policy(context) {
       event.preventDefault();
       const chosen = (name) => [...form.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
       const done = await attempt(async () => { await api.put(base, {
-        algorithms: chosen("algorithms"), leeway_seconds: Number(leeway.value), maximum_lifetime_seconds: life.value === "" ? null : Number(life.value),
-        audience: audience.value || null, issuer: issuer.value || null, required: chosen("required"),
+        algorithms: chosen("algorithms"), leeway_seconds: Number(leeway.value), required: chosen("required"),
+        ...(life.value === "" ? {} : { maximum_lifetime_seconds: Number(life.value) }),
+        ...(audience.value ? { audience: audience.value } : {}), ...(issuer.value ? { issuer: issuer.value } : {}),
       }, etag); }, trouble);
       if (done) { await part.reload(); toast("The policy is saved and in force.", { tone: "good" }); }
     } },
