@@ -122,7 +122,8 @@ public final class Gateway: Sendable {
         sampleJudge = SampleJudge(recorder: recorder, apps: registry, now: now)
         admin = try Administration(
             configuration: configuration, dataDirectory: folder.path, registry: registry,
-            store: store, analytics: analytics, recent: recent, judge: sampleJudge, live: live, log: log, now: now)
+            store: store, analytics: analytics, recent: recent, judge: sampleJudge, live: live, log: log,
+            now: now)
         let isApart = configuration.adminHost != nil
         let router = Router(
             endpoints + [Self.description(document)] + (isApart ? [] : admin.endpoints),
