@@ -84,7 +84,7 @@ struct DocumentTests {
             """)
         #expect(result.status == 0, "\(result.talk)")
         #expect(result.output.contains("\"accepted\":1"))
-        #expect(result.output.contains("user-1|Order Completed"))
+        #expect(result.output.contains(#/track +Order Completed +user-1 /#))
     }
 
     @Test func theCommandsForOperatorsWorkWhenPasted() async throws {
