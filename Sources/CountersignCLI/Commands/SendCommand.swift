@@ -31,57 +31,81 @@ enum SendCommand {
             .init("An access log", "countersign send access.log --write-key-file write-key.txt")
         ]
     ) { invocation in
-        let name = invocation.word(of: file) ?? "-"
-        let bytes = Array(try invocation.text(ofFile: name).utf8)
-        let input = SendInput(
-            bytes, named: name,
-            format: try invocation.value(of: format).flatMap(SendInput.Format.init(rawValue:)))
-        let io = invocation.io
-        for problem in input.problems.prefix(5) {
-            io.say("line \(problem.line) is left out: \(problem.reason)")
+        let plan = try Plan(invocation)
+        let outcome = try await plan.run.run()
+        return try plan.report(outcome, invocation)
+    }
+
+    /// What a call is to do, before anything is sent. The command itself only waits: the optimizer of Swift 6.3 crashes
+    /// on it as one function.
+    private struct Plan {
+        let input: SendInput
+        let place: SendPlace
+        let start: Int
+        let bar: ProgressLine
+        let run: SendRun
+
+        init(_ invocation: Invocation) throws {
+            let name = invocation.word(of: file) ?? "-"
+            let bytes = Array(try invocation.text(ofFile: name).utf8)
+            let input = SendInput(
+                bytes, named: name,
+                format: try invocation.value(of: format).flatMap(SendInput.Format.init(rawValue:)))
+            let io = invocation.io
+            for problem in input.problems.prefix(5) {
+                io.say("line \(problem.line) is left out: \(problem.reason)")
+            }
+            if input.problems.count > 5 { io.say("… and \(input.problems.count - 5) more") }
+            guard !input.events.isEmpty else {
+                throw CommandError(.failed, "\(name) holds no event", hint: "--format says what it is")
+            }
+            let url = try invocation.gatewayURL()
+            let place = SendPlace(name: name, bytes: bytes, url: url, environment: io.environment)
+            let start = min(place.done, input.events.count)
+            if start > 0 { io.say("Going on behind \(start) events that were stored before.") }
+            let bar = ProgressLine(total: input.events.count, from: start, io: io)
+            self.input = input
+            self.place = place
+            self.start = start
+            self.bar = bar
+            run = SendRun(
+                events: Array(input.events.dropFirst(start)), url: url, writeKey: try writeKey(invocation),
+                signingKey: try invocation.value(of: key).map {
+                    try SigningKey(pem: try invocation.text(ofFile: $0))
+                },
+                token: try invocation.value(of: tokenFile).map {
+                    try invocation.text(ofFile: $0).trimmingCharacters(in: .whitespacesAndNewlines)
+                },
+                progress: { done in
+                    place.note(start + done)
+                    bar.show(start + done)
+                },
+                say: { bar.say($0) },
+                pause: { try await Task.sleep(nanoseconds: UInt64($0 * 1_000_000_000)) })
         }
-        if input.problems.count > 5 { io.say("… and \(input.problems.count - 5) more") }
-        guard !input.events.isEmpty else {
-            throw CommandError(.failed, "\(name) holds no event", hint: "--format says what it is")
+
+        func report(_ outcome: SendRun.Outcome, _ invocation: Invocation) throws -> ExitCode {
+            let io = invocation.io
+            bar.end()
+            place.finish()
+            for problem in outcome.rejected.prefix(20) {
+                io.say("line \(problem.line) was refused: \(TerminalText.safe(problem.reason))")
+            }
+            if invocation.isSet(.json) {
+                try io.print([
+                    "accepted": .integer(Int64(outcome.accepted)),
+                    "duplicates": .integer(Int64(outcome.duplicates)),
+                    "rejected": .integer(Int64(outcome.rejected.count)),
+                    "unreadable": .integer(Int64(input.problems.count)),
+                    "resumed_behind": .integer(Int64(start)),
+                ])
+            } else {
+                try io.print(
+                    "stored \(outcome.accepted), there already \(outcome.duplicates), refused \(outcome.rejected.count)"
+                )
+            }
+            return outcome.rejected.isEmpty ? .done : .failed
         }
-        let url = try invocation.gatewayURL()
-        let place = SendPlace(name: name, bytes: bytes, url: url, environment: io.environment)
-        let start = min(place.done, input.events.count)
-        if start > 0 { io.say("Going on behind \(start) events that were stored before.") }
-        let bar = ProgressLine(total: input.events.count, from: start, io: io)
-        let run = SendRun(
-            events: Array(input.events.dropFirst(start)), url: url, writeKey: try writeKey(invocation),
-            signingKey: try invocation.value(of: key).map {
-                try SigningKey(pem: try invocation.text(ofFile: $0))
-            },
-            token: try invocation.value(of: tokenFile).map {
-                try invocation.text(ofFile: $0).trimmingCharacters(in: .whitespacesAndNewlines)
-            },
-            progress: { done in
-                place.note(start + done)
-                bar.show(start + done)
-            },
-            say: { bar.say($0) },
-            pause: { try await Task.sleep(nanoseconds: UInt64($0 * 1_000_000_000)) })
-        let outcome = try await run.run()
-        bar.end()
-        place.finish()
-        for problem in outcome.rejected.prefix(20) {
-            io.say("line \(problem.line) was refused: \(TerminalText.safe(problem.reason))")
-        }
-        if invocation.isSet(.json) {
-            try io.print([
-                "accepted": .integer(Int64(outcome.accepted)),
-                "duplicates": .integer(Int64(outcome.duplicates)),
-                "rejected": .integer(Int64(outcome.rejected.count)),
-                "unreadable": .integer(Int64(input.problems.count)), "resumed_behind": .integer(Int64(start)),
-            ])
-        } else {
-            try io.print(
-                "stored \(outcome.accepted), there already \(outcome.duplicates), refused \(outcome.rejected.count)"
-            )
-        }
-        return outcome.rejected.isEmpty ? .done : .failed
     }
 
     private static func writeKey(_ invocation: Invocation) throws -> String {
