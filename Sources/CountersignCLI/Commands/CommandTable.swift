@@ -18,6 +18,7 @@ enum CommandTable {
         + EnforcementCommand.commands
         + PolicyCommand.commands
         + ProjectCommand.commands
+        + AdminCommand.commands
         + BackupCommand.commands
         + ConfigCommand.commands
         + [

@@ -36,7 +36,8 @@ struct ExampleTests {
                 "XDG_STATE_HOME": folder.path + "/state",
             ])
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") { _ in }
-        let needsGateway = ["send", "trigger", "doctor", "event list", "event export", "enforcement preview"].contains(command)
+        let needsGateway = ["send", "trigger", "doctor", "event list", "event export", "enforcement preview"]
+            .contains(command)
         if needsGateway { _ = try await gateway.start() }
         let result =
             command == "serve"
