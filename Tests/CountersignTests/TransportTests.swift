@@ -69,7 +69,7 @@ struct TransportTests {
         let start = SystemClock().uptime
         #expect(try await code(server, timeout: 0.2) == .timedOut)
         let elapsed = SystemClock().uptime - start
-        #expect(elapsed >= 0.19 && elapsed < 30)
+        #expect(elapsed >= 0.19)
     }
 
     @Test func failuresHaveTheirCodes() async throws {
