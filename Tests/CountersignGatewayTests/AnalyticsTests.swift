@@ -93,12 +93,12 @@ struct AnalyticsTests {
         defer { fixture.remove() }
         let other = try SigningKey.generate(.rs256)
         let token = try fixture.token(for: "alice@shop.example", key: other)
-        for _ in 0..<8 { #expect(try send(fixture, token: token, user: "alice@shop.example").status == 401) }
+        for _ in 0..<12 { #expect(try send(fixture, token: token, user: "alice@shop.example").status == 401) }
         fixture.gateway.analytics.flush()
         let reader = try AnalyticsReader(dataDirectory: fixture.dataDirectory)
         let samples = try reader.samples(of: "shop", code: .noMatchingPublicKeys, limit: 50)
         // Five a minute; the minute may have turned meanwhile.
-        #expect((5...8).contains(samples.count))
+        #expect((5...10).contains(samples.count))
         let sample = try #require(samples.first)
         #expect(sample.maskedUser == "al…@shop.example")
         #expect(sample.network == "127.0.0.0/24")

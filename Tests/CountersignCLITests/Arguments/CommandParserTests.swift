@@ -39,6 +39,12 @@ struct CommandParserTests {
         return invocation
     }
 
+    @Test func aKeysIDMayBeginWithADash() throws {
+        let id = "-" + String(repeating: "a", count: 42)
+        #expect(try invocation("app create \(id)").requiredWord(of: Self.app) == id)
+        #expect(throws: CommandError.self) { try invocation("app create -short") }
+    }
+
     @Test(arguments: [
         ("serve", "here", 8787), ("serve --data there", "there", 8787),
         ("serve --data=a=b --port=0", "a=b", 0),

@@ -89,4 +89,20 @@ struct SendRunTests {
         #expect(sent.count == 4)
         #expect(sent.allSatisfy { $0.header("Authorization")?.hasPrefix("Bearer ") == true })
     }
+
+    @Test func aFileGoesOnWhereItStoppedAndOnlyTheSameFile() throws {
+        let folder = try TemporaryFolder()
+        let url = try #require(URL(string: "http://gateway.example:8787"))
+        func place(_ text: String, _ name: String = "events.ndjson") -> SendPlace {
+            SendPlace(
+                name: name, bytes: Array(text.utf8), url: url, environment: ["XDG_STATE_HOME": folder.path])
+        }
+        place("a").note(300)
+        #expect(place("a").done == 300)
+        #expect(place("b").done == 0)
+        place("a", "-").note(5)
+        #expect(place("a", "-").done == 0)
+        place("a").finish()
+        #expect(place("a").done == 0)
+    }
 }
