@@ -52,10 +52,9 @@ public final class Gateway: Sendable {
         self.log = log
         let recorder = AnalyticsRecorder()
         live = recorder.live
-        let recent = RecentVerdicts()
         let observer = ObserverGroup(
             members: configuration.logLevel > .off
-                ? [metrics, recorder, recent, log] : [metrics, recorder, recent])
+                ? [metrics, recorder, log] : [metrics, recorder])
         certificates = try configuration.tls.map { files throws(GatewayError) in
             try TLSCertificates(files: files) { problem in
                 if let problem {
@@ -122,7 +121,7 @@ public final class Gateway: Sendable {
         sampleJudge = SampleJudge(recorder: recorder, apps: registry, now: now)
         admin = try Administration(
             configuration: configuration, dataDirectory: folder.path, registry: registry,
-            store: store, analytics: analytics, recent: recent, judge: sampleJudge, live: live, log: log,
+            store: store, analytics: analytics, recorder: recorder, judge: sampleJudge, log: log,
             now: now)
         let isApart = configuration.adminHost != nil
         let router = Router(

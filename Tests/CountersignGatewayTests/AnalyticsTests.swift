@@ -1,10 +1,11 @@
 import CountersignCore
-import CountersignJOSE
+import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import CountersignJOSE
 
 struct AnalyticsTests {
     private func send(
@@ -100,7 +101,7 @@ struct AnalyticsTests {
         // Five a minute; the minute may have turned meanwhile.
         #expect((5...10).contains(samples.count))
         let sample = try #require(samples.first)
-        #expect(sample.maskedUser == "al…@shop.example")
+        #expect(FailureSample.mask(sample.userID) == "al…@…")
         #expect(sample.network == "127.0.0.0/24")
         #expect(sample.header?.contains("RS256") == true)
         #expect(sample.claims?.contains("alice@shop.example") == true)
@@ -122,32 +123,123 @@ struct AnalyticsTests {
         #expect(throws: GatewayError.self) { try reader.sample(id: sample.id, of: "other") }
     }
 
-    @Test func whoWatchesSeesWhatComesAndHearsOfGaps() throws {
-        let time = Lock<UInt64>(0)
-        let feed = LiveFeed(capacity: 3, nanoseconds: { time.withLock { $0 } })
-        func publish() {
-            feed.publish { id in
-                LiveFeed.Entry(
-                    id: id, atMilliseconds: 0,
-                    key: VerdictKey(
-                        appID: "shop", endpoint: "/v1/batch", verdict: .accepted, code: nil, enforcement: nil,
-                        client: ClientInfo(), keyID: nil),
-                    userID: nil, network: "", requestID: "", sampleID: nil)
+    /// A verdict of an app, without a gateway.
+    private func note(
+        _ recorder: AnalyticsRecorder, at milliseconds: Int64, code: AuthErrorCode? = nil, user: String = "u",
+        failure: FailedToken? = nil, client: ClientInfo = ClientInfo()
+    ) {
+        var trail = RequestTrail()
+        trail.appID = "shop"
+        trail.verdict = code == nil ? .accepted : .rejected
+        trail.authCode = code
+        trail.userID = user
+        trail.client = client
+        trail.failure = failure
+        recorder.requestEnded(
+            RequestRecord(
+                receivedMilliseconds: milliseconds, id: "", trace: nil, method: "POST", path: "/v1/batch",
+                clientAddress: "192.0.2.1", trail: trail, status: 200, code: nil, bytesIn: 0, bytesOut: 0,
+                seconds: 0))
+    }
+
+    /// A store on a clock of its own.
+    private struct Bench {
+        let folder = FileManager.default.temporaryDirectory.path + "/analytics-\(UUID().uuidString)"
+        let recorder = AnalyticsRecorder()
+        let now = Lock<Int64>(1_800_000_000_000)
+        let reports = Lock<[String]>([])
+        let store: AnalyticsStore
+
+        init() throws {
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            store = try AnalyticsStore(
+                path: folder + "/" + AnalyticsStore.fileName, recorder: recorder,
+                now: { [now] in Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1000) },
+                report: { [reports] report in reports.withLock { $0.append(report) } })
+        }
+
+        func remove() { try? FileManager.default.removeItem(atPath: folder) }
+
+        func rows(_ table: String) throws -> Int? {
+            try SQLiteConnection(path: folder + "/" + AnalyticsStore.fileName).first(
+                "SELECT count(*) FROM \(table)"
+            ) { $0.int(0) }
+        }
+    }
+
+    @Test func finerCountsGoEarlierThanCoarserOnes() throws {
+        let bench = try Bench()
+        defer { bench.remove() }
+        let start = bench.now.withLock { $0 }
+        note(bench.recorder, at: start, code: .expired)
+        let tables = ["verdict_minute", "verdict_hour", "verdict_day", "failed_user_hour"]
+        let hour: Int64 = 3_600_000
+        let expected: [(hours: Int64, left: [Int])] = [
+            (0, [1, 1, 1, 1]), (47, [1, 1, 1, 1]), (49, [0, 1, 1, 1]), (193, [0, 1, 1, 0]),
+            (2_161, [0, 0, 1, 0]), (17_568, [0, 0, 0, 0]),
+        ]
+        for (hours, left) in expected {
+            bench.now.withLock { $0 = start + hours * hour }
+            bench.store.flush()
+            #expect(try tables.map { try bench.rows($0) } == left, "after \(hours) hours")
+        }
+    }
+
+    @Test func ofEachCodeTheLatestSamplesStay() throws {
+        let bench = try Bench()
+        defer { bench.remove() }
+        let start = bench.now.withLock { $0 }
+        var report = VerificationReport()
+        report.add(.missingToken, "no token")
+        let failure = FailedToken(token: nil, report: report, deviceTime: nil)
+        for minute in 0..<60 {
+            for _ in 0..<7 {
+                note(
+                    bench.recorder, at: start + Int64(minute) * 60_000, code: .missingToken, failure: failure)
             }
         }
-        publish()
-        let start = feed.entries(after: nil)
-        #expect(start.entries.isEmpty && start.lastID == 1)
-        for _ in 0..<2 { publish() }
-        #expect(feed.entries(after: 1).entries.map(\.id) == [2, 3])
-        #expect(feed.entries(after: 1, limit: 1).lastID == 2)
-        for _ in 0..<7 { publish() }
-        let late = feed.entries(after: 3)
-        #expect(late.missed == late.entries[0].id - 4 && late.missed > 0)
-        // Nobody has looked for more than a minute: nothing is kept, and the loss is said.
-        time.withLock { $0 = 61_000_000_000 }
-        publish()
-        #expect(feed.entries(after: 10).missed == 1)
+        // Five a minute were taken; two hundred are kept.
+        bench.store.flush()
+        bench.now.withLock { $0 += 3_600_000 }
+        bench.store.flush()
+        #expect(try bench.rows("sample") == 200)
+        let oldest = try SQLiteConnection(path: bench.folder + "/" + AnalyticsStore.fileName).first(
+            "SELECT min(at_ms) FROM sample"
+        ) { $0.int64(0) }
+        #expect(oldest == start + 20 * 60_000)
+    }
+
+    @Test func whatCannotBeWrittenIsWrittenLater() throws {
+        let bench = try Bench()
+        defer { bench.remove() }
+        let start = bench.now.withLock { $0 }
+        bench.store.flush()
+        note(bench.recorder, at: start, user: "a")
+        let other = try SQLiteConnection(path: bench.folder + "/" + AnalyticsStore.fileName)
+        try other.execute("ALTER TABLE users_hour RENAME TO away")
+        bench.store.flush()
+        #expect(bench.reports.withLock { $0.count } == 1)
+        #expect(try bench.rows("verdict_minute") == 0)
+        try other.execute("ALTER TABLE away RENAME TO users_hour")
+        note(bench.recorder, at: start, user: "b")
+        bench.store.flush()
+        #expect(bench.reports.withLock { $0.count } == 1)
+        let reader = try AnalyticsReader(dataDirectory: bench.folder)
+        let query = AnalyticsQuery(appID: "shop", fromMilliseconds: start, toMilliseconds: start + 60_000)
+        #expect(try reader.total(query, by: .minute).accepted == 2)
+        #expect(try reader.preview(of: "shop", at: start + 1, hours: 1).users == 2)
+    }
+
+    @Test func theLastHourIsKnownToTheSecond() {
+        let recorder = AnalyticsRecorder()
+        for second in Int64(0)..<10 {
+            note(recorder, at: second * 1000, code: second < 3 ? .expired : nil)
+        }
+        #expect(
+            recorder.recent(of: "shop", since: 2_000)
+                == .init(judged: 8, rejected: 1, accepted: 7, events: 0))
+        #expect(recorder.recent(since: 9_999).judged == 1)
+        #expect(recorder.recent(of: "other", since: 0) == .init())
     }
 
     @Test func distinctUsersAreCountedWithinFivePercent() {
@@ -163,15 +255,7 @@ struct AnalyticsTests {
     @Test func namesThatClientsChooseAreLimited() {
         let recorder = AnalyticsRecorder()
         for number in 0..<1_000 {
-            var trail = RequestTrail()
-            trail.appID = "shop"
-            trail.verdict = .accepted
-            trail.client = ClientInfo(sdk: "sdk-\(number)", appVersion: nil)
-            recorder.requestEnded(
-                RequestRecord(
-                    receivedMilliseconds: 0, id: "", trace: nil, method: "POST", path: "/v1/batch",
-                    clientAddress: "192.0.2.1", trail: trail, status: 200, code: nil, bytesIn: 0, bytesOut: 0,
-                    seconds: 0))
+            note(recorder, at: 0, client: ClientInfo(sdk: "sdk-\(number)", appVersion: nil))
         }
         let counts = recorder.take().counts
         #expect(counts.count == 301)

@@ -12,7 +12,7 @@ final class Administration: Sendable {
     init(
         configuration: GatewayConfiguration, dataDirectory: String, registry: AppRegistry,
         store: any EventStore,
-        analytics: AnalyticsStore, recent: RecentVerdicts, judge: SampleJudge, live: LiveFeed,
+        analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleJudge,
         log: GatewayLog, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         self.now = now
@@ -23,18 +23,12 @@ final class Administration: Sendable {
         watch = EnforcementWatch(
             directory: directory, now: now,
             recent: { appID, since in
-                let sum = recent.sum(of: appID, since: since)
+                let sum = recorder.recent(of: appID, since: since)
                 return (sum.judged, sum.rejected)
             }, changed: changed,
-            alert: { [directory] appID, alert in
-                log.note(.warning, "enforcement returned to optional", [("app", appID)])
-                guard let webhook = try? directory.alertWebhook(of: appID) else { return }
-                alerts.send(alert.bytes, id: "msg_" + UUIDv7.make(), to: webhook) { outcome in
-                    if case .refused(let reason) = outcome {
-                        log.note(.error, "alert not delivered", [("app", appID), ("detail", reason)])
-                    }
-                }
-            }, problem: { log.note(.error, "enforcement not looked at", [("detail", $0)]) })
+            send: { alert, completion in
+                alerts.send(alert.body, id: alert.id, to: alert.webhook, completion: completion)
+            }, log: log)
         let isSecure = configuration.tls != nil || configuration.publicURL?.hasPrefix("https:") == true
         let routes =
             SignInRoutes(isSecure: isSecure).all
@@ -52,12 +46,12 @@ final class Administration: Sendable {
                 dataDirectory: dataDirectory,
                 backupFolder: configuration.backups.folder ?? dataDirectory + "/backups", store: store,
                 diskFloorBytes: configuration.diskFloorBytes,
-                startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recent: recent,
+                startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recorder: recorder,
                 registry: registry
             ).all
             + AnalyticsRoutes(dataDirectory: dataDirectory, analytics: analytics).all
             + SampleRoutes(
-                dataDirectory: dataDirectory, analytics: analytics, judge: judge, live: live
+                dataDirectory: dataDirectory, analytics: analytics, judge: judge, live: recorder.live
             ).all
         api = AdminAPI(
             directory: directory, publicURL: configuration.publicURL, routes: routes, now: now,

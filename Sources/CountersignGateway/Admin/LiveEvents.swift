@@ -18,21 +18,35 @@ final class LiveEvents: Sendable {
     private struct State {
         var lastID: UInt64?
         var hasBegun = false
-        var sent = DispatchTime.now()
+        var oneIn = 1
+        /// When to look again, and when something was sent, by the clock of `nanoseconds`.
+        var nextLook: UInt64 = 0
+        var sent: UInt64 = 0
     }
 
-    private static let pingSeconds = 15.0
+    private static let pingNanoseconds: UInt64 = 15_000_000_000
+    /// Between two looks.
+    private static let pause: UInt64 = 100_000_000
+    /// What one look may send: one watcher costs the gateway at most 1,000 verdicts a second.
+    private static let longestPage = 100
+
     private let feed: LiveFeed
     private let filter: Filter
+    private let nanoseconds: @Sendable () -> UInt64
     private let state: Lock<State>
 
     /// - Parameters:
     ///   - feed: Where they come from.
     ///   - lastID: The last one that the watcher has; nil begins with what comes now.
     ///   - filter: Which ones.
-    init(_ feed: LiveFeed, after lastID: UInt64?, _ filter: Filter) {
+    ///   - nanoseconds: A clock that never goes back.
+    init(
+        _ feed: LiveFeed, after lastID: UInt64?, _ filter: Filter,
+        nanoseconds: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
+    ) {
         self.feed = feed
         self.filter = filter
+        self.nanoseconds = nanoseconds
         state = Lock(State(lastID: lastID))
     }
 
@@ -44,26 +58,33 @@ final class LiveEvents: Sendable {
     }
 
     private func next(_ state: inout State) -> String {
-        var text = ""
+        let now = nanoseconds()
+        guard now >= state.nextLook else { return "" }
+        state.nextLook = now + Self.pause
         let page = feed.entries(after: state.lastID)
-        if !state.hasBegun {
-            state.hasBegun = true
-            // Every verdict is sent.
-            text = "retry: 1000\nevent: sampling\ndata: {\"one_in\":1}\n\n"
-            // Ids count from 1 at each start of the gateway: a larger one is of an earlier run.
-            if let last = state.lastID, last > page.lastID {
-                text += "event: gap\ndata: {\"missed\":null}\n\n"
-            }
+        var text = ""
+        if page.missed != 0 {
+            let missed = page.missed.map { String($0) } ?? "null"
+            text += "event: gap\ndata: {\"missed\":\(missed)}\n\n"
         }
-        if page.missed > 0 { text += "event: gap\ndata: {\"missed\":\(page.missed)}\n\n" }
-        for entry in page.entries where filter.matches(entry) {
+        let entries = page.entries.filter { filter.matches($0) }
+        // What a watcher missed while it was away comes whole.
+        let oneIn = state.hasBegun ? max(1, (entries.count + Self.longestPage - 1) / Self.longestPage) : 1
+        if !state.hasBegun || oneIn != state.oneIn {
+            if !state.hasBegun { text += "retry: 1000\n" }
+            let id = state.lastID ?? page.lastID
+            text += "event: sampling\nid: \(id)\ndata: {\"one_in\":\(oneIn)}\n\n"
+        }
+        state.hasBegun = true
+        state.oneIn = oneIn
+        for (index, entry) in entries.enumerated() where index % oneIn == 0 {
             let data = String(decoding: Self.json(entry).bytes, as: UTF8.self)
             text += "event: verdict\nid: \(entry.id)\ndata: \(data)\n\n"
         }
         state.lastID = page.lastID
-        let now = DispatchTime.now()
-        let quiet = Double(now.uptimeNanoseconds - state.sent.uptimeNanoseconds) / 1e9
-        if text.isEmpty, quiet >= Self.pingSeconds { text = "event: ping\nid: \(page.lastID)\ndata: {}\n\n" }
+        if text.isEmpty, now - state.sent >= Self.pingNanoseconds {
+            text = "event: ping\nid: \(page.lastID)\ndata: {}\n\n"
+        }
         if !text.isEmpty { state.sent = now }
         return text
     }
@@ -82,12 +103,5 @@ final class LiveEvents: Sendable {
             "request_id": .string(entry.requestID),
             "sample_id": entry.sampleID.map { .string($0) } ?? .null,
         ]
-    }
-}
-
-extension FailureSample {
-    /// As much of a user id as tells two apart: `al…@…`.
-    static func mask(_ user: String?) -> String? {
-        user.map { $0.count > 2 ? $0.prefix(2) + ($0.contains("@") ? "…@…" : "…") : "…" }
     }
 }

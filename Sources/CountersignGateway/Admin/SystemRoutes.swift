@@ -8,7 +8,7 @@ struct SystemRoutes: Sendable {
     let store: any EventStore
     let diskFloorBytes: Int
     let startedMilliseconds: Int64
-    let recent: RecentVerdicts
+    let recorder: AnalyticsRecorder
     let registry: AppRegistry
 
     var all: [AdminRoute] {
@@ -78,7 +78,7 @@ struct SystemRoutes: Sendable {
         if !isRoomy {
             warnings.append(["code": "disk", "text": "The disk is almost full: nothing is stored."])
         }
-        let minute = recent.sum(since: call.nowMilliseconds - 60_000)
+        let minute = recorder.recent(since: call.nowMilliseconds - 60_000)
         return call.answer([
             "version": .string(countersignVersion), "started_ms": .integer(startedMilliseconds),
             "now_ms": .integer(call.nowMilliseconds),

@@ -12,7 +12,7 @@ final class AppRegistry: Sendable {
     private let apps = Lock(Apps())
     private let version = Lock<Int64?>(nil)
     private let lastProblem = Lock<String?>(nil)
-    private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+    private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
     /// What is published for apps, by id; kept over changes of everything but the source.
     private let published = Lock<[String: PublishedKeys]>([:])
     private let publishedGeneration = Lock(0)
@@ -113,9 +113,7 @@ final class AppRegistry: Sendable {
 
     /// Looks for changes five times a second, on a thread of its own.
     func start() {
-        let source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "app registry"))
-        source.schedule(deadline: .now() + 0.2, repeating: 0.2)
-        source.setEventHandler { @Sendable [weak self] in
+        ticker.start { [weak self] in
             // What cannot be read now is read at the next look; until then the last good set holds.
             guard let self else { return }
             do throws(GatewayError) {
@@ -126,15 +124,10 @@ final class AppRegistry: Sendable {
                 lastProblem.withLock { $0 = error.reason }
             }
         }
-        source.resume()
-        timer.withLock { $0 = source }
     }
 
     func stop() {
-        timer.withLock { timer in
-            timer?.cancel()
-            timer = nil
-        }
+        ticker.stop()
     }
 
     /// Loads the apps when somebody has changed them since the last look.

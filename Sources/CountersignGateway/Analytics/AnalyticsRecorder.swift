@@ -2,7 +2,8 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// Counts verdicts as requests end, and gathers samples of those that failed. Handed to ``AnalyticsStore`` once a second.
+/// Counts verdicts as requests end, and gathers samples of those that failed. Handed to ``AnalyticsStore`` once a second;
+/// the last hour is kept here, second by second.
 package final class AnalyticsRecorder: GatewayObserver {
     /// What was gathered since the last look.
     struct Gathered: Sendable {
@@ -33,6 +34,8 @@ package final class AnalyticsRecorder: GatewayObserver {
 
     private struct State {
         var gathered = Gathered()
+        /// By app.
+        var recent: [String: RecentVerdicts] = [:]
         /// Values of the clients' own choosing, by app: what comes beyond the limit is counted together.
         var names: [String: Set<ClientInfo>] = [:]
         var sampledMinute: Int64 = 0
@@ -71,6 +74,8 @@ package final class AnalyticsRecorder: GatewayObserver {
         let sample = state.withLock { state -> FailureSample? in
             key.client = Self.known(key.client, of: appID, &state)
             state.gathered.counts[Gathered.Minute(start: minute, key: key), default: 0] += 1
+            state.recent[appID, default: RecentVerdicts()].note(
+                verdict, events: trail.accepted, atMilliseconds: record.receivedMilliseconds)
             Self.noteUser(key, trail.userID, record.receivedMilliseconds, &state)
             guard let failure = trail.failure else { return nil }
             return Self.sample(record, key, failure, minute, &state)
@@ -80,6 +85,23 @@ package final class AnalyticsRecorder: GatewayObserver {
                 id: id, atMilliseconds: record.receivedMilliseconds, key: key, userID: trail.userID,
                 network: FailureSample.network(of: record.clientAddress), requestID: record.id,
                 sampleID: sample?.id)
+        }
+    }
+
+    /// What was judged since a time, to the second.
+    ///
+    /// - Parameters:
+    ///   - appID: Of which app; nil adds up all.
+    ///   - milliseconds: Milliseconds since 1970.
+    /// - Returns: The sum, of an hour at most.
+    func recent(of appID: String? = nil, since milliseconds: Int64) -> RecentVerdicts.Sum {
+        state.withLock { state in
+            var sum = RecentVerdicts.Sum()
+            for recent in appID.map({ [state.recent[$0] ?? RecentVerdicts()] }) ?? Array(state.recent.values)
+            {
+                recent.add(to: &sum, since: milliseconds)
+            }
+            return sum
         }
     }
 

@@ -3,51 +3,48 @@ internal import Foundation
 
 /// Makes scheduled switches, and takes an app back to `optional` when too many requests are refused.
 final class EnforcementWatch: Sendable {
+    /// Delivers an alert, and says how that ended.
+    typealias Send = @Sendable (Alert, @escaping @Sendable (WebhookSender.Outcome) -> Void) -> Void
+
     private let directory: AppDirectory
     private let recent:
         @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> (requests: Int, rejected: Int)
     private let changed: @Sendable () -> Void
-    private let alert: @Sendable (_ appID: String, _ alert: JSONValue) -> Void
-    private let problem: @Sendable (String) -> Void
+    private let send: Send
+    private let log: GatewayLog
     private let now: @Sendable () -> Date
     private let queue = DispatchQueue(label: "enforcement")
-    private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+    private let ticker: Ticker
 
     /// - Parameters:
     ///   - directory: Where the plans are.
     ///   - now: The clock that switches are made by.
     ///   - recent: Requests of identified users since a time, and how many of them were refused.
     ///   - changed: Called when a plan was changed.
-    ///   - alert: Called with what to tell the app's webhook.
-    ///   - problem: Hears why a look failed; the next one is a second later.
+    ///   - send: Delivers an alert to its webhook.
+    ///   - log: Hears of what was done, and of what failed: the next look is a second later.
     init(
         directory: AppDirectory, now: @escaping @Sendable () -> Date,
         recent: @escaping @Sendable (String, Int64) -> (requests: Int, rejected: Int),
         changed: @escaping @Sendable () -> Void,
-        alert: @escaping @Sendable (String, JSONValue) -> Void,
-        problem: @escaping @Sendable (String) -> Void = { _ in }
+        send: @escaping Send,
+        log: GatewayLog
     ) {
         self.directory = directory
         self.now = now
         self.recent = recent
         self.changed = changed
-        self.alert = alert
-        self.problem = problem
+        self.send = send
+        self.log = log
+        ticker = Ticker(queue: queue, everySeconds: 1)
     }
 
     func start() {
-        let source = DispatchSource.makeTimerSource(queue: queue)
-        source.schedule(deadline: .now() + 1, repeating: 1)
-        source.setEventHandler { @Sendable [weak self] in self?.look() }
-        source.resume()
-        timer.withLock { $0 = source }
+        ticker.start { [weak self] in self?.look() }
     }
 
     func stop() {
-        timer.withLock { timer in
-            timer?.cancel()
-            timer = nil
-        }
+        ticker.stop()
         queue.sync {}
     }
 
@@ -64,26 +61,40 @@ final class EnforcementWatch: Sendable {
                 guard requests >= rule.minimumRequests, percent >= Double(rule.rejectedPercent) else {
                     continue
                 }
+                let alert: JSONValue = [
+                    "type": "enforcement.returned",
+                    "timestamp": .string(RFC3339.text(milliseconds: milliseconds)),
+                    "data": [
+                        "app": .string(appID), "state": "optional", "requests": .integer(Int64(requests)),
+                        "rejected": .integer(Int64(rejected)), "rejected_percent": .number(percent),
+                        "window_minutes": .integer(Int64(rule.windowMinutes)),
+                    ],
+                ]
                 guard
                     try directory.returnToOptional(
-                        appID, rejectedPercent: (percent * 10).rounded() / 10, at: milliseconds)
+                        appID, rejectedPercent: (percent * 10).rounded() / 10, alert: alert, at: milliseconds)
                 else { continue }
                 isChanged = true
-                alert(
-                    appID,
-                    [
-                        "type": "enforcement.returned",
-                        "timestamp": .string(RFC3339.text(milliseconds: milliseconds)),
-                        "data": [
-                            "app": .string(appID), "state": "optional", "requests": .integer(Int64(requests)),
-                            "rejected": .integer(Int64(rejected)), "rejected_percent": .number(percent),
-                            "window_minutes": .integer(Int64(rule.windowMinutes)),
-                        ],
-                    ])
+                log.note(.warning, "enforcement returned to optional", [("app", appID)])
             }
             if isChanged { changed() }
+            for alert in try directory.takeDueAlerts(at: milliseconds) {
+                send(alert) { [weak self] outcome in self?.end(alert, outcome) }
+            }
         } catch {
-            problem(error.reason)
+            log.note(.error, "enforcement not looked at", [("detail", error.reason)])
         }
+    }
+
+    private func end(_ alert: Alert, _ outcome: WebhookSender.Outcome) {
+        var isOver = true
+        if case .refused(let reason) = outcome {
+            isOver = alert.isLastAttempt
+            log.note(
+                .error, isOver ? "alert given up" : "alert not delivered",
+                [("app", alert.appID), ("attempt", String(alert.attempt)), ("detail", reason)])
+        }
+        if case .overloaded = outcome { isOver = false }
+        if isOver { try? directory.removeAlert(alert.id) }
     }
 }

@@ -51,11 +51,9 @@ package struct FailureSample: Sendable {
         }
     }
 
-    /// The user for those who need not know: the first two characters, and what follows an `@`.
-    package var maskedUser: String? {
-        guard let userID else { return nil }
-        let domain = userID.firstIndex(of: "@").map { userID[$0...] } ?? ""
-        return "\(userID.prefix(2))…\(domain)"
+    /// As much of a user id as tells two apart, for those who need not know it: `al…@…`.
+    static func mask(_ user: String?) -> String? {
+        user.map { $0.count > 2 ? $0.prefix(2) + ($0.contains("@") ? "…@…" : "…") : "…" }
     }
 
     /// The JSON text of a part of a token, up to 8 KiB; nil when it is none.

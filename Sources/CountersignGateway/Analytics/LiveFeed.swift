@@ -5,7 +5,8 @@ internal import Foundation
 package final class LiveFeed: Sendable {
     /// One verdict.
     package struct Entry: Sendable {
-        /// Counts up by one from 1, over all apps.
+        /// Counts up by one over all apps. Begins with the microseconds since 1970 at which the gateway was started, so
+        /// that ids of an earlier run are smaller.
         package var id: UInt64
         package var atMilliseconds: Int64
         package var key: VerdictKey
@@ -16,34 +17,39 @@ package final class LiveFeed: Sendable {
         package var sampleID: String?
     }
 
-    /// What a look has found.
+    /// What came behind an id.
     package struct Page: Sendable {
-        package var entries: [Entry]
-        /// Verdicts that were forgotten before this look.
-        package var missed: UInt64
-        /// The last id that there is; where the next look begins.
+        package var entries: [Entry] = []
+        /// What came and was forgotten before this look; nil when nobody knows how much, because the gateway was started
+        /// meanwhile.
+        package var missed: UInt64? = 0
+        /// The last id that there is.
         package var lastID: UInt64
     }
 
     private struct State {
         var ring: [Entry] = []
-        var lastID: UInt64 = 0
+        var lastID: UInt64
         var watchedUntil: UInt64 = 0
     }
 
     private let capacity: Int
+    private let firstID: UInt64
     private let nanoseconds: @Sendable () -> UInt64
-    private let state = Lock(State())
+    private let state: Lock<State>
 
     /// - Parameters:
-    ///   - capacity: How many are remembered.
+    ///   - capacity: How many are remembered at least.
+    ///   - started: When the gateway was started.
     ///   - nanoseconds: A clock that never goes back.
     init(
-        capacity: Int = 2_000,
+        capacity: Int = 2_000, started: Date = Date(),
         nanoseconds: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
     ) {
         self.capacity = capacity
         self.nanoseconds = nanoseconds
+        firstID = UInt64(max(0, started.timeIntervalSince1970 * 1_000_000))
+        state = Lock(State(lastID: firstID))
     }
 
     /// A verdict; `make` is called only when somebody has looked within the last minute.
@@ -61,18 +67,17 @@ package final class LiveFeed: Sendable {
     }
 
     /// What came behind an id; nil begins with what comes from now on.
-    package func entries(after id: UInt64?, limit: Int = 200) -> Page {
+    func entries(after id: UInt64?) -> Page {
         let now = nanoseconds()
         return state.withLock { state in
             state.watchedUntil = now + 60_000_000_000
-            guard let id, id < state.lastID else {
-                return Page(entries: [], missed: 0, lastID: state.lastID)
-            }
-            let found = state.ring.filter { $0.id > id }
+            guard let id, id != state.lastID else { return Page(lastID: state.lastID) }
+            // An id from the future is of a run whose clock was ahead.
+            let isOfThisRun = (firstID...state.lastID).contains(id)
+            let found = isOfThisRun ? state.ring.drop { $0.id <= id } : state.ring[...]
             let first = found.first?.id ?? state.lastID + 1
-            let page = Array(found.prefix(limit))
             return Page(
-                entries: page, missed: first - id - 1, lastID: page.last?.id ?? state.lastID)
+                entries: Array(found), missed: isOfThisRun ? first - id - 1 : nil, lastID: state.lastID)
         }
     }
 }

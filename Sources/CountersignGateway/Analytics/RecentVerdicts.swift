@@ -1,7 +1,7 @@
 internal import CountersignCore
 
-/// The verdicts of the last hour, second by second, for decisions that cannot wait for a minute to be over.
-final class RecentVerdicts: GatewayObserver {
+/// An app's verdicts of the last hour, second by second, for decisions that cannot wait for a minute to be over.
+struct RecentVerdicts: Sendable {
     struct Sum: Equatable {
         /// Requests of identified users whose token was judged.
         var judged = 0
@@ -17,23 +17,13 @@ final class RecentVerdicts: GatewayObserver {
     }
 
     private static let maximumSeconds = 3_601
-    private let apps = Lock<[String: [Second]]>([:])
+    private var seconds: [Second] = []
 
-    func commitEnded(_ record: CommitRecord) {}
-
-    func requestEnded(_ record: RequestRecord) {
-        guard let appID = record.trail.appID, let verdict = record.trail.verdict else { return }
-        let start = record.receivedMilliseconds / 1000 * 1000
-        apps.withLock { apps in
-            Self.note(verdict, events: record.trail.accepted, start, in: &apps[appID, default: []])
-        }
-    }
-
-    private static func note(
-        _ verdict: VerdictKind, events: Int, _ start: Int64, in seconds: inout [Second]
-    ) {
+    /// Counts one verdict.
+    mutating func note(_ verdict: VerdictKind, events: Int, atMilliseconds milliseconds: Int64) {
+        let start = milliseconds / 1000 * 1000
         if seconds.last.map({ $0.start < start }) ?? true {
-            if seconds.count >= maximumSeconds { seconds.removeFirst() }
+            if seconds.count >= Self.maximumSeconds { seconds.removeFirst() }
             seconds.append(Second(start: start))
         }
         let last = seconds.count - 1
@@ -48,25 +38,14 @@ final class RecentVerdicts: GatewayObserver {
         seconds[last].sum.events += events
     }
 
-    /// What was judged since a time, to the second.
-    ///
-    /// - Parameters:
-    ///   - appID: Of which app; nil adds up all.
-    ///   - milliseconds: Milliseconds since 1970.
-    /// - Returns: The sum, of an hour at most.
-    func sum(of appID: String? = nil, since milliseconds: Int64) -> Sum {
+    /// Adds what was counted since a time, to the second.
+    func add(to sum: inout Sum, since milliseconds: Int64) {
         let first = milliseconds / 1000 * 1000
-        return apps.withLock { apps in
-            var sum = Sum()
-            for seconds in appID.map({ [apps[$0] ?? []] }) ?? Array(apps.values) {
-                for second in seconds.reversed().prefix(while: { $0.start >= first }) {
-                    sum.judged += second.sum.judged
-                    sum.rejected += second.sum.rejected
-                    sum.accepted += second.sum.accepted
-                    sum.events += second.sum.events
-                }
-            }
-            return sum
+        for second in seconds.reversed().prefix(while: { $0.start >= first }) {
+            sum.judged += second.sum.judged
+            sum.rejected += second.sum.rejected
+            sum.accepted += second.sum.accepted
+            sum.events += second.sum.events
         }
     }
 }

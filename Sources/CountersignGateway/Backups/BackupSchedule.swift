@@ -6,7 +6,7 @@ final class BackupSchedule: Sendable {
     private let dataDirectory: String
     private let rules: BackupRules
     private let report: @Sendable (Result<Backup, GatewayError>) -> Void
-    private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+    private let ticker = Ticker(queue: DispatchQueue(label: "backups"), everySeconds: 60)
 
     /// - Parameters:
     ///   - dataDirectory: What is copied.
@@ -26,18 +26,11 @@ final class BackupSchedule: Sendable {
     /// Looks every minute, on a thread of its own: a copy of a large database takes a while.
     func start() {
         guard rules.hours > 0 else { return }
-        let source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "backups"))
-        source.schedule(deadline: .now() + 5, repeating: 60)
-        source.setEventHandler { @Sendable [weak self] in self?.makeIfDue(at: Date()) }
-        source.resume()
-        timer.withLock { $0 = source }
+        ticker.start { [weak self] in self?.makeIfDue(at: Date()) }
     }
 
     func stop() {
-        timer.withLock { timer in
-            timer?.cancel()
-            timer = nil
-        }
+        ticker.stop()
     }
 
     /// Makes one when the newest is old enough.

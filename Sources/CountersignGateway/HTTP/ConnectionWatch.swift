@@ -66,7 +66,7 @@ final class ConnectionWatch: @unchecked Sendable {
     // Guards the set. A socket is shut down under the lock, and removed under it before it is closed, so its number
     // cannot have been given to somebody else.
     private let connections = Lock<[ObjectIdentifier: WatchedConnection]>([:])
-    private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+    private let ticker = Ticker(queue: DispatchQueue(label: "connections"), everySeconds: 1)
 
     var count: Int { connections.withLock { $0.count } }
 
@@ -79,14 +79,10 @@ final class ConnectionWatch: @unchecked Sendable {
     }
 
     func start(limits: GatewayLimits) {
-        let source = DispatchSource.makeTimerSource(queue: .global())
-        source.schedule(deadline: .now() + 1, repeating: 1)
-        source.setEventHandler { @Sendable [weak self] in
+        ticker.start { [weak self] in
             let now = DispatchTime.now()
             self?.close { $0.isOverdue(at: now, limits: limits) }
         }
-        source.resume()
-        timer.withLock { $0 = source }
     }
 
     func closeThoseStillSending() {
@@ -94,10 +90,7 @@ final class ConnectionWatch: @unchecked Sendable {
     }
 
     func stop() {
-        timer.withLock { timer in
-            timer?.cancel()
-            timer = nil
-        }
+        ticker.stop()
     }
 
     private func close(where condition: (WatchedConnection) -> Bool) {

@@ -10,7 +10,7 @@ package final class TLSCertificates: @unchecked Sendable {
     private let files: TLSFiles
     private let report: @Sendable (_ problem: String?) -> Void
     private let state: Lock<State>
-    private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+    private let ticker = Ticker(queue: DispatchQueue(label: "certificates"), everySeconds: 1)
 
     // `Lock` guards it; a certificate itself is not changed once it is read.
     private struct State: @unchecked Sendable {
@@ -41,18 +41,11 @@ package final class TLSCertificates: @unchecked Sendable {
 
     /// Looks after the files every second.
     func start() {
-        let source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "certificates"))
-        source.schedule(deadline: .now() + 1, repeating: 1)
-        source.setEventHandler { @Sendable [weak self] in self?.refresh() }
-        source.resume()
-        timer.withLock { $0 = source }
+        ticker.start { [weak self] in self?.refresh() }
     }
 
     func stop() {
-        timer.withLock { timer in
-            timer?.cancel()
-            timer = nil
-        }
+        ticker.stop()
     }
 
     /// Reads the files again when they have changed since the last look.

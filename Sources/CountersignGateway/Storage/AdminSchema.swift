@@ -57,4 +57,15 @@ enum AdminSchema {
         ) STRICT;
         ALTER TABLE write_key ADD COLUMN description TEXT NOT NULL DEFAULT '';
         """
+
+    /// Alerts that no webhook has taken yet.
+    static let alerts = """
+        CREATE TABLE alert (
+            id TEXT PRIMARY KEY,
+            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
+            body BLOB NOT NULL,
+            attempts INTEGER NOT NULL,
+            next_ms INTEGER NOT NULL
+        ) STRICT;
+        """
 }

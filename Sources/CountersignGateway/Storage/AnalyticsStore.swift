@@ -46,7 +46,7 @@ package final class AnalyticsStore: @unchecked Sendable {
     private let now: @Sendable () -> Date
     private let report: @Sendable (String) -> Void
     private let queue = DispatchQueue(label: "analytics")
-    private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+    private let ticker: Ticker
     // Touched on `queue` only, after `init`.
     private var connection: SQLiteConnection
     private var nextSweep: Int64 = 0
@@ -62,6 +62,7 @@ package final class AnalyticsStore: @unchecked Sendable {
         self.recorder = recorder
         self.now = now
         self.report = report
+        ticker = Ticker(queue: queue, everySeconds: 1)
         do {
             connection = try Self.open(path)
         } catch {
@@ -70,19 +71,12 @@ package final class AnalyticsStore: @unchecked Sendable {
     }
 
     func start() {
-        let source = DispatchSource.makeTimerSource(queue: queue)
-        source.schedule(deadline: .now() + 1, repeating: 1)
-        source.setEventHandler { @Sendable [weak self] in self?.write() }
-        source.resume()
-        timer.withLock { $0 = source }
+        ticker.start { [weak self] in self?.write() }
     }
 
     /// Keeps what was gathered, and ends.
     func stop() {
-        timer.withLock { timer in
-            timer?.cancel()
-            timer = nil
-        }
+        ticker.stop()
         flush()
     }
 

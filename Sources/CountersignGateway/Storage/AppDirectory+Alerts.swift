@@ -2,6 +2,22 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
+/// What a gateway tells an app's webhook: at least once, with the same id each time.
+struct Alert: Sendable {
+    /// The webhook's `webhook-id`.
+    let id: String
+    let appID: String
+    let body: [UInt8]
+    /// Counts from 1.
+    let attempt: Int
+    let webhook: PushWebhook
+
+    /// Milliseconds between an attempt and the next; the first is longer than an attempt may take.
+    static let pauses: [Int64] = [30_000, 120_000, 600_000, 3_600_000, 21_600_000]
+
+    var isLastAttempt: Bool { attempt > Self.pauses.count }
+}
+
 /// Where a gateway says that it has changed an app's enforcement by itself.
 extension AppDirectory {
     /// Where an app's alerts go; nil for nowhere.
@@ -14,6 +30,55 @@ extension AppDirectory {
                 "SELECT url, secret, allows_private FROM alert_webhook WHERE app_id = ?", .text(app.id)
             ) { PushWebhook(url: $0.text(0), secret: $0.blob(1), allowsPrivateAddresses: $0.int(2) != 0) }
         }
+    }
+
+    /// Has an app's webhook told, in the transaction of what it is told of.
+    func addAlert(
+        _ body: JSONValue, of appID: String, at milliseconds: Int64, _ sqlite: SQLiteConnection
+    ) throws {
+        try sqlite.run(
+            """
+            INSERT INTO alert SELECT ?1, app_id, ?2, 0, ?3 FROM alert_webhook WHERE app_id = ?4
+            """, .text("msg_" + UUIDv7.make()), .blob(body.bytes), .integer(milliseconds), .text(appID))
+    }
+
+    /// Takes the alerts that are due, and sets when each is due again if it is not delivered.
+    ///
+    /// - Throws: `storage`.
+    func takeDueAlerts(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
+        let isDue = try read { sqlite in
+            try sqlite.first("SELECT 1 FROM alert WHERE next_ms <= ?1", .integer(milliseconds)) { _ in true }
+        }
+        guard isDue == true else { return [] }
+        return try write { sqlite in
+            try sqlite.run("DELETE FROM alert WHERE app_id NOT IN (SELECT app_id FROM alert_webhook)")
+            let due = try sqlite.all(
+                """
+                SELECT id, app_id, body, attempts, url, secret, allows_private
+                FROM alert JOIN alert_webhook USING (app_id) WHERE next_ms <= ?1 ORDER BY id
+                """, .integer(milliseconds)
+            ) { row in
+                Alert(
+                    id: row.text(0), appID: row.text(1), body: row.blob(2), attempt: row.int(3) + 1,
+                    webhook: PushWebhook(
+                        url: row.text(4), secret: row.blob(5), allowsPrivateAddresses: row.int(6) != 0))
+            }
+            for alert in due {
+                try sqlite.run(
+                    "UPDATE alert SET attempts = ?1, next_ms = ?2 WHERE id = ?3",
+                    .integer(Int64(alert.attempt)),
+                    .integer(milliseconds + Alert.pauses[min(alert.attempt, Alert.pauses.count) - 1]),
+                    .text(alert.id))
+            }
+            return due
+        }
+    }
+
+    /// Forgets an alert: it was delivered, or will not be tried again.
+    ///
+    /// - Throws: `storage`.
+    func removeAlert(_ id: String) throws(GatewayError) {
+        try write { try $0.run("DELETE FROM alert WHERE id = ?1", .text(id)) }
     }
 
     /// Sets where an app's alerts go.

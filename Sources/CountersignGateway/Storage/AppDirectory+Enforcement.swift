@@ -77,17 +77,24 @@ extension AppDirectory {
         }
     }
 
-    /// Takes an app back from `required` to `optional`.
+    /// Takes an app back from `required` to `optional`, and has its webhook told.
     ///
+    /// - Parameters:
+    ///   - appID: The app.
+    ///   - rejectedPercent: Of the requests that were judged.
+    ///   - alert: The body for the webhook.
+    ///   - milliseconds: Milliseconds since 1970.
     /// - Returns: False when it is no longer required.
+    /// - Throws: `storage`.
     func returnToOptional(
-        _ appID: String, rejectedPercent: Double, at milliseconds: Int64
+        _ appID: String, rejectedPercent: Double, alert: JSONValue, at milliseconds: Int64
     ) throws(GatewayError) -> Bool {
         try write { sqlite in
             guard var plan = try Self.plans(sqlite)[appID], plan.state == .required else { return false }
             plan.state = .optional
             plan.returned = .init(atMilliseconds: milliseconds, rejectedPercent: rejectedPercent)
             try change(plan, of: appID, "enforcement.returned", at: milliseconds, sqlite)
+            try addAlert(alert, of: appID, at: milliseconds, sqlite)
             return true
         }
     }

@@ -44,6 +44,7 @@ public final class AppDirectory: @unchecked Sendable {
         keySourceSchema,
         TokenSchema.script,
         AdminSchema.script,
+        AdminSchema.alerts,
     ]
 
     /// The most keys that an app may have.

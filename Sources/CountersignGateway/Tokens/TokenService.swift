@@ -16,7 +16,7 @@ final class TokenService: Sendable {
     private let log: GatewayLog
     private let baseURL = Lock("")
     private let audiences = Lock<Set<String>>([])
-    private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+    private let ticker = Ticker(queue: DispatchQueue(label: "token service"), everySeconds: 0.3)
     private let sessionsVersion = Lock<Int64?>(nil)
     private let prunedAt = Lock<Int64>(0)
 
@@ -49,23 +49,16 @@ final class TokenService: Sendable {
         baseURL.withLock { $0 = urls.first ?? "" }
         // Some clients name the token endpoint as they were told it, without its last part (Segment's).
         audiences.withLock { $0 = Set(urls.flatMap { [$0, $0 + "/", $0 + "/oauth", $0 + "/oauth/token"] }) }
-        let source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "token service"))
-        source.schedule(deadline: .now() + 0.3, repeating: 0.3)
-        source.setEventHandler { @Sendable [weak self] in
+        ticker.start { [weak self] in
             // What cannot be read now is read at the next look.
             guard let self else { return }
             try? refresh()
             prune(at: nowMilliseconds)
         }
-        source.resume()
-        timer.withLock { $0 = source }
     }
 
     func stop() {
-        timer.withLock { timer in
-            timer?.cancel()
-            timer = nil
-        }
+        ticker.stop()
         store.close()
     }
 

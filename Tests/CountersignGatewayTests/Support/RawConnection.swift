@@ -33,8 +33,11 @@ final class RawConnection {
     }
 
     deinit {
-        close(descriptor)
+        Foundation.close(descriptor)
     }
+
+    /// Ends the connection; what the other side still sends is lost.
+    func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     func send(_ bytes: [UInt8]) {
         var rest = bytes[...]
@@ -67,6 +70,14 @@ final class RawConnection {
         buffer.removeFirst(min(length, buffer.count))
         return Answer(
             status: Int(lines[0].split(separator: " ")[1]) ?? 0, headers: headers, body: body)
+    }
+
+    /// The next line without its end, or nil when the server has closed the connection.
+    func line() -> String? {
+        guard let end = fill(until: [0x0A]) else { return nil }
+        let line = String(decoding: buffer[..<end], as: UTF8.self)
+        buffer.removeFirst(end + 1)
+        return line.hasSuffix("\r") ? String(line.dropLast()) : line
     }
 
     /// True when the server has closed the connection and nothing is left to read.

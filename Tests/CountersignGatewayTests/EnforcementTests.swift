@@ -1,0 +1,229 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// Enforcement that goes on by itself: a part of the users, a switch at a set time, and the way back.
+@Suite(.timeLimit(.minutes(2)))
+struct EnforcementTests {
+    private let folder = FileManager.default.temporaryDirectory.path + "/enforcement-\(UUID().uuidString)"
+    private let minute: Int64 = 60_000
+    private let start: Int64 = 1_800_000_000_000
+
+    /// A watch without a gateway, on a clock of its own.
+    private final class Bench: Sendable {
+        let directory: AppDirectory
+        let watch: EnforcementWatch
+        let now: Lock<Int64>
+        let seen = Lock((requests: 0, rejected: 0))
+        let askedSince = Lock<Int64>(0)
+        let sent = Lock<[Alert]>([])
+        let outcome = Lock(WebhookSender.Outcome.delivered)
+        let changes = Lock(0)
+
+        init(_ folder: String, at milliseconds: Int64) throws {
+            let now = Lock(milliseconds)
+            self.now = now
+            directory = try AppDirectory(dataDirectory: folder, actor: .schedule)
+            watch = EnforcementWatch(
+                directory: directory,
+                now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1000) },
+                recent: { [seen, askedSince] _, since in
+                    askedSince.withLock { $0 = since }
+                    return seen.withLock { $0 }
+                }, changed: { [changes] in changes.withLock { $0 += 1 } },
+                send: { [sent, outcome] alert, completion in
+                    sent.withLock { $0.append(alert) }
+                    completion(outcome.withLock { $0 })
+                }, log: GatewayLog(level: .off))
+        }
+
+        func look(after milliseconds: Int64 = 0) {
+            now.withLock { $0 += milliseconds }
+            watch.look()
+        }
+
+        func see(_ requests: Int, rejected: Int) { seen.withLock { $0 = (requests, rejected) } }
+    }
+
+    private func bench(_ plan: EnforcementPlan) throws -> Bench {
+        let bench = try Bench(folder, at: start)
+        _ = try bench.directory.createApp(id: "shop")
+        try bench.directory.setEnforcementPlan(plan, for: "shop", at: start)
+        return bench
+    }
+
+    private func plan(_ bench: Bench) throws -> EnforcementPlan {
+        try bench.directory.enforcementPlan(of: "shop")
+    }
+
+    private func remove() { try? FileManager.default.removeItem(atPath: folder) }
+
+    @Test func aScheduledSwitchIsMadeWhenItsTimeHasComeAndIsWrittenDown() throws {
+        defer { remove() }
+        var plan = EnforcementPlan()
+        plan.state = .optional
+        plan.scheduled = .init(state: .required, atMilliseconds: start + minute)
+        let bench = try bench(plan)
+        bench.look(after: minute - 1)
+        #expect(try self.plan(bench).state == .optional && bench.changes.withLock { $0 } == 0)
+        bench.look(after: 1)
+        let after = try self.plan(bench)
+        #expect(after.state == .required && after.scheduled == nil)
+        #expect(after.sinceMilliseconds == start + minute)
+        #expect(bench.changes.withLock { $0 } == 1)
+        let entry = try #require(try bench.directory.auditEntries(limit: 1).first)
+        #expect(entry.action == "enforcement.scheduled" && entry.actor == "gateway" && entry.appID == "shop")
+        #expect(entry.before?.contains(#""state":"optional""#) == true)
+        #expect(entry.after?.contains(#""state":"required""#) == true)
+        bench.look(after: minute)
+        #expect(bench.changes.withLock { $0 } == 1)
+    }
+
+    @Test func whoSetsItBeforeThenTakesTheSwitchAway() throws {
+        defer { remove() }
+        var plan = EnforcementPlan()
+        plan.scheduled = .init(state: .required, atMilliseconds: start + minute)
+        let bench = try bench(plan)
+        try bench.directory.setEnforcement(.optional, for: "shop")
+        bench.look(after: 2 * minute)
+        #expect(try self.plan(bench).state == .optional)
+    }
+
+    private func required(_ percent: Int, minimum: Int = 100) -> EnforcementPlan {
+        var plan = EnforcementPlan()
+        plan.state = .required
+        plan.autoReturn = .init(rejectedPercent: percent, windowMinutes: 5, minimumRequests: minimum)
+        return plan
+    }
+
+    @Test func tooManyRejectionsLeadBackToOptional() throws {
+        defer { remove() }
+        let bench = try bench(required(10))
+        // Few requests prove nothing; nine of a hundred are below the limit.
+        for (requests, rejected) in [(0, 0), (99, 99), (100, 9)] {
+            bench.see(requests, rejected: rejected)
+            bench.look(after: 1_000)
+            #expect(try plan(bench).state == .required, "\(rejected) of \(requests)")
+        }
+        // What was judged before it was required does not count, nor what is older than the window.
+        #expect(bench.askedSince.withLock { $0 } == start)
+        bench.look(after: 10 * minute)
+        #expect(bench.askedSince.withLock { $0 } == start + 3_000 + 5 * minute)
+
+        bench.see(120, rejected: 15)
+        bench.look(after: 1_000)
+        let after = try plan(bench)
+        #expect(after.state == .optional)
+        #expect(after.returned == .init(atMilliseconds: start + 10 * minute + 4_000, rejectedPercent: 12.5))
+        #expect(bench.changes.withLock { $0 } == 1)
+        let entry = try #require(try bench.directory.auditEntries(limit: 1).first)
+        #expect(entry.action == "enforcement.returned" && entry.actor == "gateway")
+        // Without a webhook nobody is told; an operator's next word ends the note.
+        #expect(bench.sent.withLock { $0 }.isEmpty)
+        try bench.directory.setEnforcement(.optional, for: "shop")
+        #expect(try plan(bench).returned == nil)
+    }
+
+    @Test func whatIsOnlyWarnedAboutNeedsNoReturn() throws {
+        defer { remove() }
+        var plan = required(10)
+        plan.state = .optional
+        let bench = try bench(plan)
+        bench.see(1_000, rejected: 1_000)
+        bench.look(after: 1_000)
+        #expect(bench.changes.withLock { $0 } == 0)
+    }
+
+    @Test func anAlertIsSentUntilTheWebhookTakesItAlsoAfterARestart() throws {
+        defer { remove() }
+        let bench = try bench(required(10, minimum: 1))
+        _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
+        bench.see(10, rejected: 10)
+        bench.outcome.withLock { $0 = .refused("it answered 500") }
+        bench.look()
+        let first = try #require(bench.sent.withLock { $0 }.first)
+        let body = try #require(
+            try JSONSerialization.jsonObject(with: Data(first.body)) as? [String: Any])
+        #expect(body["type"] as? String == "enforcement.returned")
+        #expect((body["data"] as? [String: Any])?["rejected_percent"] as? Double == 100)
+        bench.look(after: 29_999)
+        #expect(bench.sent.withLock { $0.count } == 1)
+
+        let second = try Bench(folder, at: start + 30_000)
+        second.outcome.withLock { $0 = .refused("it answered 500") }
+        second.look()
+        let again = try #require(second.sent.withLock { $0 }.first)
+        #expect(again.id == first.id && again.body == first.body && again.attempt == 2)
+        second.outcome.withLock { $0 = .delivered }
+        second.look(after: 120_000)
+        #expect(second.sent.withLock { $0.map(\.attempt) } == [2, 3])
+        second.look(after: 24 * 60 * minute)
+        #expect(second.sent.withLock { $0.count } == 2)
+    }
+
+    @Test func anAlertThatNobodyTakesIsGivenUp() throws {
+        defer { remove() }
+        let bench = try bench(required(10, minimum: 1))
+        _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
+        bench.see(10, rejected: 10)
+        bench.outcome.withLock { $0 = .refused("it answered 500") }
+        for _ in 0..<20 { bench.look(after: 6 * 60 * minute) }
+        #expect(bench.sent.withLock { $0.map(\.attempt) } == [1, 2, 3, 4, 5, 6])
+    }
+
+    @Test func theGatewayItselfReturnsAndTellsTheWebhookSigned() throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        let receiver = try WebhookReceiver(status: 204)
+        defer { receiver.close() }
+        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+        _ = try fixture.apps.setAlertWebhook(
+            url: "http://127.0.0.1:\(receiver.port)/alerts", secret: secret, for: "shop")
+        try fixture.apps.setEnforcementPlan(required(50, minimum: 6), for: "shop")
+        let connection = try RawConnection(port: fixture.gateway.port)
+        for number in 0..<6 {
+            let answer = connection.post(
+                batch(trackEvent("m-\(number)")), headers: ["X-Write-Key": fixture.writeKey])
+            #expect(answer?.status == 401)
+        }
+        let request = try #require(receiver.request())
+        let id = try #require(request.headers["webhook-id"])
+        let timestamp = try #require(request.headers["webhook-timestamp"].flatMap(Int64.init))
+        let expected = StandardWebhook.headers(
+            id: id, timestamp: timestamp, body: request.body, key: try #require(StandardWebhook.key(secret)))
+        #expect(
+            request.headers["webhook-signature"]
+                == expected.first { $0.name == "webhook-signature" }?.value)
+        #expect(try fixture.apps.enforcementPlan(of: "shop").returned != nil)
+        let answer = connection.post(batch(trackEvent("m-7")), headers: ["X-Write-Key": fixture.writeKey])
+        #expect(answer?.status == 200)
+    }
+
+    @Test func aRampJudgesTheSameUsersAndOnlyAddsMore() throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        let connection = try RawConnection(port: fixture.gateway.port)
+        func refused(at percent: Int) throws -> Set<Int> {
+            var plan = EnforcementPlan()
+            plan.state = .required
+            plan.rampPercent = percent
+            try fixture.apps.setEnforcementPlan(plan, for: "shop")
+            try fixture.gateway.refreshApps()
+            return Set(
+                (0..<200).filter { number in
+                    let event = trackEvent(UUID().uuidString, user: "user-\(number)")
+                    let answer = connection.post(batch(event), headers: ["X-Write-Key": fixture.writeKey])
+                    return answer?.status == 401
+                })
+        }
+        let few = try refused(at: 20)
+        let more = try refused(at: 60)
+        #expect((20...65).contains(few.count) && (95...145).contains(more.count))
+        #expect(few.isSubset(of: more))
+        #expect(try refused(at: 20) == few)
+        #expect(try refused(at: 100).count == 200)
+    }
+}

@@ -1,0 +1,177 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// Verdicts as they come: whole after a break, thinned out only where it is said.
+@Suite(.timeLimit(.minutes(1)))
+struct LiveEventsTests {
+    private final class Bench {
+        let time = Lock<UInt64>(1_000_000_000_000)
+        let feed: LiveFeed
+
+        init(capacity: Int = 2_000, started: Double = 1_800_000_000) {
+            feed = LiveFeed(
+                capacity: capacity, started: Date(timeIntervalSince1970: started),
+                nanoseconds: { [time] in time.withLock { $0 } })
+        }
+
+        func publish(_ count: Int = 1, user: String? = nil, code: AuthErrorCode? = nil) {
+            for _ in 0..<count {
+                feed.publish { id in
+                    LiveFeed.Entry(
+                        id: id, atMilliseconds: 0,
+                        key: VerdictKey(
+                            appID: "shop", endpoint: "/v1/batch",
+                            verdict: code == nil ? .accepted : .rejected,
+                            code: code, enforcement: nil, client: ClientInfo(), keyID: nil),
+                        userID: user, network: "", requestID: "", sampleID: nil)
+                }
+            }
+        }
+
+        func watch(after id: UInt64? = nil, _ filter: LiveEvents.Filter = .init()) -> LiveEvents {
+            LiveEvents(feed, after: id, filter, nanoseconds: { [time] in time.withLock { $0 } })
+        }
+
+        /// What the next look sends, as lines; a tenth of a second later.
+        func next(_ watcher: LiveEvents) -> [String] {
+            time.withLock { $0 += 100_000_000 }
+            var text = ""
+            let stream = watcher.stream
+            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 4_096) { buffer in
+                while let count = stream.read(into: buffer), count > 0 {
+                    text += String(decoding: buffer[..<count], as: UTF8.self)
+                }
+            }
+            return text.split(separator: "\n").map(String.init)
+        }
+    }
+
+    private func ids(_ lines: [String]) -> [UInt64] {
+        zip(lines, lines.dropFirst()).compactMap { event, id in
+            event == "event: verdict" ? UInt64(id.dropFirst(4)) : nil
+        }
+    }
+
+    private let first: UInt64 = 1_800_000_000_000_000
+
+    @Test func whoComesBackGetsWhatItMissedAndNothingTwice() {
+        let bench = Bench()
+        let watcher = bench.watch()
+        #expect(
+            bench.next(watcher) == ["retry: 1000", "event: sampling", "id: \(first)", #"data: {"one_in":1}"#])
+        bench.publish(3)
+        #expect(ids(bench.next(watcher)) == [first + 1, first + 2, first + 3])
+        bench.publish(500)
+        let lines = bench.next(bench.watch(after: first + 3))
+        #expect(ids(lines) == (first + 4...first + 503).map { $0 })
+        #expect(!lines.contains("event: gap"))
+    }
+
+    @Test func whatWasForgottenIsSaid() {
+        let bench = Bench(capacity: 3)
+        _ = bench.next(bench.watch())
+        bench.publish(10)
+        let lines = bench.next(bench.watch(after: first))
+        let kept = ids(lines)
+        #expect((3..<6).contains(kept.count) && kept.last == first + 10)
+        #expect(lines.first == "event: gap" && lines[1] == #"data: {"missed":\#(10 - kept.count)}"#)
+        // Nobody has looked for more than a minute: nothing is kept.
+        bench.time.withLock { $0 += 61_000_000_000 }
+        bench.publish()
+        #expect(bench.next(bench.watch(after: first + 10)).contains(#"data: {"missed":1}"#))
+    }
+
+    @Test func afterAStartOfTheGatewayNobodyKnowsWhatWasMissed() {
+        let later = Bench(started: 1_800_000_060)
+        _ = later.next(later.watch())
+        later.publish(2)
+        let lines = later.next(later.watch(after: first + 10))
+        #expect(lines.contains(#"data: {"missed":null}"#))
+        #expect(ids(lines) == [first + 60_000_001, first + 60_000_002])
+    }
+
+    @Test func aFloodIsThinnedOutAndSaysSo() {
+        let bench = Bench()
+        let watcher = bench.watch()
+        _ = bench.next(watcher)
+        bench.publish(1_000)
+        let lines = bench.next(watcher)
+        #expect(lines.contains(#"data: {"one_in":10}"#))
+        #expect(ids(lines) == stride(from: first + 1, to: first + 1_000, by: 10).map { $0 })
+        // Rare ones come whole to whoever asks for them.
+        let expired = bench.watch(.init(code: 22))
+        _ = bench.next(expired)
+        bench.publish(900)
+        bench.publish(2, code: .expired)
+        #expect(ids(bench.next(expired)).count == 2)
+        bench.publish()
+        _ = bench.next(watcher)
+        #expect(bench.next(watcher).contains(#"data: {"one_in":1}"#))
+        #expect(bench.next(watcher).isEmpty)
+        bench.publish()
+        #expect(ids(bench.next(watcher)).count == 1)
+    }
+
+    @Test func betweenTwoLooksNothingIsSentAndAQuietLineIsKeptAlive() {
+        let bench = Bench()
+        let watcher = bench.watch()
+        _ = bench.next(watcher)
+        bench.publish()
+        bench.time.withLock { $0 -= 50_000_000 }
+        #expect(bench.next(watcher).isEmpty)
+        #expect(ids(bench.next(watcher)).count == 1)
+        bench.time.withLock { $0 += 15_000_000_000 }
+        #expect(bench.next(watcher).prefix(2) == ["event: ping", "id: \(first + 1)"])
+    }
+
+    @Test func aFilterTellsTheUserOnlyMasked() {
+        let bench = Bench()
+        let watcher = bench.watch(.init(appID: "shop", user: "alice@shop.example"))
+        _ = bench.next(watcher)
+        bench.publish(user: "bob@shop.example")
+        bench.publish(user: "alice@shop.example")
+        let lines = bench.next(watcher)
+        #expect(ids(lines) == [first + 2])
+        #expect(!lines.joined().contains("alice@") && lines.joined().contains("al…@…"))
+    }
+
+    @Test func aRealConnectionResumesWhereItWasCut() throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        let token = try fixture.apps.createAdminToken(name: "tail", scopes: ["read"]).text
+        func watch(after id: String? = nil) throws -> RawConnection {
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send(
+                "GET /admin/api/live?app=shop HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n"
+                    + (id.map { "Last-Event-ID: \($0)\r\n" } ?? "") + "\r\n")
+            return connection
+        }
+        func send() throws -> String {
+            let answer = try RawConnection(port: fixture.gateway.port).post(
+                batch(trackEvent(UUID().uuidString)), headers: ["X-Write-Key": fixture.writeKey])
+            return try #require(answer?.headers["x-request-id"])
+        }
+        func nextVerdict(_ connection: RawConnection) throws -> (id: String, data: String) {
+            var id = ""
+            while let line = connection.line() {
+                #expect(line != "event: gap")
+                if line.hasPrefix("id: ") { id = String(line.dropFirst(4)) }
+                if line.hasPrefix("data: {\"app\"") { return (id, line) }
+            }
+            throw POSIXError(.ECONNRESET)
+        }
+        let before = try watch()
+        while let line = before.line(), line != "event: sampling" {}
+        let request = try send()
+        let seen = try nextVerdict(before)
+        #expect(seen.data.contains(request) && seen.data.contains("MISSING_TOKEN"))
+        before.close()
+        let missed = try (0..<3).map { _ in try send() }
+        let after = try watch(after: seen.id)
+        for request in missed { #expect(try nextVerdict(after).data.contains(request)) }
+    }
+}
