@@ -77,6 +77,7 @@ bench: ## Measure verification and the gateway (release build)
 	swift build -c release --product countersign
 	swift run -c release --package-path Benchmarks Verifying
 	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign"
+	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign" views
 	swift run -c release --package-path Benchmarks Queue
 
 interop: build ## Exchange tokens and keys with PyJWT (makes .venv)

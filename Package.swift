@@ -22,6 +22,7 @@ let package = Package(
         .library(name: "BackgroundGeolocationCompat", targets: ["BackgroundGeolocationCompat"]),
         .library(name: "CountersignC", type: .dynamic, targets: ["CountersignC"]),
         .library(name: "CountersignJOSE", targets: ["CountersignJOSE"]),
+        .library(name: "CountersignGateway", targets: ["CountersignGateway"]),
         .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
         .executable(name: "countersign", targets: ["CountersignCLI"]),
     ],

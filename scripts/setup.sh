@@ -58,6 +58,7 @@ need "command -v curl" curl curl
 need "command -v git" git git
 if [ "${1:-}" = bench ]; then
     need "command -v wrk" wrk wrk
+    need "command -v faketime" faketime libfaketime
     need "PATH=\$PATH:/usr/sbin command -v haproxy" haproxy haproxy
 fi
 if [ "${1:-}" = browser ]; then

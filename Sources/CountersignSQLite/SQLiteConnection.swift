@@ -101,6 +101,13 @@ package final class SQLiteConnection {
     package func all<Row>(
         _ sql: String, _ values: SQLiteValue..., row: (SQLiteStatement) throws(SQLiteError) -> Row
     ) throws(SQLiteError) -> [Row] {
+        try all(sql, values, row: row)
+    }
+
+    /// All rows, of a statement whose values were gathered.
+    package func all<Row>(
+        _ sql: String, _ values: [SQLiteValue], row: (SQLiteStatement) throws(SQLiteError) -> Row
+    ) throws(SQLiteError) -> [Row] {
         let statement = try cached(sql)
         defer { statement.reset() }
         try statement.bind(values)

@@ -38,6 +38,7 @@ import Foundation
         let arguments = CommandLine.arguments
         guard arguments.count >= 2 else {
             print("usage: Gateway PATH-OF-COUNTERSIGN [SECONDS] [REQUESTS]")
+            print("       Gateway PATH-OF-COUNTERSIGN views [REQUESTS]")
             exit(2)
         }
         do {
@@ -49,14 +50,19 @@ import Foundation
     }
 
     private static func run(_ arguments: [String]) throws {
-        let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 5 : 5
-        let requests = arguments.count > 3 ? Int(arguments[3]) ?? 0 : 1_000_000
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "bench-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
+        if arguments.count > 2, arguments[2] == "views" {
+            let requests = arguments.count > 3 ? Int(arguments[3]) ?? 0 : 1_000_000
+            return try Views(countersign: arguments[1], folder: folder, requests: requests).run()
+        }
+        let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 5 : 5
+        let requests = arguments.count > 3 ? Int(arguments[3]) ?? 0 : 1_000_000
         let credentials = try Credentials(countersign: arguments[1], folder: folder)
-        let gateway = try Server.gateway(countersign: arguments[1], credentials, folder: folder)
+        let gateway = try Server.gateway(
+            countersign: arguments[1], dataDirectory: credentials.dataDirectory)
         defer { gateway.stop() }
         let haproxy = try Server.haproxy(credentials, folder: folder)
         defer { haproxy?.stop() }

@@ -14,22 +14,49 @@ final class Server {
 
     var processIdentifier: Int32 { process.processIdentifier }
 
-    static func gateway(countersign: String, _ credentials: Credentials, folder: URL) throws -> Server {
+    /// What a server takes for the time of day.
+    enum Clock {
+        case real
+        /// Begins so many seconds from now and runs so many times as fast; what measures time that has passed is not
+        /// touched.
+        case ahead(ofNow: Double, by: Double)
+    }
+
+    static func gateway(countersign: String, dataDirectory: String, clock: Clock = .real) throws -> Server {
         let output = Pipe()
-        let process = try Command.start(
-            countersign,
-            [
-                "serve", "--data", credentials.dataDirectory, "--port", "0",
-                "--requests-per-second-per-address", "0", "--log-level", "warning",
-            ], output: output)
+        let serve = [
+            "serve", "--data", dataDirectory, "--port", "0", "--requests-per-second-per-address", "0",
+            "--log-level", "warning",
+        ]
+        let process: Process
+        switch clock {
+        case .real: process = try Command.start(countersign, serve, output: output)
+        case .ahead(let seconds, let speed):
+            let start = DateFormatter()
+            start.dateFormat = "yyyy-MM-dd HH:mm:ss"
+            // Not the program `faketime`, which would stand between this process and the gateway.
+            guard
+                let library = try Command.output("sh", ["-c", "ls /usr/lib/*/faketime/libfaketimeMT.so.1"])
+                    .split(separator: "\n").first
+            else { throw Command.Failure(description: "there is no libfaketime") }
+            process = try Command.start(
+                "env",
+                [
+                    "LD_PRELOAD=\(library)", "FAKETIME_DONT_FAKE_MONOTONIC=1",
+                    "FAKETIME=@\(start.string(from: Date() + seconds)) x\(Int(speed))",
+                    // The library changes the environment, behind which Swift looks for the arguments, unless a program
+                    // before has done so.
+                    "sh", "-c", "exec \"$0\" \"$@\"", countersign,
+                ] + serve, output: output)
+        }
         var line = ""
         while let byte = try output.fileHandleForReading.read(upToCount: 1)?.first, byte != 0x0A {
             line.unicodeScalars.append(Unicode.Scalar(byte))
         }
         guard line.hasPrefix("http://") else {
-            throw Command.Failure(description: "the gateway did not start")
+            throw Command.Failure(description: "the gateway did not start: \(line)")
         }
-        return Server(url: line, process: process, database: credentials.dataDirectory + "/events.sqlite")
+        return Server(url: line, process: process, database: dataDirectory + "/events.sqlite")
     }
 
     /// HAProxy with one thread: it reads the body, checks `alg`, `sub`, `exp` and the signature, and answers with a fixed

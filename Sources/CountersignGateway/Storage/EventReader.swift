@@ -77,7 +77,7 @@ package final class EventReader {
     package func newest(
         _ query: EventQuery, before sequence: Int64? = nil, limit: Int
     ) throws(GatewayError) -> [StoredEvent] {
-        try page(query, where: "seq < ?9", bound: sequence ?? .max, order: "DESC", limit: limit)
+        try page(query, where: "seq < ?", bound: sequence ?? .max, order: "DESC", limit: limit)
     }
 
     /// A page of events, the oldest first.
@@ -91,26 +91,37 @@ package final class EventReader {
     package func oldest(
         _ query: EventQuery, behind sequence: Int64, limit: Int
     ) throws(GatewayError) -> [StoredEvent] {
-        try page(query, where: "seq > ?9", bound: sequence, order: "ASC", limit: limit)
+        try page(query, where: "seq > ?", bound: sequence, order: "ASC", limit: limit)
     }
 
     private func page(
         _ query: EventQuery, where condition: String, bound: Int64, order: String, limit: Int
     ) throws(GatewayError) -> [StoredEvent] {
+        var conditions: [String] = []
+        var values: [SQLiteValue] = []
+        func add(_ condition: String, _ value: SQLiteValue?) {
+            guard let value else { return }
+            conditions.append(condition)
+            values.append(value)
+        }
+        // A message id or a user has an index that begins with the app. Without either the order of storing is the way;
+        // the plus sign keeps the planner from collecting and sorting all that the app has.
+        let hasIndex = query.messageID != nil || query.userID != nil
+        add(hasIndex ? "app_id = ?" : "+app_id = ?", .text(query.appID))
+        add("message_id = ?", query.messageID.map { .text($0) })
+        add("user_id = ?", query.userID.map { .text($0) })
+        add("type = ?", query.type.map { .text($0) })
+        add("name = ?", query.name.map { .text($0) })
+        add("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
+        add("received_ms < ?", query.toMilliseconds.map { .integer($0) })
+        add(condition, .integer(bound))
+        values.append(.integer(Int64(limit)))
         do {
-            // The primary key gives the order; a condition on nothing is one that the planner drops.
             return try sqlite.all(
                 """
                 SELECT seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body
-                FROM event WHERE app_id = ?1 AND (?2 IS NULL OR user_id = ?2)
-                    AND (?3 IS NULL OR message_id = ?3) AND (?4 IS NULL OR type = ?4)
-                    AND (?5 IS NULL OR name = ?5) AND (?6 IS NULL OR received_ms >= ?6)
-                    AND (?7 IS NULL OR received_ms < ?7) AND \(condition)
-                ORDER BY seq \(order) LIMIT ?8
-                """, .text(query.appID), .optionalText(query.userID), .optionalText(query.messageID),
-                .optionalText(query.type), .optionalText(query.name),
-                .optionalInteger(query.fromMilliseconds), .optionalInteger(query.toMilliseconds),
-                .integer(Int64(limit)), .integer(bound)
+                FROM event WHERE \(conditions.joined(separator: " AND ")) ORDER BY seq \(order) LIMIT ?
+                """, values
             ) { row throws(SQLiteError) in
                 StoredEvent(
                     sequence: row.int64(0), messageID: row.text(1), type: row.text(2),

@@ -32,6 +32,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         CustomerSchema.script,
         RetentionSweeper.script,
         KeyUse.schema,
+        "CREATE INDEX event_user ON event (app_id, user_id) WHERE user_id IS NOT NULL",
     ]
 
     private static let insert = """
