@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs packaging/nginx.conf and packaging/haproxy.cfg before a gateway, and sends through each what they are there for.
-# Only ports and paths differ from the files. Programs that are missing are taken from Debian, without installing them.
+# Only ports, paths and the operators' address (127.0.0.3) differ from the files. Programs that are missing are taken from Debian, without installing them.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$PATH:/usr/sbin"
@@ -45,19 +45,20 @@ cat "$folder/fullchain.pem" "$folder/key.pem" >"$folder/collect.pem"
 mkdir -p "$folder/var/lib/nginx" "$folder/var/log/nginx"
 sed -e "s#listen 443#listen $nginx_port#" -e "s#127.0.0.1:8787#127.0.0.1:$inner#" -e "s#/etc/ssl/collect/#$folder/#" \
     -e "s#/run/nginx.pid#$folder/nginx.pid#" -e "s#/var/log/nginx/error.log#$folder/nginx.log#" \
-    -e "s#^user .*#user $(id -un) $(id -gn);#" packaging/nginx.conf >"$folder/nginx.conf"
+    -e "s#127.0.0.0/8#127.0.0.3/32#" -e "s#^user .*#user $(id -un) $(id -gn);#" packaging/nginx.conf >"$folder/nginx.conf"
 # Debian's build keeps temporary files where only its own user may write.
 for kind in client_body proxy fastcgi uwsgi scgi; do
     sed -i "s#^http {#http {\n    ${kind}_temp_path $folder/$kind;#" "$folder/nginx.conf"
 done
 sed -e "s#bind :443#bind :$haproxy_port#" -e "s#127.0.0.1:8787#127.0.0.1:$inner#" \
-    -e "s#/etc/haproxy/collect.pem#$folder/collect.pem#" packaging/haproxy.cfg >"$folder/haproxy.cfg"
+    -e "s#127.0.0.0/8#127.0.0.3/32#" -e "s#/etc/haproxy/collect.pem#$folder/collect.pem#" packaging/haproxy.cfg >"$folder/haproxy.cfg"
 
 export COUNTERSIGN_DATA="$folder/data"
 key="$("$countersign" app create shop 2>/dev/null)"
 "$countersign" key generate --out "$folder" 2>/dev/null
 "$countersign" key add shop "$folder/public.pem" >/dev/null 2>&1
 "$countersign" enforcement set shop required 2>/dev/null
+admin="$("$countersign" admin token create --name proxy-test 2>/dev/null)"
 token="$("$countersign" token create --key "$folder/private.pem" --user user-1)"
 mkfifo "$folder/url"
 "$countersign" serve --port "$inner" --trusted-proxies 127.0.0.1 >"$folder/url" 2>"$folder/gateway.log" &
@@ -73,10 +74,11 @@ haproxy_pid=$!
 pids="$pids $haproxy_pid"
 
 # The client has another address than the proxy, so that the gateway can tell them apart.
+client=127.0.0.2
 ask() {
     port=$1
     shift
-    curl -sS --interface 127.0.0.2 --cacert "$folder/fullchain.pem" --connect-to "collect.example:443:127.0.0.1:$port" "$@"
+    curl -sS --path-as-is --interface "$client" --cacert "$folder/fullchain.pem" --connect-to "collect.example:443:127.0.0.1:$port" "$@"
 }
 # The log line of a request; a thread of its own writes it, so it may come after the answer.
 logged() {
@@ -135,6 +137,19 @@ P
 
     # What is for the operators is not for the internet.
     expect "$name, /metrics" "$(ask "$port" -o /dev/null -w '%{http_code}' https://collect.example/metrics)" 404
+
+    for path in /admin /admin/ /admin/api/setup //admin/api/setup /x/../admin/api/setup /%61dmin/api/setup /Admin/api/setup \
+        '/admin;/api/setup' /readyz; do
+        status="$(ask "$port" -o /dev/null -w '%{http_code}' "https://collect.example$path")"
+        case "$status" in 403 | 404 | 400) ;; *) fail "$name, $path from outside: $status" ;; esac
+    done
+    client=127.0.0.3
+    expect "$name, /admin for operators" "$(ask "$port" -o /dev/null -w '%{http_code}' https://collect.example/admin/)" 200
+    # The live view comes piece by piece, not when a buffer is full.
+    ask "$port" -N --max-time 10 -H "Authorization: Bearer $admin" "https://collect.example/admin/api/live" 2>/dev/null |
+        head -n 2 >"$folder/live" || true
+    grep -q '^event: sampling' "$folder/live" || fail "$name holds the live view back"
+    client=127.0.0.2
 
     # New configuration under traffic: no request is lost.
     n=0

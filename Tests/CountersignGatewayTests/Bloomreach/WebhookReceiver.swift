@@ -35,9 +35,9 @@ final class WebhookReceiver: Sendable {
         thread.start()
     }
 
-    /// The request; nil when none came before the listener was closed.
+    /// The request; nil when none came before the listener was closed, or within half a minute.
     func request() -> Request? {
-        done.wait()
+        guard done.wait(timeout: .now() + 30) == .success else { return nil }
         return received.withLock { $0 }
     }
 
