@@ -76,6 +76,9 @@ static const unsigned char file_modules_sessions_js[] = {
 static const unsigned char file_modules_signin_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/signin.js"
 };
+static const unsigned char file_modules_spark_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/spark.js"
+};
 static const unsigned char file_modules_system_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/system.js"
 };
@@ -120,6 +123,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/sample.js", file_modules_sample_js, sizeof file_modules_sample_js},
     {"assets/modules/sessions.js", file_modules_sessions_js, sizeof file_modules_sessions_js},
     {"assets/modules/signin.js", file_modules_signin_js, sizeof file_modules_signin_js},
+    {"assets/modules/spark.js", file_modules_spark_js, sizeof file_modules_spark_js},
     {"assets/modules/system.js", file_modules_system_js, sizeof file_modules_system_js},
     {"assets/modules/ui.js", file_modules_ui_js, sizeof file_modules_ui_js},
     {"assets/styles/chart.css", file_styles_chart_css, sizeof file_styles_chart_css},

@@ -6,7 +6,7 @@ import { api, useSession, whenUnauthenticated, path } from "./api.js";
 import { preferences, prefer, applyTheme } from "./preferences.js";
 import { paints } from "./codes.js";
 import { clock, ago } from "./format.js";
-import { iconButton, dialog, problemNotice, select, toast } from "./ui.js";
+import { iconButton, dialog, problemNotice, select, stateBadge, toast } from "./ui.js";
 import { signIn, setUp } from "./signin.js";
 import { home } from "./home.js";
 import { failures } from "./failures.js";
@@ -37,7 +37,7 @@ const appScreens = [
 const houseScreens = [
   ["home", "Overview", "home", home, "h"],
   ["audit", "Audit log", "audit", audit, "u"],
-  ["members", "Members and tokens", "members", members, "t"],
+  ["members", "Members", "members", members, "t"],
   ["system", "System", "settings", system, "y"],
 ];
 
@@ -238,6 +238,7 @@ function shell(title, name, app, current, body) {
     h("div", { class: "column" },
       h("header", { class: "topbar" }, opener,
         h("div", { class: "title" }, app && h("p", { class: "crumb" }, app.name || app.id), h("h1", { tabindex: -1 }, title)),
+        app && h("a", { class: "state-link", href: `${base}/enforcement`, "aria-label": `Enforcement: ${app.enforcement}` }, stateBadge(app.enforcement)),
         h("span", { id: "age", class: "age" }), iconButton("Refresh", "refresh", null, { id: "refresh" }),
         iconButton("Keyboard shortcuts", "keyboard", shortcuts, { class: "icon-button wide-only" })),
       h("main", { id: "main", tabindex: -1 }, body)));

@@ -25,7 +25,7 @@ export function enforcement(context) {
     const answer = await api.read(base, {}, abort);
     etag = answer.etag;
     return answer.data;
-  }, draw, { every: 10_000, bones: 6 });
+  }, draw, { every: 5_000, bones: 6 });
 
   const shown = h("div", {});
   async function drawPreview() {

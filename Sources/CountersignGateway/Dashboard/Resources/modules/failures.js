@@ -48,6 +48,8 @@ export function failures(context) {
   }
 
   function remember(push = false) {
+    // Somebody is on the way to another screen, whose address must stay.
+    if (location.hash !== `#${base}` && !location.hash.startsWith(`#${base}/failures`)) return;
     const pairs = new URLSearchParams({ range: state.range });
     if (state.range === "custom") { pairs.set("from", state.from); pairs.set("to", state.to); }
     for (const [name, value] of Object.entries(state.filters)) if (value) pairs.set(name, value);
@@ -92,7 +94,8 @@ export function failures(context) {
       if (!stage.contains(chart.element)) replace(stage, chart.element);
       chart.show(data, before, codes);
     }
-    drawLegend(data);
+    if (traffic === 0) replace(legend);
+    else drawLegend(data);
     drawChanges(data);
     drawTop(top);
     if (!samples.firstChild) drill({ code: state.code, at: state.at, until: state.until }, false, false);
@@ -152,16 +155,16 @@ export function failures(context) {
     const rows = codes.map((code) => ({ code, count: countOf(data.totals, code), about: (data.codes ?? []).find((entry) => entry.code === code) }))
       .sort((left, right) => right.count - left.count);
     replace(legend, table("Failures by code", [
-      { title: "Shown", cell: (row) => h("button", {
+      { title: "Code", heading: true, cell: (row) => h("div", { class: "legend-code" }, h("button", {
         type: "button", class: "legend-key", "aria-pressed": String(!state.hidden.has(row.code)), "data-focus": `legend-${row.code}`, "data-code": row.code,
         "aria-label": `Show ${row.code} ${reason(row.code)} in the chart`, onclick: () => {
           if (!state.hidden.delete(row.code)) state.hidden.add(row.code);
           remember();
           draw(latest);
           legend.querySelector(`[data-focus="legend-${row.code}"]`)?.focus();
-        } }, swatch(row.code)) },
-      { title: "Code", heading: true, cell: (row) => h("button", { type: "button", class: "link", onclick: () => drill({ code: row.code, at: null, until: null }, true) },
-        h("strong", {}, row.code), " ", row.about?.reason ?? reason(row.code)) },
+        } }, swatch(row.code)),
+      h("button", { type: "button", class: "link", onclick: () => drill({ code: row.code, at: null, until: null }, true) },
+        h("strong", {}, row.code), " ", row.about?.reason ?? reason(row.code))) },
       { title: "Failures", class: "num", cell: (row) => number(row.count) },
       { title: "Share", class: "num", cell: (row) => percent(row.count / all) },
       { title: "Change", class: "num", cell: (row) => (data.previous ? difference(row.count, countOf(data.previous, row.code), "down") ?? "–" : "–") },
@@ -197,7 +200,7 @@ export function failures(context) {
     state.until = until;
     remember(push);
     const { from, to } = at ? { from: at, to: until } : span();
-    const title = h("h2", { class: "card-title", id: "samples-title", tabindex: -1 }, "Requests behind it");
+    const title = h("h2", { class: "card-title", id: "samples-title", tabindex: -1 }, "Failed requests");
     const chips = h("div", { class: "chips" },
       code ? chip(`${code} ${reason(code)}`, () => drill({ code: null, at, until }, true)) : h("span", { class: "muted" }, "every code"),
       at ? chip(`${dateTime(at)} to ${clock(until)}`, () => drill({ code, at: null, until: null }, true)) : h("span", { class: "muted" }, "whole range"));
@@ -300,7 +303,7 @@ export function failures(context) {
         h("span", { class: "key-judged" }, "not judged"), h("span", { class: "key-marker" }, "enforcement changed"), h("span", { class: "key-marker key" }, "key changed")),
       stage, legend),
     h("div", { class: "split" },
-      card("By", h("div", { class: "card-tabs" }, segmented("Break down by", dimensions, state.top, (value) => { state.top = value; main.reload(); })), tops),
+      card("Where failures come from", h("div", { class: "card-tabs" }, segmented("Break down by", dimensions, state.top, (value) => { state.top = value; main.reload(); })), tops),
       card("Changes", changes)),
     samples);
 
@@ -319,7 +322,7 @@ export function failures(context) {
 /** The list of failed requests, each leading to its detail. */
 export function sampleTable(app, items, context) {
   const where = (item) => `#${path("apps", app.id, "samples", item.id)}`;
-  return table("Failed requests", [
+  return table("Failed requests, the newest first", [
     { title: "Time", heading: true, cell: (item) => h("a", { href: where(item) }, dateTime(item.at_ms)) },
     { title: "Code", cell: (item) => h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason}`) },
     { title: "User", cell: (item) => h("span", { class: "mono" }, item.user ?? "–") },

@@ -2,18 +2,25 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { ago, bytes, number, percent } from "./format.js";
-import { attempt, button, card, copyable, dialog, emptyState, field, notice, showOnce, stateBadge, view } from "./ui.js";
+import { ago, bytes, number, percent, DAY } from "./format.js";
+import { attempt, badge, button, card, copyable, dialog, emptyState, field, notice, showOnce, stateBadge, view } from "./ui.js";
 import { icon } from "./icons.js";
+import { spark } from "./spark.js";
+
+// Each drawn app is a request.
+const SPARKS = 12;
 
 export function home(context) {
   const { body, can } = context;
   const part = view(context, async (signal) => {
     const [overview, apps] = await Promise.all([api.get("/overview", {}, signal), api.get("/apps", { limit: 500 }, signal)]);
-    return { overview, apps: apps.items };
+    const now = Date.now();
+    const days = await Promise.all(apps.items.slice(0, SPARKS).map((app) =>
+      api.get(`${path("apps", app.id)}/analytics`, { from_ms: now - DAY, to_ms: now, bucket: "hour" }, signal)));
+    return { overview, apps: apps.items, days };
   }, draw, { every: 10_000, bones: 6 });
 
-  function draw({ overview, apps }) {
+  function draw({ overview, apps, days }) {
     const { ready, storage, last_minute: minute, warnings } = overview;
     const total = minute.accepted + minute.rejected;
     const stat = (name, value, note, tone) => h("div", { class: `stat ${tone ?? ""}` }, h("dt", {}, name),
@@ -29,7 +36,7 @@ export function home(context) {
       apps.length === 0 ? firstApp() : [
         apps.some((app) => !done(app).all) && firstSteps(apps.find((app) => !done(app).all)),
         h("div", { class: "lead-row" }, h("h2", { class: "section-title" }, "Apps"), can("operator") && button("New app", { symbol: "plus", onclick: newApp })),
-        h("div", { class: "apps" }, apps.map(appCard))]);
+        h("div", { class: "apps" }, apps.map((app, index) => appCard(app, days[index])))]);
   }
 
   function firstApp() {
@@ -37,7 +44,7 @@ export function home(context) {
       can("operator") ? button("Make the first app", { kind: "primary", symbol: "plus", onclick: newApp }) : null);
   }
 
-  function appCard(app) {
+  function appCard(app, counts) {
     const day = app.last_24h;
     const failed = day.rejected + day.warned;
     const base = `#${path("apps", app.id)}`;
@@ -47,6 +54,7 @@ export function home(context) {
         h("div", {}, h("dt", {}, "Requests, 24 h"), h("dd", {}, number(day.requests))),
         h("div", {}, h("dt", {}, "Failures, 24 h"), h("dd", { class: failed ? "bad" : "" }, number(failed))),
         h("div", {}, h("dt", {}, "Rate"), h("dd", {}, day.requests ? percent(failed / day.requests) : "–"))),
+      counts && spark(counts.buckets),
       h("p", { class: "muted" }, app.last_request_ms ? `Last request ${ago(app.last_request_ms)}` : "No request yet", ` · ${app.keys === 1 ? "1 key" : `${app.keys} keys`}`));
   }
 
@@ -60,13 +68,17 @@ export function home(context) {
     const base = `#${path("apps", app.id)}`;
     const step = (ok, title, ...rest) => h("li", { class: ok ? "done" : "later open" }, h("span", { class: "step-mark" }, ok ? icon("check", 14) : null),
       h("div", {}, h("h3", {}, title, h("span", { class: "visually-hidden" }, ok ? " (done)" : " (to do)")), !ok && rest));
-    const host = location.origin;
-    return card(`First steps for ${app.name || app.id}`, h("ol", { class: "steps" },
-      step(steps.key, "Add a public key", h("p", {}, "Make a pair; the private half stays with your backend."), copyable("countersign key generate --out ."), h("a", { class: "button primary", href: `${base}/keys` }, "Add the public key")),
-      step(steps.sent, "Mint a token and send an event", copyable('TOKEN="$(countersign token create --key private.pem --user user-1)"'),
-        copyable(`curl -s ${host}/v1/batch -H "X-Write-Key: $WRITE_KEY" -H "Authorization: Bearer $TOKEN" \\\n  -d '{"batch":[{"type":"track","messageId":"1","userId":"user-1","event":"Order Completed"}]}'`),
-        h("p", {}, "See it arrive in the ", h("a", { href: `${base}/live` }, "live tail"), ". Write keys are in the ", h("a", { href: `${base}/settings` }, "app settings"), ".")),
-      step(steps.measured, "Choose Optional", h("p", {}, "Requests are verified and failures are shown, but nothing is rejected. When the numbers are good, choose Required."), h("a", { class: "button plain", href: `${base}/enforcement` }, "Enforcement"))));
+    const count = (steps.key ? 1 : 0) + (steps.sent ? 3 : 0) + (steps.measured ? 1 : 0);
+    return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, `First steps for ${app.name || app.id}`), badge(`${count} of 5 done`)), h("ol", { class: "steps" },
+      step(steps.key, "Add a public key", h("p", {}, "Make a pair; the private half stays with your backend."), copyable("countersign key generate --out ."),
+        h("a", { class: "button primary", href: `${base}/keys` }, "Add the public key")),
+      step(steps.sent, "Mint a token", h("p", {}, "For a trial by hand; in production your backend signs."),
+        copyable('TOKEN="$(countersign token create --key private.pem --user user-1)"')),
+      step(steps.sent, "Send an event", h("p", {}, "Write keys are in the ", h("a", { href: `${base}/settings` }, "app settings"), "."),
+        copyable(`curl -s ${location.origin}/v1/batch -H "X-Write-Key: $WRITE_KEY" -H "Authorization: Bearer $TOKEN" \\\n  -d '{"batch":[{"type":"track","messageId":"1","userId":"user-1","event":"Order Completed"}]}'`)),
+      step(steps.sent, "See it live", h("p", {}, "Each request appears in the moment it is judged."), h("a", { class: "button plain", href: `${base}/live` }, "Open the live tail")),
+      step(steps.measured, "Choose Optional", h("p", {}, "Requests are verified and failures are shown, but nothing is rejected. When the numbers are good, choose Required."),
+        h("a", { class: "button plain", href: `${base}/enforcement` }, "Enforcement"))));
   }
 
   async function newApp() {

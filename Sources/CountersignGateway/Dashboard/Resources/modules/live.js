@@ -4,6 +4,7 @@ import { h, replace, announce } from "./dom.js";
 import { address, api, path } from "./api.js";
 import { everyCode, reason, swatch } from "./codes.js";
 import { clock, number, plural } from "./format.js";
+import { icon } from "./icons.js";
 import { badge, button, emptyState, field, notice, select, verdictBadge } from "./ui.js";
 
 const LIMIT = 300;
@@ -14,6 +15,7 @@ export function live(context) {
   let paused = false;
   let held = [];
   let seen = 0;
+  let oneIn = 1;
   const filter = { code: query.get("code") ?? "", user: query.get("user") ?? "", verdict: query.get("verdict") ?? "" };
 
   const status = h("p", { class: "live-status", role: "status" });
@@ -29,11 +31,16 @@ export function live(context) {
     replace(status, h("span", { class: `pulse ${tone}`, "aria-hidden": "true" }), text);
   }
 
+  function sayHow() {
+    if (paused) say("wait", "Paused; what comes in is kept");
+    else say("on", oneIn > 1 ? `Live: sampled, one request in ${number(oneIn)} is shown` : "Live: complete, every request is shown");
+  }
+
   function connect() {
     source?.close();
     say("wait", "Connecting");
     source = new EventSource(address("/live", { app: app.id, code: filter.code, user: filter.user }));
-    source.addEventListener("open", () => { say(paused ? "wait" : "on", paused ? "Paused" : "Live: complete, every request is shown"); context.asOf(Date.now()); });
+    source.addEventListener("open", () => { sayHow(); context.asOf(Date.now()); });
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) {
         say("off", "The gateway closed the stream.");
@@ -46,8 +53,8 @@ export function live(context) {
     source.addEventListener("verdict", (event) => { context.asOf(Date.now()); take({ kind: "verdict", item: parse(event.data) }); });
     source.addEventListener("gap", (event) => take({ kind: "gap", item: parse(event.data) }));
     source.addEventListener("sampling", (event) => {
-      const every = Number(parse(event.data)?.one_in) || 1;
-      say("on", every > 1 ? `Live: sampled, one request in ${number(every)} is shown` : "Live: complete, every request is shown");
+      oneIn = Number(parse(event.data)?.one_in) || 1;
+      sayHow();
     });
     source.addEventListener("ping", () => context.asOf(Date.now()));
   }
@@ -62,7 +69,7 @@ export function live(context) {
     if (paused) {
       held.push(entry);
       if (held.length > LIMIT) held.shift();
-      replace(pause, h("span", {}, `Continue (${number(held.length)}${held.length === LIMIT ? "+" : ""} new)`));
+      replace(pause, icon("play", 16), h("span", {}, `Continue (${number(held.length)}${held.length === LIMIT ? "+" : ""} new)`));
       return;
     }
     show(entry);
@@ -72,14 +79,16 @@ export function live(context) {
     list.hidden = false;
     empty.hidden = true;
     if (kind === "gap") {
-      rows.prepend(h("tr", { class: "gap" }, h("td", { colspan: head.length }, `${plural(Number(item.missed) || 0, "request")} missed here: the gateway no longer had them.`)));
+      rows.prepend(h("tr", { class: "gap" }, h("td", { colspan: head.length }, Number.isFinite(item.missed)
+        ? `${plural(item.missed, "request")} missed here: the gateway no longer had ${item.missed === 1 ? "it" : "them"}.`
+        : "The gateway was started again here: nobody knows how many requests were missed.")));
       announce("There is a gap in the live tail.");
     } else {
       seen += 1;
       const known = item.code !== null && item.code !== undefined;
       const time = clock(item.at_ms);
       rows.prepend(h("tr", { class: "fresh" },
-        h("th", { scope: "row", class: "mono" }, known && item.id !== undefined && item.verdict !== "accepted" ? h("a", { href: `#${path("apps", app.id, "samples", item.id)}` }, time) : time),
+        h("th", { scope: "row", class: "mono" }, item.sample_id ? h("a", { href: `#${path("apps", app.id, "samples", item.sample_id)}` }, time) : time),
         h("td", {}, verdictBadge(item.verdict)),
         h("td", {}, known ? h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason ?? reason(item.code)}`) : "–"),
         h("td", { class: "mono" }, item.user ?? "–"), h("td", { class: "mono" }, item.endpoint ?? "–"), h("td", {}, item.sdk ?? "–"),
@@ -94,14 +103,13 @@ export function live(context) {
     paused = !paused;
     pause.setAttribute("aria-pressed", String(paused));
     if (paused) {
-      replace(pause, h("span", {}, "Continue"));
-      say("wait", "Paused; what comes in is kept");
+      replace(pause, icon("play", 16), h("span", {}, "Continue"));
     } else {
-      replace(pause, h("span", {}, "Pause"));
-      say("on", "Live");
+      replace(pause, icon("pause", 16), h("span", {}, "Pause"));
       for (const entry of held) show(entry);
       held = [];
     }
+    sayHow();
   } });
   const user = h("input", { type: "search", value: filter.user, placeholder: "exact user id", spellcheck: "false", autocomplete: "off", "data-search": true });
   const code = select([["", "every code"], ...everyCode.map((value) => [value, `${value} ${reason(value)}`])], filter.code);

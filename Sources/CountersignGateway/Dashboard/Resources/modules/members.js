@@ -8,7 +8,10 @@ import { attempt, badge, button, card, confirm, dialog, emptyState, field, selec
 const roles = [["viewer", "Viewer: reads"], ["operator", "Operator: keys, enforcement, rules"], ["owner", "Owner: everything"]];
 
 export function members(context) {
-  const { body, session } = context;
+  const { body, session, can } = context;
+  if (!can("owner")) {
+    return replace(body, emptyState("members", "Only an owner sees members and tokens", "Ask an owner when you need another role or an API token."));
+  }
   const part = view(context, async (signal) => {
     const [users, tokens] = await Promise.all([api.get("/users", { limit: 500 }, signal), api.get("/tokens", { limit: 500 }, signal)]);
     return { users: users.items, tokens: tokens.items };

@@ -109,7 +109,7 @@ export function table(caption, columns, rows, { onrow, visibleCaption = false } 
         if (!event.target.closest("a, button, input")) onrow(row);
       }) }, columns.map((column, index) => index === 0 && column.heading
         ? h("th", { scope: "row", class: column.class }, column.cell(row))
-        : h("td", { class: column.class }, column.cell(row))))))));
+        : h("td", { class: column.class, "data-label": column.title || undefined }, column.cell(row))))))));
 }
 
 /** Text that is copied by a click. */
