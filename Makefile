@@ -34,8 +34,9 @@ demo: setup ## Show events going from devices through the gateway to disk (INPUT
 	swift build --product countersign
 	@$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"}
 
-test: setup lint ## Check the style and run every test
+test: setup lint ## Check the style and run every test, in the browser too where there is one
 	swift test --disable-xctest
+	@scripts/browser.sh $(COUNTERSIGN)
 
 # Slower by an order of magnitude: on a busy machine some tests run into their time limits.
 tsan: setup ## Run the SDK's tests under the thread sanitizer
@@ -93,15 +94,12 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-BROWSER := python3 -m venv .venv && .venv/bin/pip install -q playwright axe-playwright-python && .venv/bin/python scripts/browser-test.py
 .PHONY: browser screenshots
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
-	@scripts/setup.sh browser
-	$(BROWSER) $(COUNTERSIGN)
+	@scripts/browser.sh $(COUNTERSIGN)
 
 screenshots: build ## Take the pictures of the dashboard in docs/images
-	@scripts/setup.sh browser
-	$(BROWSER) $(COUNTERSIGN) --screenshots docs/images
+	@scripts/browser.sh $(COUNTERSIGN) --screenshots docs/images
 
 differential: build ## Judge mutated tokens beside the OpenSSL command line (COUNT=400)
 	scripts/differential.py

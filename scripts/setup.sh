@@ -62,7 +62,7 @@ if [ "${1:-}" = bench ]; then
     need "PATH=\$PATH:/usr/sbin command -v haproxy" haproxy haproxy
 fi
 if [ "${1:-}" = browser ]; then
-    need "command -v chromium || command -v chromium-browser" "chromium fonts-dejavu-core" -
+    need "command -v chromium || command -v chromium-browser" "chromium fonts-inter" -
     need "python3 -c 'import venv, ensurepip'" python3-venv -
 fi
 need "$(cxx_check)" "g++ libc6-dev" -

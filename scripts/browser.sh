@@ -1,0 +1,17 @@
+#!/bin/sh
+# Runs the test of the dashboard (scripts/browser-test.py) with what it needs: Chromium from the system's packages, and
+# Playwright and axe from PyPI in .venv. Where these cannot be had it says so and is skipped.
+set -eu
+cd "$(dirname "$0")/.."
+
+skip() {
+    printf 'browser: skipped, %s\n' "$1" >&2
+    exit 0
+}
+
+said="$(scripts/setup.sh browser 2>&1)" || skip "Chromium cannot be installed here ($(printf '%s\n' "$said" | tail -n 1))"
+python=.venv/bin/python
+python3 -m venv .venv >/dev/null 2>&1 || skip "python3 cannot make .venv here"
+$python -m pip install -q --disable-pip-version-check --retries 1 playwright axe-playwright-python >/dev/null 2>&1 ||
+    skip "PyPI cannot be reached, and .venv has no Playwright"
+exec $python scripts/browser-test.py "$@"

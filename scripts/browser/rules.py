@@ -1,0 +1,108 @@
+"""Keys that are changed without an outage, and enforcement that changes by itself."""
+import datetime
+
+from playwright.sync_api import expect
+
+from .page import MARKUP, say
+
+
+def make_guard(visitor):
+    """A second app, made in the page, with markup wherever a person can write; the write key that the page showed."""
+    page = visitor.page
+    visitor.open("")
+    visitor.button("New app").click()
+    visitor.dialog.get_by_label("Id").fill("guard")
+    visitor.dialog.get_by_label("Name").fill(MARKUP)
+    visitor.dialog.get_by_role("button", name="Make it").click()
+    expect(visitor.dialog.get_by_text("It is shown only now.")).to_be_visible()
+    write_key = visitor.dialog.locator("pre").inner_text().strip()
+    visitor.button("I have stored it").click()
+    expect(page.get_by_role("link", name=MARKUP).first).to_be_visible()
+    visitor.open("apps/guard/settings")
+    visitor.button("Make a write key").click()
+    visitor.dialog.get_by_label("Description").fill(MARKUP)
+    visitor.dialog.get_by_role("button", name="Make it").click()
+    visitor.button("I have stored it").click()
+    expect(page.get_by_role("cell", name=MARKUP).first).to_be_visible()
+    visitor.open("apps/guard/policy")
+    page.get_by_label("Audience (aud)").fill(MARKUP)
+    page.get_by_label("Longest life of a token, seconds").fill("")
+    visitor.button("Save the policy").click()
+    visitor.told("The policy is saved and in force.")
+    expect(page.get_by_label("Audience (aud)")).to_have_value(MARKUP)
+    say("an app is made in the page; markup in names, descriptions and rules is text")
+    return write_key
+
+
+def schedule(visitor):
+    """Lets guard switch to Optional at the next full minute; `scheduled` looks whether it did."""
+    visitor.open("apps/guard/enforcement")
+    now = visitor.page.evaluate("Date.now()")
+    at = datetime.datetime.fromtimestamp(now / 1000 // 60 * 60 + 60, datetime.timezone.utc)
+    visitor.page.get_by_label("Switch to", exact=True).select_option("optional")
+    visitor.page.get_by_label("At (").fill(at.strftime("%Y-%m-%dT%H:%M"))
+    visitor.button("Schedule", exact=True).click()
+    expect(visitor.button("Cancel the switch")).to_be_visible()
+
+
+def scheduled(visitor):
+    visitor.open("apps/guard/enforcement")
+    expect(visitor.page.locator(".state-card.optional.active")).to_be_visible(timeout=65_000)
+    say("the scheduled switch was made")
+
+
+def return_by_itself(visitor, gateway, write_key):
+    """Required for half of the users, which returns to Optional when too much is rejected."""
+    page = visitor.page
+    visitor.open("apps/guard/enforcement")
+    visitor.button("Switch to Required").click()
+    dialog = visitor.dialog
+    dialog.get_by_label("Begin with").fill("50")
+    dialog.get_by_label("Rejected, in %").fill("40")
+    dialog.get_by_label("Within minutes").fill("5")
+    dialog.get_by_label("At least requests").fill("10")
+    dialog.get_by_label("Type guard to confirm").fill("guard")
+    dialog.get_by_role("button", name="Switch to Required").click()
+    expect(page.locator(".state-card.required")).to_contain_text("For 50 % of users.")
+    answers = {gateway.send(f"user-{number}", key=write_key) for number in range(9)}
+    assert answers == {200, 401}, answers
+    ramp = page.get_by_label("Enforced for")
+    ramp.fill("90")
+    visitor.button("Apply", exact=True).click()
+    expect(page.locator(".state-card.required")).to_contain_text("For 90 % of users.")
+    for number in range(30):
+        gateway.send(f"user-{number}", key=write_key)
+    expect(page.get_by_text("Returned to Optional automatically")).to_be_visible()
+    expect(page.locator(".state-card.optional.active")).to_be_visible()
+    visitor.open("apps/guard/failures?range=1h")
+    expect(page.locator(".changes")).to_contain_text("eturned")
+    say("Required for a part of the users rejects only them, and returns to Optional by itself")
+
+
+def rotate(visitor, gateway):
+    """The guide of the keys screen goes on when live traffic does."""
+    page = visitor.page
+    visitor.open("apps/shop/keys")
+    visitor.button("Add Public Key").first.click()
+    visitor.dialog.get_by_label("Public key", exact=True).fill(gateway.read("next", "public.pem"))
+    visitor.dialog.get_by_label("Description (optional)").fill("the new key")
+    expect(visitor.dialog.locator(".candidate")).to_be_visible()
+    visitor.dialog.get_by_role("button", name="Add Public Key").click()
+    step = page.locator(".steps [aria-current=step]")
+    expect(step).to_contain_text("Waiting for the first token")
+    visitor.button("Manage").first.click()
+    delete = page.get_by_role("menuitem", name="Delete Public Key")
+    expect(delete).to_have_attribute("aria-disabled", "true")
+    expect(delete).to_contain_text("primary")
+    page.keyboard.press("Escape")
+    assert gateway.send("user-7", gateway.token("user-7", "next")) < 300
+    expect(step).to_contain_text("Make it the primary key")
+    step.get_by_role("button", name="Make Primary Key").click()
+    primary = page.get_by_label("Primary key")
+    expect(primary).to_contain_text("the new key")
+    visitor.button("Undo").click()
+    expect(primary).not_to_contain_text("the new key")
+    step.get_by_role("button", name="Make Primary Key").click()
+    expect(primary).to_contain_text("the new key")
+    expect(step).to_contain_text("Wait until the old tokens are gone")
+    say("a new key waits for live traffic, becomes primary, with undo; the primary one cannot be deleted")

@@ -1,0 +1,76 @@
+"""Every screen as it looks: accessible, as wide as the screen, and as pictures."""
+import os
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from .page import Visitor, say
+
+HOUSE = ["", "audit", "members", "system"]
+OF_APP = ["failures", "live", "keys", "enforcement", "policy", "events", "sessions", "project", "settings"]
+
+
+def all_of(app):
+    return [*HOUSE, *(f"apps/{app}/{name}" for name in OF_APP)]
+
+
+def accessible(visitor, place):
+    found = Axe().run(visitor.page).response["violations"]
+    assert not found, [(place, item["id"], item["nodes"][0]["html"], item["nodes"][0].get("failureSummary")) for item in found]
+
+
+def dialogs(visitor):
+    """The largest dialogs, open."""
+    for route, opener in (("apps/shop/keys", "Add Public Key"), ("apps/shop/enforcement", "Switch to Required"), ("", "Keyboard shortcuts")):
+        visitor.open(route)
+        visitor.button(opener).first.click()
+        expect(visitor.dialog).to_be_visible()
+        expect(visitor.dialog.locator(".skeleton")).to_have_count(0)
+        accessible(visitor, opener)
+
+
+def check(browser, url, storage):
+    """axe, console, policy, markup and width on every screen, in both themes and on a phone."""
+    for scheme, width in (("light", 1280), ("dark", 1280), ("light", 360)):
+        visitor = Visitor(browser, url, storage, width, scheme)
+        page = visitor.page
+        for route in all_of("shop"):
+            visitor.open(route)
+            trouble = page.locator(".notice.bad").all_inner_texts()
+            assert not trouble, (route, trouble)
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"{route} is {wide} wide on a screen of {width}"
+            accessible(visitor, (scheme, width, route))
+            visitor.check()
+        if width == 1280:
+            visitor.open("apps/shop/failures?range=1h&code=22")
+            page.locator("#samples tbody a").first.click()
+            visitor.settled()
+            accessible(visitor, (scheme, "sample"))
+            dialogs(visitor)
+        for route in all_of("guard") if width == 360 else []:
+            visitor.open(route)
+            visitor.check()
+        visitor.leave()
+    say("every screen: no axe violation, no markup run, no console error, no breach of the policy, no other origin, no horizontal scroll")
+
+
+PICTURES = [
+    ("failures", "apps/shop/failures?range=15m", "light", 1280),
+    ("failures-dark", "apps/shop/failures?range=15m", "dark", 1280),
+    ("enforcement", "apps/shop/enforcement", "light", 1280),
+    ("keys-phone", "apps/shop/keys", "light", 360),
+]
+
+
+def pictures(browser, url, storage, folder):
+    os.makedirs(folder, exist_ok=True)
+    for name, route, scheme, width in PICTURES:
+        visitor = Visitor(browser, url, storage, width, scheme)
+        visitor.open(route)
+        visitor.page.wait_for_load_state("networkidle")
+        file = os.path.join(folder, f"dashboard-{name}.png")
+        visitor.page.screenshot(path=file)
+        assert os.path.getsize(file) < 200_000, f"{file} is too large"
+        visitor.leave()
+    say(f"pictures are in {folder}")
