@@ -67,6 +67,9 @@ examples: ## Build the examples and run them together (makes .venv)
 packaging: ## Check the systemd unit and the image's packages
 	@scripts/packaging-test.sh
 
+service: setup ## Install the systemd unit into a Debian of its own, boot it and try it (needs root)
+	@scripts/service-test.sh
+
 lint: ## Check the style
 	swift format lint --strict -r Sources Tests Snippets Examples/*/Sources Package.swift Examples/Package.swift
 
@@ -94,7 +97,7 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: browser screenshots
+.PHONY: service browser screenshots
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 
