@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// How a gateway runs.
 public struct GatewayConfiguration: Sendable {
     /// The folder that holds everything the gateway keeps. Made with mode 0700 when it does not exist.
@@ -48,6 +50,9 @@ public struct GatewayConfiguration: Sendable {
     /// What a request may cost; see ``GatewayLimits``.
     public var limits = GatewayLimits()
 
+    /// What the admin API shows of how the gateway was set up.
+    package var settings: [GatewaySetting] = []
+
     /// - Parameter dataDirectory: The folder that holds everything the gateway keeps.
     public init(dataDirectory: String) {
         self.dataDirectory = dataDirectory
@@ -68,6 +73,33 @@ extension GatewayConfiguration {
         let isEverywhere = host == "0.0.0.0" || host == "::"
         let own = isEverywhere ? "localhost" : host.contains(":") ? "[\(host)]" : host
         return [own, "localhost", "127.0.0.1", "[::1]"].map { "\(scheme)://\($0):\(port)" }
+    }
+}
+
+/// One setting as operators see it.
+package struct GatewaySetting: Sendable {
+    /// As in `--log-level` without the dashes.
+    package let name: String
+    /// Nil when nothing stands for it; masked when it is secret.
+    package let value: String?
+    /// Such as `default` or `environment COUNTERSIGN_PORT`.
+    package let origin: String
+    /// One line, without a full stop.
+    package let help: String
+
+    package init(name: String, value: String?, origin: String, help: String) {
+        self.name = name
+        self.value = value
+        self.origin = origin
+        self.help = help
+    }
+
+    /// The setting as the admin API has it.
+    var json: JSONValue {
+        [
+            "name": .string(name), "value": value.map { .string($0) } ?? .null, "origin": .string(origin),
+            "help": .string(help),
+        ]
     }
 }
 

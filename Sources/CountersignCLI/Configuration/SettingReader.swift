@@ -65,7 +65,13 @@ struct SettingReader {
     /// - Throws: `usage` for an unknown key or a value that is not right, `notFound` for a file that cannot be read.
     func configuration() throws(CommandError) -> GatewayConfiguration {
         var configuration = GatewayConfiguration(dataDirectory: try invocation.dataDirectory())
-        for found in try all() {
+        let found = try all()
+        configuration.settings = found.map {
+            GatewaySetting(
+                name: $0.setting.name, value: $0.value == nil ? nil : $0.shown, origin: $0.origin.text,
+                help: $0.setting.help)
+        }
+        for found in found {
             guard let value = found.value else { continue }
             do throws(Setting.Problem) {
                 try found.setting.apply(&configuration, value)

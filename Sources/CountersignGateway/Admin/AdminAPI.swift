@@ -4,7 +4,7 @@ internal import Foundation
 
 /// The admin API: who may ask, and what is then done, away from the server's thread.
 ///
-/// One request at a time on a queue of its own; passwords, which take a tenth of a second, on another.
+/// One request at a time on a queue of its own; passwords, which take a tenth of a second, and backups on others.
 final class AdminAPI: Sendable {
     static let prefix = "/admin/api"
     /// Of every answer.
@@ -23,6 +23,7 @@ final class AdminAPI: Sendable {
     private let changed: @Sendable () -> Void
     private let queue = DispatchQueue(label: "admin")
     private let passwordQueue = DispatchQueue(label: "admin passwords")
+    private let backupQueue = DispatchQueue(label: "admin backups")
     private let waiting = Lock(0)
 
     /// - Parameters:
@@ -60,6 +61,7 @@ final class AdminAPI: Sendable {
     func close() {
         queue.sync {}
         passwordQueue.sync {}
+        backupQueue.sync {}
     }
 
     private func answer(_ request: AdminRequest, _ route: AdminRoute) -> HTTPOutcome {
@@ -76,7 +78,7 @@ final class AdminAPI: Sendable {
         let slot = Lock<HTTPResponse?>(nil)
         return .later(
             start: { [self] resume in
-                (route.hashesPassword ? passwordQueue : queue).async { [self] in
+                queue(of: route).async { [self] in
                     let response = respond(request, route)
                     waiting.withLock { $0 -= 1 }
                     slot.withLock { $0 = response }
@@ -86,13 +88,22 @@ final class AdminAPI: Sendable {
             poll: { slot.withLock { $0 } })
     }
 
+    private func queue(of route: AdminRoute) -> DispatchQueue {
+        switch route.lane {
+        case .common: queue
+        case .password: passwordQueue
+        case .backup: backupQueue
+        }
+    }
+
     private func respond(_ request: AdminRequest, _ route: AdminRoute) -> HTTPResponse {
         do {
             let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
             let identity = try authorize(request, route, at: milliseconds)
             let actor = Operator(name: identity.name, role: identity.role.rawValue)
             let call = AdminCall(
-                request: request, identity: identity, directory: directory.acting(as: actor),
+                request: request, route: route, query: try route.parameters(of: request.query),
+                identity: identity, directory: directory.acting(as: actor),
                 nowMilliseconds: milliseconds)
             let response = try route.answer(call)
             if !request.isSafe { changed() }

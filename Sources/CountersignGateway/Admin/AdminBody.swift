@@ -1,106 +1,90 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// The members of a request's body. What is missing, of the wrong type or not known is a 422 that names it.
+/// The members of a request's body, which have the shape that the route says.
 struct AdminBody {
-    private let members: [String: JSONValue]
-    private let path: String
+    /// The most bytes that a body may have.
+    static let longest = 1 << 20
+
+    let members: [String: JSONValue]
+    private let known: [AdminMember]
 
     /// - Parameters:
     ///   - bytes: One JSON object.
-    ///   - known: The members that there are.
-    /// - Throws: 400 or 422.
-    init(_ bytes: [UInt8], known: [String]) throws {
+    ///   - type: What it may hold.
+    /// - Throws: 400, 413 or 422.
+    init(_ bytes: [UInt8], _ type: AdminType) throws {
+        guard bytes.count <= Self.longest else {
+            throw AdminProblem(413, "too_large", "a body may have 1 MiB")
+        }
         let value: JSONValue
         do {
-            value = try StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: bytes) { $0.value }
+            value = try StrictJSONParser(maximumBytes: Self.longest).parse(bytes: bytes) { $0.value }
         } catch {
-            throw AdminProblem(
-                400, "invalid_json", "the body must be JSON of at most 1 MiB in which each member stands once"
-            )
+            throw AdminProblem(400, "invalid_json", "the body must be JSON in which each member stands once")
         }
         guard case .object(let members) = value else {
             throw AdminProblem(422, "invalid", "the body must be a JSON object")
         }
-        try self.init(members, path: "", known: known)
-    }
-
-    private init(_ members: [String: JSONValue], path: String, known: [String]) throws {
-        if let unknown = members.keys.sorted().first(where: { !known.contains($0) }) {
-            throw AdminProblem.invalid(
-                path + unknown, "is not known; there are \(known.joined(separator: ", "))")
+        switch type {
+        case .object(let known):
+            try AdminType.check(members, known)
+            self.init(members, known)
+        default: self.init(members, [])
         }
-        self.members = members
-        self.path = path
     }
 
+    private init(_ members: [String: JSONValue], _ known: [AdminMember]) {
+        self.members = members
+        self.known = known
+    }
+
+    /// True when the member is there, be it null.
     func has(_ name: String) -> Bool { members[name] != nil }
 
-    private func value(_ name: String) -> JSONValue? {
-        members[name].flatMap { $0 == .null ? nil : $0 }
-    }
-
     func text(_ name: String) throws -> String {
-        guard let text = try optionalText(name) else { throw AdminProblem.invalid(path + name, "is missing") }
+        guard let text = optionalText(name) else { throw AdminProblem.invalid(name, "is missing") }
         return text
     }
 
-    func optionalText(_ name: String, longest: Int = 65_536) throws -> String? {
-        guard let value = value(name) else { return nil }
-        guard case .string(let text) = value, text.utf8.count <= longest else {
-            throw AdminProblem.invalid(path + name, "must be a string of at most \(longest) bytes")
-        }
-        return text
+    func optionalText(_ name: String) -> String? {
+        if case .string(let text) = self[name] { text } else { nil }
     }
 
-    func integer(_ name: String, _ range: ClosedRange<Int64>) throws -> Int64? {
-        guard let value = value(name) else { return nil }
-        guard case .integer(let number) = value, range.contains(number) else {
-            throw AdminProblem.invalid(
-                path + name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
-        }
-        return number
+    func integer(_ name: String) -> Int64? {
+        if case .integer(let number) = self[name] { number } else { nil }
     }
 
-    func number(_ name: String) throws -> Double? {
-        switch value(name) {
-        case nil: return nil
-        case .integer(let number): return Double(number)
-        case .number(let number): return number
-        default: throw AdminProblem.invalid(path + name, "must be a number")
+    func number(_ name: String) -> Double? {
+        switch self[name] {
+        case .integer(let number): Double(number)
+        case .number(let number): number
+        default: nil
         }
     }
 
-    func texts(_ name: String) throws -> [String]? {
-        guard let value = value(name) else { return nil }
-        guard case .array(let elements) = value else {
-            throw AdminProblem.invalid(path + name, "must be an array of strings")
-        }
-        return try elements.map {
-            guard case .string(let text) = $0 else {
-                throw AdminProblem.invalid(path + name, "must be an array of strings")
-            }
-            return text
-        }
+    func bool(_ name: String) -> Bool? {
+        if case .bool(let value) = self[name] { value } else { nil }
     }
 
-    func object(_ name: String, known: [String]) throws -> AdminBody? {
-        guard let value = value(name) else { return nil }
-        guard case .object(let members) = value else {
-            throw AdminProblem.invalid(path + name, "must be an object")
-        }
-        return try AdminBody(members, path: path + name + ".", known: known)
+    func texts(_ name: String) -> [String]? {
+        guard case .array(let elements) = self[name] else { return nil }
+        return elements.compactMap { if case .string(let text) = $0 { text } else { nil } }
+    }
+
+    func object(_ name: String) -> AdminBody? {
+        guard case .object(let members) = self[name] else { return nil }
+        guard case .object(let known) = known.first(where: { $0.name == name })?.type else { return nil }
+        return AdminBody(members, known)
     }
 
     /// One of several words.
-    func choice<Value: RawRepresentable>(
-        _ name: String, _ all: [Value]
-    ) throws -> Value? where Value.RawValue == String {
-        guard let text = try optionalText(name) else { return nil }
-        guard let value = all.first(where: { $0.rawValue == text }) else {
-            throw AdminProblem.invalid(
-                path + name, "must be one of \(all.map(\.rawValue).joined(separator: ", "))")
-        }
-        return value
+    func choice<Value: RawRepresentable>(_ name: String) -> Value? where Value.RawValue == String {
+        optionalText(name).flatMap { Value(rawValue: $0) }
+    }
+
+    private subscript(name: String) -> JSONValue? {
+        assert(known.contains { $0.name == name }, "the route does not say that it takes \(name)")
+        return members[name]
     }
 }

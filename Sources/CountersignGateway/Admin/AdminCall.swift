@@ -19,6 +19,9 @@ struct AdminIdentity: Sendable {
 /// One request to the admin API that may be answered.
 struct AdminCall: Sendable {
     let request: AdminRequest
+    let route: AdminRoute
+    /// The parameters of the query, which are as the route says.
+    let query: [String: String]
     let identity: AdminIdentity
     /// The apps, changed in the name of who asks.
     let directory: AppDirectory
@@ -30,38 +33,38 @@ struct AdminCall: Sendable {
     /// The app that the path begins with.
     func app() throws -> App { try directory.app(id: self[0]) }
 
+    /// A parameter of the query; nil when it is not there or empty.
     func query(_ name: String) -> String? {
-        QueryString.value(of: name, in: request.query).flatMap { $0.isEmpty ? nil : $0 }
+        assert(route.query.contains { $0.name == name }, "the route does not say that it takes \(name)")
+        return query[name]
     }
 
-    func integer(_ name: String, _ range: ClosedRange<Int64>) throws -> Int64? {
-        guard let text = query(name) else { return nil }
-        guard let number = Int64(text), range.contains(number) else {
-            throw AdminProblem.invalid(
-                name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
-        }
-        return number
+    func integer(_ name: String) -> Int64? { query(name).flatMap { Int64($0) } }
+
+    func body() throws -> AdminBody {
+        assert(route.body != nil, "the route does not say that it takes a body")
+        return try AdminBody(request.body, route.body ?? .object([]))
     }
-
-    /// How many items a list may have.
-    func limit() throws -> Int { Int(try integer("limit", 1...500) ?? 50) }
-
-    func body(_ known: String...) throws -> AdminBody { try AdminBody(request.body, known: known) }
 
     /// Refuses a change that was made from something else than what there is now.
     ///
     /// - Parameters:
-    ///   - current: What GET answers, without what changes by itself.
-    ///   - isOptional: Whether the change may come without `If-Match`.
+    ///   - current: What GET answers, without what changes by itself; nil when there is nothing yet.
+    ///   - more: What else may have been read instead, such as the list that it is in.
     /// - Throws: 428 or 412.
-    func checkMatch(_ current: JSONValue, isOptional: Bool = false) throws {
+    func checkMatch(_ current: JSONValue?, _ more: JSONValue...) throws {
+        assert(route.match != .no, "the route does not say that it takes If-Match")
         guard let given = request.ifMatch else {
-            if isOptional { return }
+            if current == nil || route.match == .optional { return }
             throw AdminProblem(
                 428, "precondition_required", "send If-Match with the ETag of what you have read")
         }
+        guard let current else {
+            throw AdminProblem(412, "stale", "there is no such thing: send it without If-Match to make it")
+        }
         let tags = given.split(separator: ",").map { $0.drop { $0 == " " } }
-        guard tags.contains("*") || tags.contains(Substring(Self.tag(current))) else {
+        let right = ([current] + more).map { Substring(Self.tag($0)) }
+        guard tags.contains("*") || tags.contains(where: right.contains) else {
             throw AdminProblem(412, "stale", "somebody has changed it meanwhile: read it again")
         }
     }
@@ -79,35 +82,5 @@ struct AdminCall: Sendable {
         return tag.map { response.with("ETag", Self.tag($0)) } ?? response
     }
 
-    func list(_ items: [JSONValue], next: String? = nil) -> HTTPResponse {
-        answer(["items": .array(items), "next": next.map { .string($0) } ?? .null])
-    }
-
     var noContent: HTTPResponse { HTTPResponse(status: 204, headers: AdminAPI.headers, body: []) }
-}
-
-/// One thing that the admin API does.
-struct AdminRoute: Sendable {
-    let method: String
-    /// Below `/admin/api`.
-    let path: String
-    /// Who may ask; nil: anybody, also without a credential.
-    let role: AdminRole?
-    /// One line, without a full stop.
-    let summary: String
-    /// Whether it takes a tenth of a second because of a password.
-    var hashesPassword = false
-    let answer: @Sendable (AdminCall) throws -> HTTPResponse
-
-    init(
-        _ method: String, _ path: String, _ role: AdminRole?, _ summary: String, hashesPassword: Bool = false,
-        answer: @escaping @Sendable (AdminCall) throws -> HTTPResponse
-    ) {
-        self.method = method
-        self.path = path
-        self.role = role
-        self.summary = summary
-        self.hashesPassword = hashesPassword
-        self.answer = answer
-    }
 }

@@ -6,9 +6,16 @@ struct AdminProblem: Error {
     /// The stable word, which the type's URL ends with.
     let code: String
     let detail: String
-    /// What exactly is wrong in the body: JSON pointers (RFC 6901).
-    var errors: [(pointer: String, detail: String)] = []
+    /// What exactly is wrong.
+    var errors: [(place: Place, detail: String)] = []
     var retryAfterSeconds: Int?
+
+    enum Place: Sendable {
+        /// In the body: a JSON pointer (RFC 6901).
+        case pointer(String)
+        /// In the query: the name.
+        case parameter(String)
+    }
 
     init(_ status: Int, _ code: String, _ detail: String) {
         self.status = status
@@ -19,9 +26,19 @@ struct AdminProblem: Error {
     /// 422 for one member of the body.
     static func invalid(_ member: String, _ detail: String) -> AdminProblem {
         var problem = AdminProblem(422, "invalid", "\(member) \(detail)")
-        problem.errors = [("/" + member.split(separator: ".").joined(separator: "/"), detail)]
+        let tokens = member.replacing("~", with: "~0").replacing("/", with: "~1").split(separator: ".")
+        problem.errors = [(.pointer("/" + tokens.joined(separator: "/")), detail)]
         return problem
     }
+
+    /// 422 for one parameter of the query.
+    static func invalidParameter(_ name: String, _ detail: String) -> AdminProblem {
+        var problem = AdminProblem(422, "invalid", "\(name) \(detail)")
+        problem.errors = [(.parameter(name), detail)]
+        return problem
+    }
+
+    static func notFound(_ detail: String) -> AdminProblem { AdminProblem(404, "not_found", detail) }
 
     init(_ error: GatewayError) {
         switch error.code {
@@ -48,7 +65,14 @@ struct AdminProblem: Error {
         ]
         if !errors.isEmpty {
             members["errors"] = .array(
-                errors.map { ["pointer": .string($0.pointer), "detail": .string($0.detail)] })
+                errors.map { place, detail in
+                    switch place {
+                    case .pointer(let pointer):
+                        ["pointer": .string(pointer), "detail": .string(detail)]
+                    case .parameter(let name):
+                        ["parameter": .string(name), "detail": .string(detail)]
+                    }
+                })
         }
         var response = HTTPResponse(
             status: status, headers: [("Content-Type", "application/problem+json")] + AdminAPI.headers,

@@ -30,6 +30,8 @@ final class Administration: Sendable {
                 alerts.send(alert.body, id: alert.id, to: alert.webhook, completion: completion)
             }, log: log)
         let isSecure = configuration.tls != nil || configuration.publicURL?.hasPrefix("https:") == true
+        let sessions = try SessionDirectory(
+            dataDirectory: dataDirectory, clock: { Int64(now().timeIntervalSince1970 * 1000) })
         let routes =
             SignInRoutes(isSecure: isSecure).all
             + AppRoutes(
@@ -39,6 +41,9 @@ final class Administration: Sendable {
                 }, writeKeyUses: { registry.writeKeyUses }
             ).all
             + KeyRoutes(dataDirectory: dataDirectory).all
+            + KeySourceRoutes(registry: registry).all
+            + ProjectRoutes().all
+            + TokenServiceRoutes(sessions: sessions).all
             + EnforcementRoutes().all
             + EventRoutes(dataDirectory: dataDirectory).all
             + PeopleRoutes().all
@@ -47,7 +52,7 @@ final class Administration: Sendable {
                 backupFolder: configuration.backups.folder ?? dataDirectory + "/backups", store: store,
                 diskFloorBytes: configuration.diskFloorBytes,
                 startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recorder: recorder,
-                registry: registry
+                registry: registry, settings: configuration.settings
             ).all
             + AnalyticsRoutes(dataDirectory: dataDirectory, analytics: analytics).all
             + SampleRoutes(

@@ -7,21 +7,36 @@ struct AnalyticsRoutes: Sendable {
 
     var all: [AdminRoute] {
         [
-            AdminRoute("GET", "/apps/{app}/analytics", .viewer, "Count verdicts over time", answer: counts),
+            AdminRoute(
+                "GET", "/apps/{app}/analytics", .viewer, "Count verdicts over time", query: Self.filters,
+                .json(Self.counts), answer: counts),
             AdminRoute(
                 "GET", "/apps/{app}/analytics/top", .viewer, "Rank what verdicts can be told apart by",
-                answer: top),
+                query: Self.filters + [
+                    .init("by", .choice(Self.properties.keys.sorted())), .init("limit", .integer(1...500)),
+                ], .json(.all(["items": .list(Self.rank), "next": .nullable(.string)])), answer: top),
             AdminRoute(
                 "GET", "/apps/{app}/analytics/export", .viewer, "Export counts as CSV or NDJSON",
-                answer: export),
+                query: Self.filters + [Export.format], .file(Export.mediaTypes), answer: export),
             AdminRoute(
                 "GET", "/apps/{app}/enforcement/preview", .viewer,
-                "Say what would be refused if it were required",
-                answer: preview),
+                "Say what would be refused if it were required", query: [.init("hours", .integer(1...168))],
+                .json(Self.preview), answer: preview),
         ]
     }
 
-    private static let markers = [
+    private static let filters: [AdminRoute.Parameter] = [
+        .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
+        .init("bucket", .choice(["auto"] + BucketLength.allCases.map(\.rawValue))),
+        .init("endpoint", .text(longest: 512)), .init("sdk", .text(longest: 512)),
+        .init("app_version", .text(longest: 512)), .init("key", .text(longest: 128)),
+    ]
+
+    private static let properties: [String: AnalyticsReader.Property] = [
+        "app_version": .appVersion, "sdk": .sdk, "key": .key, "endpoint": .endpoint,
+    ]
+
+    static let markers = [
         "key.add": "key_added", "key.primary": "key_primary", "key.delete": "key_deleted",
         "enforcement.set": "enforcement", "policy.set": "policy", "enforcement.returned": "returned",
         "enforcement.scheduled": "scheduled",
@@ -34,13 +49,15 @@ struct AnalyticsRoutes: Sendable {
 
     /// Reads `from_ms`, `to_ms`, `bucket` and the filters; the last 24 hours when nothing is asked for.
     private func range(_ call: AdminCall) throws -> Range {
-        let time: ClosedRange<Int64> = 0...253_402_300_799_999
-        let to = try call.integer("to_ms", time) ?? call.nowMilliseconds
-        let from = try call.integer("from_ms", time) ?? (to - 86_400_000)
-        guard from < to else { throw AdminProblem.invalid("from_ms", "must be less than to_ms") }
+        let to = call.integer("to_ms") ?? call.nowMilliseconds
+        let from = call.integer("from_ms") ?? max(0, to - 86_400_000)
+        guard from < to else {
+            throw AdminProblem.invalidParameter("from_ms", "must be less than to_ms")
+        }
         let length: BucketLength
-        switch call.query("bucket") {
-        case nil, "auto":
+        if let named = call.query("bucket").flatMap({ BucketLength(rawValue: $0) }) {
+            length = named
+        } else {
             // No finer than what is still kept.
             let suited = BucketLength.suited(to: to - from)
             let age = call.nowMilliseconds - from
@@ -48,11 +65,6 @@ struct AnalyticsRoutes: Sendable {
                 BucketLength.allCases.first {
                     $0.milliseconds >= suited.milliseconds && $0.retentionMilliseconds >= age
                 } ?? .day
-        case let name?:
-            guard let named = BucketLength(rawValue: name) else {
-                throw AdminProblem.invalid("bucket", "must be auto, minute, hour or day")
-            }
-            length = named
         }
         let step = length.milliseconds
         var query = AnalyticsQuery(
@@ -100,7 +112,8 @@ struct AnalyticsRoutes: Sendable {
             [
                 "code": .integer(Int64(code.rawValue)), "reason": .string(code.reason),
                 "title": .string(code.summary), "fix": .string(code.fix),
-                "causes": .array(code.likelyCauses.map { .string($0) }), "docs": .null,
+                "causes": .array(code.likelyCauses.map { .string($0) }),
+                "docs": .string("docs/error-codes.md#\(code.rawValue)-\(code.reason.lowercased())"),
             ]
         }
         let markers = try call.directory.auditEntries(
@@ -142,27 +155,23 @@ struct AnalyticsRoutes: Sendable {
 
     private func top(_ call: AdminCall) throws -> HTTPResponse {
         let range = try range(call)
-        let by = call.query("by") ?? "app_version"
-        let properties: [String: AnalyticsReader.Property] = [
-            "app_version": .appVersion, "sdk": .sdk, "key": .key, "endpoint": .endpoint,
-        ]
-        guard let property = properties[by] else {
-            throw AdminProblem.invalid("by", "must be app_version, sdk, key or endpoint")
-        }
-        let rows = try reader().top(range.query, by: property, range.length, limit: try call.limit())
-        return call.list(
-            rows.map {
-                [
-                    "value": .string($0.value), "requests": .integer(Int64($0.requests)),
-                    "failures": .integer(Int64($0.failures)),
-                ]
-            })
+        let property = Self.properties[call.query("by") ?? "app_version"] ?? .appVersion
+        let rows = try reader().top(range.query, by: property, range.length, limit: call.limit)
+        return call.answer([
+            "items": .array(
+                rows.map {
+                    [
+                        "value": .string($0.value), "requests": .integer(Int64($0.requests)),
+                        "failures": .integer(Int64($0.failures)),
+                    ]
+                }), "next": .null,
+        ])
     }
 
     private func export(_ call: AdminCall) throws -> HTTPResponse {
         let range = try range(call)
         let buckets = try reader().buckets(range.query, by: range.length)
-        let isCSV = try Export.isCSV(call)
+        let isCSV = Export.isCSV(call)
         var body: [UInt8] = []
         if isCSV {
             Export.write(
@@ -198,7 +207,7 @@ struct AnalyticsRoutes: Sendable {
 
     private func preview(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app()
-        let hours = try call.integer("hours", 1...168) ?? 24
+        let hours = call.integer("hours") ?? 24
         analytics.flush()
         let preview = try reader().preview(of: app.id, at: call.nowMilliseconds, hours: Int(hours))
         let unknown: JSONValue =

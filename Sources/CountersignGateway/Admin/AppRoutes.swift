@@ -4,70 +4,120 @@ internal import CountersignJOSE
 /// Apps and their write keys.
 struct AppRoutes: Sendable {
     let activity: @Sendable (_ appID: String, _ nowMilliseconds: Int64) throws -> AppActivity
-    let writeKeyUses: @Sendable () -> [String: Int64]
+    let writeKeyUses: @Sendable () throws -> [String: Int64]
 
     var all: [AdminRoute] {
         [
-            AdminRoute("GET", "/apps", .viewer, "List the apps", answer: list),
-            AdminRoute("POST", "/apps", .operator, "Make an app", answer: create),
-            AdminRoute("GET", "/apps/{app}", .viewer, "Show an app") { call in
+            AdminRoute("GET", "/apps", .viewer, "List the apps", .list(Self.app)) { call in
+                try call.page(try call.directory.apps(), at: { PagePosition(0, $0.id) }) {
+                    try json($0, call)
+                }
+            },
+            AdminRoute(
+                "POST", "/apps", .operator, "Make an app",
+                body: .object([.must("id", .text(longest: 64)), .may("name", .text(longest: 200))]),
+                .json(.all(["app": Self.app, "write_key": .string]), status: 201), answer: create),
+            AdminRoute("GET", "/apps/{app}", .viewer, "Show an app", .json(Self.app)) { call in
                 let app = try call.app()
                 return call.answer(try json(app, call), tag: try Self.stable(app, call))
             },
-            AdminRoute("PATCH", "/apps/{app}", .operator, "Change an app", answer: change),
-            AdminRoute("GET", "/apps/{app}/write-keys", .viewer, "List an app's write keys") { call in
-                let uses = writeKeyUses()
-                return call.list(try call.directory.writeKeys(of: call[0]).map { Self.json($0, uses) })
+            AdminRoute(
+                "PATCH", "/apps/{app}", .operator, "Change an app", body: Self.changes, match: .required,
+                .json(Self.app), answer: change),
+            AdminRoute(
+                "GET", "/apps/{app}/write-keys", .viewer, "List an app's write keys", .list(Self.writeKey)
+            ) { call in
+                let uses = try writeKeyUses()
+                return try call.page(
+                    try call.directory.writeKeys(of: call[0]),
+                    at: { PagePosition($0.createdMilliseconds, $0.id) }
+                ) { Self.json($0, uses) }
             },
-            AdminRoute("POST", "/apps/{app}/write-keys", .operator, "Make a write key") { call in
-                let description = try call.body("description").optionalText("description", longest: 200) ?? ""
-                let (entry, text) = try call.directory.createWriteKey(for: call[0], description: description)
-                guard case .object(var members) = Self.json(entry, [:]) else { preconditionFailure() }
-                members["write_key"] = .string(text)
-                return call.answer(.object(members), status: 201)
+            AdminRoute(
+                "POST", "/apps/{app}/write-keys", .operator, "Make a write key",
+                body: .object([.may("description", .text(longest: 200))]),
+                .json(Self.writeKey.with([.must("write_key", .string)]), status: 201), answer: createWriteKey),
+            AdminRoute(
+                "GET", "/apps/{app}/write-keys/{id}", .viewer, "Show a write key's entry",
+                .json(Self.writeKey)
+            ) { call in
+                let key = try Self.key(call)
+                return call.answer(Self.json(key, try writeKeyUses()), tag: key.json)
             },
-            AdminRoute("DELETE", "/apps/{app}/write-keys/{id}", .operator, "Delete a write key") { call in
+            AdminRoute(
+                "DELETE", "/apps/{app}/write-keys/{id}", .operator, "Delete a write key", match: .optional,
+                .nothing
+            ) { call in
+                try call.checkMatch(Self.key(call).json)
                 try call.directory.deleteWriteKey(id: call[1], of: call[0])
                 return call.noContent
             },
         ]
     }
 
-    private func list(_ call: AdminCall) throws -> HTTPResponse {
-        let limit = try call.limit()
-        let after = call.query("cursor") ?? ""
-        let apps = try call.directory.apps().filter { $0.id > after }
-        let page = apps.prefix(limit)
-        return call.list(
-            try page.map { try json($0, call) }, next: apps.count > limit ? page.last?.id : nil)
-    }
+    // MARK: Shapes
+
+    private static let rules: [AdminMember] = [
+        .must("origins", .list(.string)), .must("retention_days", .nullable(.count)),
+        .must("retention_bytes", .nullable(.count)),
+    ]
+
+    static let app = AdminType.named(
+        "App",
+        .all([
+            "id": .string, "name": .string, "created_ms": .milliseconds,
+            "enforcement": .choice(of: Enforcement.self), "keys": .count,
+            "last_request_ms": .nullable(.milliseconds),
+            "last_24h": .all(["requests": .count, "rejected": .count, "warned": .count]),
+        ]).with(rules))
+
+    private static let changes = AdminType.object([
+        .may("name", .text(longest: 200)), .may("origins", .list(.text(longest: 300))),
+        .may("retention_days", .integer(1...36_500)), .may("retention_bytes", .integer(1...(1 << 50))),
+    ])
+
+    private static let writeKey = AdminType.named(
+        "WriteKey",
+        .all([
+            "id": .string, "description": .string, "created_ms": .milliseconds,
+            "last_used_ms": .nullable(.milliseconds),
+        ]))
+
+    // MARK: Answers
 
     private func create(_ call: AdminCall) throws -> HTTPResponse {
-        let body = try call.body("id", "name")
-        let name = try body.optionalText("name", longest: 200)
-        let (app, writeKey) = try call.directory.createApp(id: try body.text("id"), name: name)
+        let body = try call.body()
+        let (app, writeKey) = try call.directory.createApp(
+            id: try body.text("id"), name: body.optionalText("name"))
         return call.answer(
             ["app": try json(app, call), "write_key": .string(writeKey)], status: 201,
             tag: try Self.stable(app, call))
     }
 
     private func change(_ call: AdminCall) throws -> HTTPResponse {
-        let body = try call.body("name", "origins", "retention_days", "retention_bytes")
+        let body = try call.body()
         let app = try call.app()
         try call.checkMatch(try Self.stable(app, call))
         var rules = try call.directory.rules(of: app.id)
-        if let origins = try body.texts("origins") { rules.origins = origins }
-        if body.has("retention_days") {
-            rules.retentionDays = try body.integer("retention_days", 1...36_500).map(Int.init)
-        }
+        if let origins = body.texts("origins") { rules.origins = origins }
+        if body.has("retention_days") { rules.retentionDays = body.integer("retention_days").map(Int.init) }
         if body.has("retention_bytes") {
-            rules.retentionBytes = try body.integer("retention_bytes", 1...(1 << 50)).map(Int.init)
+            rules.retentionBytes = body.integer("retention_bytes").map(Int.init)
         }
-        let name = try body.optionalText("name", longest: 200)
         if rules != (try call.directory.rules(of: app.id)) { try call.directory.setRules(rules, of: app.id) }
-        if let name, name != app.name { try call.directory.renameApp(app.id, to: name) }
+        if let name = body.optionalText("name"), name != app.name {
+            try call.directory.renameApp(app.id, to: name)
+        }
         let changed = try call.app()
         return call.answer(try json(changed, call), tag: try Self.stable(changed, call))
+    }
+
+    private func createWriteKey(_ call: AdminCall) throws -> HTTPResponse {
+        let description = try call.body().optionalText("description") ?? ""
+        let (entry, text) = try call.directory.createWriteKey(for: call[0], description: description)
+        guard case .object(var members) = Self.json(entry, [:]) else { preconditionFailure() }
+        members["write_key"] = .string(text)
+        return call.answer(.object(members), status: 201, tag: entry.json)
     }
 
     private func json(_ app: App, _ call: AdminCall) throws -> JSONValue {
@@ -94,11 +144,17 @@ struct AppRoutes: Sendable {
         return .object(members)
     }
 
+    private static func key(_ call: AdminCall) throws -> WriteKey {
+        guard let key = try call.directory.writeKeys(of: call[0]).first(where: { $0.id == call[1] }) else {
+            throw AdminProblem.notFound("the app has no such write key")
+        }
+        return key
+    }
+
     private static func json(_ key: WriteKey, _ uses: [String: Int64]) -> JSONValue {
-        [
-            "id": .string(key.id), "description": .string(key.description),
-            "created_ms": .integer(key.createdMilliseconds),
-            "last_used_ms": uses[key.id].map { .integer($0) } ?? .null,
-        ]
+        guard case .object(var members) = key.json else { preconditionFailure() }
+        members["created_ms"] = .integer(key.createdMilliseconds)
+        members["last_used_ms"] = uses[key.id].map { .integer($0) } ?? .null
+        return .object(members)
     }
 }

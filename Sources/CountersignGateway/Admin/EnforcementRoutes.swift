@@ -5,60 +5,111 @@ internal import CountersignJOSE
 struct EnforcementRoutes: Sendable {
     var all: [AdminRoute] {
         [
-            AdminRoute("GET", "/apps/{app}/enforcement", .viewer, "Show how strictly an app is judged") {
-                call in
+            AdminRoute(
+                "GET", "/apps/{app}/enforcement", .viewer, "Show how strictly an app is judged",
+                .json(Self.plan)
+            ) { call in
                 let plan = try call.directory.enforcementPlan(of: call[0]).json
                 return call.answer(plan, tag: plan)
             },
             AdminRoute(
                 "PUT", "/apps/{app}/enforcement", .operator, "Set how strictly an app is judged",
-                answer: setEnforcement),
-            AdminRoute("GET", "/apps/{app}/policy", .viewer, "Show what an app's tokens must look like") {
-                call in
+                body: Self.newPlan, match: .required, .json(Self.plan), answer: setEnforcement),
+            AdminRoute(
+                "GET", "/apps/{app}/policy", .viewer, "Show what an app's tokens must look like",
+                .json(Self.policy)
+            ) { call in
                 let policy = try call.app().policy.json
                 return call.answer(policy, tag: policy)
             },
             AdminRoute(
                 "PUT", "/apps/{app}/policy", .operator, "Set what an app's tokens must look like",
-                answer: setPolicy),
-            AdminRoute("GET", "/apps/{app}/webhook", .viewer, "Show where an app's alerts go") { call in
+                body: Self.newPolicy, match: .required, .json(Self.policy), answer: setPolicy),
+            AdminRoute(
+                "GET", "/apps/{app}/webhook", .viewer, "Show where an app's alerts go", .json(Self.webhook)
+            ) { call in
                 let json = try Self.json(call.directory.alertWebhook(of: call[0]))
                 return call.answer(json, tag: json)
             },
             AdminRoute(
-                "PUT", "/apps/{app}/webhook", .operator, "Set where an app's alerts go", answer: setWebhook),
+                "PUT", "/apps/{app}/webhook", .operator, "Set where an app's alerts go",
+                body: .object([
+                    .may("url", .text(longest: 2_048)), .may("secret", .text(longest: 200)),
+                    .ignored("secret_set", .bool),
+                ]), match: .required, .json(Self.webhook.with([.may("secret", .string)])), answer: setWebhook),
         ]
     }
 
+    // MARK: Shapes
+
+    private static let scheduled = AdminType.all([
+        "state": .choice(of: Enforcement.self), "at_ms": .integer(1...253_402_300_799_999),
+    ])
+
+    private static func autoReturn(_ minimum: AdminMember) -> AdminType {
+        .object([
+            .must("rejected_percent", .integer(1...100)), .must("window_minutes", .integer(1...60)), minimum,
+        ])
+    }
+
+    private static let minimum = AdminType.integer(1...1_000_000_000)
+
+    private static let plan = AdminType.named(
+        "Enforcement",
+        .all([
+            "state": .choice(of: Enforcement.self), "ramp_percent": .integer(1...100),
+            "scheduled": .nullable(scheduled),
+            "auto_return": .nullable(autoReturn(.must("minimum_requests", minimum))),
+            "returned": .nullable(.all(["at_ms": .milliseconds, "rejected_percent": .number])),
+        ]))
+
+    private static let newPlan = AdminType.object([
+        .must("state", .choice(of: Enforcement.self)), .may("ramp_percent", .integer(1...100)),
+        .may("scheduled", scheduled), .may("auto_return", autoReturn(.may("minimum_requests", minimum))),
+        .ignored("returned", .any),
+    ])
+
+    private static let algorithms = AdminType.list(.choice(JWSAlgorithm.all.map(\.rawValue)))
+    private static let required = AdminType.list(.choice(["aud", "iss", "typ"]))
+
+    private static let policy = AdminType.named(
+        "Policy",
+        .all([
+            "algorithms": algorithms, "leeway_seconds": .number,
+            "maximum_lifetime_seconds": .nullable(.number), "audience": .nullable(.string),
+            "issuer": .nullable(.string), "required": required,
+        ]))
+
+    private static let newPolicy = AdminType.object([
+        .may("algorithms", algorithms), .may("leeway_seconds", .number),
+        .may("maximum_lifetime_seconds", .number), .may("audience", .text(longest: 512)),
+        .may("issuer", .text(longest: 512)), .may("required", required),
+    ])
+
+    private static let webhook = AdminType.all(["url": .nullable(.string), "secret_set": .bool])
+
+    // MARK: Answers
+
     private func setEnforcement(_ call: AdminCall) throws -> HTTPResponse {
-        let body = try call.body("state", "ramp_percent", "scheduled", "auto_return", "returned")
-        let current = try call.directory.enforcementPlan(of: call[0])
-        try call.checkMatch(current.json)
+        let body = try call.body()
+        try call.checkMatch(try call.directory.enforcementPlan(of: call[0]).json)
         var plan = EnforcementPlan()
-        guard let state = try body.choice("state", Enforcement.allCases) else {
-            throw AdminProblem.invalid("state", "is missing")
-        }
-        plan.state = state
-        let percent = try body.integer("ramp_percent", 1...100) ?? 100
-        plan.rampPercent = state == .required ? Int(percent) : 100
-        if let scheduled = try body.object("scheduled", known: ["state", "at_ms"]) {
-            guard let state = try scheduled.choice("state", Enforcement.allCases),
-                let time = try scheduled.integer("at_ms", 1...253_402_300_799_999)
-            else { throw AdminProblem.invalid("scheduled", "needs state and at_ms") }
+        plan.state = body.choice("state") ?? .required
+        plan.rampPercent = plan.state == .required ? Int(body.integer("ramp_percent") ?? 100) : 100
+        if let scheduled = body.object("scheduled"), let state: Enforcement = scheduled.choice("state"),
+            let time = scheduled.integer("at_ms")
+        {
             guard time > call.nowMilliseconds else {
                 throw AdminProblem.invalid("scheduled.at_ms", "must lie in the future")
             }
             plan.scheduled = .init(state: state, atMilliseconds: time)
         }
-        if let rule = try body.object(
-            "auto_return", known: ["rejected_percent", "window_minutes", "minimum_requests"])
+        if let rule = body.object("auto_return"), let percent = rule.integer("rejected_percent"),
+            let minutes = rule.integer("window_minutes")
         {
-            guard let percent = try rule.integer("rejected_percent", 1...100),
-                let minutes = try rule.integer("window_minutes", 1...60)
-            else { throw AdminProblem.invalid("auto_return", "needs rejected_percent and window_minutes") }
             plan.autoReturn = .init(
                 rejectedPercent: Int(percent), windowMinutes: Int(minutes),
-                minimumRequests: Int(try rule.integer("minimum_requests", 1...1_000_000_000) ?? 1))
+                minimumRequests: Int(rule.integer("minimum_requests") ?? 1))
         }
         try call.directory.setEnforcementPlan(plan, for: call[0], at: call.nowMilliseconds)
         let json = try call.directory.enforcementPlan(of: call[0]).json
@@ -66,28 +117,18 @@ struct EnforcementRoutes: Sendable {
     }
 
     private func setPolicy(_ call: AdminCall) throws -> HTTPResponse {
-        let body = try call.body(
-            "algorithms", "leeway_seconds", "maximum_lifetime_seconds", "audience", "issuer", "required")
+        let body = try call.body()
         let app = try call.app()
         try call.checkMatch(app.policy.json)
         var policy = ClaimsPolicy()
-        if let names = try body.texts("algorithms") {
-            policy.algorithms = try names.map { name in
-                guard let known = JWSAlgorithm.all.first(where: { $0.rawValue == name }) else {
-                    throw AdminProblem.invalid(
-                        "algorithms", "may have \(JWSAlgorithm.all.map(\.rawValue).joined(separator: ", "))")
-                }
-                return known
-            }
+        if let names = body.texts("algorithms") {
+            policy.algorithms = names.map { JWSAlgorithm(rawValue: $0) }
         }
-        if let leeway = try body.number("leeway_seconds") { policy.leeway = leeway }
-        policy.maximumLifetime = try body.number("maximum_lifetime_seconds")
-        policy.audience = try body.optionalText("audience", longest: 512)
-        policy.issuer = try body.optionalText("issuer", longest: 512)
-        let required = try body.texts("required") ?? []
-        if let unknown = required.first(where: { !["aud", "iss", "typ"].contains($0) }) {
-            throw AdminProblem.invalid("required", "may have aud, iss and typ, not \(unknown)")
-        }
+        if let leeway = body.number("leeway_seconds") { policy.leeway = leeway }
+        policy.maximumLifetime = body.number("maximum_lifetime_seconds")
+        policy.audience = body.optionalText("audience")
+        policy.issuer = body.optionalText("issuer")
+        let required = body.texts("required") ?? []
         policy.requiresAudience = required.contains("aud")
         policy.requiresIssuer = required.contains("iss")
         policy.requiresType = required.contains("typ")
@@ -97,11 +138,10 @@ struct EnforcementRoutes: Sendable {
     }
 
     private func setWebhook(_ call: AdminCall) throws -> HTTPResponse {
-        let body = try call.body("url", "secret", "secret_set")
+        let body = try call.body()
         try call.checkMatch(try Self.json(call.directory.alertWebhook(of: call[0])))
         let made = try call.directory.setAlertWebhook(
-            url: try body.optionalText("url", longest: 2_048),
-            secret: try body.optionalText("secret", longest: 200), for: call[0])
+            url: body.optionalText("url"), secret: body.optionalText("secret"), for: call[0])
         let json = try Self.json(call.directory.alertWebhook(of: call[0]))
         guard let made, case .object(var members) = json else { return call.answer(json, tag: json) }
         members["secret"] = .string(made)

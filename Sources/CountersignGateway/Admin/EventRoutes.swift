@@ -6,38 +6,50 @@ struct EventRoutes: Sendable {
 
     var all: [AdminRoute] {
         [
-            AdminRoute("GET", "/apps/{app}/events", .viewer, "List events, the newest first", answer: list),
             AdminRoute(
-                "GET", "/apps/{app}/events/export", .viewer, "Export events, the oldest first", answer: export
-            ),
+                "GET", "/apps/{app}/events", .viewer, "List events, the newest first", query: Self.filters,
+                .list(Self.event), answer: list),
+            AdminRoute(
+                "GET", "/apps/{app}/events/export", .viewer, "Export events, the oldest first",
+                query: Self.filters + [Export.format], .file(Export.mediaTypes), answer: export),
         ]
     }
 
+    private static let filters: [AdminRoute.Parameter] = [
+        .init("user", .text(longest: 512)), .init("message_id", .text(longest: 512)),
+        .init("type", .text(longest: 64)), .init("name", .text(longest: 512)),
+        .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
+    ]
+
+    private static let event = AdminType.named(
+        "Event",
+        .all([
+            "seq": .count, "message_id": .string, "type": .string, "user_id": .nullable(.string),
+            "anonymous_id": .nullable(.string), "name": .nullable(.string),
+            "timestamp_ms": .integer(.min ... .max),
+            "received_ms": .milliseconds, "body": .any,
+        ]))
+
     private func query(_ call: AdminCall) throws -> EventQuery {
-        let time: ClosedRange<Int64> = 0...253_402_300_799_999
         var query = EventQuery(appID: try call.app().id)
         query.userID = call.query("user")
         query.messageID = call.query("message_id")
         query.type = call.query("type")
         query.name = call.query("name")
-        query.fromMilliseconds = try call.integer("from_ms", time)
-        query.toMilliseconds = try call.integer("to_ms", time)
+        query.fromMilliseconds = call.integer("from_ms")
+        query.toMilliseconds = call.integer("to_ms")
         return query
     }
 
     private func list(_ call: AdminCall) throws -> HTTPResponse {
-        let query = try query(call)
-        let limit = try call.limit()
         let events = try EventReader(dataDirectory: dataDirectory).newest(
-            query, before: try call.integer("cursor", 0...Int64.max), limit: limit + 1)
-        let page = events.prefix(limit)
-        return call.list(
-            page.map(\.json), next: events.count > limit ? page.last.map { String($0.sequence) } : nil)
+            try query(call), before: try call.cursor()?.number, limit: call.limit + 1)
+        return try call.page(events, at: { PagePosition($0.sequence) }, json: \.json)
     }
 
     private func export(_ call: AdminCall) throws -> HTTPResponse {
         let query = try query(call)
-        let isCSV = try Export.isCSV(call)
+        let isCSV = Export.isCSV(call)
         let position = Lock<Int64?>(0)
         let isFirst = Lock(true)
         let stream = ListStream { [dataDirectory] in

@@ -1,12 +1,9 @@
 /// Answers that are files: CSV (RFC 4180) or one JSON object a line.
 enum Export {
-    static func isCSV(_ call: AdminCall) throws -> Bool {
-        switch call.query("format") {
-        case nil, "ndjson": false
-        case "csv": true
-        default: throw AdminProblem.invalid("format", "must be csv or ndjson")
-        }
-    }
+    static let format = AdminRoute.Parameter("format", .choice(["ndjson", "csv"]))
+    static let mediaTypes = ["application/x-ndjson", "text/csv"]
+
+    static func isCSV(_ call: AdminCall) -> Bool { call.query("format") == "csv" }
 
     /// Appends a line of CSV. A cell that a spreadsheet would take for a formula gets an apostrophe in front.
     static func write(_ cells: [String], to output: inout [UInt8]) {

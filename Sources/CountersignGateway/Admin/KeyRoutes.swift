@@ -7,25 +7,50 @@ struct KeyRoutes: Sendable {
 
     var all: [AdminRoute] {
         [
-            AdminRoute("GET", "/apps/{app}/keys", .viewer, "List an app's public keys") { call in
+            AdminRoute("GET", "/apps/{app}/keys", .viewer, "List an app's public keys", .list(Self.key)) {
+                call in
                 let app = try call.app()
                 let uses = try uses(of: app)
-                let tag: JSONValue = .array(app.keys.map(\.json))
-                return call.list(app.keys.map { json($0, app, uses) }).with("ETag", AdminCall.tag(tag))
+                return try call.page(app.keys, at: { PagePosition(Int64($0.slot.rawValue)) }) {
+                    json($0, app, uses)
+                }.with("ETag", AdminCall.tag(Self.tagged(app)))
             },
-            AdminRoute("POST", "/apps/{app}/keys", .operator, "Add a public key", answer: add),
+            AdminRoute(
+                "POST", "/apps/{app}/keys", .operator, "Add a public key",
+                body: .object([.must("text", Self.text), .may("description", .text(longest: 200))]),
+                .json(Self.key, status: 201), answer: add),
+            AdminRoute(
+                "POST", "/apps/{app}/keys/import", .operator,
+                "Add those keys of a JWK Set that the app does not have, or none",
+                body: .object([.must("text", Self.text)]),
+                .json(.all(["items": .list(Self.key), "next": .nullable(.string)]), status: 201)
+            ) { call in
+                let keys = try call.directory.importKeys(
+                    fromJWKSet: try call.body().text("text"), to: call[0])
+                let app = try call.app()
+                let uses = try uses(of: app)
+                let added = app.keys.filter { key in keys.contains { $0.id == key.id } }
+                return call.answer(
+                    ["items": .array(added.map { json($0, app, uses) }), "next": .null], status: 201)
+            },
             AdminRoute(
                 "POST", "/apps/{app}/keys/preview", .operator, "Look at keys before they are added",
+                body: .object([.must("text", Self.text), .may("token", Self.text)]), .json(Self.preview),
                 answer: preview),
-            AdminRoute("GET", "/apps/{app}/keys/{id}", .viewer, "Show a public key") { call in
+            AdminRoute("GET", "/apps/{app}/keys/{id}", .viewer, "Show a public key", .json(Self.key)) {
+                call in
                 try answer(call, key(call).key.id)
             },
             AdminRoute(
                 "PATCH", "/apps/{app}/keys/{id}", .operator, "Make a key primary, or describe it",
-                answer: change),
-            AdminRoute("DELETE", "/apps/{app}/keys/{id}", .operator, "Delete a public key") { call in
+                body: .object([.may("slot", .choice(["primary"])), .may("description", .text(longest: 200))]),
+                match: .required, .json(Self.key), answer: change),
+            AdminRoute(
+                "DELETE", "/apps/{app}/keys/{id}", .operator, "Delete a public key", match: .optional,
+                .nothing
+            ) { call in
                 let (app, key) = try key(call)
-                try checkMatch(call, app, key)
+                try call.checkMatch(key.json, Self.tagged(app))
                 if let reason = Self.deleteBlocked(key, app) {
                     throw AdminProblem(409, "primary_key", reason)
                 }
@@ -35,21 +60,46 @@ struct KeyRoutes: Sendable {
         ]
     }
 
+    // MARK: Shapes
+
+    private static let text = AdminType.text(longest: 65_536)
+
+    private static let facts: [AdminMember] = [
+        .must("id", .string), .must("kty", .nullable(.string)), .must("alg", .nullable(.string)),
+        .must("bits", .nullable(.count)), .must("crv", .nullable(.string)), .must("pem", .string),
+        .must("warnings", .list(.string)),
+    ]
+
+    private static let key = AdminType.named(
+        "Key",
+        .all([
+            "slot": .choice(["primary", "secondary", "tertiary"]), "description": .string,
+            "added_ms": .milliseconds, "verified_total": .count, "last_verified_ms": .nullable(.milliseconds),
+            "can_delete": .bool, "delete_blocked_reason": .nullable(.string),
+        ]).with(facts))
+
+    private static let preview = AdminType.named(
+        "KeyPreview",
+        .all([
+            "keys": .list(
+                .all([
+                    "kid": .nullable(.string), "source": .choice(["pem", "jwk", "jwks", "certificate"]),
+                    "in_apps": .list(.string), "already_here": .bool, "verifies_token": .nullable(.bool),
+                ]).with(facts + [.may("expires_ms", .integer(.min ... .max))])), "problems": .list(.string),
+            "free_slots": .count,
+        ]))
+
+    // MARK: Answers
+
+    /// What the tag of the list is made of.
+    private static func tagged(_ app: App) -> JSONValue { .array(app.keys.map(\.json)) }
+
     private func key(_ call: AdminCall) throws -> (app: App, key: AppKey) {
         let app = try call.app()
         guard let key = app.keys.first(where: { $0.id == call[1] }) else {
             throw AdminProblem(404, "not_found", "the app has no such key")
         }
         return (app, key)
-    }
-
-    /// A key's own tag counts, and that of the list.
-    private func checkMatch(_ call: AdminCall, _ app: App, _ key: AppKey) throws {
-        do {
-            try call.checkMatch(key.json, isOptional: true)
-        } catch let problem as AdminProblem {
-            guard (try? call.checkMatch(.array(app.keys.map(\.json)))) != nil else { throw problem }
-        }
     }
 
     private func answer(_ call: AdminCall, _ id: String, status: Int = 200) throws -> HTTPResponse {
@@ -66,15 +116,15 @@ struct KeyRoutes: Sendable {
         } catch {
             var problem = AdminProblem(
                 422, error.code == .secretKey ? "private_key" : "invalid", error.reason)
-            problem.errors = [("/text", error.reason)]
+            problem.errors = [(.pointer("/text"), error.reason)]
             throw problem
         }
     }
 
     private func add(_ call: AdminCall) throws -> HTTPResponse {
-        let body = try call.body("text", "description")
+        let body = try call.body()
         let text = try body.text("text")
-        let description = try body.optionalText("description", longest: 200) ?? ""
+        let description = body.optionalText("description") ?? ""
         let app = try call.app()
         let pasted = try Self.read(text)
         guard let item = pasted.items.first, pasted.items.count == 1 else {
@@ -88,26 +138,21 @@ struct KeyRoutes: Sendable {
     }
 
     private func change(_ call: AdminCall) throws -> HTTPResponse {
-        let body = try call.body("slot", "description")
+        let body = try call.body()
         let (app, key) = try key(call)
-        try checkMatch(call, app, key)
-        if let slot = try body.optionalText("slot") {
-            guard slot == "primary" else {
-                throw AdminProblem.invalid("slot", "can be primary; the others keep their order behind it")
-            }
-            try call.directory.makePrimary(keyID: key.id, of: app.id)
-        }
-        if let description = try body.optionalText("description", longest: 200) {
+        try call.checkMatch(key.json, Self.tagged(app))
+        if body.optionalText("slot") != nil { try call.directory.makePrimary(keyID: key.id, of: app.id) }
+        if let description = body.optionalText("description") {
             try call.directory.describeKey(keyID: key.id, of: app.id, as: description)
         }
         return try answer(call, key.id)
     }
 
     private func preview(_ call: AdminCall) throws -> HTTPResponse {
-        let body = try call.body("text", "token")
+        let body = try call.body()
         let app = try call.app()
         let pasted = try Self.read(try body.text("text"))
-        let token = try body.optionalText("token")
+        let token = body.optionalText("token")
         let apps = try call.directory.apps()
         let keys = pasted.items.map { item -> JSONValue in
             let key = item.key

@@ -11,15 +11,35 @@ struct SampleRoutes: Sendable {
     var all: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/apps/{app}/samples", .viewer, "List samples of failed requests", answer: list),
-            AdminRoute("GET", "/apps/{app}/samples/{id}", .viewer, "Show a sample", answer: show),
+                "GET", "/apps/{app}/samples", .viewer, "List samples of failed requests",
+                query: [
+                    .init("code", Self.code), .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
+                ], .list(.named("Sample", .object(Self.facts))), answer: list),
+            AdminRoute(
+                "GET", "/apps/{app}/samples/{id}", .viewer, "Show a sample",
+                query: [.init("unmask", .choice(["0", "1"]))],
+                .json(
+                    .all([
+                        "checks": .list(Self.check), "header": .any, "claims": .any,
+                        "token_without_signature": .nullable(.string), "fix": .string,
+                    ]).with(Self.facts)), answer: show),
             AdminRoute(
                 "POST", "/apps/{app}/samples/{id}/recheck", .viewer,
-                "Judge a sample by today's keys and policy", answer: recheck),
-            AdminRoute("GET", "/live", .viewer, "Follow verdicts as they happen") { call in
-                let code = try call.integer("code", 1...999).map(Int.init)
+                "Judge a sample by today's keys and policy",
+                .json(
+                    .all([
+                        "checks": .list(Self.check), "code": .nullable(.count), "note": .nullable(.string),
+                    ])), answer: recheck),
+            AdminRoute(
+                "GET", "/live", .viewer, "Follow verdicts as they happen",
+                query: [
+                    .init("app", .text(longest: 64)), .init("code", Self.code),
+                    .init("user", .text(longest: 512)),
+                ], .file(["text/event-stream"])
+            ) { call in
                 let filter = LiveEvents.Filter(
-                    appID: call.query("app"), code: code, user: call.query("user"))
+                    appID: call.query("app"), code: call.integer("code").map(Int.init),
+                    user: call.query("user"))
                 var response = HTTPResponse(
                     status: 200,
                     headers: [("Content-Type", "text/event-stream; charset=utf-8")] + AdminAPI.headers,
@@ -31,28 +51,29 @@ struct SampleRoutes: Sendable {
         ]
     }
 
+    private static let code = AdminType.integer(1...999)
+
+    private static let check = AdminType.named(
+        "Check", .all(["name": .string, "ok": .nullable(.bool), "detail": .string]))
+
+    private static let facts: [AdminMember] = [
+        .must("id", .string), .must("at_ms", .milliseconds), .must("code", code), .must("reason", .string),
+        .must("verdict", .choice(["rejected", "warned"])), .must("endpoint", .string),
+        .must("user", .nullable(.string)), .must("sdk", .nullable(.string)),
+        .must("app_version", .nullable(.string)), .must("client", .string),
+        .must("enforcement", .choice(of: Enforcement.self)), .must("request_id", .string),
+    ]
+
     private func list(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app()
-        let limit = try call.limit()
-        let time: ClosedRange<Int64> = 0...253_402_300_799_999
-        var before: (Int64, String)?
-        if let cursor = call.query("cursor") {
-            let parts = cursor.split(separator: "_", maxSplits: 1)
-            guard parts.count == 2, let milliseconds = Int64(parts[0]) else {
-                throw AdminProblem.invalid("cursor", "is not one of this list")
-            }
-            before = (milliseconds, String(parts[1]))
-        }
         analytics.flush()
         let found = try AnalyticsReader(dataDirectory: dataDirectory).samples(
-            of: app.id,
-            code: try call.integer("code", 1...999).map { AuthErrorCode(rawValue: Int($0)) },
-            from: try call.integer("from_ms", time) ?? 0, to: try call.integer("to_ms", time) ?? .max,
-            before: before, limit: limit + 1)
-        let page = found.prefix(limit)
-        return call.list(
-            page.map { .object(Self.members($0)) },
-            next: found.count > limit ? page.last.map { "\($0.atMilliseconds)_\($0.id)" } : nil)
+            of: app.id, code: call.integer("code").map { AuthErrorCode(rawValue: Int($0)) },
+            from: call.integer("from_ms") ?? 0, to: call.integer("to_ms") ?? .max,
+            before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
+        return try call.page(found, at: { PagePosition($0.atMilliseconds, $0.id) }) {
+            .object(Self.members($0))
+        }
     }
 
     private func sample(_ call: AdminCall) throws -> FailureSample {

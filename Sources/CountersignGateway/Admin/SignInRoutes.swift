@@ -8,17 +8,26 @@ struct SignInRoutes: Sendable {
 
     var all: [AdminRoute] {
         [
-            AdminRoute("GET", "/setup", nil, "Say whether the first password is still to be set") { call in
+            AdminRoute(
+                "GET", "/setup", nil, "Say whether the first password is still to be set",
+                .json(.all(["needed": .bool]))
+            ) { call in
                 call.answer(["needed": .bool(try call.directory.users().isEmpty)])
             },
             AdminRoute(
-                "POST", "/setup", nil, "Set an owner's password with a one-time link", hashesPassword: true,
-                answer: setUp),
-            AdminRoute("POST", "/session", nil, "Sign in", hashesPassword: true, answer: signIn),
-            AdminRoute("GET", "/session", .viewer, "Say who is signed in") { call in
+                "POST", "/setup", nil, "Set an owner's password with a one-time link",
+                body: .object([
+                    .must("token", .text(longest: 128)), .must("name", .text(longest: 64)),
+                    .must("password", Self.password),
+                ]), lane: .password, .json(Self.session, status: 201), answer: setUp),
+            AdminRoute(
+                "POST", "/session", nil, "Sign in",
+                body: .object([.must("name", .text(longest: 1_024)), .must("password", Self.password)]),
+                lane: .password, .json(Self.session), answer: signIn),
+            AdminRoute("GET", "/session", .viewer, "Say who is signed in", .json(Self.session)) { call in
                 call.answer(Self.json(call.identity))
             },
-            AdminRoute("DELETE", "/session", .viewer, "Sign out") { call in
+            AdminRoute("DELETE", "/session", .viewer, "Sign out", .nothing) { call in
                 if let session = call.identity.session { try call.directory.closeSession(session.token) }
                 let (name, value) = AdminCookie.field("", isSecure: isSecure)
                 return call.noContent.with(name, value)
@@ -26,9 +35,18 @@ struct SignInRoutes: Sendable {
         ]
     }
 
+    static let password = AdminType.text(longest: PasswordHash.range.upperBound)
+
+    private static let session = AdminType.named(
+        "Session",
+        .all([
+            "user": .all(["name": .string, "role": .choice(of: AdminRole.self)]),
+            "csrf": .nullable(.string), "expires_ms": .nullable(.milliseconds),
+        ]))
+
     /// Reads a password that is about to be set.
     static func password(_ body: AdminBody) throws -> PasswordHash? {
-        guard let text = try body.optionalText("password") else { return nil }
+        guard let text = body.optionalText("password") else { return nil }
         guard PasswordHash.range.contains(text.utf8.count) else {
             throw AdminProblem.invalid("password", "must have 12 to 1024 bytes")
         }
@@ -36,7 +54,7 @@ struct SignInRoutes: Sendable {
     }
 
     private func setUp(_ call: AdminCall) throws -> HTTPResponse {
-        let body = try call.body("token", "name", "password")
+        let body = try call.body()
         let token = try body.text("token")
         let name = try body.text("name")
         try begin(call, name: "setup")
@@ -57,7 +75,7 @@ struct SignInRoutes: Sendable {
     }
 
     private func signIn(_ call: AdminCall) throws -> HTTPResponse {
-        let body = try call.body("name", "password")
+        let body = try call.body()
         let name = try body.text("name")
         let password = try body.text("password")
         try begin(call, name: name)

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// How the gateway does, its backups and its sessions' ends.
+/// How the gateway does, its settings and its backups.
 struct SystemRoutes: Sendable {
     let dataDirectory: String
     let backupFolder: String
@@ -11,35 +11,81 @@ struct SystemRoutes: Sendable {
     let recorder: AnalyticsRecorder
     let registry: AppRegistry
 
+    let settings: [GatewaySetting]
+
     var all: [AdminRoute] {
         [
-            AdminRoute("GET", "/overview", .viewer, "Say how the gateway does", answer: overview),
-            AdminRoute("GET", "/backups", .owner, "List backups") { call in
-                call.list(Backup.all(in: backupFolder).map(Self.json))
+            AdminRoute(
+                "GET", "/overview", .viewer, "Say how the gateway does", .json(Self.overview),
+                answer: overview),
+            AdminRoute(
+                "GET", "/settings", .owner, "List the settings that the gateway runs with",
+                .json(
+                    .all(["items": .list(Self.setting), "next": .nullable(.string)]))
+            ) { call in
+                call.answer(["items": .array(settings.map(\.json)), "next": .null])
             },
-            AdminRoute("POST", "/backups", .owner, "Make a backup now", hashesPassword: true) { call in
+            AdminRoute("GET", "/backups", .owner, "List backups, the newest first", .list(Self.backup)) {
+                call in
+                try call.page(
+                    Backup.all(in: backupFolder), isDescending: true,
+                    at: { PagePosition($0.createdMilliseconds, $0.name) }, json: Self.json)
+            },
+            AdminRoute(
+                "POST", "/backups", .owner, "Make a backup now", lane: .backup,
+                .json(Self.backup, status: 201)
+            ) { call in
                 let backup = try Backup.create(of: dataDirectory, in: backupFolder)
                 try call.directory.note("backup.create", backup.name)
                 return call.answer(Self.json(backup), status: 201)
             },
-            AdminRoute("GET", "/apps/{app}/sessions", .viewer, "List an app's sessions") { call in
-                let app = try call.app()
-                let sessions = try SessionDirectory(dataDirectory: dataDirectory).sessions(
-                    of: app.id, subject: call.query("user"), limit: try call.limit())
-                return call.list(sessions.map(Self.json))
-            },
-            AdminRoute("DELETE", "/apps/{app}/sessions/{id}", .operator, "End a session") { call in
-                let app = try call.app()
-                let directory = try SessionDirectory(dataDirectory: dataDirectory)
-                guard try directory.sessions(of: app.id, limit: 100_000).contains(where: { $0.id == call[1] })
-                else {
-                    throw AdminProblem(404, "not_found", "the app has no such session")
-                }
-                try directory.revoke(id: call[1])
-                try call.directory.note("session.revoke", call[1], app: app.id)
-                return call.noContent
-            },
+            AdminRoute(
+                "POST", "/backups/{name}/verify", .owner, "Check that a backup is whole", lane: .backup,
+                .json(Self.backup.with([.must("ok", .bool), .must("problem", .nullable(.string))])),
+                answer: verify),
         ]
+    }
+
+    // MARK: Shapes
+
+    private static let overview = AdminType.named(
+        "Overview",
+        .all([
+            "version": .string, "started_ms": .milliseconds, "now_ms": .milliseconds,
+            "ready": .all([
+                "ok": .bool, "checks": .list(.all(["name": .string, "ok": .bool, "detail": .string])),
+            ]), "storage": .all(["events": .count, "file_bytes": .count, "free_bytes": .count]),
+            "last_minute": .all(["accepted": .count, "rejected": .count, "events": .count]),
+            "warnings": .list(
+                .object([.must("code", .string), .must("text", .string), .may("app", .string)])),
+        ]))
+
+    private static let setting = AdminType.all([
+        "name": .string, "value": .nullable(.string), "origin": .string, "help": .string,
+    ])
+
+    private static let backup = AdminType.named(
+        "Backup",
+        .all(["name": .string, "created_ms": .milliseconds, "bytes": .count, "events": .count]))
+
+    // MARK: Answers
+
+    private func verify(_ call: AdminCall) throws -> HTTPResponse {
+        // Only a name from the list leads to a folder.
+        guard let backup = Backup.all(in: backupFolder).first(where: { $0.name == call[0] }) else {
+            throw AdminProblem.notFound("there is no such backup")
+        }
+        var problem: String?
+        do throws(GatewayError) {
+            _ = try Backup.verify(backup.path)
+        } catch {
+            guard error.code == .invalid else { throw error }
+            problem = error.reason
+        }
+        guard case .object(var members) = Self.json(backup) else { preconditionFailure() }
+        members["ok"] = .bool(problem == nil)
+        members["problem"] = problem.map { .string($0) } ?? .null
+        return call.answer(.object(members))
     }
 
     private func overview(_ call: AdminCall) throws -> HTTPResponse {
@@ -102,18 +148,6 @@ struct SystemRoutes: Sendable {
         [
             "name": .string(backup.name), "created_ms": .integer(backup.createdMilliseconds),
             "bytes": .integer(Int64(backup.bytes)), "events": .integer(Int64(backup.events)),
-        ]
-    }
-
-    private static func json(_ session: Session) -> JSONValue {
-        [
-            "id": .string(session.id), "user": .string(session.subject),
-            "client": session.clientID.map { .string($0) } ?? .null,
-            "created_ms": .integer(session.createdMilliseconds),
-            "last_used_ms": .integer(session.usedMilliseconds),
-            "expires_ms": .integer(session.expiresMilliseconds),
-            "revoked_ms": session.revokedMilliseconds.map { .integer($0) } ?? .null,
-            "reason": session.revocation.map { .string($0.rawValue) } ?? .null,
         ]
     }
 }

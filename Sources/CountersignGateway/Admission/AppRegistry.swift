@@ -61,6 +61,9 @@ final class AppRegistry: Sendable {
         }
     }
 
+    /// The set that is published for an app, or nil.
+    func publishedKeys(of appID: String) -> PublishedKeys? { published.withLock { $0[appID] } }
+
     /// The app that this write key belongs to, or nil.
     func app(writeKey: String) -> AdmittedApp? {
         let hash = SHA256.digest(writeKey.utf8)

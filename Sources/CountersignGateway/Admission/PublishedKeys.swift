@@ -8,6 +8,9 @@ struct KeySource: Sendable, Equatable {
     let url: String
     /// True when the address may be one of a private network, or of this machine.
     let allowsPrivateAddresses: Bool
+
+    /// The source as the audit log and the admin API have it.
+    var json: JSONValue { ["url": .string(url), "allow_private": .bool(allowsPrivateAddresses)] }
 }
 
 /// Fetches the document of a key source; called on a thread of its own.
@@ -46,6 +49,9 @@ final class PublishedKeys: Sendable {
 
     /// Why the last fetch failed; nil when it did not.
     var problem: String? { state.withLock { $0.problem } }
+
+    /// Seconds since 1970 of the last fetch that gave a good set; nil before the first.
+    var fetchedAt: Double? { state.withLock { $0.fetchedAt } }
 
     /// A token came whose key is not known.
     func noteUnknownKey() {

@@ -25,6 +25,14 @@ package struct AdminToken: Sendable {
     package var role: AdminRole {
         scopes.contains("admin") ? .owner : scopes.contains("write") ? .operator : .viewer
     }
+
+    /// The token as the audit log has it.
+    var json: JSONValue {
+        [
+            "name": .string(name), "scopes": .array(scopes.map { .string($0) }),
+            "expires_ms": expiresMilliseconds.map { .integer($0) } ?? .null,
+        ]
+    }
 }
 
 /// Who may use the admin API.
@@ -105,7 +113,7 @@ extension AppDirectory {
         }
     }
 
-    /// Changes a user's role, password or both; a new password ends the user's sessions.
+    /// Changes a user's role, password or both; either ends the user's sessions.
     ///
     /// - Throws: `conflict` when there would be no owner left, `notFound`, `storage`.
     func changeUser(_ name: String, role: AdminRole?, password: PasswordHash?) throws(GatewayError) {
@@ -119,6 +127,8 @@ extension AppDirectory {
             if let password {
                 try sqlite.run(
                     "UPDATE admin_user SET password = ?2 WHERE name = ?1", .text(name), .text(password.text))
+            }
+            if password != nil || (role ?? user.role) != user.role {
                 try sqlite.run("DELETE FROM admin_session WHERE user = ?", .text(name))
             }
             try audit(
@@ -215,9 +225,7 @@ extension AppDirectory {
                 "INSERT INTO admin_token VALUES (?, ?, ?, ?, ?, NULL, ?)", .text(entry.id), .text(name),
                 .blob(entry.hash), .text(entry.scopes.joined(separator: " ")),
                 .integer(entry.createdMilliseconds), .optionalInteger(expiresMilliseconds))
-            try audit(
-                sqlite, "token.create", entry.id,
-                after: ["name": .string(name), "scopes": .array(entry.scopes.map { .string($0) })])
+            try audit(sqlite, "token.create", entry.id, after: entry.json)
         }
         return (entry, text)
     }
@@ -227,9 +235,11 @@ extension AppDirectory {
     /// - Throws: `notFound`, `storage`.
     package func deleteAdminToken(id: String) throws(GatewayError) {
         try write { sqlite in
+            let token = try sqlite.first(
+                "SELECT * FROM admin_token WHERE id = ?", .text(id), row: Self.token)
+            guard let token else { throw GatewayError(.notFound, "there is no API token \(id)") }
             try sqlite.run("DELETE FROM admin_token WHERE id = ?", .text(id))
-            guard sqlite.changes > 0 else { throw GatewayError(.notFound, "there is no API token \(id)") }
-            try audit(sqlite, "token.delete", id)
+            try audit(sqlite, "token.delete", id, before: token.json)
         }
     }
 

@@ -27,11 +27,14 @@ extension AppDirectory {
             .optionalText(entry.after), .blob(entry.previousHash), .blob(entry.hash))
     }
 
-    /// Notes something that changes nothing, such as a look at what is hidden.
+    /// Notes what changes nothing here: a look at what is hidden, or a change to what is kept elsewhere.
     ///
     /// - Throws: `storage`.
-    func note(_ action: String, _ target: String, app appID: String? = nil) throws(GatewayError) {
-        try write { try audit($0, action, target, app: appID) }
+    func note(
+        _ action: String, _ target: String, app appID: String? = nil, before: JSONValue? = nil,
+        after: JSONValue? = nil
+    ) throws(GatewayError) {
+        try write { try audit($0, action, target, app: appID, before: before, after: after) }
     }
 
     /// Entries, the newest first.

@@ -34,7 +34,7 @@ extension AppDirectory {
             publicKey: publicKey, createdMilliseconds: Self.now(),
             secretHash: secret.map { SHA256.digest($0.utf8) })
         try write {
-            try audit($0, "client.create", client.id, app: client.appID, after: .string(name))
+            try audit($0, "client.create", client.id, app: client.appID, after: client.json)
             try $0.run(
                 "INSERT INTO oauth_client VALUES (?, ?, ?, ?, ?, ?, ?)", .text(client.id),
                 .text(client.appID), .text(client.name), client.secretHash.map { .blob($0) } ?? .null,
@@ -58,33 +58,31 @@ extension AppDirectory {
     /// - Throws: `notFound`, `storage`.
     public func deleteClient(id: String) throws(GatewayError) {
         try write { sqlite in
-            let appID = try sqlite.first("SELECT app_id FROM oauth_client WHERE id = ?", .text(id)) {
-                $0.text(0)
-            }
+            let client = try Self.clients(sqlite).first { $0.id == id }
             try sqlite.run("DELETE FROM oauth_client WHERE id = ?", .text(id))
-            guard sqlite.changes > 0 else {
+            guard let client else {
                 throw GatewayError(
                     .notFound, "there is no client \(id); `countersign client list` shows those there are")
             }
-            try audit(sqlite, "client.delete", id, app: appID)
+            try audit(sqlite, "client.delete", id, app: client.appID, before: client.json)
         }
     }
 
     /// The clients of all apps.
-    func allClients() throws(GatewayError) -> [OAuthClient] {
-        try read { sqlite in
-            try sqlite.all(
-                """
-                SELECT id, app_id, name, secret_hash, public_key, grants, created_ms FROM oauth_client
-                ORDER BY created_ms, id
-                """
-            ) { row in
-                OAuthClient(
-                    id: row.text(0), appID: row.text(1), name: row.text(2),
-                    grants: Set(row.text(5).split(separator: " ").compactMap { .init(rawValue: String($0)) }),
-                    publicKey: row.optionalText(4), createdMilliseconds: row.int64(6),
-                    secretHash: row.isNull(3) ? nil : row.blob(3))
-            }
+    func allClients() throws(GatewayError) -> [OAuthClient] { try read { try Self.clients($0) } }
+
+    private static func clients(_ sqlite: SQLiteConnection) throws -> [OAuthClient] {
+        try sqlite.all(
+            """
+            SELECT id, app_id, name, secret_hash, public_key, grants, created_ms FROM oauth_client
+            ORDER BY created_ms, id
+            """
+        ) { row in
+            OAuthClient(
+                id: row.text(0), appID: row.text(1), name: row.text(2),
+                grants: Set(row.text(5).split(separator: " ").compactMap { .init(rawValue: String($0)) }),
+                publicKey: row.optionalText(4), createdMilliseconds: row.int64(6),
+                secretHash: row.isNull(3) ? nil : row.blob(3))
         }
     }
 }

@@ -23,10 +23,12 @@ extension AppDirectory {
         url: String?, allowsPrivateAddresses: Bool = false, of appID: String
     ) throws(GatewayError) {
         let app = try app(id: appID)
+        let before = try keySources()[app.id]?.json
         guard let url else {
+            if before == nil { return }
             return try write {
                 try $0.run("DELETE FROM key_source WHERE app_id = ?", .text(app.id))
-                try audit($0, "key_source.remove", app.id, app: app.id)
+                try audit($0, "key_source.remove", app.id, app: app.id, before: before)
             }
         }
         guard let parts = URLComponents(string: url), parts.scheme == "https", parts.host?.isEmpty == false,
@@ -34,8 +36,9 @@ extension AppDirectory {
         else {
             throw GatewayError(.invalid, "the address of a JWK Set is an https URL without user and fragment")
         }
+        let after = KeySource(url: url, allowsPrivateAddresses: allowsPrivateAddresses).json
         try write {
-            try audit($0, "key_source.set", app.id, app: app.id, after: .string(url))
+            try audit($0, "key_source.set", app.id, app: app.id, before: before, after: after)
             try $0.run(
                 "INSERT OR REPLACE INTO key_source VALUES (?, ?, ?)", .text(app.id), .text(url),
                 .integer(allowsPrivateAddresses ? 1 : 0))

@@ -8,49 +8,6 @@ extension AppDirectory {
     /// The most App Inbox messages that a project may have.
     package static let maximumInboxMessages = 10_000
 
-    /// Sets what stands for an app in paths, where shipped apps have another token built in.
-    ///
-    /// - Parameters:
-    ///   - token: 1 to 64 letters, digits and `-`.
-    ///   - appID: The app.
-    /// - Throws: `invalid`, `conflict` when another app has it, `notFound`, `storage`.
-    package func setProjectToken(_ token: String, for appID: String) throws(GatewayError) {
-        let isAllowed = token.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
-                true
-            default: false
-            }
-        }
-        guard isAllowed, (1...64).contains(token.utf8.count) else {
-            throw GatewayError(.invalid, "a project token has 1 to 64 letters, digits and -")
-        }
-        try writeProject(of: appID, "project.token", token) { sqlite in
-            let taken = try sqlite.first(
-                """
-                SELECT 1 FROM app LEFT JOIN project ON project.app_id = app.id
-                WHERE app.id <> ?1 AND coalesce(project.token, app.id) = ?2
-                """, .text(appID), .text(token)
-            ) { _ in true }
-            guard taken == nil else {
-                throw GatewayError(.conflict, "another app has the project token \(token); choose another")
-            }
-            try sqlite.run("UPDATE project SET token = ?2 WHERE app_id = ?1", .text(appID), .text(token))
-        }
-    }
-
-    /// Sets whether customer tokens open the project's App Inbox.
-    ///
-    /// - Throws: `notFound`, `storage`.
-    package func setCustomerTokens(_ mode: CustomerTokens, for appID: String) throws(GatewayError) {
-        try writeProject(of: appID, "project.customer_tokens", mode.rawValue) { sqlite in
-            try sqlite.run(
-                "UPDATE project SET customer_tokens = ?2 WHERE app_id = ?1", .text(appID),
-                .text(mode.rawValue))
-        }
-    }
-
     /// Adds a private key whose holder may sign customer tokens with HS256.
     ///
     /// - Parameters:
@@ -70,7 +27,8 @@ extension AppDirectory {
             throw GatewayError(.invalid, "a secret for HS256 must have at least 32 bytes")
         }
         let now = Self.now()
-        try writeProject(of: appID, "project.private_key.add", id) { sqlite in
+        try writeProject(of: appID) { sqlite in
+            try audit(sqlite, "project.private_key.add", id, app: appID, after: ["id": .string(id)])
             try sqlite.run(
                 "INSERT INTO customer_token_key VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
                 .text(appID), .text(id), .blob(Array(secret.utf8)), .integer(now))
@@ -86,46 +44,8 @@ extension AppDirectory {
     /// - Throws: `notFound`, `storage`.
     package func deleteCustomerTokenKey(id: String, of appID: String) throws(GatewayError) {
         try delete(
-            "DELETE FROM customer_token_key WHERE app_id = ?1 AND id = ?2", id: id, what: "private key",
-            of: appID)
-    }
-
-    /// Sets where requests for a push notification go.
-    ///
-    /// - Parameters:
-    ///   - url: `https:` or `http:`, without a user name.
-    ///   - secret: `whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks); nil makes one.
-    ///   - allowsPrivateAddresses: Whether the address may be one of a private network, or of this machine.
-    ///   - appID: The app.
-    /// - Returns: The secret, which is not shown again.
-    /// - Throws: `invalid`, `notFound`, `storage`.
-    package func setPushWebhook(
-        url: String, secret: String? = nil, allowsPrivateAddresses: Bool = false, for appID: String
-    ) throws(GatewayError) -> String {
-        guard let parts = URLComponents(string: url), ["https", "http"].contains(parts.scheme?.lowercased()),
-            parts.host?.isEmpty == false, parts.user == nil, parts.password == nil
-        else {
-            throw GatewayError(.invalid, "a webhook's URL begins with https:// and has no user name in it")
-        }
-        let secret = secret ?? StandardWebhook.prefix + Data([UInt8].random(count: 32)).base64EncodedString()
-        guard let key = StandardWebhook.key(secret) else {
-            throw GatewayError(.invalid, "a webhook's secret is whsec_ and the base64 of 24 to 64 bytes")
-        }
-        try writeProject(of: appID, "project.webhook", url) { sqlite in
-            try sqlite.run(
-                "INSERT OR REPLACE INTO push_webhook VALUES (?1, ?2, ?3, ?4)", .text(appID), .text(url),
-                .blob(key), .integer(allowsPrivateAddresses ? 1 : 0))
-        }
-        return secret
-    }
-
-    /// Removes the webhook; requests for a push notification are refused from then on.
-    ///
-    /// - Throws: `notFound`, `storage`.
-    package func removePushWebhook(of appID: String) throws(GatewayError) {
-        try delete(
-            "DELETE FROM push_webhook WHERE app_id = ?1 AND ?2 = ?2", id: "webhook", what: "push",
-            of: appID)
+            "DELETE FROM customer_token_key WHERE app_id = ?1 AND id = ?2", id: id,
+            "project.private_key.delete", "private key", of: appID, before: { _ in ["id": .string(id)] })
     }
 
     /// Adds an in-app message, a consent category or a recommendation engine, or replaces the one with its id.
@@ -141,8 +61,12 @@ extension AppDirectory {
     package func put(_ kind: ProjectItem.Kind, json: String, in appID: String) throws(GatewayError) -> String
     {
         let item = try ProjectItem(kind, Self.value(of: json))
-        try writeProject(of: appID, "project.item.put", "\(kind.rawValue)/\(item.id)", after: item.json) {
-            sqlite in
+        try writeProject(of: appID) { sqlite in
+            let before = try ProjectReader(sqlite: sqlite).projects()[appID]?.items(kind)
+                .first { $0.id == item.id }
+            try audit(
+                sqlite, "project.item.put", "\(kind.rawValue)/\(item.id)", app: appID, before: before?.json,
+                after: item.json)
             try sqlite.run(
                 """
                 INSERT INTO project_item (app_id, kind, id, body) VALUES (?1, ?2, ?3, ?4)
@@ -159,7 +83,8 @@ extension AppDirectory {
     package func remove(_ kind: ProjectItem.Kind, id: String, from appID: String) throws(GatewayError) {
         try delete(
             "DELETE FROM project_item WHERE app_id = ?1 AND id = ?2 AND kind = '\(kind.rawValue)'", id: id,
-            what: kind.rawValue, of: appID)
+            "project.item.delete", kind.rawValue, of: appID,
+            before: { $0.items(kind).first { $0.id == id }?.json })
     }
 
     /// Adds an App Inbox message, or replaces the one with its id, which clients then receive again.
@@ -187,7 +112,14 @@ extension AppDirectory {
             throw GatewayError(.invalid, "a message's content must be a JSON object")
         }
         let now = Self.now()
-        try writeProject(of: appID, "project.item.put", "inbox_message/\(id)") { sqlite in
+        let item = InboxMessage(
+            id: id, revision: 0, recipient: recipient, type: type, content: value.bytes,
+            createdMilliseconds: now, expiresMilliseconds: expiresMilliseconds)
+        try writeProject(of: appID) { sqlite in
+            let before = try ProjectReader(sqlite: sqlite).projects()[appID]?.inbox.all.first { $0.id == id }
+            try audit(
+                sqlite, "project.item.put", "inbox_message/\(id)", app: appID, before: before?.json,
+                after: item.json)
             // The first time that it was put stays its time.
             let created =
                 try sqlite.first(
@@ -268,7 +200,8 @@ extension AppDirectory {
     /// - Throws: `notFound`, `storage`.
     package func removeInboxMessage(id: String, from appID: String) throws(GatewayError) {
         try delete(
-            "DELETE FROM inbox_message WHERE app_id = ?1 AND id = ?2", id: id, what: "message", of: appID)
+            "DELETE FROM inbox_message WHERE app_id = ?1 AND id = ?2", id: id, "project.item.delete",
+            "inbox_message", of: appID, before: { $0.inbox.all.first { $0.id == id }?.json })
     }
 
     /// Makes every sync token that was given out invalid, so that clients fetch their App Inbox from the start.
@@ -277,7 +210,8 @@ extension AppDirectory {
     ///
     /// - Throws: `notFound`, `storage`.
     package func endSyncTokens(of appID: String) throws(GatewayError) {
-        try writeProject(of: appID, "project.sync_tokens.end", appID) { sqlite in
+        try writeProject(of: appID) { sqlite in
+            try audit(sqlite, "project.sync_tokens.end", appID, app: appID)
             try sqlite.run("UPDATE project SET inbox_epoch = inbox_epoch + 1 WHERE app_id = ?1", .text(appID))
         }
     }
@@ -297,25 +231,27 @@ extension AppDirectory {
 
     /// Writes in one transaction in which the app has a row.
     private func writeProject(
-        of appID: String, _ action: String, _ target: String, after: JSONValue? = nil,
-        _ body: (SQLiteConnection) throws -> Void
+        of appID: String, _ body: (SQLiteConnection) throws -> Void
     ) throws(GatewayError) {
         try write { sqlite in
             guard try sqlite.first("SELECT 1 FROM app WHERE id = ?1", .text(appID), row: { _ in true }) != nil
             else { throw Self.noApp(appID) }
             try sqlite.run("INSERT INTO project (app_id) VALUES (?1) ON CONFLICT DO NOTHING", .text(appID))
             try body(sqlite)
-            try audit(sqlite, action, target, app: appID, after: after)
         }
     }
 
-    private func delete(_ sql: String, id: String, what: String, of appID: String) throws(GatewayError) {
+    private func delete(
+        _ sql: String, id: String, _ action: String, _ what: String, of appID: String,
+        before: (Project) -> JSONValue?
+    ) throws(GatewayError) {
         try write { sqlite in
+            let value = try ProjectReader(sqlite: sqlite).projects()[appID].flatMap(before)
             try sqlite.run(sql, .text(appID), .text(id))
             guard sqlite.changes > 0 else {
                 throw GatewayError(.notFound, "the app \(appID) has no \(what) \(id)")
             }
-            try audit(sqlite, "project.item.delete", "\(what)/\(id)", app: appID)
+            try audit(sqlite, action, "\(what)/\(id)", app: appID, before: value)
         }
     }
 

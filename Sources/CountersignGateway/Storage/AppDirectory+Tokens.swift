@@ -23,15 +23,10 @@ extension AppDirectory {
             throw GatewayError(
                 .invalid, "\(name) must be \(range.lowerBound) to \(range.upperBound) seconds, not \(value)")
         }
+        let before = try tokenRules(of: app.id)
         try write {
             try audit(
-                $0, "tokens.rules", app.id, app: app.id,
-                after: [
-                    "allows_registration": .bool(rules.allowsRegistration),
-                    "access_seconds": .integer(Int64(rules.accessSeconds)),
-                    "refresh_seconds": .integer(Int64(rules.refreshSeconds)),
-                    "reuse_seconds": .integer(Int64(rules.reuseSeconds)),
-                ])
+                $0, "tokens.rules", app.id, app: app.id, before: before.json, after: rules.json)
             try $0.run(
                 "INSERT OR REPLACE INTO token_rules VALUES (?, ?, ?, ?, ?)", .text(app.id),
                 .integer(rules.allowsRegistration ? 1 : 0), .integer(Int64(rules.accessSeconds)),

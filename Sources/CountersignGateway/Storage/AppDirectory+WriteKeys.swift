@@ -8,6 +8,9 @@ package struct WriteKey: Sendable {
     package let id: String
     package let description: String
     package let createdMilliseconds: Int64
+
+    /// The key as the audit log has it.
+    var json: JSONValue { ["id": .string(id), "description": .string(description)] }
 }
 
 /// An app's write keys: it may have several, so that one can be replaced without losing requests.
@@ -45,7 +48,7 @@ extension AppDirectory {
                 .blob(hash), .text(app.id), .integer(entry.createdMilliseconds), .text(description))
             try audit(
                 sqlite, "write_key.create", entry.id, app: app.id,
-                after: ["id": .string(entry.id), "description": .string(description)])
+                after: entry.json)
         }
         return (entry, text)
     }
@@ -55,14 +58,15 @@ extension AppDirectory {
     /// - Throws: `notFound`, `storage`.
     package func deleteWriteKey(id: String, of appID: String) throws(GatewayError) {
         try write { sqlite in
+            let key = try Self.writeKeys(of: appID, sqlite).first { $0.id == id }
             let hashes = try sqlite.all(
                 "SELECT hash FROM write_key WHERE app_id = ?", .text(appID)
             ) { $0.blob(0) }
-            guard let hash = hashes.first(where: { Self.identifier($0) == id }) else {
+            guard let key, let hash = hashes.first(where: { Self.identifier($0) == id }) else {
                 throw GatewayError(.notFound, "the app \(appID) has no write key \(id)")
             }
             try sqlite.run("DELETE FROM write_key WHERE hash = ?", .blob(hash))
-            try audit(sqlite, "write_key.delete", id, app: appID)
+            try audit(sqlite, "write_key.delete", id, app: appID, before: key.json)
         }
     }
 

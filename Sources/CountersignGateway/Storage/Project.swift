@@ -17,6 +17,14 @@ package struct Project: Sendable {
     init(token: String) {
         self.token = token
     }
+
+    func items(_ kind: ProjectItem.Kind) -> [ProjectItem] {
+        switch kind {
+        case .inAppMessage: inAppMessages
+        case .consentCategory: consentCategories
+        case .recommendationEngine: recommendationEngines
+        }
+    }
 }
 
 /// Whether customer tokens open the App Inbox of a project.
@@ -37,7 +45,7 @@ package struct CustomerTokenKey: Sendable {
 }
 
 /// Where requests for a push notification go.
-package struct PushWebhook: Sendable {
+package struct PushWebhook: Sendable, Equatable {
     package let url: String
     /// The key that deliveries are signed with; written `whsec_` and base64.
     let secret: [UInt8]

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// How the gateway's token service treats an app's sessions.
 public struct TokenRules: Sendable, Equatable {
     /// What ``accessSeconds`` may be.
@@ -18,4 +20,16 @@ public struct TokenRules: Sendable, Equatable {
 
     /// No registration; an hour, thirty days, thirty seconds.
     public init() {}
+}
+
+extension TokenRules {
+    /// The rules as the audit log and the admin API have them.
+    var json: JSONValue {
+        [
+            "registration": .string(allowsRegistration ? "open" : "closed"),
+            "access_seconds": .integer(Int64(accessSeconds)),
+            "refresh_seconds": .integer(Int64(refreshSeconds)),
+            "reuse_seconds": .integer(Int64(reuseSeconds)),
+        ]
+    }
 }

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// A program that gets tokens of its own from the token service (RFC 6749, section 2): a backend, not a device.
 public struct OAuthClient: Sendable, Identifiable {
     /// What a client may ask `/oauth/token` for.
@@ -22,4 +24,16 @@ public struct OAuthClient: Sendable, Identifiable {
     public let createdMilliseconds: Int64
 
     let secretHash: [UInt8]?
+}
+
+extension OAuthClient {
+    /// The client as the audit log and the admin API have it.
+    var json: JSONValue {
+        [
+            "client_id": .string(id), "app": .string(appID), "name": .string(name),
+            "grants": .array(grants.map(\.rawValue).sorted().map { .string($0) }),
+            "proof": .string(publicKey == nil ? "secret" : "key"),
+            "created_ms": .integer(createdMilliseconds),
+        ]
+    }
 }

@@ -40,12 +40,20 @@ public final class SessionDirectory: Sendable {
     private let apps: AppDirectory
     private let store: SessionStore
     private let secrets: TokenSecrets
+    /// Milliseconds since 1970.
+    private let clock: @Sendable () -> Int64
 
     /// Opens what there is, and makes it when it is not there.
     ///
     /// - Parameter dataDirectory: The gateway's data directory.
     /// - Throws: `dataDirectory` or `storage`.
-    public init(dataDirectory: String) throws(GatewayError) {
+    public convenience init(dataDirectory: String) throws(GatewayError) {
+        try self.init(dataDirectory: dataDirectory, clock: { AppDirectory.now() })
+    }
+
+    /// The same with a clock of its own, in milliseconds since 1970.
+    init(dataDirectory: String, clock: @escaping @Sendable () -> Int64) throws(GatewayError) {
+        self.clock = clock
         apps = try AppDirectory(dataDirectory: dataDirectory)
         let folder = try DataDirectory(path: dataDirectory)
         store = try SessionStore(dataDirectory: folder)
@@ -80,7 +88,7 @@ public final class SessionDirectory: Sendable {
             }
         }
         let key = try secrets.refreshKey()
-        let now = AppDirectory.now()
+        let now = clock()
         let (session, token) = try store.perform { sqlite in
             try SessionLedger(connection: sqlite, key: key).open(
                 .init(
@@ -90,26 +98,33 @@ public final class SessionDirectory: Sendable {
         return Opened(session: session, refreshToken: token.text)
     }
 
-    /// An app's sessions, the one used last first.
+    /// An app's sessions, the one opened last first.
     ///
     /// - Parameters:
     ///   - appID: The app.
     ///   - subject: Whose; nil lists those of all.
+    ///   - last: When the last one of the page before was opened, and its id; nil begins with the newest.
     ///   - limit: The most to list.
     /// - Returns: Those that are over too, for 30 days after they would have expired.
     /// - Throws: `notFound`, `storage`.
     public func sessions(
-        of appID: String, subject: String? = nil, limit: Int = 1_000
+        of appID: String, subject: String? = nil, before last: (milliseconds: Int64, id: String)? = nil,
+        limit: Int = 1_000
     ) throws(GatewayError) -> [Session] {
         let app = try apps.app(id: appID)
-        return try ledger { try $0.sessions(of: app.id, subject: subject, limit: limit) }
+        return try ledger { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
+    }
+
+    /// The session with this id, or nil.
+    func session(id: String) throws(GatewayError) -> Session? {
+        try ledger { try $0.session(id: id) }
     }
 
     /// Ends a session: its refresh token and its access tokens are refused from then on.
     ///
     /// - Throws: `notFound` when there is none or it was ended before, `storage`.
     public func revoke(id: String) throws(GatewayError) {
-        let now = AppDirectory.now()
+        let now = clock()
         guard try ledger({ try $0.end(id: id, .operator, "", at: now) }) != nil else {
             throw GatewayError(.notFound, "there is no session \(id) that could be ended")
         }
@@ -121,7 +136,7 @@ public final class SessionDirectory: Sendable {
     /// - Throws: `notFound`, `storage`.
     public func revokeAll(of subject: String, in appID: String) throws(GatewayError) -> Int {
         let app = try apps.app(id: appID)
-        let now = AppDirectory.now()
+        let now = clock()
         return try ledger { ledger in
             try ledger.sessions(of: app.id, subject: subject, limit: Int(Int32.max)).filter {
                 try ledger.end(id: $0.id, .operator, "", at: now) != nil
@@ -141,7 +156,7 @@ public final class SessionDirectory: Sendable {
     ///
     /// - Throws: `storage`.
     public func signingKeys() throws(GatewayError) -> [SigningKeyInfo] {
-        let now = AppDirectory.now()
+        let now = clock()
         let keys = try secrets.published(at: now)
         let signing = keys.filter { $0.signsFromMilliseconds <= now }.max {
             $0.signsFromMilliseconds < $1.signsFromMilliseconds
@@ -159,7 +174,7 @@ public final class SessionDirectory: Sendable {
     /// - Returns: The key.
     /// - Throws: `storage`.
     public func rotateSigningKey(endsOthers: Bool = false) throws(GatewayError) -> SigningKeyInfo {
-        let now = AppDirectory.now()
+        let now = clock()
         let key = try secrets.rotate(
             signsFrom: endsOthers ? now : now + TokenSecrets.leadMilliseconds, endsOthers: endsOthers)
         return SigningKeyInfo(

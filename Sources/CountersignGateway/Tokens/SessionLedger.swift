@@ -262,13 +262,17 @@ struct SessionLedger {
         try connection.first("SELECT \(Self.columns) FROM session WHERE id = ?", .text(id), row: Self.session)
     }
 
-    /// An app's sessions, the one used last first; at most `limit`.
-    func sessions(of appID: String, subject: String?, limit: Int) throws -> [Session] {
+    /// An app's sessions, the one opened last first, behind `last`; at most `limit`.
+    func sessions(
+        of appID: String, subject: String?, before last: (milliseconds: Int64, id: String)? = nil, limit: Int
+    ) throws -> [Session] {
         try connection.all(
             """
-            SELECT \(Self.columns) FROM session WHERE app_id = ?1 AND (?2 IS NULL OR subject = ?2)
-            ORDER BY used_ms DESC, id LIMIT ?3
-            """, .text(appID), .optionalText(subject), .integer(Int64(limit)), row: Self.session)
+            SELECT \(Self.columns) FROM session
+            WHERE app_id = ?1 AND (?2 IS NULL OR subject = ?2) AND (created_ms, id) < (?4, ?5)
+            ORDER BY created_ms DESC, id DESC LIMIT ?3
+            """, .text(appID), .optionalText(subject), .integer(Int64(limit)),
+            .integer(last?.milliseconds ?? .max), .text(last?.id ?? ""), row: Self.session)
     }
 
     /// What happened to an app's sessions, the newest first; at most `limit`.

@@ -46,6 +46,7 @@ enum SessionSchema {
             address TEXT
         ) STRICT;
         CREATE INDEX session_audit_app ON session_audit (app_id, seq);
-        """
+        """,
+        "CREATE INDEX session_created ON session (app_id, created_ms, id);",
     ]
 }

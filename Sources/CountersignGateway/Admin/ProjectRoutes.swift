@@ -1,0 +1,193 @@
+internal import CountersignCore
+internal import CountersignJOSE
+
+/// What an app is to clients of the Bloomreach dialect: its project, private keys, messages and the like.
+struct ProjectRoutes: Sendable {
+    var all: [AdminRoute] { settings + items }
+
+    private var settings: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/project", .viewer,
+                "Show what an app is to clients of the Bloomreach dialect", .json(Self.project)
+            ) { call in
+                let project = try call.directory.project(of: call[0])
+                return call.answer(Self.json(project), tag: Self.tagged(project))
+            },
+            AdminRoute(
+                "PUT", "/apps/{app}/project", .operator,
+                "Set what an app is to clients of the Bloomreach dialect", body: Self.newProject,
+                match: .required, .json(Self.project.with([.may("webhook_secret", .string)])), answer: set),
+            AdminRoute(
+                "DELETE", "/apps/{app}/project/sync-tokens", .operator,
+                "Make clients fetch their App Inbox from the start", .nothing
+            ) { call in
+                try call.directory.endSyncTokens(of: call[0])
+                return call.noContent
+            },
+            AdminRoute(
+                "POST", "/apps/{app}/project/private-keys", .operator,
+                "Add a private key whose holder may sign customer tokens",
+                body: .object([.must("id", .text(longest: 128)), .may("secret", .text(longest: 1_024))]),
+                .json(.object([.must("id", .string), .may("secret", .string)]), status: 201)
+            ) { call in
+                let body = try call.body()
+                let given = body.optionalText("secret")
+                let secret = try call.directory.addCustomerTokenKey(
+                    id: try body.text("id"), secret: given, to: call[0])
+                var members: [String: JSONValue] = ["id": .string(try body.text("id"))]
+                if given == nil { members["secret"] = .string(secret) }
+                return call.answer(.object(members), status: 201)
+            },
+            AdminRoute(
+                "DELETE", "/apps/{app}/project/private-keys/{id}", .operator, "Delete a private key",
+                .nothing
+            ) { call in
+                try call.directory.deleteCustomerTokenKey(id: call[1], of: try call.app().id)
+                return call.noContent
+            },
+        ]
+    }
+
+    private var items: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/project/items/{kind}", .viewer,
+                "List messages, consent categories or engines as clients get them", .list(.map(.any))
+            ) { call in
+                try call.page(try Self.items(call), at: { PagePosition(0, $0.id) }, json: \.json)
+            },
+            AdminRoute(
+                "GET", "/apps/{app}/project/items/{kind}/{id}", .viewer,
+                "Show a message, consent category or engine", .json(.map(.any))
+            ) { call in
+                guard let item = try Self.item(call) else { throw Self.noItem }
+                return call.answer(item.json, tag: item.json)
+            },
+            AdminRoute(
+                "PUT", "/apps/{app}/project/items/{kind}/{id}", .operator,
+                "Add a message, consent category or engine, or replace it", body: .map(.any),
+                match: .required,
+                .json(.map(.any)), answer: put),
+            AdminRoute(
+                "DELETE", "/apps/{app}/project/items/{kind}/{id}", .operator,
+                "Delete a message, consent category or engine", match: .optional, .nothing
+            ) { call in
+                guard let item = try Self.item(call) else { throw Self.noItem }
+                try call.checkMatch(item.json)
+                if let kind = try Self.kind(call) {
+                    try call.directory.remove(kind, id: item.id, from: call[0])
+                } else {
+                    try call.directory.removeInboxMessage(id: item.id, from: call[0])
+                }
+                return call.noContent
+            },
+        ]
+    }
+
+    // MARK: Shapes
+
+    private static let privateKeys = AdminType.list(.all(["id": .string]))
+
+    private static let project = AdminType.named(
+        "Project",
+        .all([
+            "token": .string, "customer_tokens": .choice(of: CustomerTokens.self),
+            "webhook": .nullable(.all(["url": .string, "allow_private": .bool])), "private_keys": privateKeys,
+        ]))
+
+    private static let newProject = AdminType.object([
+        .must("token", .text(longest: 64)), .must("customer_tokens", .choice(of: CustomerTokens.self)),
+        .may(
+            "webhook",
+            .object([
+                .must("url", .text(longest: 2_048)), .may("allow_private", .bool),
+                .may("secret", .text(longest: 200)),
+            ])), .ignored("private_keys", privateKeys),
+    ])
+
+    // MARK: Answers
+
+    private static func json(_ project: Project) -> JSONValue {
+        guard case .object(var members) = project.settings.json else { preconditionFailure() }
+        members["private_keys"] = .array(project.customerTokenKeys.map { ["id": .string($0.id)] })
+        return .object(members)
+    }
+
+    private static func tagged(_ project: Project) -> JSONValue { project.settings.json }
+
+    private func set(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body()
+        let current = try call.directory.project(of: call[0])
+        try call.checkMatch(Self.tagged(current))
+        var settings = current.settings
+        settings.token = try body.text("token")
+        settings.customerTokens = body.choice("customer_tokens") ?? .off
+        settings.webhook = nil
+        var made: String?
+        if let given = body.object("webhook") {
+            let url = try given.text("url")
+            let allowsPrivate = given.bool("allow_private") ?? false
+            let secret = given.optionalText("secret")
+            if secret == nil, current.webhook == nil { made = PushWebhook.newSecret() }
+            // The secret there is stays when none is given.
+            var webhook = try PushWebhook(
+                url: url, secret: secret ?? made ?? PushWebhook.newSecret(),
+                allowsPrivateAddresses: allowsPrivate)
+            if secret == nil, let kept = current.webhook?.secret {
+                webhook = PushWebhook(url: url, secret: kept, allowsPrivateAddresses: allowsPrivate)
+            }
+            settings.webhook = webhook
+        }
+        try call.directory.changeProject(of: call[0]) { $0 = settings }
+        let project = try call.directory.project(of: call[0])
+        guard case .object(var members) = Self.json(project) else { preconditionFailure() }
+        members["webhook_secret"] = made.map { .string($0) }
+        return call.answer(.object(members), tag: Self.tagged(project))
+    }
+
+    /// Nil stands for inbox messages, which are kept apart.
+    private static func kind(_ call: AdminCall) throws -> ProjectItem.Kind? {
+        switch call[1] {
+        case "in-app-message": .inAppMessage
+        case "consent-category": .consentCategory
+        case "recommendation-engine": .recommendationEngine
+        case "inbox-message": nil
+        default:
+            throw AdminProblem.notFound(
+                "there are in-app-message, consent-category, recommendation-engine and inbox-message")
+        }
+    }
+
+    private static let noItem = AdminProblem.notFound("the app has no such item")
+
+    private static func items(_ call: AdminCall) throws -> [ProjectItem] {
+        let kind = try kind(call)
+        let project = try call.directory.project(of: call[0])
+        if let kind { return project.items(kind) }
+        return project.inbox.all.map { ProjectItem(id: $0.id, json: $0.json) }
+    }
+
+    private static func item(_ call: AdminCall) throws -> ProjectItem? {
+        try items(call).first { $0.id == call[2] }
+    }
+
+    private func put(_ call: AdminCall) throws -> HTTPResponse {
+        let kind = try Self.kind(call)
+        var members = try call.body().members
+        let id = members["id"] ?? .string(call[2])
+        guard id == .string(call[2]) else {
+            throw AdminProblem.invalid("id", "must be the one in the path, or left out")
+        }
+        members["id"] = id
+        try call.checkMatch(try Self.item(call)?.json)
+        let text = String(decoding: JSONValue.object(members).bytes, as: UTF8.self)
+        if let kind {
+            try call.directory.put(kind, json: text, in: call[0])
+        } else {
+            _ = try call.directory.putInboxMessage(json: text, in: call[0])
+        }
+        guard let item = try Self.item(call) else { throw Self.noItem }
+        return call.answer(item.json, tag: item.json)
+    }
+}
