@@ -101,7 +101,8 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 
-screenshots: build ## Take the pictures of the dashboard in docs/images
+screenshots: build ## Take the pictures of the dashboard in docs/images, of a day that takes three minutes
+	@scripts/setup.sh screenshots
 	@scripts/browser.sh $(COUNTERSIGN) --screenshots docs/images
 
 differential: build ## Judge mutated tokens beside the OpenSSL command line (COUNT=400)

@@ -13,6 +13,7 @@ import sys
 from playwright.sync_api import sync_playwright
 
 from browser import journey, rules, screens, trouble
+from browser.day import Day
 from browser.gateway import Gateway
 from browser.page import Visitor, say
 
@@ -53,9 +54,12 @@ def main():
                 executable_path=chromium, args=["--no-sandbox"] if os.getuid() == 0 else [])
             owner = Visitor(browser, gateway.url)
             try:
-                test(browser, owner, gateway)
                 if options.screenshots:
+                    journey.first_sign_in(owner, gateway.link())
+                    Day(gateway).run()
                     screens.pictures(browser, gateway.url, owner.context.storage_state(), options.screenshots)
+                else:
+                    test(browser, owner, gateway)
             except BaseException:
                 # The window that was used last is the one that failed.
                 browser.contexts[-1].pages[-1].screenshot(path="browser-test-failure.png")
@@ -63,7 +67,7 @@ def main():
             browser.close()
     finally:
         gateway.remove()
-    say("all passed")
+    say("done" if options.screenshots else "all passed")
     return 0
 
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the system packages that building, testing and the demo need, when they are missing.
 # Runs again at no cost: what is there is not touched. With the argument `bench` also what the benchmarks need,
-# with `browser` what the test of the dashboard needs.
+# with `browser` what the test of the dashboard needs, with `screenshots` what its pictures need besides.
 set -eu
 
 minimum_major=6
@@ -64,6 +64,9 @@ fi
 if [ "${1:-}" = browser ]; then
     need "command -v chromium || command -v chromium-browser" "chromium fonts-inter" -
     need "python3 -c 'import venv, ensurepip'" python3-venv -
+fi
+if [ "${1:-}" = screenshots ]; then
+    need "ls /usr/lib/*/faketime/libfaketimeMT.so.1" libfaketime -
 fi
 need "$(cxx_check)" "g++ libc6-dev" -
 if [ "$(uname -s)" = Linux ] && [ -x "$toolchain/swift-build" ]; then

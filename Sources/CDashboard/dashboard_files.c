@@ -94,6 +94,9 @@ static const unsigned char file_styles_layout_css[] = {
 static const unsigned char file_styles_parts_css[] = {
 #embed "../CountersignGateway/Dashboard/Resources/styles/parts.css"
 };
+static const unsigned char file_styles_print_css[] = {
+#embed "../CountersignGateway/Dashboard/Resources/styles/print.css"
+};
 static const unsigned char file_styles_theme_css[] = {
 #embed "../CountersignGateway/Dashboard/Resources/styles/theme.css"
 };
@@ -129,6 +132,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/styles/chart.css", file_styles_chart_css, sizeof file_styles_chart_css},
     {"assets/styles/layout.css", file_styles_layout_css, sizeof file_styles_layout_css},
     {"assets/styles/parts.css", file_styles_parts_css, sizeof file_styles_parts_css},
+    {"assets/styles/print.css", file_styles_print_css, sizeof file_styles_print_css},
     {"assets/styles/theme.css", file_styles_theme_css, sizeof file_styles_theme_css},
     {NULL, NULL, 0},
 };

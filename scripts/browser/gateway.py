@@ -42,14 +42,14 @@ class Gateway:
         with open(self.path(*parts)) as file:
             return file.read()
 
-    def run(self, *arguments):
-        return subprocess.run([self.program, *arguments], env=self.environment, check=True, timeout=60,
+    def run(self, *arguments, through=()):
+        return subprocess.run([*through, self.program, *arguments], env=self.environment, check=True, timeout=60,
                               capture_output=True, text=True).stdout.strip()
 
-    def start(self):
-        """Starts it and waits until it is ready."""
+    def start(self, through=()):
+        """Starts it, through another program where one is given, and waits until it is ready."""
         with open(self.path("serve.log"), "a") as log:
-            self.process = subprocess.Popen([self.program, "serve", "--port", str(self.port)], env=self.environment,
+            self.process = subprocess.Popen([*through, self.program, "serve", "--port", str(self.port)], env=self.environment,
                                             stdout=log, stderr=subprocess.STDOUT)
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:

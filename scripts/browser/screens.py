@@ -56,10 +56,12 @@ def check(browser, url, storage):
 
 
 PICTURES = [
-    ("failures", "apps/shop/failures?range=15m", "light", 1280),
-    ("failures-dark", "apps/shop/failures?range=15m", "dark", 1280),
+    ("failures", "apps/shop/failures?range=24h", "light", 1280),
+    ("failures-dark", "apps/shop/failures?range=24h", "dark", 1280),
     ("enforcement", "apps/shop/enforcement", "light", 1280),
-    ("keys-phone", "apps/shop/keys", "light", 360),
+    ("keys", "apps/shop/keys", "light", 1280),
+    ("overview-dark", "", "dark", 1280),
+    ("failures-phone", "apps/shop/failures?range=24h", "light", 390),
 ]
 
 
@@ -67,6 +69,7 @@ def pictures(browser, url, storage, folder):
     os.makedirs(folder, exist_ok=True)
     for name, route, scheme, width in PICTURES:
         visitor = Visitor(browser, url, storage, width, scheme)
+        visitor.page.set_viewport_size({"width": width, "height": 900})
         visitor.open(route)
         visitor.page.wait_for_load_state("networkidle")
         file = os.path.join(folder, f"dashboard-{name}.png")

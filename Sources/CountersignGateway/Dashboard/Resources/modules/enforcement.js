@@ -93,7 +93,7 @@ export function enforcement(context) {
         h("div", {}, h("p", {}, h("strong", {}, "Something wrong with tokens?")), h("p", {}, "Disabled lets all data flow at once, without verification. One click, and it can be undone.")),
         button("Disable now", { kind: "danger", symbol: "stop", "data-focus": "panic", onclick: () => change({ ...rule, state: "disabled", scheduled: null }, "Disabled: data flows without verification.") })),
       h("div", { class: "states" }, states.map((entry) => choice(...entry))),
-      card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "What Required would do"),
+      card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, rule.state === "required" ? "What Required rejects" : "What Required would do"),
         segmented("Look back", [[1, "1 h"], [24, "24 h"], [168, "7 d"]], hours, (value) => { hours = value; drawPreview(); })), shown),
       h("div", { class: "split" }, scheduleCard(rule, operator), safetyCard(rule, operator)),
       rule.state === "required" && rampCard(rule, operator));

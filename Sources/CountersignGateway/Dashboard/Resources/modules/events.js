@@ -29,7 +29,7 @@ export function events(context) {
         { title: "Received", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => show(item) }, dateTime(item.received_ms)) },
         { title: "Type", cell: (item) => item.type }, { title: "Name", cell: (item) => item.name ?? "–" },
         { title: "User", cell: (item) => h("span", { class: "mono" }, item.user_id ?? item.anonymous_id ?? "–") },
-        { title: "Message id", cell: (item) => h("span", { class: "mono clip" }, item.message_id) },
+        { title: "Message id", class: "extra", cell: (item) => h("span", { class: "mono clip" }, item.message_id) },
       ], items, { onrow: show }),
       emptyState("events", "No event matches", "Events appear here when they are on disk."));
     replace(place, part.element);

@@ -327,9 +327,9 @@ export function sampleTable(app, items, context) {
     { title: "Code", cell: (item) => h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason}`) },
     { title: "User", cell: (item) => h("span", { class: "mono" }, item.user ?? "–") },
     { title: "Verdict", cell: (item) => verdictBadge(item.verdict) },
-    { title: "Endpoint", cell: (item) => h("span", { class: "mono" }, item.endpoint ?? "–") },
-    { title: "SDK", cell: (item) => item.sdk ?? "–" },
+    { title: "Endpoint", class: "extra", cell: (item) => h("span", { class: "mono" }, item.endpoint ?? "–") },
+    { title: "SDK", class: "extra", cell: (item) => item.sdk ?? "–" },
     { title: "App version", cell: (item) => item.app_version ?? "–" },
-    { title: "Address", cell: (item) => h("span", { class: "mono" }, item.client ?? "–") },
+    { title: "Address", class: "extra", cell: (item) => h("span", { class: "mono" }, item.client ?? "–") },
   ], items, { onrow: (item) => context.go(where(item)) });
 }

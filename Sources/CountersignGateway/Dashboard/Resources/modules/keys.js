@@ -20,7 +20,7 @@ export function keys(context) {
       api.get(base, { limit: 50 }, signal), api.get(path("apps", app.id, "policy"), {}, signal).catch(() => null),
       api.get(path("apps", app.id, "analytics", "top"), { from_ms: now - DAY, to_ms: now, by: "key" }, signal).catch(() => ({ items: [] })),
     ]);
-    return { items: list.items, policy, today: Object.fromEntries(top.items.map((item) => [item.value, item.requests])) };
+    return { items: list.items, policy, today: Object.fromEntries(top.items.map((item) => [item.value, item.requests - item.failures])) };
   }, draw, { every: 5_000, bones: 6 });
 
   function draw({ items, policy, today }) {

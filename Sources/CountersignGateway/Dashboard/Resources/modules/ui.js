@@ -154,15 +154,14 @@ export function toast(text, { tone = "neutral", action, onaction, stay = action 
 export function dialog(title, build, { wide = false } = {}) {
   return new Promise((resolve) => {
     const heading = freshID("dialog");
-    const before = document.activeElement;
     const element = h("dialog", { class: wide ? "wide" : undefined, "aria-labelledby": heading });
     let result = null;
     const close = (value = null) => { result = value; element.close(); };
     element.append(h("div", { class: "dialog-head" }, h("h2", { id: heading }, title), iconButton("Close", "close", () => close())));
     element.append(h("div", { class: "dialog-body" }, build(close)));
     element.addEventListener("close", () => {
+      // The browser has given the focus back already.
       element.remove();
-      if (before?.isConnected) before.focus();
       resolve(result);
     });
     const leave = () => { result = null; element.close(); };
