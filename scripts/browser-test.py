@@ -12,7 +12,7 @@ import sys
 
 from playwright.sync_api import sync_playwright
 
-from browser import journey, rules, screens, trouble
+from browser import journey, rules, screens, services, trouble
 from browser.day import Day
 from browser.gateway import Gateway
 from browser.page import Visitor, say
@@ -30,6 +30,9 @@ def test(browser, owner, gateway):
     journey.each_code(owner, gateway)
     journey.enforce(owner, gateway)
     rules.rotate(owner, gateway)
+    services.token_service(owner)
+    services.bloomreach(owner)
+    services.house(owner)
     storage = owner.context.storage_state()
     trouble.keyboard(browser, gateway.url)
     trouble.viewer(browser, owner, screens.all_of("shop"))

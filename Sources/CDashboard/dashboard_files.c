@@ -25,6 +25,9 @@ static const unsigned char file_modules_audit_js[] = {
 static const unsigned char file_modules_chart_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/chart.js"
 };
+static const unsigned char file_modules_clients_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/clients.js"
+};
 static const unsigned char file_modules_codes_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/codes.js"
 };
@@ -49,14 +52,23 @@ static const unsigned char file_modules_home_js[] = {
 static const unsigned char file_modules_icons_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/icons.js"
 };
+static const unsigned char file_modules_items_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/items.js"
+};
 static const unsigned char file_modules_keys_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/keys.js"
+};
+static const unsigned char file_modules_keysource_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/keysource.js"
 };
 static const unsigned char file_modules_live_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/live.js"
 };
 static const unsigned char file_modules_members_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/members.js"
+};
+static const unsigned char file_modules_pointer_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/pointer.js"
 };
 static const unsigned char file_modules_policy_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/policy.js"
@@ -76,11 +88,17 @@ static const unsigned char file_modules_sessions_js[] = {
 static const unsigned char file_modules_signin_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/signin.js"
 };
+static const unsigned char file_modules_signingkeys_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/signingkeys.js"
+};
 static const unsigned char file_modules_spark_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/spark.js"
 };
 static const unsigned char file_modules_system_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/system.js"
+};
+static const unsigned char file_modules_tokenrules_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/tokenrules.js"
 };
 static const unsigned char file_modules_ui_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/ui.js"
@@ -109,6 +127,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/appsettings.js", file_modules_appsettings_js, sizeof file_modules_appsettings_js},
     {"assets/modules/audit.js", file_modules_audit_js, sizeof file_modules_audit_js},
     {"assets/modules/chart.js", file_modules_chart_js, sizeof file_modules_chart_js},
+    {"assets/modules/clients.js", file_modules_clients_js, sizeof file_modules_clients_js},
     {"assets/modules/codes.js", file_modules_codes_js, sizeof file_modules_codes_js},
     {"assets/modules/dom.js", file_modules_dom_js, sizeof file_modules_dom_js},
     {"assets/modules/enforcement.js", file_modules_enforcement_js, sizeof file_modules_enforcement_js},
@@ -117,17 +136,22 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/format.js", file_modules_format_js, sizeof file_modules_format_js},
     {"assets/modules/home.js", file_modules_home_js, sizeof file_modules_home_js},
     {"assets/modules/icons.js", file_modules_icons_js, sizeof file_modules_icons_js},
+    {"assets/modules/items.js", file_modules_items_js, sizeof file_modules_items_js},
     {"assets/modules/keys.js", file_modules_keys_js, sizeof file_modules_keys_js},
+    {"assets/modules/keysource.js", file_modules_keysource_js, sizeof file_modules_keysource_js},
     {"assets/modules/live.js", file_modules_live_js, sizeof file_modules_live_js},
     {"assets/modules/members.js", file_modules_members_js, sizeof file_modules_members_js},
+    {"assets/modules/pointer.js", file_modules_pointer_js, sizeof file_modules_pointer_js},
     {"assets/modules/policy.js", file_modules_policy_js, sizeof file_modules_policy_js},
     {"assets/modules/preferences.js", file_modules_preferences_js, sizeof file_modules_preferences_js},
     {"assets/modules/project.js", file_modules_project_js, sizeof file_modules_project_js},
     {"assets/modules/sample.js", file_modules_sample_js, sizeof file_modules_sample_js},
     {"assets/modules/sessions.js", file_modules_sessions_js, sizeof file_modules_sessions_js},
     {"assets/modules/signin.js", file_modules_signin_js, sizeof file_modules_signin_js},
+    {"assets/modules/signingkeys.js", file_modules_signingkeys_js, sizeof file_modules_signingkeys_js},
     {"assets/modules/spark.js", file_modules_spark_js, sizeof file_modules_spark_js},
     {"assets/modules/system.js", file_modules_system_js, sizeof file_modules_system_js},
+    {"assets/modules/tokenrules.js", file_modules_tokenrules_js, sizeof file_modules_tokenrules_js},
     {"assets/modules/ui.js", file_modules_ui_js, sizeof file_modules_ui_js},
     {"assets/styles/chart.css", file_styles_chart_css, sizeof file_styles_chart_css},
     {"assets/styles/layout.css", file_styles_layout_css, sizeof file_styles_layout_css},

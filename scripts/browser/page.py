@@ -57,6 +57,12 @@ class Visitor:
     def button(self, name, **more):
         return self.page.get_by_role("button", name=name, **more)
 
+    def press(self, button):
+        """Presses what changes something; the status of the gateway's answer."""
+        with self.page.expect_response(lambda answer: answer.request.method != "GET") as answer:
+            button.click()
+        return answer.value.status
+
     def told(self, text):
         """Waits for the short message at the edge."""
         expect(self.page.locator(".toast")).to_contain_text(text)

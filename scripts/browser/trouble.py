@@ -6,7 +6,8 @@ from playwright.sync_api import expect
 from .gateway import Wire
 from .page import PASSWORD, Visitor, say
 
-WRITING = re.compile(r"^(Add.*|Manage|Switch to.*|Disable now|Save.*|Make.*|New.*|Delete.*|Revoke.*|Remove.*|Unmask|Schedule|Apply|Edit.*|Cancel the.*)$")
+WRITING = re.compile(r"^(Add.*|Manage|Switch to.*|Disable now|Save.*|Make.*|New.*|Delete.*|Revoke.*|Remove.*|Unmask|Schedule|Apply|Edit.*|Cancel the.*"
+                     r"|Open a session|End all.*|Follow.*|Unfollow|Change|Verify \S+)$")
 
 
 def viewer(browser, owner, screens):

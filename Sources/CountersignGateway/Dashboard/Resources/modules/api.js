@@ -49,7 +49,8 @@ async function call(method, path, { body, etag, signal } = {}) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET") {
     if (csrf) headers["X-CSRF-Token"] = csrf;
-    if (method !== "POST") headers["If-Match"] = etag ?? "*";
+    // Null makes something new; nothing said takes what is there, whatever it is.
+    if (method !== "POST" && etag !== null) headers["If-Match"] = etag ?? "*";
   }
   let response;
   try {

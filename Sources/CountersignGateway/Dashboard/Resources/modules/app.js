@@ -30,8 +30,8 @@ const appScreens = [
   ["enforcement", "Enforcement", "shield", enforcement, "e"],
   ["policy", "Claims policy", "policy", policy, "p"],
   ["events", "Events", "events", events, "v"],
-  ["sessions", "Sessions", "sessions", sessions, "s"],
-  ["project", "Messages", "message", project, "m"],
+  ["sessions", "Token service", "sessions", sessions, "s"],
+  ["project", "Bloomreach", "message", project, "m"],
   ["settings", "App settings", "app", appSettings, "a"],
 ];
 const houseScreens = [

@@ -15,10 +15,10 @@ export function appSettings(context) {
   }, ({ about, etag, writeKeys, webhook, webhookTag }) => h("div", { class: "stack" }, general(about, etag), writeKeyCard(writeKeys), webhook && webhookCard(webhook, webhookTag)));
 
   function general(about, etag) {
-    const name = h("input", { type: "text", maxlength: 100, value: about.name ?? "", disabled: readonly });
-    const days = h("input", { type: "number", min: 1, value: about.retention_days ?? "", placeholder: "no limit", disabled: readonly });
-    const size = h("input", { type: "number", min: 1, value: about.retention_bytes ?? "", placeholder: "no limit", disabled: readonly });
-    const origins = h("textarea", { rows: 3, spellcheck: "false", class: "mono", value: (about.origins ?? []).join("\n"), placeholder: "https://shop.example", disabled: readonly });
+    const name = h("input", { type: "text", name: "name", maxlength: 100, value: about.name ?? "", disabled: readonly });
+    const days = h("input", { type: "number", name: "retention_days", min: 1, value: about.retention_days ?? "", placeholder: "no limit", disabled: readonly });
+    const size = h("input", { type: "number", name: "retention_bytes", min: 1, value: about.retention_bytes ?? "", placeholder: "no limit", disabled: readonly });
+    const origins = h("textarea", { rows: 3, name: "origins", spellcheck: "false", class: "mono", value: (about.origins ?? []).join("\n"), placeholder: "https://shop.example", disabled: readonly });
     const trouble = h("div", {});
     const limit = (input) => (input.value === "" ? null : Number(input.value));
     return card("General", h("form", { class: "stack", onsubmit: async (event) => {
@@ -55,7 +55,7 @@ export function appSettings(context) {
   }
 
   function webhookCard(webhook, etag) {
-    const url = h("input", { type: "url", value: webhook.url ?? "", placeholder: "https://example.com/hooks/countersign", disabled: readonly });
+    const url = h("input", { type: "url", name: "url", value: webhook.url ?? "", placeholder: "https://example.com/hooks/countersign", disabled: readonly });
     const trouble = h("div", {});
     return card("Alert webhook", h("p", { class: "muted" }, "Called, signed (Standard Webhooks), when enforcement returns to Optional by itself."),
       h("form", { class: "stack", onsubmit: async (event) => {

@@ -6,6 +6,7 @@ import { ago, dateTime, number, plural, duration, DAY, MINUTE } from "./format.j
 import { attempt, badge, button, card, confirm, copy, copyable, dialog, field, menu, notice, problemNotice, toast, view } from "./ui.js";
 import { icon } from "./icons.js";
 import { facts } from "./sample.js";
+import { keySource } from "./keysource.js";
 
 const slots = ["primary", "secondary", "tertiary"];
 const slotName = { primary: "Primary", secondary: "Secondary", tertiary: "Tertiary" };
@@ -211,7 +212,7 @@ export function keys(context) {
         outgoing && button("Delete Public Key", { kind: "danger", onclick: () => remove(outgoing) }))));
   }
 
-  replace(body, part.element);
+  replace(body, part.element, keySource(context));
 }
 
 function short(id) {

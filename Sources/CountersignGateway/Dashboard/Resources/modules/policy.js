@@ -17,18 +17,17 @@ export function policy(context) {
     const readonly = !context.can("operator");
     const known = [...algorithms, ...rules.algorithms.filter((name) => !algorithms.some(([other]) => other === name)).map((name) => [name, ""])];
     const tick = (list, value, label) => h("label", { class: "tick" }, h("input", { type: "checkbox", name: list, value, checked: rules[list].includes(value), disabled: readonly }), h("span", {}, label));
-    const leeway = h("input", { type: "number", min: 0, max: 600, required: true, value: rules.leeway_seconds, disabled: readonly });
-    const life = h("input", { type: "number", min: 1, value: rules.maximum_lifetime_seconds ?? "", placeholder: "no limit", disabled: readonly });
-    const audience = h("input", { type: "text", value: rules.audience ?? "", placeholder: "not checked", disabled: readonly, spellcheck: "false" });
-    const issuer = h("input", { type: "text", value: rules.issuer ?? "", placeholder: "not checked", disabled: readonly, spellcheck: "false" });
+    const leeway = h("input", { type: "number", name: "leeway_seconds", min: 0, max: 600, required: true, value: rules.leeway_seconds, disabled: readonly });
+    const life = h("input", { type: "number", name: "maximum_lifetime_seconds", min: 1, value: rules.maximum_lifetime_seconds ?? "", placeholder: "no limit", disabled: readonly });
+    const audience = h("input", { type: "text", name: "audience", value: rules.audience ?? "", placeholder: "not checked", disabled: readonly, spellcheck: "false" });
+    const issuer = h("input", { type: "text", name: "issuer", value: rules.issuer ?? "", placeholder: "not checked", disabled: readonly, spellcheck: "false" });
     const trouble = h("div", {});
     const form = h("form", { class: "stack", onsubmit: async (event) => {
       event.preventDefault();
       const chosen = (name) => [...form.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
       const done = await attempt(async () => { await api.put(base, {
         algorithms: chosen("algorithms"), leeway_seconds: Number(leeway.value), required: chosen("required"),
-        ...(life.value === "" ? {} : { maximum_lifetime_seconds: Number(life.value) }),
-        ...(audience.value ? { audience: audience.value } : {}), ...(issuer.value ? { issuer: issuer.value } : {}),
+        maximum_lifetime_seconds: life.value === "" ? null : Number(life.value), audience: audience.value || null, issuer: issuer.value || null,
       }, etag); }, trouble);
       if (done) { await part.reload(); toast("The policy is saved and in force.", { tone: "good" }); }
     } },

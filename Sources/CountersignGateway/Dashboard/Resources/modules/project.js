@@ -1,44 +1,61 @@
-// What clients of the Bloomreach dialect get: messages, consents, recommendations, the inbox.
+// What an app is to clients of the Bloomreach dialect: its token, how customers prove themselves, its webhook and items.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { attempt, badge, button, card, confirm, dialog, emptyState, field, select, table, toast, view } from "./ui.js";
-import { facts } from "./sample.js";
+import { attempt, badge, button, card, confirm, emptyState, field, formDialog, select, showOnce, table, toast, toggle, view } from "./ui.js";
+import { items } from "./items.js";
 
-const kinds = [["in-app-message", "In-app messages"], ["consent-category", "Consent categories"], ["recommendation-engine", "Recommendation engines"], ["inbox-message", "Inbox messages"]];
+const modes = [["off", "The API key only"], ["allowed", "A customer token or the API key"], ["required", "A customer token only"]];
 
 export function project(context) {
-  const { app, can } = context;
-  const base = path("apps", app.id, "project");
-  let kind = kinds[0][0];
-  const part = view(context, async (signal) => {
-    const about = await api.get(base, {}, signal).catch((error) => { if (error.status === 404) return null; throw error; });
-    return { about, items: about ? (await api.get(`${base}/items${path(kind)}`, {}, signal)).items : [] };
-  }, ({ about, items }) => (about === null
-    ? emptyState("message", "This app is not a Bloomreach project", "`countersign project create` makes it one; then its messages are edited here.")
-    : h("div", { class: "stack" }, card("Project", facts([["Project token", h("span", { class: "mono" }, about.token)], ["Customer tokens", String(about.customer_tokens ?? "–")], ["Webhook", about.webhook], ["Private API keys", String((about.private_keys ?? []).length)]])),
-      card(null, h("div", { class: "card-head" }, field("Kind", select(kinds, kind, (event) => { kind = event.target.value; part.reload(); })),
-        can("operator") && button("Add", { symbol: "plus", onclick: () => edit(null) })),
-      items.length === 0 ? emptyState("message", "Nothing of this kind", "Clients get an empty list.") : table("Items", [
-        { title: "Id", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => edit(item) }, String(item.id)) },
-        { title: "Name", cell: (item) => item.name ?? item.title ?? "–" }, { title: "", cell: (item) => item.enabled === false && badge("off") },
-      ], items)))));
+  const base = path("apps", context.app.id, "project");
+  const disabled = !context.can("operator");
+  const part = view(context, (signal) => api.read(base, {}, signal), ({ data, etag }) => h("div", { class: "split" }, settings(data, etag), privateKeys(data.private_keys)));
 
-  async function edit(item) {
-    const id = h("input", { type: "text", required: true, value: item ? String(item.id) : "", disabled: item !== null, spellcheck: "false" });
-    const text = h("textarea", { rows: 16, class: "mono", spellcheck: "false", value: JSON.stringify(item ?? {}, null, 2), oninput: (event) => event.target.setCustomValidity(""), disabled: !can("operator") });
+  function settings(about, etag) {
+    const token = h("input", { type: "text", name: "token", class: "mono", required: true, maxlength: 64, spellcheck: "false", autocomplete: "off", value: about.token, disabled });
+    const mode = select(modes, about.customer_tokens, null, { name: "customer_tokens", disabled });
+    const url = h("input", { type: "url", name: "webhook/url", maxlength: 2048, value: about.webhook?.url ?? "", placeholder: "none", disabled });
+    let inside = about.webhook?.allow_private ?? false;
     const trouble = h("div", {});
-    const where = () => `${base}/items${path(kind, id.value.trim())}`;
-    const done = await dialog(item ? "Edit" : "Add", (close) => h("form", { onsubmit: async (event) => {
+    return card("Project", h("form", { class: "stack", onsubmit: async (event) => {
       event.preventDefault();
-      let value;
-      try { value = JSON.parse(text.value); } catch (error) { text.setCustomValidity(`This is not JSON: ${error.message}`); text.reportValidity(); return; }
-      const current = item ? await api.read(where()).catch(() => null) : null;
-      if (await attempt(async () => { await api.put(where(), value, current?.etag); }, trouble)) close(true);
-    } }, field("Id", id), field("The object as clients get it", text), trouble, h("div", { class: "actions end" },
-      item && can("operator") && button("Delete", { kind: "danger", onclick: async () => { if (await confirm("Delete it", { text: "Clients no longer get it.", action: "Delete" }) && await attempt(() => api.remove(where()), trouble)) close(true); } }),
-      button("Cancel", { onclick: () => close() }), can("operator") && h("button", { type: "submit", class: "button primary" }, "Save"))), { wide: true });
-    if (done) { part.reload(); toast("Saved."); }
+      let answer;
+      const done = await attempt(async () => {
+        answer = (await api.put(base, {
+          token: token.value.trim(), customer_tokens: mode.value, webhook: url.value.trim() ? { url: url.value.trim(), allow_private: inside } : null,
+        }, etag)).data;
+      }, trouble);
+      if (!done) return;
+      if (answer.webhook_secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it (Standard Webhooks).", answer.webhook_secret);
+      await part.reload();
+      toast("The project is saved.", { tone: "good" });
+    } }, field("Project token", token, "What shipped apps have built in."), field("What opens the App Inbox", mode),
+    field("Webhook for push notifications", url, "Signed requests go there; empty sends none."),
+    !disabled && toggle("It may be on a private network or on this machine", inside, (on) => { inside = on; }),
+    trouble, !disabled && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save the project"))));
   }
-  replace(context.body, part.element);
+
+  function privateKeys(keys) {
+    return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Private keys"), !disabled && button("Add a private key", { symbol: "plus", onclick: addKey })),
+      keys.length === 0 ? emptyState("key", "No private key", "Whoever holds one signs customer tokens with HS256.") : table("Private keys", [
+        { title: "Id (kid)", heading: true, cell: (key) => h("span", { class: "mono wrap" }, key.id) },
+        { title: "State", cell: () => badge("verifies", "good") },
+        { title: "", cell: (key) => !disabled && button("Delete", { kind: "small", "aria-label": `Delete the private key ${key.id}`, onclick: async () => {
+          if (await confirm("Delete the private key", { text: "Customer tokens signed with it are refused from then on.", action: "Delete", phrase: "delete" })
+            && await attempt(() => api.remove(`${base}/private-keys${path(key.id)}`))) part.reload();
+        } }) },
+      ], keys));
+  }
+
+  async function addKey() {
+    const id = h("input", { type: "text", name: "id", required: true, maxlength: 128, spellcheck: "false", autocomplete: "off", autofocus: true });
+    const made = await formDialog("Add a private key", "Add it", [field("Id", id, "What stands in kid. The secret is made here and shown once.")],
+      () => api.post(`${base}/private-keys`, { id: id.value.trim() }));
+    if (!made) return;
+    if (made.secret) await showOnce(`The private key ${made.id}`, "Your backend signs customer tokens with it. It is not shown again.", made.secret);
+    part.reload();
+  }
+
+  replace(context.body, part.element, items(context));
 }

@@ -1,29 +1,63 @@
-// Sessions of users that the token service keeps (refresh families).
+// The token service of an app: sessions of users, clients and rules.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { ago, dateTime } from "./format.js";
-import { attempt, badge, button, confirm, emptyState, field, pagedView, table, toast } from "./ui.js";
+import { ago, dateTime, plural } from "./format.js";
+import { attempt, badge, button, confirm, emptyState, field, formDialog, pagedView, showOnce, table, toast } from "./ui.js";
+import { clients } from "./clients.js";
+import { tokenRules } from "./tokenrules.js";
+
+const tones = { active: "good", revoked: "bad", expired: "neutral" };
 
 export function sessions(context) {
   const { app, body, can } = context;
   const base = path("apps", app.id, "sessions");
+  const operator = can("operator");
   const user = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true });
   const place = h("div", {});
+  const all = h("div", {});
   function search() {
-    const part = pagedView(context, (cursor, signal) => api.get(base, { user: user.value.trim(), cursor }, signal), (items) => table("Sessions", [
-      { title: "User", heading: true, cell: (item) => h("span", { class: "mono" }, item.user) }, { title: "Client", cell: (item) => item.client ?? "–" },
+    const asked = user.value.trim();
+    replace(all, asked && operator && button("End all of this user", { onclick: () => endAll(asked) }));
+    const part = pagedView(context, (cursor, signal) => api.get(base, { user: asked, cursor }, signal), (items) => table("Sessions", [
+      { title: "User", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.user) }, { title: "Client", cell: (item) => item.client ?? "–" },
       { title: "Opened", cell: (item) => dateTime(item.created_ms) }, { title: "Last used", cell: (item) => ago(item.last_used_ms) },
       { title: "Expires", cell: (item) => dateTime(item.expires_ms) },
-      { title: "State", cell: (item) => (item.revoked_ms ? badge(`revoked${item.reason ? `: ${item.reason}` : ""}`, "bad") : item.expires_ms < Date.now() ? badge("expired") : badge("open", "good")) },
-      { title: "", cell: (item) => !item.revoked_ms && can("operator") && button("Revoke", { kind: "small", "aria-label": `Revoke the session of ${item.user}`, onclick: async () => {
-        if (!await confirm("Revoke the session", { text: "The device can not refresh its tokens any more and must sign in again.", action: "Revoke" })) return;
-        if (await attempt(() => api.remove(`${base}${path(item.id)}`))) { toast("The session is revoked."); search(); }
-      } }) },
-    ], items), emptyState("sessions", "No session", "Sessions appear when devices get refresh tokens from this gateway."));
+      { title: "State", cell: (item) => badge(item.reason ? `${item.state}: ${item.reason}` : item.state, tones[item.state]) },
+      { title: "", cell: (item) => item.state === "active" && operator && button("Revoke", { kind: "small", "aria-label": `Revoke the session of ${item.user}`, onclick: () => revoke(item) }) },
+    ], items), emptyState("sessions", "No session", asked ? "This user has none." : "Sessions appear when devices get refresh tokens from this gateway."));
     replace(place, part.element);
   }
-  replace(body, h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); search(); } }, field("User", user), h("button", { type: "submit", class: "button plain" }, "Search")),
-    h("section", { class: "card" }, place));
+
+  async function open() {
+    const name = h("input", { type: "text", required: true, maxlength: 512, autocomplete: "off", spellcheck: "false", name: "user", autofocus: true });
+    const client = h("input", { type: "text", maxlength: 128, autocomplete: "off", spellcheck: "false", name: "client" });
+    const opened = await formDialog("Open a session", "Open it", [field("User", name, "The id that the app identifies the user by."),
+      field("Client id (optional)", client, "Only this client may refresh it then.")],
+    () => api.post(base, { user: name.value.trim(), client: client.value.trim() || null }));
+    if (!opened) return;
+    await showOnce(`The refresh token of ${opened.user}`, "Hand it to the device. It works once, for the next pair of tokens.", opened.refresh_token);
+    search();
+  }
+
+  async function revoke(item) {
+    if (!await confirm("Revoke the session", { text: "The device can not refresh its tokens any more and must sign in again.", action: "Revoke" })) return;
+    if (await attempt(() => api.remove(`${base}${path(item.id)}`))) { toast("The session is revoked."); search(); }
+  }
+
+  async function endAll(name) {
+    if (!await confirm(`End all sessions of ${name}`, { text: "Each of the user's devices must sign in again.", action: "End all" })) return;
+    await attempt(async () => {
+      const { data } = await api.remove(`${base}?user=${encodeURIComponent(name)}`);
+      toast(`${plural(data.ended, "session")} ended.`);
+      search();
+    });
+  }
+
+  replace(body, h("section", { class: "card" },
+    h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Sessions"), operator && button("Open a session", { symbol: "plus", onclick: open })),
+    h("form", { class: "toolbar spaced", onsubmit: (event) => { event.preventDefault(); search(); } }, field("User", user),
+      h("button", { type: "submit", class: "button plain" }, "Search"), all), place),
+  clients(context), tokenRules(context));
   search();
 }

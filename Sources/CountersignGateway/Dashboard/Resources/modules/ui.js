@@ -282,7 +282,9 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
     }, every);
     context.signal.addEventListener("abort", () => clearInterval(timer));
   }
-  context.refresh = () => load();
+  // A screen may have several; those that were replaced are gone.
+  context.views = [...(context.views ?? []).filter((other) => other.element.isConnected), { element, load }];
+  context.refresh = () => { for (const shown of context.views) if (shown.element.isConnected) shown.load(); };
   load();
   return { element, reload: load };
 }
@@ -327,9 +329,35 @@ export async function attempt(work, place) {
   } catch (error) {
     if (error.name === "AbortError") return false;
     if (!(error instanceof Problem)) console.error(error);
-    if (place) replace(place, problemNotice(error));
-    else toast(`${error.message} ${error.advice ?? ""}`, { tone: "bad", stay: 10_000 });
+    if (place) {
+      replace(place, problemNotice(error));
+      mark(place.closest("form"), error.fields ?? []);
+    } else toast(`${error.message} ${error.advice ?? ""}`, { tone: "bad", stay: 10_000 });
     return false;
   }
 }
 
+
+/** Marks the fields of a form that a problem points at, and goes to the first; a field's name is its pointer's. */
+function mark(form, problems) {
+  const found = problems.map(({ pointer }) => pointer && form?.querySelector(`[name="${CSS.escape(pointer.slice(1))}"]`)).filter(Boolean);
+  for (const input of found) {
+    input.setAttribute("aria-invalid", "true");
+    input.addEventListener("input", () => input.removeAttribute("aria-invalid"), { once: true });
+  }
+  found[0]?.focus();
+}
+
+/** A form in a dialog: `fields` are shown, `send` runs at submit; resolves with what it gave, or null. */
+export function formDialog(title, action, fields, send, { wide = false, kind = "primary", before } = {}) {
+  const trouble = h("div", {});
+  return dialog(title, (close) => h("form", { onsubmit: async (event) => {
+    event.preventDefault();
+    const submit = event.submitter;
+    if (submit) submit.disabled = true;
+    let answer = true;
+    if (await attempt(async () => { answer = (await send()) ?? true; }, trouble)) close(answer);
+    if (submit) submit.disabled = false;
+  } }, fields, trouble, h("div", { class: "actions end" }, before?.(close, trouble), button("Cancel", { onclick: () => close() }),
+  h("button", { type: "submit", class: `button ${kind}` }, action))), { wide });
+}

@@ -1,0 +1,50 @@
+// Programs that get tokens of their own from the token service (OAuth clients).
+
+import { h } from "./dom.js";
+import { api, path } from "./api.js";
+import { dateTime } from "./format.js";
+import { attempt, badge, button, card, confirm, emptyState, field, formDialog, showOnce, table, toast, view } from "./ui.js";
+
+const grants = [["client_credentials", "Tokens for the whole app"], ["refresh_token", "New tokens for its users' sessions"]];
+
+export function clients(context) {
+  const base = path("apps", context.app.id, "clients");
+  const operator = context.can("operator");
+  const part = view(context, (signal) => api.get(base, { limit: 500 }, signal), ({ items }) => card(null,
+    h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Clients"), operator && button("Make a client", { symbol: "plus", onclick: add })),
+    items.length === 0 ? emptyState("app", "No client", "A client is a backend that asks for tokens with a secret or a key of its own (OAuth 2.0).")
+      : table("Clients", [
+        { title: "Client id", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.client_id) },
+        { title: "Name", cell: (item) => item.name || "–" },
+        { title: "May ask for", cell: (item) => h("span", { class: "badges" }, item.grants.map((grant) => badge(grant))) },
+        { title: "Proves itself by", cell: (item) => (item.proof === "key" ? "its key" : "its secret") },
+        { title: "Made", cell: (item) => dateTime(item.created_ms) },
+        { title: "", cell: (item) => operator && button("Delete", { kind: "small", "aria-label": `Delete the client ${item.name || item.client_id}`, onclick: () => remove(item) }) },
+      ], items)));
+
+  async function add() {
+    const name = h("input", { type: "text", name: "name", maxlength: 200, autocomplete: "off", autofocus: true });
+    const key = h("textarea", { name: "public_key", rows: 5, class: "mono", spellcheck: "false", placeholder: "-----BEGIN PUBLIC KEY-----" });
+    const boxes = grants.map(([grant, text]) => [grant, h("input", { type: "checkbox", checked: true, value: grant }), text]);
+    const made = await formDialog("Make a client", "Make it", [
+      field("Name", name, "What people call it."),
+      h("fieldset", {}, h("legend", {}, "May ask for"), boxes.map(([grant, box, text]) => h("label", { class: "tick" }, box, h("span", {}, h("code", {}, grant), ` ${text}`)))),
+      h("details", {}, h("summary", {}, "Prove itself by a key"), field("Public key", key, "PEM or JWK. Without one, a secret is made and shown once.")),
+    ], () => api.post(base, {
+      name: name.value.trim(), public_key: key.value.trim() || null, grants: boxes.filter(([, box]) => box.checked).map(([grant]) => grant),
+    }));
+    if (!made) return;
+    if (made.client_secret) await showOnce(`The secret of ${made.name || made.client_id}`, `It belongs to the client ${made.client_id}. Only its hash is stored.`, made.client_secret);
+    part.reload();
+  }
+
+  async function remove(item) {
+    const text = "Its tokens are refused from then on.";
+    if (await confirm(`Delete ${item.name || item.client_id}`, { text, action: "Delete", phrase: "delete" }) && await attempt(() => api.remove(`${base}${path(item.client_id)}`))) {
+      part.reload();
+      toast("The client is deleted.");
+    }
+  }
+
+  return part.element;
+}

@@ -1,0 +1,66 @@
+// What clients of the Bloomreach dialect get, as JSON that operators edit.
+
+import { h, replace } from "./dom.js";
+import { api, path, Problem } from "./api.js";
+import { attempt, badge, button, confirm, dialog, emptyState, field, notice, pagedView, problemNotice, segmented, table, toast } from "./ui.js";
+import { locate, lineOf } from "./pointer.js";
+
+const kinds = [["in-app-message", "In-app messages"], ["consent-category", "Consent categories"], ["recommendation-engine", "Recommendation engines"], ["inbox-message", "Inbox messages"]];
+
+export function items(context) {
+  const base = path("apps", context.app.id, "project", "items");
+  const operator = context.can("operator");
+  const place = h("div", {});
+  let kind = kinds[0][0];
+
+  function show() {
+    replace(place, pagedView(context, (cursor, signal) => api.get(`${base}${path(kind)}`, { cursor }, signal), (found) => table("Items", [
+      { title: "Id", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => edit(item) }, String(item.id)) },
+      { title: "Name", cell: (item) => item.name ?? item.title ?? item.content?.title ?? "–" },
+      { title: "", cell: (item) => item.enabled === false && badge("off") },
+    ], found, { onrow: edit }), emptyState("message", "Nothing of this kind", "Clients get an empty list.")).element);
+  }
+
+  async function edit(item) {
+    const where = () => `${base}${path(kind, id.value.trim())}`;
+    let etag = null;
+    if (item && !await attempt(async () => { const now = await api.read(`${base}${path(kind, String(item.id))}`); item = now.data; etag = now.etag; })) return;
+    const id = h("input", { type: "text", required: true, value: item ? String(item.id) : "", disabled: item !== null, spellcheck: "false", autocomplete: "off", autofocus: item === null });
+    const text = h("textarea", { rows: 16, class: "mono", spellcheck: "false", value: JSON.stringify(item ?? {}, null, 2), readonly: !operator });
+    const trouble = h("div", { "aria-live": "polite" });
+    const point = (from, to) => { text.setAttribute("aria-invalid", "true"); text.focus(); text.setSelectionRange(from, to); };
+    text.addEventListener("input", () => text.removeAttribute("aria-invalid"));
+    const saved = await dialog(item ? "Edit" : "Add", (close) => h("form", { onsubmit: async (event) => {
+      event.preventDefault();
+      replace(trouble);
+      let value;
+      try {
+        value = JSON.parse(text.value);
+      } catch (error) {
+        const at = Number(/position (\d+)/.exec(error.message)?.[1] ?? text.value.length);
+        replace(trouble, notice("bad", `Line ${lineOf(text.value, at)} is not JSON.`, h("p", {}, error.message)));
+        return point(at, at + 1);
+      }
+      try {
+        await api.put(where(), value, etag);
+        close(true);
+      } catch (error) {
+        const first = error instanceof Problem && error.fields.find((problem) => problem.pointer);
+        const found = first && locate(text.value, first.pointer);
+        replace(trouble, found && h("p", { class: "hint bad" }, `Line ${lineOf(text.value, found.start)}: ${first.detail}`), problemNotice(error));
+        if (found) point(found.start, found.end);
+      }
+    } }, field("Id", id), field("The object as clients get it", text), trouble, h("div", { class: "actions end" },
+      item && operator && button("Delete", { kind: "danger", onclick: () => remove(close) }),
+      button("Cancel", { onclick: () => close() }), operator && h("button", { type: "submit", class: "button primary" }, "Save"))), { wide: true });
+    if (saved) { show(); toast(saved === "deleted" ? "It is deleted." : "It is saved; clients get it from now on.", { tone: "good" }); }
+
+    async function remove(close) {
+      if (await confirm("Delete it", { text: "Clients no longer get it.", action: "Delete" }) && await attempt(() => api.remove(where(), etag), trouble)) close("deleted");
+    }
+  }
+
+  show();
+  return h("section", { class: "card" }, h("div", { class: "card-head" },
+    segmented("Kind", kinds, kind, (value) => { kind = value; show(); }), operator && button("Add", { symbol: "plus", onclick: () => edit(null) })), place);
+}

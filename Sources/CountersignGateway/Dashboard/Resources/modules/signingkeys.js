@@ -1,0 +1,30 @@
+// The gateway's own keys, which sign access tokens.
+
+import { h } from "./dom.js";
+import { api } from "./api.js";
+import { ago, dateTime } from "./format.js";
+import { badge, button, card, emptyState, formDialog, notice, table, toast, toggle, view } from "./ui.js";
+
+export function signingKeys(context) {
+  const part = view(context, (signal) => api.get("/signing-keys", { limit: 100 }, signal), ({ items }) => card(null,
+    h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Signing keys"), button("Make a new key", { symbol: "plus", onclick: rotate })),
+    h("p", { class: "muted" }, "The token service signs access tokens with them. A new key is published before it signs, so that no verifier meets it unprepared."),
+    items.length === 0 ? emptyState("key", "No signing key yet", "The first is made with the first access token.")
+      : table("Signing keys", [
+        { title: "Key", heading: true, cell: (key) => h("span", { class: "mono wrap" }, key.id) },
+        { title: "State", cell: (key) => (key.signs ? badge("signs", "good") : key.signs_from_ms > Date.now() ? badge("signs soon", "amber") : badge("verifies only")) },
+        { title: "Signs from", cell: (key) => h("span", { title: ago(key.signs_from_ms) }, dateTime(key.signs_from_ms)) },
+      ], items)), { bones: 3 });
+
+  async function rotate() {
+    let compromised = false;
+    const made = await formDialog("Make a new signing key", "Make it", [
+      h("p", {}, "Tokens of the older keys keep working until they expire."),
+      toggle("An older key is in wrong hands: end them all now", false, (on) => { compromised = on; }),
+      notice("amber", "Ending them refuses every access token that is out.", h("p", {}, "Devices get new ones by their refresh tokens.")),
+    ], () => api.post("/signing-keys", { compromised }));
+    if (made) { await part.reload(); toast("The new key is made.", { tone: "good" }); }
+  }
+
+  return part.element;
+}

@@ -1,0 +1,33 @@
+// How the gateway issues an app's tokens.
+
+import { h } from "./dom.js";
+import { api, path } from "./api.js";
+import { attempt, card, field, toast, toggle, view } from "./ui.js";
+
+export function tokenRules(context) {
+  const base = path("apps", context.app.id, "token-rules");
+  const disabled = !context.can("operator");
+  const part = view(context, (signal) => api.read(base, {}, signal), ({ data: rules, etag }) => {
+    const seconds = (name, least, most) => h("input", { type: "number", name, min: least, max: most, required: true, value: rules[name], disabled });
+    const access = seconds("access_seconds", 1, 86_400);
+    const refresh = seconds("refresh_seconds", 1, 31_536_000);
+    const reuse = seconds("reuse_seconds", 0, 300);
+    let open = rules.registration === "open";
+    const trouble = h("div", {});
+    return card("Rules", h("form", { class: "stack", onsubmit: async (event) => {
+      event.preventDefault();
+      const done = await attempt(() => api.put(base, {
+        registration: open ? "open" : "closed", access_seconds: Number(access.value), refresh_seconds: Number(refresh.value), reuse_seconds: Number(reuse.value),
+      }, etag), trouble);
+      if (done) { await part.reload(); toast("The rules are saved and in force.", { tone: "good" }); }
+    } },
+    disabled ? h("p", {}, open ? "Devices may register themselves." : "Devices may not register themselves.")
+      : toggle("Devices may register themselves at /api/register, where nobody vouches for them", open, (on) => { open = on; }),
+    h("div", { class: "grid-form" },
+      field("An access token lives, seconds", access, "Up to a day."),
+      field("A session lives unused, seconds", refresh, "Up to a year."),
+      field("An exchanged refresh token still works, seconds", reuse, "For devices whose answer was lost; later use ends the session.")),
+    trouble, !disabled && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save the rules"))));
+  });
+  return part.element;
+}

@@ -1,0 +1,133 @@
+"""The token service, the Bloomreach project, published keys, backups and settings."""
+import json
+import re
+
+from playwright.sync_api import expect
+
+from .page import MARKUP, say
+
+
+def secret(visitor, pattern):
+    """What a dialog shows once."""
+    expect(visitor.dialog.get_by_text("It is shown only now.")).to_be_visible()
+    shown = visitor.dialog.locator("pre").inner_text().strip()
+    assert re.fullmatch(pattern, shown), "the secret has another form"
+    visitor.button("I have stored it").click()
+
+
+def token_service(visitor):
+    page = visitor.page
+    visitor.open("apps/shop/sessions")
+    visitor.button("Make a client").click()
+    visitor.dialog.get_by_label("Name").fill(MARKUP)
+    visitor.dialog.get_by_label("refresh_token").uncheck()
+    visitor.dialog.get_by_role("button", name="Make it").click()
+    secret(visitor, r"\S{20,}")
+    clients = page.get_by_role("table", name="Clients")
+    expect(clients).to_contain_text(MARKUP)
+    expect(clients).to_contain_text("client_credentials")
+    expect(clients).not_to_contain_text("refresh_token")
+    for _ in range(2):
+        visitor.button("Open a session").click()
+        visitor.dialog.get_by_label("User").fill("user-1")
+        visitor.dialog.get_by_role("button", name="Open it").click()
+        secret(visitor, r"\S{20,}")
+    sessions = page.get_by_role("table", name="Sessions")
+    expect(sessions.get_by_text("active")).to_have_count(2)
+    visitor.button("Revoke the session of user-1").first.click()
+    visitor.dialog.get_by_role("button", name="Revoke").click()
+    expect(sessions.get_by_text("revoked: operator")).to_have_count(1)
+    page.get_by_label("User", exact=True).fill("user-1")
+    visitor.button("Search").click()
+    visitor.button("End all of this user").click()
+    visitor.dialog.get_by_role("button", name="End all").click()
+    expect(sessions.get_by_text("revoked: operator")).to_have_count(2)
+    page.get_by_label("An access token lives, seconds").fill("600")
+    assert visitor.press(visitor.button("Save the rules")) == 200
+    page.reload()
+    expect(page.get_by_label("An access token lives, seconds")).to_have_value("600")
+    visitor.button(f"Delete the client {MARKUP}").click()
+    visitor.dialog.get_by_label("Type delete to confirm").fill("delete")
+    visitor.dialog.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("No client")).to_be_visible()
+    say("a client and sessions are made with secrets shown once, ended and deleted; the rules are saved")
+
+
+def bloomreach(visitor):
+    page = visitor.page
+    visitor.open("apps/shop/project")
+    webhook = page.get_by_label("Webhook for push notifications")
+    save = visitor.button("Save the project")
+    webhook.fill("https://hooks.example/push")
+    assert visitor.press(save) == 200
+    secret(visitor, r"whsec_\S+")
+    visitor.told("The project is saved.")
+    page.get_by_label("Project token").fill("not a token")
+    assert visitor.press(save) == 422
+    expect(page.locator(".notice.bad")).to_be_visible()
+    page.get_by_label("Project token").fill("shop-token")
+    webhook.fill("")
+    assert visitor.press(save) == 200
+    page.reload()
+    expect(page.get_by_label("Project token")).to_have_value("shop-token")
+    expect(webhook).to_have_value("")
+    visitor.button("Add a private key").click()
+    visitor.dialog.get_by_label("Id").fill("backend-1")
+    visitor.dialog.get_by_role("button", name="Add it").click()
+    secret(visitor, r"\S{20,}")
+    expect(page.get_by_role("rowheader", name="backend-1")).to_be_visible()
+    visitor.button("Consent categories").click()
+    visitor.button("Add", exact=True).click()
+    visitor.dialog.get_by_label("Id").fill("newsletter")
+    editor = visitor.dialog.get_by_label("The object as clients get it")
+    editor.fill('{\n  "name": \n}')
+    visitor.dialog.get_by_role("button", name="Save").click()
+    expect(visitor.dialog.get_by_text("Line 3 is not JSON.")).to_be_visible()
+    expect(editor).to_have_attribute("aria-invalid", "true")
+    editor.fill(json.dumps({"id": "another", "name": MARKUP}, indent=2))
+    visitor.dialog.get_by_role("button", name="Save").click()
+    expect(visitor.dialog.get_by_text("Line 2:")).to_be_visible()
+    assert editor.evaluate("element => element.value.slice(element.selectionStart, element.selectionEnd)") == '"another"'
+    editor.fill(json.dumps({"name": MARKUP, "legitimate_interest": False, "sources": {}, "translations": {}}, indent=2))
+    visitor.dialog.get_by_role("button", name="Save").click()
+    expect(visitor.dialog).to_have_count(0)
+    expect(page.get_by_role("table", name="Items")).to_contain_text(MARKUP)
+    say("a project is changed, its webhook made and taken away, and an item saved after its mistakes were shown at their lines")
+
+
+def house(visitor):
+    """What owners look after: published keys, alerts, backups, signing keys and settings."""
+    page = visitor.page
+    visitor.open("apps/shop/keys")
+    visitor.button("Follow a JWK Set").click()
+    visitor.dialog.get_by_label("Address").fill("https://127.0.0.1:9/jwks.json")
+    visitor.dialog.get_by_role("button", name="Follow").click()
+    expect(page.get_by_text("https://127.0.0.1:9/jwks.json")).to_be_visible()
+    visitor.button("Unfollow").click()
+    visitor.dialog.get_by_role("button", name="Unfollow").click()
+    expect(visitor.button("Follow a JWK Set")).to_be_visible()
+    visitor.open("apps/shop/settings")
+    address = page.get_by_label("Address")
+    address.fill("https://hooks.example/alerts")
+    assert visitor.press(visitor.button("Save", exact=True).last) == 200
+    secret(visitor, r"whsec_\S+")
+    expect(page.get_by_text("A secret is set.")).to_be_visible()
+    address.fill("")
+    assert visitor.press(visitor.button("Save", exact=True).last) == 200
+    expect(page.get_by_text("A secret is made when you save.")).to_be_visible()
+    days = page.get_by_label("Keep events, days")
+    for value in ("30", ""):
+        days.fill(value)
+        assert visitor.press(visitor.button("Save", exact=True).first) == 200
+        page.reload()
+        expect(days).to_have_value(value)
+    visitor.open("system")
+    visitor.button("Make a backup now").click()
+    page.get_by_role("button", name=re.compile("^Verify ")).first.click()
+    expect(page.get_by_text("is whole.")).to_be_visible()
+    visitor.button("Make a new key").click()
+    visitor.dialog.get_by_role("button", name="Make it").click()
+    expect(page.get_by_role("table", name="Signing keys")).to_contain_text("signs")
+    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="port", exact=True))
+    expect(row).to_contain_text("flag --port")
+    say("published keys, alerts, retention, backups, signing keys and settings")
