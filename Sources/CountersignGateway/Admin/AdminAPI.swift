@@ -97,17 +97,19 @@ final class AdminAPI: Sendable {
     }
 
     private func respond(_ request: AdminRequest, _ route: AdminRoute) -> HTTPResponse {
-        do {
+        Self.respond(request) {
             let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
             let identity = try authorize(request, route, at: milliseconds)
-            let actor = Operator(name: identity.name, role: identity.role.rawValue)
-            let call = AdminCall(
-                request: request, route: route, query: try route.parameters(of: request.query),
-                identity: identity, directory: directory.acting(as: actor),
-                nowMilliseconds: milliseconds)
-            let response = try route.answer(call)
+            let response = try route.respond(request, identity, directory, at: milliseconds)
             if !request.isSafe { changed() }
             return response
+        }
+    }
+
+    /// What `body` answers, or the refusal that it throws.
+    static func respond(_ request: AdminRequest, _ body: () throws -> HTTPResponse) -> HTTPResponse {
+        do {
+            return try body()
         } catch let problem as AdminProblem {
             return problem.response(requestID: request.id)
         } catch let error as GatewayError {

@@ -15,7 +15,7 @@ struct AdminRequest: Sendable {
     let origin: String?
     let fetchSite: String?
     let host: String?
-    let ifMatch: String?
+    var ifMatch: String?
     let lastEventID: String?
 
     init(_ request: HTTPRequest, _ parameters: [Substring]) {

@@ -30,16 +30,36 @@ final class Administration: Sendable {
                 alerts.send(alert.body, id: alert.id, to: alert.webhook, completion: completion)
             }, log: log)
         let isSecure = configuration.tls != nil || configuration.publicURL?.hasPrefix("https:") == true
-        let sessions = try SessionDirectory(
-            dataDirectory: dataDirectory, clock: { Int64(now().timeIntervalSince1970 * 1000) })
         let routes =
             SignInRoutes(isSecure: isSecure).all
-            + AppRoutes(
-                activity: { appID, now in
-                    analytics.flush()
-                    return try AppActivity(of: appID, in: dataDirectory, at: now)
-                }, writeKeyUses: { registry.writeKeyUses }
+            + (try Self.storedRoutes(
+                dataDirectory: dataDirectory, backupFolder: configuration.backups.folder, registry: registry,
+                judge: judge, flush: { analytics.flush() }, now: now))
+            + SystemRoutes(
+                dataDirectory: dataDirectory, store: store,
+                diskFloorBytes: configuration.diskFloorBytes,
+                startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recorder: recorder,
+                registry: registry, settings: configuration.settings
             ).all
+            + LiveRoutes(live: recorder.live).all
+        api = AdminAPI(
+            directory: directory, publicURL: configuration.publicURL, routes: routes, now: now,
+            changed: changed)
+    }
+
+    /// What is done with what lies in the data directory, with or without a gateway that runs on it.
+    static func storedRoutes(
+        dataDirectory: String, backupFolder: String?, registry: AppRegistry, judge: SampleJudge,
+        flush: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
+    ) throws(GatewayError) -> [AdminRoute] {
+        let sessions = try SessionDirectory(
+            dataDirectory: dataDirectory, clock: { Int64(now().timeIntervalSince1970 * 1000) })
+        return AppRoutes(
+            activity: { appID, now in
+                flush()
+                return try AppActivity(of: appID, in: dataDirectory, at: now)
+            }, writeKeyUses: { registry.writeKeyUses }
+        ).all
             + KeyRoutes(dataDirectory: dataDirectory).all
             + KeySourceRoutes(registry: registry).all
             + ProjectRoutes().all
@@ -47,20 +67,11 @@ final class Administration: Sendable {
             + EnforcementRoutes().all
             + EventRoutes(dataDirectory: dataDirectory).all
             + PeopleRoutes().all
-            + SystemRoutes(
-                dataDirectory: dataDirectory,
-                backupFolder: configuration.backups.folder ?? dataDirectory + "/backups", store: store,
-                diskFloorBytes: configuration.diskFloorBytes,
-                startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recorder: recorder,
-                registry: registry, settings: configuration.settings
+            + BackupRoutes(
+                dataDirectory: dataDirectory, folder: backupFolder ?? dataDirectory + "/backups"
             ).all
-            + AnalyticsRoutes(dataDirectory: dataDirectory, analytics: analytics).all
-            + SampleRoutes(
-                dataDirectory: dataDirectory, analytics: analytics, judge: judge, live: recorder.live
-            ).all
-        api = AdminAPI(
-            directory: directory, publicURL: configuration.publicURL, routes: routes, now: now,
-            changed: changed)
+            + AnalyticsRoutes(dataDirectory: dataDirectory, flush: flush).all
+            + SampleRoutes(dataDirectory: dataDirectory, flush: flush, judge: judge).all
     }
 
     var endpoints: [Endpoint] { api.endpoints + DashboardFiles().endpoints }

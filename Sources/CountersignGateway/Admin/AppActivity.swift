@@ -11,6 +11,7 @@ struct AppActivity: Sendable {
 extension AppActivity {
     /// - Throws: `storage`.
     init(of appID: String, in dataDirectory: String, at milliseconds: Int64) throws(GatewayError) {
+        guard AnalyticsReader.isThere(in: dataDirectory) else { return }
         let query = AnalyticsQuery(
             appID: appID, fromMilliseconds: milliseconds - 86_400_000, toMilliseconds: milliseconds + 60_000)
         for bucket in try AnalyticsReader(dataDirectory: dataDirectory).buckets(query, by: .minute) {

@@ -1,12 +1,12 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// Single failed requests, and verdicts as they happen.
+/// Single failed requests.
 struct SampleRoutes: Sendable {
     let dataDirectory: String
-    let analytics: AnalyticsStore
+    /// Brings what a running gateway has noted into the file.
+    let flush: @Sendable () -> Void
     let judge: SampleJudge
-    let live: LiveFeed
 
     var all: [AdminRoute] {
         [
@@ -30,28 +30,10 @@ struct SampleRoutes: Sendable {
                     .all([
                         "checks": .list(Self.check), "code": .nullable(.count), "note": .nullable(.string),
                     ])), answer: recheck),
-            AdminRoute(
-                "GET", "/live", .viewer, "Follow verdicts as they happen",
-                query: [
-                    .init("app", .text(longest: 64)), .init("code", Self.code),
-                    .init("user", .text(longest: 512)),
-                ], .file(["text/event-stream"])
-            ) { call in
-                let filter = LiveEvents.Filter(
-                    appID: call.query("app"), code: call.integer("code").map(Int.init),
-                    user: call.query("user"))
-                var response = HTTPResponse(
-                    status: 200,
-                    headers: [("Content-Type", "text/event-stream; charset=utf-8")] + AdminAPI.headers,
-                    body: [])
-                let last = call.request.lastEventID.flatMap { UInt64($0) }
-                response.stream = LiveEvents(live, after: last, filter).stream
-                return response
-            },
         ]
     }
 
-    private static let code = AdminType.integer(1...999)
+    static let code = AdminType.integer(1...999)
 
     private static let check = AdminType.named(
         "Check", .all(["name": .string, "ok": .nullable(.bool), "detail": .string]))
@@ -66,7 +48,7 @@ struct SampleRoutes: Sendable {
 
     private func list(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app()
-        analytics.flush()
+        flush()
         let found = try AnalyticsReader(dataDirectory: dataDirectory).samples(
             of: app.id, code: call.integer("code").map { AuthErrorCode(rawValue: Int($0)) },
             from: call.integer("from_ms") ?? 0, to: call.integer("to_ms") ?? .max,
@@ -78,7 +60,7 @@ struct SampleRoutes: Sendable {
 
     private func sample(_ call: AdminCall) throws -> FailureSample {
         let app = try call.app()
-        analytics.flush()
+        flush()
         return try AnalyticsReader(dataDirectory: dataDirectory).sample(id: call[1], of: app.id)
     }
 

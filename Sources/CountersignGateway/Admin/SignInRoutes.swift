@@ -24,9 +24,7 @@ struct SignInRoutes: Sendable {
                 "POST", "/session", nil, "Sign in",
                 body: .object([.must("name", .text(longest: 1_024)), .must("password", Self.password)]),
                 lane: .password, .json(Self.session), answer: signIn),
-            AdminRoute("GET", "/session", .viewer, "Say who is signed in", .json(Self.session)) { call in
-                call.answer(Self.json(call.identity))
-            },
+            Self.whoIs,
             AdminRoute("DELETE", "/session", .viewer, "Sign out", .nothing) { call in
                 if let session = call.identity.session { try call.directory.closeSession(session.token) }
                 let (name, value) = AdminCookie.field("", isSecure: isSecure)
@@ -43,6 +41,12 @@ struct SignInRoutes: Sendable {
             "user": .all(["name": .string, "role": .choice(of: AdminRole.self)]),
             "csrf": .nullable(.string), "expires_ms": .nullable(.milliseconds),
         ]))
+
+    /// Who asks, for page and programs alike.
+    static let whoIs = AdminRoute("GET", "/session", .viewer, "Say who is signed in", .json(Self.session)) {
+        call in
+        call.answer(Self.json(call.identity))
+    }
 
     /// Reads a password that is about to be set.
     static func password(_ body: AdminBody) throws -> PasswordHash? {

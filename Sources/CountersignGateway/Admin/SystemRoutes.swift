@@ -1,10 +1,9 @@
 internal import CountersignCore
 internal import Foundation
 
-/// How the gateway does, its settings and its backups.
+/// How the gateway does, and its settings.
 struct SystemRoutes: Sendable {
     let dataDirectory: String
-    let backupFolder: String
     let store: any EventStore
     let diskFloorBytes: Int
     let startedMilliseconds: Int64
@@ -25,24 +24,6 @@ struct SystemRoutes: Sendable {
             ) { call in
                 call.answer(["items": .array(settings.map(\.json)), "next": .null])
             },
-            AdminRoute("GET", "/backups", .owner, "List backups, the newest first", .list(Self.backup)) {
-                call in
-                try call.page(
-                    Backup.all(in: backupFolder), isDescending: true,
-                    at: { PagePosition($0.createdMilliseconds, $0.name) }, json: Self.json)
-            },
-            AdminRoute(
-                "POST", "/backups", .owner, "Make a backup now", lane: .backup,
-                .json(Self.backup, status: 201)
-            ) { call in
-                let backup = try Backup.create(of: dataDirectory, in: backupFolder)
-                try call.directory.note("backup.create", backup.name)
-                return call.answer(Self.json(backup), status: 201)
-            },
-            AdminRoute(
-                "POST", "/backups/{name}/verify", .owner, "Check that a backup is whole", lane: .backup,
-                .json(Self.backup.with([.must("ok", .bool), .must("problem", .nullable(.string))])),
-                answer: verify),
         ]
     }
 
@@ -64,29 +45,7 @@ struct SystemRoutes: Sendable {
         "name": .string, "value": .nullable(.string), "origin": .string, "help": .string,
     ])
 
-    private static let backup = AdminType.named(
-        "Backup",
-        .all(["name": .string, "created_ms": .milliseconds, "bytes": .count, "events": .count]))
-
     // MARK: Answers
-
-    private func verify(_ call: AdminCall) throws -> HTTPResponse {
-        // Only a name from the list leads to a folder.
-        guard let backup = Backup.all(in: backupFolder).first(where: { $0.name == call[0] }) else {
-            throw AdminProblem.notFound("there is no such backup")
-        }
-        var problem: String?
-        do throws(GatewayError) {
-            _ = try Backup.verify(backup.path)
-        } catch {
-            guard error.code == .invalid else { throw error }
-            problem = error.reason
-        }
-        guard case .object(var members) = Self.json(backup) else { preconditionFailure() }
-        members["ok"] = .bool(problem == nil)
-        members["problem"] = problem.map { .string($0) } ?? .null
-        return call.answer(.object(members))
-    }
 
     private func overview(_ call: AdminCall) throws -> HTTPResponse {
         let load = store.load
@@ -142,12 +101,5 @@ struct SystemRoutes: Sendable {
                 "events": .integer(Int64(minute.events)),
             ], "warnings": .array(warnings),
         ])
-    }
-
-    private static func json(_ backup: Backup) -> JSONValue {
-        [
-            "name": .string(backup.name), "created_ms": .integer(backup.createdMilliseconds),
-            "bytes": .integer(Int64(backup.bytes)), "events": .integer(Int64(backup.events)),
-        ]
     }
 }

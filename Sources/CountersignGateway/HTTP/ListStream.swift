@@ -19,7 +19,7 @@ final class ListStream: Sendable {
     }
 
     var body: ResponseStream {
-        ResponseStream(pull: { [self] in
+        let pull: @Sendable () -> ResponseStream.Piece = { [self] in
             let (piece, mustRead) = state.withLock { state -> (ResponseStream.Piece, Bool) in
                 let next = state.ready.isEmpty ? nil : state.ready.removeFirst()
                 let mustRead = !state.isReading && !state.hasEnded && state.ready.count < 2
@@ -28,7 +28,8 @@ final class ListStream: Sendable {
             }
             if mustRead { Self.queue.async { [self] in read() } }
             return piece
-        })
+        }
+        return ResponseStream(pull: pull, page: page)
     }
 
     private func read() {

@@ -10,15 +10,22 @@ package final class ResponseStream: Sendable {
         case end
     }
 
+    /// The next page, for whoever may wait for it; nil for what never ends.
+    package let page: (@Sendable () -> [UInt8]?)?
     private let pull: @Sendable () -> Piece
     private let ended: @Sendable () -> Void
     private let rest = Lock<ArraySlice<UInt8>>([])
 
     /// - Parameters:
     ///   - pull: The next piece; called on the server's thread, so it must not block.
+    ///   - page: The same page by page, for whoever may wait; nil behind the last.
     ///   - ended: Called once the last byte is sent or the client has left.
-    package init(pull: @escaping @Sendable () -> Piece, ended: @escaping @Sendable () -> Void = {}) {
+    package init(
+        pull: @escaping @Sendable () -> Piece, page: (@Sendable () -> [UInt8]?)? = nil,
+        ended: @escaping @Sendable () -> Void = {}
+    ) {
         self.pull = pull
+        self.page = page
         self.ended = ended
     }
 

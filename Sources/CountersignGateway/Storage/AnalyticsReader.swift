@@ -46,11 +46,16 @@ package struct EnforcementPreview: Sendable {
 package final class AnalyticsReader {
     private let sqlite: SQLiteConnection
 
+    /// True when a gateway has counted something in this data directory.
+    static func isThere(in dataDirectory: String) -> Bool {
+        FileManager.default.fileExists(atPath: dataDirectory + "/" + AnalyticsStore.fileName)
+    }
+
     /// - Parameter dataDirectory: The gateway's data directory.
     /// - Throws: `notFound` when nothing was counted yet, `storage`.
     package init(dataDirectory: String) throws(GatewayError) {
         let path = dataDirectory + "/" + AnalyticsStore.fileName
-        guard FileManager.default.fileExists(atPath: path) else {
+        guard Self.isThere(in: dataDirectory) else {
             throw GatewayError(.notFound, "nothing was counted in \(dataDirectory) yet")
         }
         sqlite = try Self.translate { try SQLiteConnection(path: path, mode: .readOnly) }
