@@ -20,7 +20,25 @@
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
-            let exchange = CurlExchange(request: request)
+            try await perform(CurlExchange(request: request))
+        }
+
+        /// Sends `request` and hands the body of an answer of 200 on as it comes; the body of any other is read whole.
+        ///
+        /// A minute without a byte ends it, `timeout` does in any case.
+        ///
+        /// - Parameters:
+        ///   - request: What to send.
+        ///   - take: Called on a thread of the transport with what has come; false ends the exchange.
+        /// - Returns: The answer, without what was handed on.
+        /// - Throws: When there was no whole answer.
+        package func stream(
+            _ request: HTTPRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
+        ) async throws(HTTPTransportError) -> HTTPResponse {
+            try await perform(CurlExchange(request: request, take: take))
+        }
+
+        private func perform(_ exchange: CurlExchange) async throws(HTTPTransportError) -> HTTPResponse {
             let result = await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
                     queue.async { [session] in continuation.resume(returning: session.perform(exchange)) }
@@ -66,6 +84,10 @@
             _ = countersign_curl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
             _ = countersign_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)
             _ = countersign_curl_set_long(handle, CURLOPT_TIMEOUT_MS, Self.milliseconds(request.timeout))
+            if exchange.take != nil {
+                _ = countersign_curl_set_long(handle, CURLOPT_LOW_SPEED_LIMIT, 1)
+                _ = countersign_curl_set_long(handle, CURLOPT_LOW_SPEED_TIME, 60)
+            }
             _ = countersign_curl_set_list(handle, CURLOPT_HTTPHEADER, list)
             _ = countersign_curl_set_long(handle, CURLOPT_POST, 1)
             if request.method != "POST" {
@@ -91,7 +113,7 @@
                     handle, CURLOPT_POSTFIELDS, body.baseAddress ?? UnsafeRawPointer(context))
                 return curl_easy_perform(handle)
             }
-            guard code == CURLE_OK else { return .failure(exchange.error(for: code)) }
+            guard code == CURLE_OK || exchange.hasEnough else { return .failure(exchange.error(for: code)) }
             var status = 0
             _ = countersign_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
             return .success(HTTPResponse(status: status, headers: exchange.headers, body: exchange.body))
@@ -107,6 +129,10 @@
     /// `@unchecked Sendable`: `cancelled` has a lock; the rest is touched only by the thread in `CurlSession.perform`.
     private final class CurlExchange: @unchecked Sendable {
         let request: HTTPRequest
+        /// Takes the body of an answer of 200 as it comes; nil collects it.
+        let take: (@Sendable ([UInt8]) -> Bool)?
+        private(set) var hasEnough = false
+        private var isStreamed = false
         var headers: [(name: String, value: String)] = []
         var headerBytes = 0
         var body: [UInt8] = []
@@ -114,8 +140,9 @@
         private let lock = NSLock()
         private var cancelled = false
 
-        init(request: HTTPRequest) {
+        init(request: HTTPRequest, take: (@Sendable ([UInt8]) -> Bool)? = nil) {
             self.request = request
+            self.take = take
         }
 
         var isCancelled: Bool {
@@ -140,6 +167,7 @@
             if text.hasPrefix("HTTP/") {
                 // Another status line follows an interim answer such as 100.
                 headers.removeAll()
+                isStreamed = take != nil && text.split(separator: " ").dropFirst().first == "200"
             } else if let colon = text.firstIndex(of: ":") {
                 let value = text[text.index(after: colon)...]
                 headers.append(
@@ -149,6 +177,10 @@
         }
 
         func receive(body bytes: UnsafeRawBufferPointer) -> Bool {
+            if isStreamed, let take {
+                hasEnough = !take(Array(bytes))
+                return !hasEnough
+            }
             guard body.count + bytes.count <= request.maximumResponseBytes else {
                 isTooLarge = true
                 return false

@@ -19,6 +19,25 @@
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+            try await perform(request, take: nil)
+        }
+
+        /// Sends `request` and hands the body of an answer of 200 on as it comes; the body of any other is read whole.
+        ///
+        /// - Parameters:
+        ///   - request: What to send.
+        ///   - take: Called with what has come; false ends the exchange.
+        /// - Returns: The answer, without what was handed on.
+        /// - Throws: When there was no whole answer.
+        package func stream(
+            _ request: HTTPRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
+        ) async throws(HTTPTransportError) -> HTTPResponse {
+            try await perform(request, take: take)
+        }
+
+        private func perform(
+            _ request: HTTPRequest, take: (@Sendable ([UInt8]) -> Bool)?
+        ) async throws(HTTPTransportError) -> HTTPResponse {
             var wire = URLRequest(url: request.url, timeoutInterval: request.timeout)
             wire.httpMethod = request.method
             wire.httpBody = Data(request.body)
@@ -29,7 +48,16 @@
                     throw HTTPTransportError(.other, "the answer is not HTTP")
                 }
                 var body: [UInt8] = []
+                let isStreamed = take != nil && answer.statusCode == 200
                 for try await byte in bytes {
+                    if isStreamed, let take {
+                        body.append(byte)
+                        // Lines: the sequence tells no better where a piece ends.
+                        guard byte == 0x0A else { continue }
+                        let piece = body
+                        body = []
+                        if take(piece) { continue } else { break }
+                    }
                     guard body.count < request.maximumResponseBytes else {
                         throw HTTPTransportError(
                             .responseTooLarge,
@@ -37,6 +65,8 @@
                     }
                     body.append(byte)
                 }
+                if isStreamed, !body.isEmpty, let take { _ = take(body) }
+                if isStreamed { body = [] }
                 let headers = answer.allHeaderFields.compactMap {
                     name, value -> (name: String, value: String)? in
                     guard let name = name as? String, let value = value as? String else { return nil }
