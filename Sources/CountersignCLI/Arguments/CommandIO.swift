@@ -11,6 +11,8 @@ struct CommandIO: Sendable {
     let environment: [String: String]
     /// A person watches standard error, so progress may be redrawn in place.
     let isInteractive: Bool
+    /// Asks the person at the terminal for a secret, which is not shown; nil when nobody is there.
+    var ask: @Sendable (String) -> String? = { _ in nil }
 
     /// Prints a line of data.
     func print(_ line: String) throws {
@@ -41,6 +43,20 @@ struct CommandIO: Sendable {
             talk: { text in try? FileHandle.standardError.write(contentsOf: Data(text.utf8)) },
             input: { [UInt8](try FileHandle.standardInput.readToEnd() ?? Data()) },
             environment: ProcessInfo.processInfo.environment,
-            isInteractive: isatty(STDERR_FILENO) == 1)
+            isInteractive: isatty(STDERR_FILENO) == 1, ask: askWithoutEcho)
+    }
+
+    private static let askWithoutEcho: @Sendable (String) -> String? = { question in
+        var before = termios()
+        guard isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &before) == 0 else { return nil }
+        var silent = before
+        silent.c_lflag &= ~tcflag_t(ECHO)
+        try? FileHandle.standardError.write(contentsOf: Data((question + ": ").utf8))
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
+        defer {
+            tcsetattr(STDIN_FILENO, TCSAFLUSH, &before)
+            try? FileHandle.standardError.write(contentsOf: Data("\n".utf8))
+        }
+        return readLine().flatMap { $0.isEmpty ? nil : $0 }
     }
 }

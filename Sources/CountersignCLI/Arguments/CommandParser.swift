@@ -81,7 +81,7 @@ struct CommandParser {
                 loose += arguments[index...]
                 break
             }
-            guard argument.hasPrefix("-"), argument != "-", !Self.isThumbprint(argument) else {
+            guard argument.hasPrefix("-"), argument != "-", !Self.isID(argument) else {
                 loose.append(argument)
                 continue
             }
@@ -113,9 +113,10 @@ struct CommandParser {
             command: command, flagValues: values, words: try Self.words(loose, of: command), io: io)
     }
 
-    /// True for the form of a key's id (RFC 7638 in base64url), which may begin with a dash.
-    private static func isThumbprint(_ argument: String) -> Bool {
-        argument.utf8.count == 43 && !argument.contains("=")
+    /// True for the form of a key's id (RFC 7638) or an API token's, in base64url, which may begin with a dash.
+    private static func isID(_ argument: String) -> Bool {
+        guard !argument.contains("=") else { return false }
+        return argument.utf8.count == 43 || argument.utf8.count == 12 && !argument.hasPrefix("--")
     }
 
     /// The flag that `argument` names, and the value behind its `=`.

@@ -4,7 +4,7 @@ internal import Foundation
 
 /// `countersign admin …`.
 enum AdminCommand {
-    static let commands = [reset, createToken, listTokens, deleteToken]
+    static let commands = [reset, createToken, listTokens, deleteToken] + AdminUserCommand.commands
 
     private static let name = Flag("name", .text("TEXT"), default: "cli", help: "what the token is for")
     private static let scopes = Flag(
@@ -34,59 +34,53 @@ enum AdminCommand {
 
     private static let createToken = Command(
         "admin token create", summary: "Make a token for the admin API and print it",
-        details: "It goes into Authorization: Bearer. Shown only now: the data directory keeps a hash.",
-        flags: [name, scopes, days, .data],
+        details: """
+            For --token-file of other commands and for Authorization: Bearer. Shown only now: the gateway keeps a hash. read
+            sees what is not secret; write changes apps, keys and rules; admin also users, tokens and backups.
+            """,
+        flags: [name, scopes, days, .json] + Flag.place,
         examples: [.init("For a script that reads", "countersign admin token create --name report --days 30")]
     ) { invocation in
         let expires = try invocation.integer(of: days).map {
             Int64((Date().timeIntervalSince1970 + Double($0) * 86_400) * 1000)
         }
-        let made = try invocation.appDirectory().createAdminToken(
-            name: try invocation.value(of: name) ?? "cli",
-            scopes: (try invocation.value(of: scopes) ?? "read").split(separator: ",").map(String.init),
-            expiresMilliseconds: expires)
-        invocation.io.say("The token \(made.entry.id), shown only now:")
-        try invocation.io.print(made.text)
+        let scopes = (try invocation.value(of: scopes) ?? "read").split(separator: ",")
+        let made = try await invocation.admin().post(
+            "tokens",
+            body: [
+                "name": .string(try invocation.value(of: name) ?? "cli"),
+                "scopes": .array(scopes.map { .string(String($0)) }),
+                "expires_ms": expires.map { .integer($0) } ?? .null,
+            ])
+        if invocation.isSet(.json) {
+            try invocation.io.print(made)
+            return .done
+        }
+        invocation.io.say("The token \(made["id"].shown), shown only now:")
+        try invocation.io.print(made["token"].shown)
         return .done
     }
 
     private static let listTokens = Command(
-        "admin token list", summary: "List the tokens of the admin API", flags: [.json, .data],
+        "admin token list", summary: "List the tokens of the admin API", flags: [.json] + Flag.place,
         examples: [.init("Which programs may ask?", "countersign admin token list")]
     ) { invocation in
-        let tokens = try invocation.appDirectory().adminTokens()
-        func time(_ milliseconds: Int64?) -> String {
-            milliseconds.map { RFC3339.text(milliseconds: $0) } ?? "-"
+        try invocation.printList(
+            try await invocation.admin().items("tokens"),
+            header: ["TOKEN", "NAME", "SCOPES", "USED", "EXPIRES"],
+            empty: "No token. Next: countersign admin token create"
+        ) { token in
+            [
+                token["id"].shown, token["name"].shown, token["scopes"].joined(","),
+                token["last_used_ms"].time, token["expires_ms"].time,
+            ]
         }
-        if invocation.isSet(.json) {
-            try invocation.io.print(
-                .array(
-                    tokens.map { token in
-                        [
-                            "id": .string(token.id), "name": .string(token.name),
-                            "scopes": .array(token.scopes.map { .string($0) }),
-                            "created_ms": .integer(token.createdMilliseconds),
-                            "last_used_ms": token.usedMilliseconds.map { .integer($0) } ?? .null,
-                            "expires_ms": token.expiresMilliseconds.map { .integer($0) } ?? .null,
-                        ]
-                    }))
-            return .done
-        }
-        if tokens.isEmpty { invocation.io.say("No token. Next: countersign admin token create") }
-        var table = TextTable()
-        table.add("TOKEN", "NAME", "SCOPES", "USED", "EXPIRES")
-        for token in tokens {
-            table.add(
-                token.id, TerminalText.safe(token.name), token.scopes.joined(separator: ","),
-                time(token.usedMilliseconds), time(token.expiresMilliseconds))
-        }
-        for line in tokens.isEmpty ? [] : table.lines { try invocation.io.print(line) }
         return .done
     }
 
     private static let deleteToken = Command(
         "admin token delete", summary: "Delete a token of the admin API; it is refused from then on",
-        positionals: [tokenID], flags: [.data],
+        positionals: [tokenID], flags: Flag.place,
         examples: [
             .init(
                 "The oldest one",
@@ -95,7 +89,7 @@ enum AdminCommand {
         ]
     ) { invocation in
         let id = invocation.requiredWord(of: tokenID)
-        try invocation.appDirectory().deleteAdminToken(id: id)
+        try await invocation.admin().deleteAsRead("tokens", id)
         invocation.io.say("Deleted \(id).")
         return .done
     }

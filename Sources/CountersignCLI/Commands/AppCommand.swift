@@ -1,6 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
-internal import CountersignJOSE
 
 /// `countersign app …`.
 enum AppCommand {
@@ -13,83 +11,64 @@ enum AppCommand {
     private static let create = Command(
         "app create", summary: "Make an app and print its write key",
         details: """
-            The write key goes into the client. It is shown only now: the data directory keeps a hash.
+            The write key goes into the client. It is shown only now: the gateway keeps a hash.
             A new app's enforcement is disabled: events are stored without a look at tokens.
             """,
-        positionals: [id], flags: [name, .data],
+        positionals: [id], flags: [name] + Flag.place,
         examples: [.init("A first app", "countersign app create blog --name 'Our blog'")]
     ) { invocation in
-        let (app, writeKey) = try invocation.appDirectory().createApp(
-            id: invocation.requiredWord(of: id), name: invocation.value(of: name))
-        invocation.io.say("Made the app \(app.id) in \(try invocation.dataDirectory()).")
+        let admin = try invocation.admin()
+        let made = try await admin.post(
+            "apps",
+            body: [
+                "id": .string(invocation.requiredWord(of: id)),
+                "name": try invocation.value(of: name).map { .string($0) } ?? .null,
+            ])
+        let app = made["app"]["id"].shown
+        invocation.io.say("Made the app \(app) in \(admin.place).")
         invocation.io.say("Its write key, shown only now:")
-        try invocation.io.print(writeKey)
-        invocation.io.say("Next: countersign key add \(app.id) public.pem")
+        try invocation.io.print(made["write_key"].shown)
+        invocation.io.say("Next: countersign key add \(app) public.pem")
         return .done
     }
 
     private static let list = Command(
-        "app list", summary: "List the apps", flags: [.json, .data],
+        "app list", summary: "List the apps", flags: [.json] + Flag.place,
         examples: [.init("Which apps are there?", "countersign app list")]
     ) { invocation in
-        let apps = try invocation.appDirectory().apps()
-        if invocation.isSet(.json) {
-            try invocation.io.print(.array(apps.map(\.json)))
-            return .done
-        }
-        if apps.isEmpty {
-            invocation.io.say(
-                "No app in \(try invocation.dataDirectory()). Next: countersign app create shop")
-            return .done
-        }
-        var table = TextTable(rightAligned: [2])
-        table.add("APP", "ENFORCEMENT", "KEYS", "NAME")
-        for app in apps { table.add(app.id, app.enforcement.rawValue, String(app.keys.count), app.name) }
-        for line in table.lines { try invocation.io.print(line) }
+        let admin = try invocation.admin()
+        try invocation.printList(
+            try await admin.items("apps"), header: ["APP", "ENFORCEMENT", "KEYS", "NAME"], rightAligned: [2],
+            empty: "No app in \(admin.place). Next: countersign app create shop"
+        ) { [$0["id"].shown, $0["enforcement"].shown, $0["keys"].shown, $0["name"].shown] }
         return .done
     }
 
     private static let show = Command(
         "app show", summary: "Show an app, its rules for tokens and its keys",
-        positionals: [id], flags: [.json, .data],
+        details: "With --json the app alone; `policy show` and `key list` have the rest.",
+        positionals: [id], flags: [.json] + Flag.place,
         examples: [.init("How is this app judged?", "countersign app show shop")]
     ) { invocation in
-        let app = try invocation.appDirectory().app(id: invocation.requiredWord(of: id))
+        let admin = try invocation.admin()
+        let id = invocation.requiredWord(of: id)
+        let app = try await admin.get("apps", id).body
         if invocation.isSet(.json) {
-            try invocation.io.print(app.json)
+            try invocation.io.print(app)
             return .done
         }
+        let policy = try await admin.get("apps", id, "policy").body
         var table = TextTable()
-        table.add("app", app.id)
-        table.add("name", app.name)
-        table.add("enforcement", app.enforcement.rawValue)
-        table.add("algorithms", app.policy.algorithms.map(\.rawValue).joined(separator: " "))
-        table.add("leeway", "\(app.policy.leeway) s")
-        table.add("made", RFC3339.text(milliseconds: app.createdMilliseconds))
-        for key in app.keys { table.add("\(key.slot) key", key.id, key.description) }
-        for line in table.lines { try invocation.io.print(line) }
+        table.add("app", app["id"].shown)
+        table.add("name", app["name"].shown)
+        table.add("enforcement", app["enforcement"].shown)
+        table.add("algorithms", policy["algorithms"].joined(" "))
+        table.add("leeway", "\(policy["leeway_seconds"].shown) s")
+        table.add("made", app["created_ms"].time)
+        for key in try await admin.items("apps", id, "keys") {
+            table.add("\(key["slot"].shown) key", key["id"].shown, key["description"].shown)
+        }
+        try invocation.io.print(table)
         return .done
-    }
-}
-
-extension App {
-    /// The app as commands print it with `--json`.
-    var json: JSONValue {
-        [
-            "id": .string(id), "name": .string(name), "enforcement": .string(enforcement.rawValue),
-            "algorithms": .array(policy.algorithms.map { .string($0.rawValue) }),
-            "leeway_seconds": .number(policy.leeway), "created_ms": .integer(createdMilliseconds),
-            "keys": .array(keys.map(\.json)),
-        ]
-    }
-}
-
-extension AppKey {
-    /// The key as commands print it with `--json`.
-    var json: JSONValue {
-        [
-            "id": .string(id), "slot": .string("\(slot)"), "description": .string(description),
-            "added_ms": .integer(addedMilliseconds), "text": .string(text),
-        ]
     }
 }

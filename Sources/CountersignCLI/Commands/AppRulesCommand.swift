@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 
 /// `countersign app origins` and `countersign app retention`.
 enum AppRulesCommand {
@@ -21,7 +20,7 @@ enum AppRulesCommand {
             Without an origin it prints them. A running gateway takes the change over within a second.
             Apps on devices need none: only browsers ask (CORS).
             """,
-        positionals: [app, origin], flags: [none, .data],
+        positionals: [app, origin], flags: [none] + Flag.place,
         examples: [
             .init(
                 "Allow two pages", "countersign app origins shop https://shop.example http://localhost:3000"),
@@ -29,15 +28,19 @@ enum AppRulesCommand {
         ]
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
-        let directory = try invocation.appDirectory()
-        var rules = try directory.rules(of: appID)
+        let admin = try invocation.admin()
         let given = invocation.allWords(of: origin)
-        if !given.isEmpty || invocation.isSet(none) {
-            rules.origins = invocation.isSet(none) ? [] : given
-            try directory.setRules(rules, of: appID)
+        let found: JSONValue
+        if invocation.isSet(none) || !given.isEmpty {
+            let origins = invocation.isSet(none) ? [] : given
+            found = try await admin.patch(
+                "apps", appID, body: ["origins": .array(origins.map { .string($0) })])
+        } else {
+            found = try await admin.get("apps", appID).body
         }
-        for origin in rules.origins { try invocation.io.print(origin) }
-        if rules.origins.isEmpty { invocation.io.say("No page may call \(appID).") }
+        let origins = found["origins"].elements
+        for origin in origins { try invocation.io.print(origin.shown) }
+        if origins.isEmpty { invocation.io.say("No page may call \(appID).") }
         return .done
     }
 
@@ -47,31 +50,33 @@ enum AppRulesCommand {
             Without a flag it prints the rule. Deleted events are forgotten: one that is sent again is stored again, so keep
             events longer than clients keep theirs. Freed space is used again; the file does not shrink.
             """,
-        positionals: [app], flags: [days, bytes, .json, .data],
+        positionals: [app], flags: [days, bytes, .json] + Flag.place,
         examples: [
             .init("Keep 90 days", "countersign app retention shop --days 90"),
             .init("Keep at most 10 GB", "countersign app retention shop --bytes 10000000000"),
         ]
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
-        let directory = try invocation.appDirectory()
-        var rules = try directory.rules(of: appID)
-        let newDays = try invocation.integer(of: days)
-        let newBytes = try invocation.integer(of: bytes)
-        if newDays != nil || newBytes != nil {
-            if let newDays { rules.retentionDays = newDays == 0 ? nil : newDays }
-            if let newBytes { rules.retentionBytes = newBytes == 0 ? nil : newBytes }
-            try directory.setRules(rules, of: appID)
+        let admin = try invocation.admin()
+        var changes: [String: JSONValue] = [:]
+        for (name, number) in [
+            ("retention_days", try invocation.integer(of: days)),
+            ("retention_bytes", try invocation.integer(of: bytes)),
+        ] {
+            if let number { changes[name] = number == 0 ? .null : .integer(Int64(number)) }
         }
+        let found =
+            changes.isEmpty
+            ? try await admin.get("apps", appID).body
+            : try await admin.patch("apps", appID, body: .object(changes))
         if invocation.isSet(.json) {
             try invocation.io.print([
-                "app": .string(appID),
-                "retention_days": rules.retentionDays.map { .integer(Int64($0)) } ?? .null,
-                "retention_bytes": rules.retentionBytes.map { .integer(Int64($0)) } ?? .null,
+                "app": .string(appID), "retention_days": found["retention_days"],
+                "retention_bytes": found["retention_bytes"],
             ])
         } else {
-            try invocation.io.print("days   \(rules.retentionDays.map { String($0) } ?? "all")")
-            try invocation.io.print("bytes  \(rules.retentionBytes.map { String($0) } ?? "all")")
+            try invocation.io.print("days   \(found["retention_days"].integer.map { String($0) } ?? "all")")
+            try invocation.io.print("bytes  \(found["retention_bytes"].integer.map { String($0) } ?? "all")")
         }
         return .done
     }

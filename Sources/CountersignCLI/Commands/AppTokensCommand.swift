@@ -23,37 +23,35 @@ enum AppTokensCommand {
             Without a flag it prints the rules. Registration is closed at first: where it is open, anybody who knows the
             app's id gets a token for a device of their own, though never for a user. Tokens that exist keep their lifetime.
             """,
-        positionals: [app], flags: [registration, access, refresh, reuse, .json, .data],
+        positionals: [app], flags: [registration, access, refresh, reuse, .json] + Flag.place,
         examples: [
             .init("Let devices register", "countersign app tokens shop --registration open"),
             .init("Tokens of ten minutes", "countersign app tokens shop --access-seconds 600"),
         ]
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
-        let directory = try invocation.appDirectory()
-        let before = try directory.tokenRules(of: appID)
-        var rules = before
-        if let word = try invocation.value(of: registration) { rules.allowsRegistration = word == "open" }
-        if let seconds = try invocation.integer(of: access) { rules.accessSeconds = seconds }
-        if let seconds = try invocation.integer(of: refresh) { rules.refreshSeconds = seconds }
-        if let seconds = try invocation.integer(of: reuse) { rules.reuseSeconds = seconds }
-        if rules != before { try directory.setTokenRules(rules, for: appID) }
-        let word = rules.allowsRegistration ? "open" : "closed"
+        let admin = try invocation.admin()
+        var changes: [String: JSONValue] = [:]
+        if let word = try invocation.value(of: registration) { changes["registration"] = .string(word) }
+        for (name, flag) in [
+            ("access_seconds", access), ("refresh_seconds", refresh), ("reuse_seconds", reuse),
+        ] {
+            if let seconds = try invocation.integer(of: flag) { changes[name] = .integer(Int64(seconds)) }
+        }
+        let rules =
+            changes.isEmpty
+            ? try await admin.get("apps", appID, "token-rules").body
+            : try await admin.change("apps", appID, "token-rules") { $0.merge(changes) { $1 } }
         if invocation.isSet(.json) {
-            try invocation.io.print([
-                "app": .string(appID), "registration": .string(word),
-                "access_seconds": .integer(Int64(rules.accessSeconds)),
-                "refresh_seconds": .integer(Int64(rules.refreshSeconds)),
-                "reuse_seconds": .integer(Int64(rules.reuseSeconds)),
-            ])
+            try invocation.io.print(rules)
             return .done
         }
         var table = TextTable()
-        table.add("registration", word)
-        table.add("access", "\(rules.accessSeconds) s")
-        table.add("refresh", "\(rules.refreshSeconds) s")
-        table.add("reuse", "\(rules.reuseSeconds) s")
-        for line in table.lines { try invocation.io.print(line) }
+        table.add("registration", rules["registration"].shown)
+        for name in ["access", "refresh", "reuse"] {
+            table.add(name, "\(rules[name + "_seconds"].shown) s")
+        }
+        try invocation.io.print(table)
         return .done
     }
 }

@@ -1,73 +1,87 @@
 internal import CountersignCore
 internal import CountersignGateway
-internal import Foundation
 
 /// `countersign backup …`.
 enum BackupCommand {
     static let commands = [create, list, verify, restore]
 
-    private static let path = Positional("PATH", help: "a backup's folder")
+    private static let backup = Positional(
+        "BACKUP", help: "its name, as `countersign backup list` prints it, or the path of its folder")
     private static let folder = Flag(
-        "to", .path("FOLDER"), help: "where the backup's folder goes; default: backups in the data directory")
+        "to", .path("FOLDER"),
+        help: "a folder of this machine, instead of the one that the gateway keeps its backups in")
     private static let target = Flag("to", .path("FOLDER"), help: "the new data directory")
 
     private static let create = Command(
-        "backup create", summary: "Copy the data directory and print the copy's folder",
+        "backup create", summary: "Copy the data directory and print the copy's name",
         details: """
             A gateway may run meanwhile. The copy is SQLite's own (online backup), checked with its integrity_check, counted
-            and listed with SHA-256 in manifest.json. It holds keys and events: keep it as safe as the original.
+            and listed with SHA-256 in manifest.json. It holds keys and events: keep it as safe as the original. It lies in
+            the folder backups of the data directory, or where --backup-folder of the gateway on --server says; with --to the
+            path of the copy is printed.
             """,
-        flags: [folder, .json, .data],
+        flags: [folder, .json] + Flag.place,
         examples: [.init("Beside the data", "countersign backup create")]
     ) { invocation in
-        let data = try invocation.dataDirectory()
-        let backup = try Backup.create(of: data, in: try invocation.value(of: folder) ?? data + "/backups")
-        invocation.io.say("Copied \(backup.events) events, \(backup.bytes) bytes, verified.")
+        if let folder = try invocation.localFolder(folder) {
+            let made = try Backup.create(of: try invocation.dataDirectory(), in: folder)
+            invocation.io.say("Copied \(made.events) events, \(made.bytes) bytes, verified.")
+            if invocation.isSet(.json) {
+                try invocation.io.print(made.json)
+            } else {
+                try invocation.io.print(made.path)
+            }
+            return .done
+        }
+        let made = try await invocation.admin().post("backups")
+        invocation.io.say("Copied \(made["events"].shown) events, \(made["bytes"].shown) bytes, verified.")
         if invocation.isSet(.json) {
-            try invocation.io.print(backup.json)
+            try invocation.io.print(made)
         } else {
-            try invocation.io.print(backup.path)
+            try invocation.io.print(made["name"].shown)
         }
         return .done
     }
 
     private static let list = Command(
-        "backup list", summary: "List the backups of a folder, the newest first",
-        flags: [folder, .json, .data],
+        "backup list", summary: "List the backups, the newest first",
+        flags: [folder, .json] + Flag.place,
         examples: [.init("Beside the data", "countersign backup list")]
     ) { invocation in
-        let place = try invocation.value(of: folder) ?? invocation.dataDirectory() + "/backups"
-        let backups = Backup.all(in: place)
-        if invocation.isSet(.json) {
-            try invocation.io.print(.array(backups.map(\.json)))
-            return .done
+        let backups: [JSONValue]
+        if let folder = try invocation.localFolder(folder) {
+            backups = Backup.all(in: folder).map(\.json)
+        } else {
+            backups = try await invocation.admin().items("backups")
         }
-        if backups.isEmpty {
-            invocation.io.say("No backup in \(place). Next: countersign backup create")
-            return .done
-        }
-        var table = TextTable(rightAligned: [1, 2])
-        table.add("BACKUP", "EVENTS", "BYTES", "MADE")
-        for backup in backups {
-            table.add(
-                backup.name, String(backup.events), String(backup.bytes),
-                RFC3339.text(milliseconds: backup.createdMilliseconds))
-        }
-        for line in table.lines { try invocation.io.print(line) }
+        try invocation.printList(
+            backups, header: ["BACKUP", "EVENTS", "BYTES", "MADE"], rightAligned: [1, 2],
+            empty: "No backup. Next: countersign backup create"
+        ) { [$0["name"].shown, $0["events"].shown, $0["bytes"].shown, $0["created_ms"].time] }
         return .done
     }
 
     private static let verify = Command(
         "backup verify", summary: "Check that a backup is whole",
-        details: "The files' digests, SQLite's integrity_check and the counts. Exit 3 when it is damaged.",
-        positionals: [path], flags: [.json],
+        details: """
+            The files' digests, SQLite's integrity_check and the counts. Exit 3 when it is damaged. A path is looked at on
+            this machine, a name where the gateway keeps its backups.
+            """,
+        positionals: [backup], flags: [.json] + Flag.place,
         examples: [.init("The one just made", "countersign backup verify $(countersign backup create)")]
     ) { invocation in
-        let backup = try whole { () throws(GatewayError) in
-            try Backup.verify(invocation.requiredWord(of: path))
+        let word = invocation.requiredWord(of: backup)
+        let found: JSONValue
+        if word.contains("/") {
+            found = try whole { () throws(GatewayError) in try Backup.verify(word) }.json
+        } else {
+            found = try await invocation.admin().post("backups", word, "verify")
+            guard found["ok"].isTrue else {
+                throw CommandError(.verificationFailed, found["problem"].shown)
+            }
         }
-        invocation.io.say("Whole: \(backup.events) events, \(backup.bytes) bytes.")
-        if invocation.isSet(.json) { try invocation.io.print(backup.json) }
+        invocation.io.say("Whole: \(found["events"].shown) events, \(found["bytes"].shown) bytes.")
+        if invocation.isSet(.json) { try invocation.io.print(found) }
         return .done
     }
 
@@ -75,7 +89,7 @@ enum BackupCommand {
         "backup restore", summary: "Make a new data directory of a backup",
         details:
             "Verifies first. The folder must not exist or be empty; then `countersign serve --data FOLDER`.",
-        positionals: [path], flags: [target],
+        positionals: [backup], flags: [target, .data],
         examples: [
             .init(
                 "The one just made",
@@ -85,10 +99,10 @@ enum BackupCommand {
         guard let target = try invocation.value(of: target) else {
             throw CommandError(.usage, "--to is missing: give the new data directory")
         }
-        let backup = try whole { () throws(GatewayError) in
-            try Backup.restore(invocation.requiredWord(of: path), to: target)
-        }
-        invocation.io.say("Restored \(backup.events) events. Next:")
+        let word = invocation.requiredWord(of: backup)
+        let path = word.contains("/") ? word : try invocation.dataDirectory() + "/backups/" + word
+        let restored = try whole { () throws(GatewayError) in try Backup.restore(path, to: target) }
+        invocation.io.say("Restored \(restored.events) events. Next:")
         try invocation.io.print("countersign serve --data \(target)")
         return .done
     }
@@ -101,6 +115,19 @@ enum BackupCommand {
             guard error.code == .invalid else { throw error }
             throw CommandError(.verificationFailed, error.reason)
         }
+    }
+}
+
+extension Invocation {
+    /// A folder of this machine; nil when none is named.
+    ///
+    /// - Throws: `usage` when the command works on a server.
+    fileprivate func localFolder(_ flag: Flag) throws -> String? {
+        guard let folder = try value(of: flag) else { return nil }
+        guard try remoteAdmin() == nil else {
+            throw CommandError(.usage, "--\(flag.name) is a folder of this machine, not of a server")
+        }
+        return folder
     }
 }
 

@@ -2,8 +2,8 @@
 enum CommandTable {
     static let all: [Command] =
         [
-            ServeCommand.command, DemoCommand.command, SendCommand.command, TriggerCommand.command,
-            DoctorCommand.command,
+            ServeCommand.command, DemoCommand.command, SendCommand.command, TailCommand.command,
+            TriggerCommand.command, DoctorCommand.command,
         ]
         + AppCommand.commands
         + AppRulesCommand.commands
@@ -18,10 +18,13 @@ enum CommandTable {
         + EnforcementCommand.commands
         + PolicyCommand.commands
         + ProjectCommand.commands
+        + AuditCommand.commands
         + AdminCommand.commands
         + BackupCommand.commands
+        + ProfileCommand.commands
         + ConfigCommand.commands
         + [
+            WhoAmICommand.command,
             CompletionCommand.command, ManCommand.command, VersionCommand.command, HelpCommand.command,
         ]
 }

@@ -1,6 +1,5 @@
 internal import CountersignCore
 internal import CountersignGateway
-internal import Foundation
 
 /// `countersign enforcement …`.
 enum EnforcementCommand {
@@ -13,16 +12,28 @@ enum EnforcementCommand {
 
     private static let show = Command(
         "enforcement show", summary: "Print how strictly an app's requests are judged",
-        positionals: [app], flags: [.json, .data],
+        positionals: [app], flags: [.json] + Flag.place,
         examples: [.init("Are bad tokens refused?", "countersign enforcement show shop")]
     ) { invocation in
-        let app = try invocation.appDirectory().app(id: invocation.requiredWord(of: app))
+        let plan = try await invocation.admin()
+            .get("apps", invocation.requiredWord(of: app), "enforcement").body
         if invocation.isSet(.json) {
-            try invocation.io.print([
-                "app": .string(app.id), "enforcement": .string(app.enforcement.rawValue),
-            ])
-        } else {
-            try invocation.io.print(app.enforcement.rawValue)
+            try invocation.io.print(plan)
+            return .done
+        }
+        try invocation.io.print(plan["state"].shown)
+        if let percent = plan["ramp_percent"].integer, percent < 100 {
+            invocation.io.say("Of \(percent) % of the users.")
+        }
+        if plan["scheduled"] != .null {
+            let change = plan["scheduled"]
+            invocation.io.say("It becomes \(change["state"].shown) at \(change["at_ms"].time).")
+        }
+        if plan["returned"] != .null {
+            let returned = plan["returned"]
+            invocation.io.say(
+                "It returned to optional by itself at \(returned["at_ms"].time): \(returned["rejected_percent"].shown) % were refused."
+            )
         }
         return .done
     }
@@ -36,33 +47,35 @@ enum EnforcementCommand {
             From the verdicts of the last hours: how many requests of how many users, by code and by app version. Users are
             estimated within about 2 %. While enforcement is disabled tokens are not looked at: set it to optional first.
             """,
-        positionals: [app], flags: [hours, .json, .data],
+        positionals: [app], flags: [hours, .json] + Flag.place,
         examples: [.init("Is it safe to require tokens?", "countersign enforcement preview shop")]
     ) { invocation in
-        let app = try invocation.appDirectory().app(id: invocation.requiredWord(of: app))
-        let hours = try invocation.integer(of: hours) ?? 24
-        let preview = try AnalyticsReader(dataDirectory: try invocation.dataDirectory())
-            .preview(of: app.id, at: Int64(Date().timeIntervalSince1970 * 1000), hours: hours)
+        let app = invocation.requiredWord(of: app)
+        let preview = try await invocation.admin().send(
+            AdminRequest(
+                method: "GET", path: ["apps", app, "enforcement", "preview"],
+                query: [("hours", try invocation.value(of: hours))])
+        ).body
         if invocation.isSet(.json) {
-            try invocation.io.print(preview.json(hours: hours))
+            try invocation.io.print(preview)
             return .done
         }
+        let bad = preview["would_reject"]
         try invocation.io.print(
-            "\(preview.failedRequests) of \(preview.requests) requests, \(preview.failedUsers) of \(preview.users) users in \(hours) h"
+            "\(bad["requests"].shown) of \(preview["requests"].shown) requests, \(bad["users"].shown) of \(preview["users"].shown) users in \(preview["hours"].shown) h"
         )
-        for part in preview.byCode {
-            let name = part.code.map { "\($0.rawValue) \($0.reason)" } ?? "-"
-            try invocation.io.print("  \(name): \(part.requests) requests, \(part.users) users")
-        }
-        for part in preview.byAppVersion {
-            let version = part.appVersion.flatMap { $0.isEmpty ? nil : TerminalText.safe($0) } ?? "unknown"
+        for part in preview["by_code"].elements {
+            let name = part["code"] == .null ? "-" : "\(part["code"].shown) \(part["reason"].shown)"
             try invocation.io.print(
-                "  app version \(version): \(part.requests) requests, \(part.users) users")
+                "  \(name): \(part["requests"].shown) requests, \(part["users"].shown) users")
         }
-        if preview.notJudged > 0 {
-            invocation.io.say(
-                "Of \(preview.notJudged) requests the tokens were not looked at: enforcement was disabled.")
+        for part in preview["by_app_version"].elements {
+            let version = part["app_version"].text.flatMap { $0.isEmpty ? nil : TerminalText.safe($0) }
+            try invocation.io.print(
+                "  app version \(version ?? "unknown"): \(part["requests"].shown) requests, \(part["users"].shown) users"
+            )
         }
+        if let note = preview["unknown"].text { invocation.io.say(TerminalText.safe(note)) }
         return .done
     }
 
@@ -74,52 +87,27 @@ enum EnforcementCommand {
             required  tokens of identified users are verified; a bad one is refused with its error code
             A running gateway takes the change over within a second.
             """,
-        positionals: [app, state], flags: [.data],
+        positionals: [app, state], flags: Flag.place,
         examples: [
             .init("First look, then enforce", "countersign enforcement set shop optional"),
             .init("Refuse bad tokens", "countersign enforcement set shop required"),
         ]
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
-        guard let enforcement = Enforcement(rawValue: invocation.requiredWord(of: state)) else {
-            preconditionFailure("the parser let another state pass")
+        let wanted = invocation.requiredWord(of: state)
+        let admin = try invocation.admin()
+        var before = ""
+        _ = try await admin.change("apps", appID, "enforcement") { plan in
+            before = plan["state"]?.shown ?? ""
+            plan["state"] = .string(wanted)
+            plan["ramp_percent"] = 100
+            plan["scheduled"] = .null
         }
-        let directory = try invocation.appDirectory()
-        let app = try directory.app(id: appID)
-        try directory.setEnforcement(enforcement, for: appID)
-        invocation.io.say("\(appID): \(app.enforcement.rawValue) -> \(enforcement.rawValue)")
-        if enforcement == .required, app.keys.isEmpty {
+        invocation.io.say("\(appID): \(before) -> \(wanted)")
+        if wanted == Enforcement.required.rawValue, try await admin.get("apps", appID).body["keys"] == 0 {
             invocation.io.say(
                 "It has no key, so every token will be refused: countersign key add \(appID) public.pem")
         }
         return .done
-    }
-}
-
-extension EnforcementPreview {
-    /// The preview as commands print it with `--json`.
-    fileprivate func json(hours: Int) -> JSONValue {
-        func parts(_ parts: [Part]) -> JSONValue {
-            .array(
-                parts.map { part in
-                    var members: [String: JSONValue] = [
-                        "requests": .integer(Int64(part.requests)), "users": .integer(Int64(part.users)),
-                    ]
-                    if let code = part.code {
-                        members["code"] = .integer(Int64(code.rawValue))
-                        members["reason"] = .string(code.reason)
-                    }
-                    if let version = part.appVersion { members["app_version"] = .string(version) }
-                    return .object(members)
-                })
-        }
-        return [
-            "hours": .integer(Int64(hours)), "requests": .integer(Int64(requests)),
-            "users": .integer(Int64(users)), "not_judged": .integer(Int64(notJudged)),
-            "would_reject": [
-                "requests": .integer(Int64(failedRequests)), "users": .integer(Int64(failedUsers)),
-            ],
-            "by_code": parts(byCode), "by_app_version": parts(byAppVersion),
-        ]
     }
 }

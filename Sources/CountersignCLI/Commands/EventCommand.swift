@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignGateway
+internal import CountersignJOSE
 internal import Foundation
 
 /// `countersign event …`.
@@ -23,31 +23,31 @@ enum EventCommand {
     private static let list = Command(
         "event list", summary: "List an app's events, the newest first",
         details: "With --json one object a line, with the event's body as it came.",
-        positionals: [app], flags: filters + [limit, .json, .data],
+        positionals: [app], flags: filters + [limit, .json] + Flag.place,
         examples: [
             .init("What came last?", "countersign event list shop"),
             .init(
                 "One user's purchases", "countersign event list shop --user user-1 --name 'Order Completed'"),
         ]
     ) { invocation in
-        let query = try query(invocation)
-        let events = try EventReader(dataDirectory: try invocation.dataDirectory())
-            .newest(query, limit: try invocation.integer(of: limit) ?? 20)
+        let appID = invocation.requiredWord(of: app)
+        let events = try await invocation.admin().items(
+            "apps", appID, "events", query: try query(invocation),
+            limit: try invocation.integer(of: limit) ?? 20)
         if invocation.isSet(.json) {
-            for event in events { try invocation.io.print(event.json) }
+            for event in events { try invocation.io.print(event) }
             return .done
         }
-        if events.isEmpty { invocation.io.say("No such event of \(query.appID).") }
-        var table = TextTable()
-        table.add("RECEIVED", "TYPE", "NAME", "USER", "MESSAGE ID")
-        for event in events {
-            table.add(
-                RFC3339.text(milliseconds: event.receivedMilliseconds), event.type,
-                TerminalText.safe(event.name ?? ""),
-                TerminalText.safe(event.userID ?? event.anonymousID ?? ""),
-                TerminalText.safe(event.messageID))
+        try invocation.printList(
+            events, header: ["RECEIVED", "TYPE", "NAME", "USER", "MESSAGE ID"],
+            empty: "No such event of \(appID)."
+        ) { event in
+            let user = event["user_id"].text ?? event["anonymous_id"].text
+            return [
+                event["received_ms"].time, event["type"].shown, TerminalText.safe(event["name"].text ?? ""),
+                TerminalText.safe(user ?? ""), event["message_id"].shown,
+            ]
         }
-        for line in events.isEmpty ? [] : table.lines { try invocation.io.print(line) }
         return .done
     }
 
@@ -57,58 +57,71 @@ enum EventCommand {
             NDJSON is what `countersign send` takes: each line is the event as it came. CSV has the columns that all events
             have, and the event as JSON in the last one.
             """,
-        positionals: [app], flags: filters + [format, .data],
+        positionals: [app], flags: filters + [format] + Flag.place,
         examples: [.init("All that an app has", "countersign event export shop")]
     ) { invocation in
-        let query = try query(invocation)
-        let reader = try EventReader(dataDirectory: try invocation.dataDirectory())
-        let isCSV = try invocation.value(of: format) == "csv"
-        if isCSV {
-            try invocation.io.output(
-                "seq,received,timestamp,type,name,user_id,anonymous_id,message_id,body\r\n")
-        }
-        var last: Int64 = 0
-        var count = 0
-        while true {
-            let page = try reader.oldest(query, behind: last, limit: 500)
-            guard let end = page.last else { break }
-            last = end.sequence
-            count += page.count
-            var text = ""
-            for event in page {
-                text += isCSV ? csv(event) : String(decoding: event.body, as: UTF8.self) + "\n"
+        let format = try invocation.value(of: format)
+        let request = AdminRequest(
+            method: "GET", path: ["apps", invocation.requiredWord(of: app), "events", "export"],
+            query: try query(invocation) + [("format", format)])
+        let io = invocation.io
+        guard format != "csv" else {
+            let text = Lock(TextPieces())
+            try await invocation.admin().stream(request) { bytes in
+                try io.output(text.withLock { $0.whole(bytes) })
             }
-            try invocation.io.output(text)
+            return .done
         }
-        invocation.io.say("\(count) \(count == 1 ? "event" : "events").")
+        let lines = Lock(TextPieces())
+        let count = Lock(0)
+        try await invocation.admin().stream(request) { bytes in
+            let found = lines.withLock { $0.lines(bytes) }
+            var text = ""
+            for line in found {
+                let body = try StrictJSONParser(maximumBytes: max(1, line.count), maximumDepth: 1_024)
+                    .parse(bytes: line) { $0.value["body"] }
+                text += String(decoding: body.bytes, as: UTF8.self) + "\n"
+            }
+            count.withLock { $0 += found.count }
+            if !text.isEmpty { try io.output(text) }
+        }
+        let total = count.withLock { $0 }
+        io.say("\(total) \(total == 1 ? "event" : "events").")
         return .done
     }
 
-    private static func query(_ invocation: Invocation) throws -> EventQuery {
-        let directory = try invocation.appDirectory()
-        var query = EventQuery(appID: try directory.app(id: invocation.requiredWord(of: app)).id)
-        query.userID = try invocation.value(of: user)
-        query.messageID = try invocation.value(of: messageID)
-        query.type = try invocation.value(of: type)
-        query.name = try invocation.value(of: name)
-        query.fromMilliseconds = try invocation.time(of: since)
-        query.toMilliseconds = try invocation.time(of: until)
-        return query
+    private static func query(
+        _ invocation: Invocation
+    ) throws(CommandError) -> [(name: String, value: String?)] {
+        [
+            ("user", try invocation.value(of: user)), ("message_id", try invocation.value(of: messageID)),
+            ("type", try invocation.value(of: type)), ("name", try invocation.value(of: name)),
+            ("from_ms", try invocation.time(of: since).map { String($0) }),
+            ("to_ms", try invocation.time(of: until).map { String($0) }),
+        ]
+    }
+}
+
+/// Bytes that come in pieces which end anywhere.
+struct TextPieces {
+    private var rest: [UInt8] = []
+
+    /// The whole lines that there are with these bytes, without their ends.
+    mutating func lines(_ bytes: [UInt8]) -> [[UInt8]] {
+        rest += bytes
+        guard let end = rest.lastIndex(of: 0x0A) else { return [] }
+        let lines = rest[..<end].split(separator: 0x0A).map(Array.init)
+        rest.removeFirst(end + 1)
+        return lines
     }
 
-    /// One line (RFC 4180). A field that a spreadsheet would take for a formula gets an apostrophe before it.
-    private static func csv(_ event: StoredEvent) -> String {
-        let fields = [
-            String(event.sequence), RFC3339.text(milliseconds: event.receivedMilliseconds),
-            RFC3339.text(milliseconds: event.timestampMilliseconds), event.type, event.name ?? "",
-            event.userID ?? "", event.anonymousID ?? "", event.messageID,
-            String(decoding: event.body, as: UTF8.self),
-        ]
-        return fields.map { field in
-            let safe = field.first.map { "=+-@\t".contains($0) } == true ? "'" + field : field
-            return safe.contains { "\",\r\n".contains($0) }
-                ? "\"" + safe.replacingOccurrences(of: "\"", with: "\"\"") + "\"" : safe
-        }.joined(separator: ",") + "\r\n"
+    /// The text up to the last line end that there is with these bytes.
+    mutating func whole(_ bytes: [UInt8]) -> String {
+        rest += bytes
+        guard let end = rest.lastIndex(of: 0x0A) else { return "" }
+        let text = String(decoding: rest[...end], as: UTF8.self)
+        rest.removeFirst(end + 1)
+        return text
     }
 }
 

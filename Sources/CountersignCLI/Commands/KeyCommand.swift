@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import Foundation
 
 /// `countersign key …`.
@@ -21,17 +20,19 @@ enum KeyCommand {
             The gateway accepts a token when one of the app's keys (at most three) verifies it.
             The private half stays with the backend that signs; it is never given to Countersign.
             """,
-        positionals: [app, file], flags: [note, .data],
+        positionals: [app, file], flags: [note] + Flag.place,
         examples: [
             .init("A key from a file", "countersign key add shop public.pem --description 'signs since May'")
         ]
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
         let text = try invocation.text(ofFile: invocation.requiredWord(of: file))
-        let key = try invocation.appDirectory().addKey(
-            text, description: invocation.value(of: note) ?? "", to: appID)
-        invocation.io.say("Added as the \(key.slot) key of \(appID):")
-        try invocation.io.print(key.id)
+        let key = try await invocation.admin().post(
+            "apps", appID, "keys",
+            body: ["text": .string(text), "description": .string(try invocation.value(of: note) ?? "")])
+        invocation.io.say("Added as the \(key["slot"].shown) key of \(appID):")
+        for warning in key["warnings"].elements { invocation.io.say(warning.shown) }
+        try invocation.io.print(key["id"].shown)
         return .done
     }
 
@@ -39,14 +40,15 @@ enum KeyCommand {
         "key import", summary: "Add the keys of a JWK Set to an app and print their ids",
         details: "Keys that the app has already are passed over. All are added, or none.",
         positionals: [app, set],
-        flags: [.data],
+        flags: Flag.place,
         examples: [.init("A set from a file", "countersign key import shop jwks.json")]
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
-        let added = try invocation.appDirectory().importKeys(
-            fromJWKSet: try invocation.text(ofFile: invocation.requiredWord(of: set)), to: appID)
+        let text = try invocation.text(ofFile: invocation.requiredWord(of: set))
+        let added = try await invocation.admin().post(
+            "apps", appID, "keys", "import", body: ["text": .string(text)])["items"].elements
         invocation.io.say("Added \(added.count) of the set to \(appID).")
-        for key in added { try invocation.io.print(key.id) }
+        for key in added { try invocation.io.print(key["id"].shown) }
         return .done
     }
 
@@ -54,7 +56,7 @@ enum KeyCommand {
         "key primary", summary: "Make a key the primary one of its app",
         details:
             "The others keep their order behind it. A running gateway takes the change over within a second.",
-        positionals: [app, keyID], flags: [.data],
+        positionals: [app, keyID], flags: Flag.place,
         examples: [
             .init(
                 "A new key, first at once",
@@ -63,7 +65,7 @@ enum KeyCommand {
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
         let id = invocation.requiredWord(of: keyID)
-        try invocation.appDirectory().makePrimary(keyID: id, of: appID)
+        _ = try await invocation.admin().patch("apps", appID, "keys", id, body: ["slot": "primary"])
         invocation.io.say("\(id) is now the primary key of \(appID).")
         return .done
     }
@@ -74,14 +76,14 @@ enum KeyCommand {
             The primary key cannot be deleted while there is another: make another primary first.
             `countersign key list` shows when each key last verified a token.
             """,
-        positionals: [app, keyID], flags: [.data],
+        positionals: [app, keyID], flags: Flag.place,
         examples: [
             .init("Undo an addition", "countersign key delete shop $(countersign key add shop public.pem)")
         ]
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
         let id = invocation.requiredWord(of: keyID)
-        try invocation.appDirectory().deleteKey(keyID: id, of: appID)
+        try await invocation.admin().deleteAsRead("apps", appID, "keys", id)
         invocation.io.say(
             "Deleted \(id) of \(appID). Tokens that only it verifies are not accepted any more.")
         return .done
@@ -93,68 +95,50 @@ enum KeyCommand {
             The gateway fetches the set every ten minutes, and earlier when a token comes whose key it does not know.
             What cannot be fetched leaves the last good set as it is.
             """,
-        positionals: [app, url], flags: [allowPrivate, .data],
+        positionals: [app, url], flags: [allowPrivate] + Flag.place,
         examples: [
             .init(
                 "An identity provider's keys", "countersign key follow shop https://id.example.com/jwks.json")
         ]
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
-        try invocation.appDirectory().setKeySource(
-            url: invocation.requiredWord(of: url), allowsPrivateAddresses: invocation.isSet(allowPrivate),
-            of: appID)
+        _ = try await invocation.admin().change("apps", appID, "key-source") { source in
+            source["url"] = .string(invocation.requiredWord(of: url))
+            source["allow_private"] = .bool(invocation.isSet(allowPrivate))
+        }
         invocation.io.say("\(appID) follows the set. `countersign key unfollow \(appID)` ends that.")
         return .done
     }
 
     private static let unfollow = Command(
         "key unfollow", summary: "No longer take the keys of a published JWK Set", positionals: [app],
-        flags: [.data],
+        flags: Flag.place,
         examples: [.init("Only the app's own keys", "countersign key unfollow shop")]
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
-        try invocation.appDirectory().setKeySource(url: nil, of: appID)
+        _ = try await invocation.admin().delete("apps", appID, "key-source")
         invocation.io.say("\(appID) follows no set; only its own keys verify.")
         return .done
     }
 
     private static let list = Command(
-        "key list", summary: "List the public keys of an app", positionals: [app], flags: [.json, .data],
+        "key list", summary: "List the public keys of an app", positionals: [app],
+        flags: [.json] + Flag.place,
         examples: [.init("Which keys verify this app's tokens?", "countersign key list shop")]
     ) { invocation in
-        let app = try invocation.appDirectory().app(id: invocation.requiredWord(of: app))
-        let uses = try KeyUse.all(of: app.id, in: invocation.dataDirectory())
-        if invocation.isSet(.json) {
-            try invocation.io.print(
-                .array(app.keys.map { key in key.json(use: uses.first { $0.keyID == key.id }) }))
-            return .done
+        let appID = invocation.requiredWord(of: app)
+        try invocation.printList(
+            try await invocation.admin().items("apps", appID, "keys"),
+            header: ["SLOT", "ID", "ADDED", "VERIFIED", "LAST VERIFIED", "DESCRIPTION"],
+            empty: "\(appID) has no key. Next: countersign key add \(appID) public.pem"
+        ) { key in
+            let last = key["last_verified_ms"]
+            return [
+                key["slot"].shown, key["id"].shown, key["added_ms"].time, key["verified_total"].shown,
+                last == .null ? "never" : last.time, key["description"].shown,
+            ]
         }
-        if app.keys.isEmpty {
-            invocation.io.say("\(app.id) has no key. Next: countersign key add \(app.id) public.pem")
-            return .done
-        }
-        var table = TextTable()
-        table.add("SLOT", "ID", "ADDED", "VERIFIED", "LAST VERIFIED", "DESCRIPTION")
-        for key in app.keys {
-            let use = uses.first { $0.keyID == key.id }
-            table.add(
-                "\(key.slot)", key.id, RFC3339.text(milliseconds: key.addedMilliseconds),
-                String(use?.verified ?? 0),
-                use.map { RFC3339.text(milliseconds: $0.lastMilliseconds) } ?? "never",
-                key.description)
-        }
-        for line in table.lines { try invocation.io.print(line) }
         return .done
-    }
-}
-
-extension AppKey {
-    /// The key with what it has verified, as `key list --json` prints it.
-    fileprivate func json(use: KeyUse?) -> JSONValue {
-        guard case .object(var members) = json else { return json }
-        members["verified"] = .integer(use?.verified ?? 0)
-        members["last_verified_ms"] = use.map { .integer($0.lastMilliseconds) } ?? .null
-        return .object(members)
     }
 }
 

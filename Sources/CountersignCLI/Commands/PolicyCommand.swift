@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import CountersignJOSE
 
 /// `countersign policy …`: what an app asks of its tokens.
@@ -23,30 +22,31 @@ enum PolicyCommand {
 
     private static let show = Command(
         "policy show", summary: "Print what an app asks of its tokens", positionals: [app],
-        flags: [.json, .data],
+        flags: [.json] + Flag.place,
         examples: [.init("Which tokens does this app take?", "countersign policy show shop")]
     ) { invocation in
-        let policy = try invocation.appDirectory().app(id: invocation.requiredWord(of: app)).policy
+        let policy = try await invocation.admin().get("apps", invocation.requiredWord(of: app), "policy").body
         if invocation.isSet(.json) {
-            try invocation.io.print(policy.json)
+            try invocation.io.print(policy)
             return .done
         }
+        let required = policy["required"].elements
+        let lifetime = policy["maximum_lifetime_seconds"]
         var table = TextTable()
-        table.add("algorithms", policy.algorithms.map(\.rawValue).joined(separator: ", "))
-        table.add("leeway", "\(policy.leeway) s")
-        table.add("longest lifetime", policy.maximumLifetime.map { "\($0) s" } ?? "any")
-        table.add("audience", policy.audience ?? "not looked at")
-        table.add("issuer", policy.issuer ?? "not looked at")
-        table.add(
-            "required", policy.requiredNames.isEmpty ? "-" : policy.requiredNames.joined(separator: ", "))
-        for line in table.lines { try invocation.io.print(line) }
+        table.add("algorithms", policy["algorithms"].joined())
+        table.add("leeway", "\(policy["leeway_seconds"].shown) s")
+        table.add("longest lifetime", lifetime == .null ? "any" : "\(lifetime.shown) s")
+        table.add("audience", policy["audience"].text.map { TerminalText.safe($0) } ?? "not looked at")
+        table.add("issuer", policy["issuer"].text.map { TerminalText.safe($0) } ?? "not looked at")
+        table.add("required", required.isEmpty ? "-" : policy["required"].joined())
+        try invocation.io.print(table)
         return .done
     }
 
     private static let set = Command(
         "policy set", summary: "Set what an app asks of its tokens",
         details: "What is not named stays as it is. A running gateway takes the change over within a second.",
-        positionals: [app], flags: [algorithms, leeway, lifetime, audience, issuer, required, .data],
+        positionals: [app], flags: [algorithms, leeway, lifetime, audience, issuer, required] + Flag.place,
         examples: [
             .init(
                 "Elliptic curves too, and clocks that differ little",
@@ -54,51 +54,39 @@ enum PolicyCommand {
             .init("For this audience only", "countersign policy set shop --audience braze --require aud"),
         ]
     ) { invocation in
-        let directory = try invocation.appDirectory()
         let id = invocation.requiredWord(of: app)
-        var policy = try directory.app(id: id).policy
-        if let names = try invocation.value(of: algorithms) {
-            policy.algorithms = names.split(separator: ",").map { JWSAlgorithm(rawValue: String($0)) }
-            if let unknown = policy.algorithms.first(where: { !JWSAlgorithm.all.contains($0) }) {
+        var changes: [String: JSONValue] = [:]
+        if let names = try list(invocation, algorithms) {
+            if let unknown = names.first(where: { !JWSAlgorithm.all.map(\.rawValue).contains($0) }) {
                 throw CommandError(
-                    .usage,
-                    "there is no algorithm \(unknown.rawValue); known are RS256, PS256, ES256 and EdDSA")
+                    .usage, "there is no algorithm \(unknown); known are RS256, PS256, ES256 and EdDSA")
+            }
+            changes["algorithms"] = .array(names.map { .string($0) })
+        }
+        if let seconds = try invocation.integer(of: leeway) {
+            changes["leeway_seconds"] = .integer(Int64(seconds))
+        }
+        if let seconds = try invocation.integer(of: lifetime) {
+            changes["maximum_lifetime_seconds"] = seconds == 0 ? .null : .integer(Int64(seconds))
+        }
+        for (name, flag) in [("audience", audience), ("issuer", issuer)] {
+            if let text = try invocation.value(of: flag) {
+                changes[name] = text.isEmpty ? .null : .string(text)
             }
         }
-        if let seconds = try invocation.integer(of: leeway) { policy.leeway = Double(seconds) }
-        if let seconds = try invocation.integer(of: lifetime) {
-            policy.maximumLifetime = seconds == 0 ? nil : Double(seconds)
-        }
-        if let text = try invocation.value(of: audience) { policy.audience = text.isEmpty ? nil : text }
-        if let text = try invocation.value(of: issuer) { policy.issuer = text.isEmpty ? nil : text }
-        if let text = try invocation.value(of: required) {
-            let names = text.split(separator: ",").map(String.init)
+        if let names = try list(invocation, required) {
             if let unknown = names.first(where: { !["aud", "iss", "typ"].contains($0) }) {
                 throw CommandError(.usage, "\(unknown) cannot be required; aud, iss and typ can")
             }
-            policy.requiresAudience = names.contains("aud")
-            policy.requiresIssuer = names.contains("iss")
-            policy.requiresType = names.contains("typ")
+            changes["required"] = .array(names.map { .string($0) })
         }
-        try directory.setPolicy(policy, for: id)
+        _ = try await invocation.admin().change("apps", id, "policy") { $0.merge(changes) { $1 } }
         invocation.io.say("Set. `countersign policy show \(id)` prints it.")
         return .done
     }
-}
 
-extension ClaimsPolicy {
-    fileprivate var requiredNames: [String] {
-        [(requiresAudience, "aud"), (requiresIssuer, "iss"), (requiresType, "typ")].compactMap {
-            $0 ? $1 : nil
-        }
-    }
-
-    fileprivate var json: JSONValue {
-        [
-            "algorithms": .array(algorithms.map { .string($0.rawValue) }), "leeway_seconds": .number(leeway),
-            "maximum_lifetime_seconds": maximumLifetime.map { .number($0) } ?? .null,
-            "audience": audience.map { .string($0) } ?? .null, "issuer": issuer.map { .string($0) } ?? .null,
-            "required": .array(requiredNames.map { .string($0) }),
-        ]
+    /// What stands between commas; nil when the flag is not there.
+    private static func list(_ invocation: Invocation, _ flag: Flag) throws(CommandError) -> [String]? {
+        try invocation.value(of: flag)?.split(separator: ",").map(String.init)
     }
 }

@@ -8,8 +8,11 @@ enum ProjectCommand {
     static let commands = [show, set, put, remove, addKey, deleteKey]
 
     private static let app = Positional("APP", help: "the app's id")
+    private static let kinds = [
+        "in-app-message", "consent-category", "recommendation-engine", "inbox-message",
+    ]
     private static let kind = Positional(
-        "KIND", help: "in-app-message, consent-category, recommendation-engine or inbox-message")
+        "KIND", choices: kinds, help: kinds.joined(separator: ", "))
     private static let file = Positional("FILE", help: "a JSON object; - reads standard input")
     private static let itemID = Positional("ID", help: "its id, as `countersign project show` prints it")
     private static let keyID = Positional("KID", help: "what stands in the tokens' kid")
@@ -32,25 +35,32 @@ enum ProjectCommand {
 
     private static let show = Command(
         "project show", summary: "Show what an app is to clients of the Bloomreach dialect",
-        positionals: [app], flags: [.json, .data],
+        positionals: [app], flags: [.json] + Flag.place,
         examples: [.init("What do clients get?", "countersign project show shop")]
     ) { invocation in
-        let directory = try invocation.appDirectory()
-        let project = try directory.project(of: invocation.requiredWord(of: app))
+        let admin = try invocation.admin()
+        let id = invocation.requiredWord(of: app)
+        let project = try await admin.get("apps", id, "project").body
+        var items: [(kind: String, items: [JSONValue])] = []
+        for kind in kinds {
+            items.append((kind, try await admin.items("apps", id, "project", "items", kind)))
+        }
         if invocation.isSet(.json) {
-            try invocation.io.print(project.json)
+            guard case .object(var members) = project else { return .failed }
+            for (kind, items) in items { members[kind.replacing("-", with: "_")] = .array(items) }
+            try invocation.io.print(.object(members))
             return .done
         }
         var table = TextTable()
-        table.add("token", project.token)
-        table.add("customer tokens", project.customerTokens.rawValue)
-        table.add("push webhook", project.webhook?.url ?? "none")
-        for key in project.customerTokenKeys { table.add("private key", key.id) }
-        for (kind, items) in project.items {
-            for item in items { table.add(kind.word, item.id) }
+        table.add("token", project["token"].shown)
+        table.add("customer tokens", project["customer_tokens"].shown)
+        let webhook = project["webhook"]
+        table.add("push webhook", webhook == .null ? "none" : webhook["url"].shown)
+        for key in project["private_keys"].elements { table.add("private key", key["id"].shown) }
+        for (kind, items) in items {
+            for item in items { table.add(kind, item["id"].shown) }
         }
-        for message in project.inbox.all { table.add(Self.inboxWord, message.id) }
-        for line in table.lines { try invocation.io.print(line) }
+        try invocation.io.print(table)
         return .done
     }
 
@@ -61,7 +71,7 @@ enum ProjectCommand {
             (the API key opens the App Inbox), allowed (either does, while old versions of an app are in use), required.
             """,
         positionals: [app],
-        flags: [token, customerTokens, webhook, webhookSecret, allowPrivate, endSyncTokens, .data],
+        flags: [token, customerTokens, webhook, webhookSecret, allowPrivate, endSyncTokens] + Flag.place,
         examples: [
             .init(
                 "The token that shipped apps have, and customer tokens",
@@ -71,28 +81,28 @@ enum ProjectCommand {
                 "countersign project set shop --webhook https://push.example/self-check"),
         ]
     ) { invocation in
-        let directory = try invocation.appDirectory()
-        let id = try directory.app(id: invocation.requiredWord(of: app)).id
-        if let text = try invocation.value(of: token) { try directory.setProjectToken(text, for: id) }
-        if let text = try invocation.value(of: customerTokens), let mode = CustomerTokens(rawValue: text) {
-            try directory.setCustomerTokens(mode, for: id)
+        let admin = try invocation.admin()
+        let id = invocation.requiredWord(of: app)
+        let url = try invocation.value(of: webhook)
+        let given = try invocation.value(of: webhookSecret).map { try invocation.secret(ofFile: $0) }
+        let (newToken, mode) = (try invocation.value(of: token), try invocation.value(of: customerTokens))
+        let project = try await admin.change("apps", id, "project") { project in
+            if let newToken { project["token"] = .string(newToken) }
+            if let mode { project["customer_tokens"] = .string(mode) }
+            guard let url else { return }
+            var webhook: [String: JSONValue] = [
+                "url": .string(url), "allow_private": .bool(invocation.isSet(allowPrivate)),
+            ]
+            webhook["secret"] = given.map { .string($0) }
+            project["webhook"] = url.isEmpty ? .null : .object(webhook)
         }
-        if let url = try invocation.value(of: webhook) {
-            if url.isEmpty {
-                try directory.removePushWebhook(of: id)
-            } else {
-                let given = try invocation.value(of: webhookSecret).map {
-                    try invocation.text(ofFile: $0).trimmingCharacters(in: .whitespacesAndNewlines)
-                }
-                let secret = try directory.setPushWebhook(
-                    url: url, secret: given, allowsPrivateAddresses: invocation.isSet(allowPrivate), for: id)
-                if given == nil {
-                    invocation.io.say("Deliveries are signed with this secret, shown only now:")
-                    try invocation.io.print(secret)
-                }
-            }
+        if let secret = project["webhook_secret"].text {
+            invocation.io.say("Deliveries are signed with this secret, shown only now:")
+            try invocation.io.print(secret)
         }
-        if invocation.isSet(endSyncTokens) { try directory.endSyncTokens(of: id) }
+        if invocation.isSet(endSyncTokens) {
+            _ = try await admin.delete("apps", id, "project", "sync-tokens")
+        }
         invocation.io.say("Set. `countersign project show \(id)` prints it.")
         return .done
     }
@@ -104,21 +114,32 @@ enum ProjectCommand {
             {"id","type":"html"|"push","content":{…}} with, as needed, "recipient":{"registered":"user-1"} and "expires":
             a date and time.
             """,
-        positionals: [app, kind, file], flags: [.data],
+        positionals: [app, kind, file], flags: Flag.place,
         examples: [
             .init("A message for one customer", "countersign project put shop inbox-message message.json"),
             .init("A consent category", "countersign project put shop consent-category consent.json"),
         ]
     ) { invocation in
-        let directory = try invocation.appDirectory()
-        let id = try directory.app(id: invocation.requiredWord(of: app)).id
-        let word = invocation.requiredWord(of: kind)
+        let admin = try invocation.admin()
         let text = try invocation.text(ofFile: invocation.requiredWord(of: file))
-        if word == Self.inboxWord {
-            try invocation.io.print(try directory.putInboxMessage(json: text, in: id))
-        } else {
-            try invocation.io.print(try directory.put(try itemKind(word), json: text, in: id))
+        let item = try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: Array(text.utf8)) { $0.value }
+        guard let item, let id = item["id"].text else {
+            throw CommandError(.failed, "the file holds no JSON object with an id")
         }
+        let path = [
+            "apps", invocation.requiredWord(of: app), "project", "items", invocation.requiredWord(of: kind),
+            id,
+        ]
+        var tag: String?
+        do {
+            tag = try await admin.send(AdminRequest(method: "GET", path: path)).tag
+        } catch let error as CommandError where error.code == .notFound {
+            // Then it is a new one.
+        }
+        let put = try await admin.send(
+            AdminRequest(method: "PUT", path: path, ifMatch: tag, body: item)
+        ).body
+        try invocation.io.print(put["id"].shown)
         return .done
     }
 
@@ -126,7 +147,7 @@ enum ProjectCommand {
         "project remove", summary: "Delete a message, consent category or engine",
         details:
             "Clients that have an inbox message keep it until `countersign project set --end-sync-tokens`.",
-        positionals: [app, kind, itemID], flags: [.data],
+        positionals: [app, kind, itemID], flags: Flag.place,
         examples: [
             .init(
                 "Undo an addition",
@@ -134,32 +155,29 @@ enum ProjectCommand {
             )
         ]
     ) { invocation in
-        let directory = try invocation.appDirectory()
-        let app = try directory.app(id: invocation.requiredWord(of: app)).id
-        let word = invocation.requiredWord(of: kind)
         let id = invocation.requiredWord(of: itemID)
-        if word == Self.inboxWord {
-            try directory.removeInboxMessage(id: id, from: app)
-        } else {
-            try directory.remove(try itemKind(word), id: id, from: app)
-        }
+        try await invocation.admin().deleteAsRead(
+            "apps", invocation.requiredWord(of: app), "project", "items", invocation.requiredWord(of: kind),
+            id)
         invocation.io.say("Deleted \(id).")
         return .done
     }
 
     private static let addKey = Command(
         "project key add", summary: "Add a private key whose holder may sign customer tokens with HS256",
-        positionals: [app, keyID], flags: [secret, .data],
+        positionals: [app, keyID], flags: [secret] + Flag.place,
         examples: [.init("For the backend that signs", "countersign project key add shop backend-2026")]
     ) { invocation in
-        let given = try invocation.value(of: secret).map {
-            try invocation.text(ofFile: $0).trimmingCharacters(in: .whitespacesAndNewlines)
-        }
-        let made = try invocation.appDirectory().addCustomerTokenKey(
-            id: invocation.requiredWord(of: keyID), secret: given, to: invocation.requiredWord(of: app))
-        if given == nil {
+        let given = try invocation.value(of: secret).map { try invocation.secret(ofFile: $0) }
+        let made = try await invocation.admin().post(
+            "apps", invocation.requiredWord(of: app), "project", "private-keys",
+            body: [
+                "id": .string(invocation.requiredWord(of: keyID)),
+                "secret": given.map { .string($0) } ?? .null,
+            ])
+        if let secret = made["secret"].text {
             invocation.io.say("The secret, shown only now:")
-            try invocation.io.print(made)
+            try invocation.io.print(secret)
         } else {
             invocation.io.say("Added.")
         }
@@ -168,50 +186,15 @@ enum ProjectCommand {
 
     private static let deleteKey = Command(
         "project key delete", summary: "Delete a private key; tokens signed with it are refused from then on",
-        positionals: [app, keyID], flags: [.data],
+        positionals: [app, keyID], flags: Flag.place,
         examples: [
             .init("A key that is not used any more", "countersign project key delete shop old")
         ]
     ) { invocation in
         let id = invocation.requiredWord(of: keyID)
-        try invocation.appDirectory().deleteCustomerTokenKey(id: id, of: invocation.requiredWord(of: app))
+        _ = try await invocation.admin().delete(
+            "apps", invocation.requiredWord(of: app), "project", "private-keys", id)
         invocation.io.say("Deleted \(id).")
         return .done
-    }
-
-    private static let inboxWord = "inbox-message"
-
-    private static func itemKind(_ word: String) throws(CommandError) -> ProjectItem.Kind {
-        guard let kind = ProjectItem.Kind.all.first(where: { $0.word == word }) else {
-            throw CommandError(.usage, "KIND is one of \(Self.kind.help), not '\(word)'")
-        }
-        return kind
-    }
-}
-
-extension ProjectItem.Kind {
-    fileprivate static let all: [ProjectItem.Kind] = [.inAppMessage, .consentCategory, .recommendationEngine]
-
-    fileprivate var word: String { rawValue.replacingOccurrences(of: "_", with: "-") }
-}
-
-extension Project {
-    fileprivate var items: [(ProjectItem.Kind, [ProjectItem])] {
-        [
-            (.inAppMessage, inAppMessages), (.consentCategory, consentCategories),
-            (.recommendationEngine, recommendationEngines),
-        ]
-    }
-
-    /// The project as commands print it with `--json`.
-    fileprivate var json: JSONValue {
-        var members: [String: JSONValue] = [
-            "token": .string(token), "customer_tokens": .string(customerTokens.rawValue),
-            "webhook": webhook.map { .string($0.url) } ?? .null,
-            "private_keys": .array(customerTokenKeys.map { .string($0.id) }),
-            "inbox_message": .array(inbox.all.map(\.json)),
-        ]
-        for (kind, items) in items { members[kind.rawValue] = .array(items.map(\.json)) }
-        return .object(members)
     }
 }

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import Foundation
 
 /// `countersign signing-key …`.
@@ -11,16 +10,16 @@ enum SigningKeyCommand {
 
     private static let list = Command(
         "signing-key list", summary: "List the gateway's own keys, which sign access tokens",
-        flags: [.json, .data],
+        flags: [.json] + Flag.place,
         examples: [.init("Which key signs?", "countersign signing-key list")]
     ) { invocation in
-        let keys = try invocation.sessionDirectory().signingKeys()
+        let keys = try await invocation.admin().items("signing-keys")
         if invocation.isSet(.json) {
-            try invocation.io.print(.array(keys.map(\.json)))
+            try invocation.io.print(.array(keys))
             return .done
         }
         if keys.isEmpty { invocation.io.say("No key yet: the first is made with the first token.") }
-        for key in keys { try invocation.io.print(key.line) }
+        for key in keys { try invocation.io.print(line(key)) }
         return .done
     }
 
@@ -30,27 +29,24 @@ enum SigningKeyCommand {
             It is published at once and signs in an hour; the old one verifies for a day more. The gateway does so by itself
             every 90 days. With --compromised there is no overlap: all clients must refresh.
             """,
-        flags: [now, .json, .data],
+        flags: [now, .json] + Flag.place,
         examples: [.init("A new key", "countersign signing-key rotate")]
     ) { invocation in
-        let key = try invocation.sessionDirectory().rotateSigningKey(endsOthers: invocation.isSet(now))
+        let key = try await invocation.admin().post(
+            "signing-keys", body: ["compromised": .bool(invocation.isSet(now))])
         if invocation.isSet(.json) {
-            try invocation.io.print(key.json)
+            try invocation.io.print(key)
         } else {
-            try invocation.io.print(key.line)
+            try invocation.io.print(line(key))
         }
         return .done
     }
-}
 
-extension SessionDirectory.SigningKeyInfo {
-    fileprivate var line: String {
-        let isAhead = signsFromMilliseconds > Int64(Date().timeIntervalSince1970 * 1000)
-        let ahead = "signs from \(RFC3339.text(milliseconds: signsFromMilliseconds))"
-        return "\(id)  \(signs ? "signs" : isAhead ? ahead : "verifies")"
-    }
-
-    fileprivate var json: JSONValue {
-        ["id": .string(id), "signs": .bool(signs), "signs_from_ms": .integer(signsFromMilliseconds)]
+    private static func line(_ key: JSONValue) -> String {
+        let from = key["signs_from_ms"].integer ?? 0
+        let isAhead = from > Int64(Date().timeIntervalSince1970 * 1000)
+        let what =
+            key["signs"].isTrue ? "signs" : isAhead ? "signs from \(key["signs_from_ms"].time)" : "verifies"
+        return "\(key["id"].shown)  \(what)"
     }
 }

@@ -122,7 +122,10 @@ struct SettingReader {
             SettingTable.all.flatMap {
                 $0.isSecret ? [$0.environment, $0.fileEnvironment] : [$0.environment]
             }
-            + ["COUNTERSIGN_CONFIG", "COUNTERSIGN_DATA"]
+            + [
+                "COUNTERSIGN_CONFIG", "COUNTERSIGN_DATA", "COUNTERSIGN_SERVER", "COUNTERSIGN_TOKEN",
+                "COUNTERSIGN_CA_FILE",
+            ]
         let own = invocation.io.environment.keys.filter {
             $0.hasPrefix("COUNTERSIGN_") && !known.contains($0)
         }

@@ -19,9 +19,6 @@ struct Trigger: Sendable {
         }
     }
 
-    /// What a request can provoke.
-    static let codes = AuthErrorCode.all.filter { $0 != .publicKeyError }
-
     private static let audience = "countersign-trigger"
     private static let issuer = "https://issuer.example"
     private static let lifetime: Int64 = 600
@@ -29,63 +26,60 @@ struct Trigger: Sendable {
 
     private let dataDirectory: String
     private let url: URL
-    private let appID: String
-    private let writeKey: String
-    private let key: SigningKey
+    private let app: TriggerApp
     private let transport = makeDefaultTransport()
+
+    private var key: SigningKey { app.key }
 
     /// Finds the app in the data directory, or makes it.
     init(dataDirectory: String, url: URL) throws {
         self.dataDirectory = dataDirectory
         self.url = url
-        let file = URL(fileURLWithPath: dataDirectory + "/trigger.json")
-        if let text = try? Data(contentsOf: file) {
-            let members = try? StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: [UInt8](text)) { root in
-                [root["app"]?.string, root["write_key"]?.string, root["private_key"]?.string]
-            }
-            guard let members = members, let app = members[0], let writeKey = members[1], let pem = members[2]
-            else {
-                throw CommandError(
-                    .failed, "\(file.path) cannot be read", hint: "delete it, and another app is made")
-            }
-            appID = app
-            self.writeKey = writeKey
-            key = try SigningKey(pem: pem)
-            return
+        app = try TriggerApp(id: "trigger", in: dataDirectory) { directory, appID, key in
+            _ = try directory.addKey(key.publicKey.pem, description: "countersign trigger", to: appID)
+            var policy = ClaimsPolicy()
+            policy.audience = Self.audience
+            policy.issuer = Self.issuer
+            policy.maximumLifetime = Double(Self.lifetime)
+            try directory.setPolicy(policy, for: appID)
+            try directory.setEnforcement(.required, for: appID)
         }
-        let directory = try AppDirectory(dataDirectory: dataDirectory)
-        let taken = Set(try directory.apps().map(\.id))
-        let free = (["trigger"] + (2...1_000).map { "trigger-\($0)" }).first { !taken.contains($0) }
-        let made = try directory.createApp(id: free ?? "trigger", name: "Requests of countersign trigger")
-        appID = made.app.id
-        writeKey = made.writeKey
-        key = try SigningKey.generate(.rs256)
-        _ = try directory.addKey(key.publicKey.pem, description: "countersign trigger", to: appID)
-        var policy = ClaimsPolicy()
-        policy.audience = Self.audience
-        policy.issuer = Self.issuer
-        policy.maximumLifetime = Double(Self.lifetime)
-        try directory.setPolicy(policy, for: appID)
-        try directory.setEnforcement(.required, for: appID)
-        let text: JSONValue = [
-            "app": .string(appID), "write_key": .string(writeKey), "private_key": .string(key.privatePEM),
-        ]
-        guard
-            FileManager.default.createFile(
-                atPath: file.path, contents: Data(text.bytes), attributes: [.posixPermissions: 0o600])
-        else { throw CommandError(.failed, "cannot write \(file.path)") }
     }
 
     /// Provokes a verdict; nil stands for an accepted request. A running gateway takes up to a second to see a change of
     /// the app and an ended session, so a verdict that is not the wanted one is asked for again for three seconds.
     func send(_ code: AuthErrorCode?) async throws -> Answer {
-        let token = try await token(for: code)
-        var answer = try await post(token, isOfTwoUsers: code == .payloadUserIDMismatch)
+        if code == .publicKeyError { return try await sendToUnusableKey() }
+        return try await send(try await token(for: code), until: code, to: app)
+    }
+
+    private func send(
+        _ token: String?, until code: AuthErrorCode?, to app: TriggerApp
+    ) async throws -> Answer {
+        let isOfTwoUsers = code == .payloadUserIDMismatch
+        var answer = try await post(token, to: app, isOfTwoUsers: isOfTwoUsers)
         for _ in 0..<30 where !answer.is(code) {
             try await Task.sleep(nanoseconds: 100_000_000)
-            answer = try await post(token, isOfTwoUsers: code == .payloadUserIDMismatch)
+            answer = try await post(token, to: app, isOfTwoUsers: isOfTwoUsers)
         }
         return answer
+    }
+
+    /// Keys are checked when they are added, so this one is put in place behind that, and only for the moment.
+    private func sendToUnusableKey() async throws -> Answer {
+        let app = try TriggerApp(id: "trigger-unusable-key", in: dataDirectory) { _, _, _ in }
+        let directory = try AppDirectory(dataDirectory: dataDirectory)
+        let keyID = try directory.putUnusableKey(in: app.id)
+        // Without its key it would refuse with another code.
+        try directory.setEnforcement(.required, for: app.id)
+        defer {
+            try? directory.setEnforcement(.disabled, for: app.id)
+            try? directory.deleteKey(keyID: keyID, of: app.id)
+        }
+        let token = try app.key.sign(claims: [
+            "sub": .string(Self.userID), "exp": .integer(Int64(Date().timeIntervalSince1970) + Self.lifetime),
+        ])
+        return try await send(token, until: .publicKeyError, to: app)
     }
 
     private func token(for code: AuthErrorCode?) async throws -> String? {
@@ -123,7 +117,7 @@ struct Trigger: Sendable {
     /// An access token of the gateway's own whose session was ended.
     private func revokedToken() async throws -> String {
         let sessions = try SessionDirectory(dataDirectory: dataDirectory)
-        let opened = try sessions.open(for: Self.userID, of: appID, clientID: nil)
+        let opened = try sessions.open(for: Self.userID, of: app.id, clientID: nil)
         let body: JSONValue = ["refresh_token": .string(opened.refreshToken)]
         var answer = Countersign.HTTPResponse(status: 0)
         for _ in 0..<30 {
@@ -142,10 +136,10 @@ struct Trigger: Sendable {
         return token
     }
 
-    private func post(_ token: String?, isOfTwoUsers: Bool) async throws -> Answer {
+    private func post(_ token: String?, to app: TriggerApp, isOfTwoUsers: Bool) async throws -> Answer {
         var events = [event(of: Self.userID)]
         if isOfTwoUsers { events.append(event(of: "another-user")) }
-        var headers = [("Content-Type", "application/json"), ("X-Write-Key", writeKey)]
+        var headers = [("Content-Type", "application/json"), ("X-Write-Key", app.writeKey)]
         if let token { headers.append(("Authorization", "Bearer \(token)")) }
         let response = try await request(
             "v1/batch", headers, JSONValue.object(["batch": .array(events)]).bytes)

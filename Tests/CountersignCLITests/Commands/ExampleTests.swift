@@ -36,16 +36,48 @@ struct ExampleTests {
                 "XDG_STATE_HOME": folder.path + "/state",
             ])
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") { _ in }
-        let needsGateway = ["send", "trigger", "doctor", "event list", "event export", "enforcement preview"]
-            .contains(command)
+        let needsGateway = [
+            "send", "tail", "trigger", "doctor", "event list", "event export", "enforcement preview",
+        ].contains(command)
         if needsGateway { _ = try await gateway.start() }
+        try await prepare(command)
         let result =
             command == "serve"
             ? try await shell.runUntilFirstLine(commandLine)
-            : try await shell.run(commandLine)
+            : try await shell.run(command == "tail" ? Self.triggering(commandLine) : commandLine)
         if needsGateway { #expect(await gateway.stop() == 0) }
         #expect(result.status == 0, "\(result.talk)")
         #expect(!result.output.isEmpty || !result.talk.isEmpty)
+    }
+
+    /// Requests come until the command has seen enough.
+    private static func triggering(_ commandLine: String) -> String {
+        """
+        \(commandLine) &
+        while kill -0 $! 2>/dev/null; do countersign trigger 22 >/dev/null || exit; done
+        wait $!
+        """
+    }
+
+    /// Makes the people and profiles that examples talk of.
+    private func prepare(_ command: String) async throws {
+        var lines: [[String]] = []
+        if command.hasPrefix("admin user") {
+            lines = ["lee", "kim"].map {
+                [
+                    "admin", "user", "create", $0, "--role", $0 == "lee" ? "owner" : "viewer", "--data",
+                    folder.path + "/data",
+                ]
+            }
+        }
+        if command.hasPrefix("profile") {
+            lines = [["profile", "add", "old", "--server", "https://old.example"]]
+        }
+        for line in lines {
+            let io = RecordedIO(
+                environment: ["XDG_CONFIG_HOME": folder.path + "/config"], input: "a secret of some length")
+            #expect(await io.run(arguments: line) == .done)
+        }
     }
 
     /// What the examples talk of; each is there only for the examples that name it.
@@ -63,7 +95,8 @@ struct ExampleTests {
             "jwks.json": JWKSet(keys: [key.publicKey]).json, "gateway.json": #"{"port": 8787}"#,
             "message.json":
                 #"{"id":"welcome","type":"html","content":{"html":"<p>Hello</p>"},"recipient":{"registered":"user-1"}}"#,
-            "write-key.txt": writeKey + "\n",
+            "write-key.txt": writeKey + "\n", "password.txt": "correct horse battery\n",
+            "api-token.txt": "csa_of-another-gateway\n",
             "consent.json": #"{"id":"newsletter"}"#,
             "access.log": """
             192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "-"

@@ -63,7 +63,8 @@ struct GatewayCommandTests {
         #expect(await run("enforcement show shop").1.output == "\(state)\n")
         #expect(
             await run("enforcement show shop --json").1.output
-                == "{\"app\":\"shop\",\"enforcement\":\"\(state)\"}\n")
+                == #"{"auto_return":null,"ramp_percent":100,"returned":null,"scheduled":null,"state":""#
+                + state + "\"}\n")
     }
 
     @Test func requiringTokensWithoutAKeyIsPointedOut() async {

@@ -50,8 +50,8 @@ struct SessionCommandTests {
         #expect(!list.output.contains("css_"))
         let clients = try AppDirectory(dataDirectory: data).clients(of: "shop")
         #expect(clients.map(\.grants) == [[.clientCredentials, .refreshToken], [.refreshToken]])
-        #expect(await run("client", "delete", clients[0].id).code == .done)
-        #expect(await run("client", "delete", clients[0].id).code == .notFound)
+        #expect(await run("client", "delete", "shop", clients[0].id).code == .done)
+        #expect(await run("client", "delete", "shop", clients[0].id).code == .notFound)
     }
 
     @Test func sessionsAreOpenedListedAndEnded() async throws {
@@ -61,14 +61,15 @@ struct SessionCommandTests {
         let directory = try SessionDirectory(dataDirectory: data)
         let session = try #require(try directory.sessions(of: "shop", subject: "user-1").first)
         #expect(await run("session", "list", "shop").output.split(separator: "\n").count == 3)
-        #expect(await run("session", "revoke", session.id).code == .done)
-        #expect(await run("session", "revoke", session.id).code == .notFound)
-        #expect(await run("session", "revoke", "--app", "shop", "--user", "user-2").code == .done)
-        #expect(
-            await run("session", "list", "shop", "--json").output.contains(#""state":"revoked_operator""#))
+        #expect(await run("session", "revoke", "shop", session.id).code == .done)
+        #expect(await run("session", "revoke", "shop", session.id).code == .notFound)
+        #expect(await run("session", "revoke", "shop", "--user", "user-2").code == .done)
+        #expect(await run("session", "list", "shop").output.contains("  revoked_operator  "))
+        #expect(await run("session", "list", "shop", "--json").output.contains(#""reason":"operator""#))
         #expect(try directory.sessions(of: "shop").allSatisfy { $0.revocation == .operator })
         for words in [
-            ["session", "create", "shop"], ["session", "revoke"], ["session", "revoke", "x", "--app", "a"],
+            ["session", "create", "shop"], ["session", "revoke", "shop"],
+            ["session", "revoke", "shop", "x", "--user", "a"],
         ] {
             let io = RecordedIO()
             #expect(await io.run(arguments: words + ["--data", data]) == .usage)

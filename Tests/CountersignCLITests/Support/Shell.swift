@@ -52,6 +52,7 @@ struct Shell {
         let inherited = ProcessInfo.processInfo.environment
         var all = inherited.filter { !$0.key.hasPrefix("COUNTERSIGN_") }
         all["PATH"] = "\(programs):\(inherited["PATH"] ?? "/usr/bin:/bin")"
+        all["XDG_CONFIG_HOME"] = folder + "/config"
         process.environment = all.merging(environment) { _, own in own }
         return process
     }

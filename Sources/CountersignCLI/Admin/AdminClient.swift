@@ -1,0 +1,159 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// A request to the admin API.
+struct AdminRequest: Sendable {
+    let method: String
+    /// The segments below `/admin/api`, not encoded.
+    let path: [String]
+    /// Parameters without a value are left out.
+    var query: [(name: String, value: String?)] = []
+    /// The tag of what a change is made from.
+    var ifMatch: String?
+    var body: JSONValue?
+
+    /// Such as `/apps/shop`, encoded.
+    var encodedPath: String { path.map { "/" + Self.encoded($0) }.joined() }
+
+    /// What stands behind `?`, encoded; nil for nothing.
+    var encodedQuery: String? {
+        let pairs = query.compactMap { name, value in value.map { "\(name)=\(Self.encoded($0))" } }
+        return pairs.isEmpty ? nil : pairs.joined(separator: "&")
+    }
+
+    private static func encoded(_ text: String) -> String {
+        let unreserved = CharacterSet(
+            charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+        return text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
+    }
+}
+
+/// What the admin API has answered.
+struct AdminAnswer: Sendable {
+    /// Names this state of what was asked for; nil when it has none.
+    let tag: String?
+    /// Null for an empty body.
+    let body: JSONValue
+
+    /// - Throws: The refusal, with the exit code that fits it.
+    init(status: Int, tag: String?, bytes: [UInt8]) throws(CommandError) {
+        let body =
+            bytes.isEmpty
+            ? .null
+            : try? StrictJSONParser(maximumBytes: bytes.count, maximumDepth: 1_024).parse(bytes: bytes) {
+                $0.value
+            }
+        guard (200..<300).contains(status) else { throw CommandError(status: status, problem: body ?? .null) }
+        guard let body else {
+            throw CommandError(
+                .failed, "the answer is no JSON", hint: "is this the URL of a Countersign gateway?")
+        }
+        self.tag = tag
+        self.body = body
+    }
+}
+
+/// The admin API: of a running gateway, or of a data directory. Every command that reads or changes what a gateway keeps
+/// is written against this, once.
+protocol AdminClient: Sendable {
+    /// Where it is, for people.
+    var place: String { get }
+
+    /// - Throws: A refusal or a failure as ``CommandError``.
+    func send(_ request: AdminRequest) async throws -> AdminAnswer
+
+    /// Hands the body of the answer on as it comes.
+    func stream(_ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void) async throws
+}
+
+extension AdminClient {
+    func get(_ path: String...) async throws -> AdminAnswer {
+        try await send(AdminRequest(method: "GET", path: path))
+    }
+
+    func post(_ path: String..., body: JSONValue? = nil) async throws -> JSONValue {
+        try await send(AdminRequest(method: "POST", path: path, body: body)).body
+    }
+
+    func delete(_ path: String..., query: [(name: String, value: String?)] = []) async throws -> JSONValue {
+        try await send(AdminRequest(method: "DELETE", path: path, query: query)).body
+    }
+
+    /// Reads all pages of a list.
+    ///
+    /// - Parameters:
+    ///   - path: The list.
+    ///   - query: What is asked for.
+    ///   - limit: The most items; nil for all.
+    /// - Returns: The items, in the order of the list.
+    /// - Throws: A refusal or a failure as ``CommandError``.
+    func items(
+        _ path: String..., query: [(name: String, value: String?)] = [], limit: Int? = nil
+    ) async throws -> [JSONValue] {
+        var items: [JSONValue] = []
+        var cursor: String?
+        repeat {
+            let size = min(500, (limit ?? .max) - items.count)
+            let page = try await send(
+                AdminRequest(
+                    method: "GET", path: path,
+                    query: query + [("cursor", cursor), ("limit", String(size))])
+            ).body
+            items += page["items"].elements
+            cursor = page["next"].text
+        } while cursor != nil && items.count < limit ?? .max
+        return items
+    }
+
+    /// Reads something, changes it, and puts it back unless somebody else has changed it meanwhile.
+    ///
+    /// - Parameters:
+    ///   - path: The thing.
+    ///   - edit: Changes its members.
+    /// - Returns: What it is now.
+    /// - Throws: `conflict` when somebody was faster, another refusal or failure, and what `edit` throws.
+    func change(
+        _ path: String..., edit: (inout [String: JSONValue]) throws -> Void
+    ) async throws -> JSONValue {
+        let read = try await send(AdminRequest(method: "GET", path: path))
+        guard case .object(var members) = read.body else { return read.body }
+        try edit(&members)
+        return try await send(
+            AdminRequest(method: "PUT", path: path, ifMatch: read.tag, body: .object(members))
+        ).body
+    }
+
+    /// Changes some members of something, unless somebody else has changed it meanwhile.
+    func patch(_ path: String..., body: JSONValue) async throws -> JSONValue {
+        let read = try await send(AdminRequest(method: "GET", path: path))
+        return try await send(AdminRequest(method: "PATCH", path: path, ifMatch: read.tag, body: body)).body
+    }
+
+    /// Deletes something as it was read.
+    func deleteAsRead(_ path: String...) async throws {
+        let read = try await send(AdminRequest(method: "GET", path: path))
+        _ = try await send(AdminRequest(method: "DELETE", path: path, ifMatch: read.tag))
+    }
+}
+
+extension CommandError {
+    /// What the admin API refuses (RFC 9457), with the exit code that fits it.
+    init(status: Int, problem: JSONValue) {
+        let reason = problem["detail"].text.map { TerminalText.safe($0) } ?? "the server answers \(status)"
+        switch status {
+        case 401:
+            self.init(
+                .notAuthorized, reason,
+                hint: "`countersign admin token create` on the gateway's machine makes a token")
+        case 403: self.init(.notAuthorized, reason, hint: "`countersign whoami` says what the token may do")
+        case 404 where problem["detail"].text == nil:
+            self.init(.notFound, reason, hint: "is this the URL of a Countersign gateway's admin listener?")
+        case 404: self.init(.notFound, reason)
+        case 412, 428: self.init(.conflict, reason, hint: "run the command again")
+        case 409: self.init(.conflict, reason)
+        case 429, 502, 503, 504: self.init(.unavailable, reason, hint: "try again in a moment")
+        default: self.init(.failed, reason)
+        }
+    }
+}

@@ -1,0 +1,140 @@
+internal import CountersignCore
+internal import Foundation
+
+extension Flag {
+    /// The gateway to work on, instead of the data directory.
+    static let server = Flag(
+        "server", .text("URL"), environment: "COUNTERSIGN_SERVER",
+        help: "work on the gateway that runs there, instead of the data directory")
+
+    /// Where the API token is.
+    static let tokenFile = Flag(
+        "token-file", .path("FILE"),
+        help: "an API token for --server; - reads standard input; or $COUNTERSIGN_TOKEN, or a profile")
+
+    static let certificateAuthorityFile = Flag(
+        "ca-file", .path("FILE"), environment: "COUNTERSIGN_CA_FILE",
+        help: "certificates to trust instead of the system's")
+
+    static let allowPlainHTTP = Flag(
+        "allow-plain-http", help: "send the token over http to another machine")
+
+    /// Of every command that works on a data directory and on a running gateway.
+    static let place = [Flag.server, .tokenFile, .certificateAuthorityFile, .allowPlainHTTP, .data]
+
+    /// How a server is reached.
+    static let connection = [Flag.server, .tokenFile, .certificateAuthorityFile, .allowPlainHTTP]
+}
+
+extension Invocation {
+    /// Where the command works: a flag says it, else the environment, else the profile in use, else it is the data
+    /// directory.
+    ///
+    /// - Throws: `usage` when two places are named, or no token is there for a server.
+    func admin() throws -> any AdminClient {
+        if let remote = try remoteAdmin() { return remote }
+        if isSet(.tokenFile) {
+            throw CommandError(.usage, "--token-file is for a server", hint: "say which with --server URL")
+        }
+        return try LocalAdmin(dataDirectory: try dataDirectory())
+    }
+
+    /// The server to work on; nil for the data directory.
+    func remoteAdmin() throws -> RemoteAdmin? {
+        func variable(_ name: String) -> String? { io.environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        let places: [(server: String?, hasData: Bool)] = [
+            (flagValues[Flag.server.name]?.last, flagValues[Flag.data.name] != nil),
+            (variable("COUNTERSIGN_SERVER"), variable("COUNTERSIGN_DATA") != nil),
+        ]
+        for place in places {
+            switch (place.server, place.hasData) {
+            case (nil, false): continue
+            case (nil, true): return nil
+            case (_?, true):
+                throw CommandError(
+                    .usage, "a server and a data directory are named", hint: "give --server or --data")
+            case (let server?, false): return try remoteAdmin(server)
+            }
+        }
+        return try Profiles(environment: io.environment).inUse.map { profile in
+            try RemoteAdmin(
+                .init(
+                    url: profile.server, certificateAuthorityFile: profile.certificateAuthorityFile,
+                    allowsPlainHTTP: profile.allowsPlainHTTP), token: profile.token)
+        }
+    }
+
+    private func remoteAdmin(_ url: String) throws -> RemoteAdmin {
+        var server = try server(url)
+        if let token = try apiToken() { return try RemoteAdmin(server, token: token) }
+        guard
+            let known = try Profiles(environment: io.environment).all.first(where: { $0.server == server.url }
+            )
+        else {
+            throw CommandError(
+                .notAuthorized, "there is no API token for \(server.url)",
+                hint: "--token-file FILE, $COUNTERSIGN_TOKEN, or `countersign profile add`")
+        }
+        if server.certificateAuthorityFile == nil {
+            server.certificateAuthorityFile = known.certificateAuthorityFile
+        }
+        return try RemoteAdmin(server, token: known.token)
+    }
+
+    /// How a server is reached, as the flags say.
+    func server(_ url: String) throws(CommandError) -> RemoteAdmin.Server {
+        try RemoteAdmin.Server(
+            url: url, certificateAuthorityFile: try value(of: .certificateAuthorityFile),
+            allowsPlainHTTP: isSet(.allowPlainHTTP)
+        ).checked()
+    }
+
+    /// The API token of `--token-file` or the environment; nil when neither is there.
+    func apiToken() throws -> String? {
+        if let path = try value(of: .tokenFile) { return try secret(ofFile: path) }
+        return io.environment["COUNTERSIGN_TOKEN"].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// A secret without the line end behind it, from a file or, for `-`, from standard input.
+    func secret(ofFile path: String) throws -> String {
+        let text = try text(ofFile: path).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !text.isEmpty else {
+            throw CommandError(.usage, "\(path == "-" ? "standard input" : path) holds no secret")
+        }
+        return text
+    }
+
+    /// A secret from a file when one is named, else from a person, else from standard input.
+    func secret(of flag: Flag, asking question: String) throws -> String {
+        if let path = try value(of: flag) { return try secret(ofFile: path) }
+        if let answer = io.ask(question) { return answer }
+        return try secret(ofFile: "-")
+    }
+
+    // MARK: Printing
+
+    /// Prints a list: with `--json` as one array of what the API has, else as a table.
+    ///
+    /// - Parameters:
+    ///   - items: The list.
+    ///   - header: The names of the columns.
+    ///   - rightAligned: Columns of numbers.
+    ///   - empty: What is said of an empty list.
+    ///   - row: An item's cells.
+    /// - Throws: When nobody can take the output.
+    func printList(
+        _ items: [JSONValue], header: [String], rightAligned: Set<Int> = [], empty: String,
+        row: (JSONValue) -> [String]
+    ) throws {
+        if isSet(.json) { return try io.print(.array(items)) }
+        guard !items.isEmpty else { return io.say(empty) }
+        try io.print(TextTable(rightAligned: rightAligned, rows: [header] + items.map(row)))
+    }
+}
+
+extension CommandIO {
+    /// Prints a table.
+    func print(_ table: TextTable) throws {
+        for line in table.lines { try print(line) }
+    }
+}

@@ -1,0 +1,31 @@
+internal import CountersignCore
+
+/// Reading what the admin API answers; what is missing is null.
+extension JSONValue {
+    subscript(name: String) -> JSONValue {
+        if case .object(let members) = self { members[name] ?? .null } else { .null }
+    }
+
+    var text: String? { if case .string(let text) = self { text } else { nil } }
+
+    var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
+
+    /// A number as JSON has it; `-` for what is none.
+    var shown: String {
+        switch self {
+        case .null: "-"
+        case .string(let text): TerminalText.safe(text)
+        default: String(decoding: bytes, as: UTF8.self)
+        }
+    }
+
+    /// Milliseconds since 1970 as a date and time; `-` for null.
+    var time: String { integer.map { RFC3339.text(milliseconds: $0) } ?? "-" }
+
+    var isTrue: Bool { self == .bool(true) }
+
+    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+
+    /// The texts of an array, for a table.
+    func joined(_ separator: String = ", ") -> String { elements.map(\.shown).joined(separator: separator) }
+}

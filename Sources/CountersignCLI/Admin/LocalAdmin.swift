@@ -1,0 +1,39 @@
+internal import CountersignCore
+internal import CountersignGateway
+internal import Foundation
+
+/// The admin API of a data directory, without a socket, in the name of the account that owns the folder.
+struct LocalAdmin: AdminClient {
+    let place: String
+    private let administration: LocalAdministration
+
+    init(dataDirectory: String) throws {
+        place = dataDirectory
+        administration = try LocalAdministration(dataDirectory: dataDirectory)
+    }
+
+    private func answer(_ request: AdminRequest) -> CountersignGateway.HTTPResponse {
+        administration.answer(
+            request.method, request.encodedPath, query: request.encodedQuery, ifMatch: request.ifMatch,
+            body: request.body?.bytes ?? [])
+    }
+
+    func send(_ request: AdminRequest) async throws -> AdminAnswer {
+        let response = answer(request)
+        return try AdminAnswer(
+            status: response.status, tag: response.headers.first { $0.name == "ETag" }?.value,
+            bytes: response.body)
+    }
+
+    func stream(
+        _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
+    ) async throws {
+        let response = answer(request)
+        guard let page = response.stream?.page else {
+            _ = try AdminAnswer(
+                status: response.status, tag: nil, bytes: response.status == 200 ? [] : response.body)
+            return try take(response.body)
+        }
+        while let bytes = page() { try take(bytes) }
+    }
+}

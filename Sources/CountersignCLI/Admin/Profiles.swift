@@ -1,0 +1,125 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// A gateway and the API token for it, under a name.
+struct Profile: Sendable, Equatable {
+    let name: String
+    let server: String
+    let token: String
+    var certificateAuthorityFile: String?
+    var allowsPlainHTTP = false
+
+    /// Without the token.
+    var json: JSONValue {
+        [
+            "name": .string(name), "server": .string(server),
+            "ca_file": certificateAuthorityFile.map { .string($0) } ?? .null,
+            "allow_plain_http": .bool(allowsPlainHTTP),
+        ]
+    }
+}
+
+/// The account's profiles: one file that nobody else may read.
+struct Profiles: Sendable {
+    let path: String
+    private(set) var all: [Profile] = []
+    private(set) var nameInUse: String?
+
+    /// - Parameter environment: The process's.
+    /// - Throws: `notAuthorized` when others can read the file, `failed` when it is none.
+    init(environment: [String: String]) throws(CommandError) {
+        let home = (environment["HOME"] ?? ".") + "/.config"
+        let folder = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
+        path = folder + "/countersign/profiles.json"
+        guard let values = try? FileManager.default.attributesOfItem(atPath: path) else { return }
+        let mode = (values[.posixPermissions] as? NSNumber)?.intValue ?? 0
+        guard mode & 0o077 == 0 else {
+            throw CommandError(
+                .notAuthorized, "others can read the API tokens in \(path)",
+                hint: "chmod 600 '\(path)', and make new tokens if somebody may have read them")
+        }
+        guard let bytes = FileManager.default.contents(atPath: path),
+            let root = try? StrictJSONParser(maximumBytes: 1 << 20).parse(
+                bytes: [UInt8](bytes), { $0.value })
+        else {
+            throw CommandError(
+                .failed, "\(path) cannot be read", hint: "delete it, and add the profiles again")
+        }
+        nameInUse = root["in_use"].text
+        all = root["profiles"].elements.compactMap { value in
+            guard let name = value["name"].text, let server = value["server"].text,
+                let token = value["token"].text
+            else { return nil }
+            return Profile(
+                name: name, server: server, token: token, certificateAuthorityFile: value["ca_file"].text,
+                allowsPlainHTTP: value["allow_plain_http"].isTrue)
+        }
+    }
+
+    /// The profile that commands use when nothing else is said.
+    var inUse: Profile? { all.first { $0.name == nameInUse } }
+
+    /// - Throws: `conflict` when there is one of this name.
+    mutating func add(_ profile: Profile) throws(CommandError) {
+        guard !all.contains(where: { $0.name == profile.name }) else {
+            throw CommandError(
+                .conflict, "there is a profile \(profile.name) already",
+                hint: "countersign profile delete \(profile.name)")
+        }
+        all.append(profile)
+        try write()
+    }
+
+    /// - Parameter name: Nil goes back to the local data directory.
+    /// - Throws: `notFound`.
+    mutating func use(_ name: String?) throws(CommandError) {
+        if let name { try check(name) }
+        nameInUse = name
+        try write()
+    }
+
+    /// - Throws: `notFound`.
+    mutating func delete(_ name: String) throws(CommandError) {
+        try check(name)
+        all.removeAll { $0.name == name }
+        if nameInUse == name { nameInUse = nil }
+        try write()
+    }
+
+    private func check(_ name: String) throws(CommandError) {
+        guard all.contains(where: { $0.name == name }) else {
+            throw CommandError(
+                .notFound, "there is no profile \(name)",
+                hint: Suggestion.nearest(to: name, among: all.map(\.name)).map { "did you mean \($0)?" }
+                    ?? "`countersign profile list` shows those there are")
+        }
+    }
+
+    /// Replaces the file at once: whoever reads it meanwhile gets the old or the new one.
+    private func write() throws(CommandError) {
+        let root: JSONValue = [
+            "in_use": nameInUse.map { .string($0) } ?? .null,
+            "profiles": .array(
+                all.map { profile in
+                    guard case .object(var members) = profile.json else { return .null }
+                    members["token"] = .string(profile.token)
+                    return .object(members)
+                }),
+        ]
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+        let fresh = path + "." + UUIDv7.make()
+        do {
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try PrivateFile(creating: fresh).write(String(decoding: root.bytes, as: UTF8.self) + "\n")
+        } catch let error as CommandError {
+            throw error
+        } catch {
+            throw CommandError(.failed, "cannot write \(path): \(error.localizedDescription)")
+        }
+        guard rename(fresh, path) == 0 else {
+            throw CommandError(.failed, "cannot write \(path): \(String(cString: strerror(errno)))")
+        }
+    }
+}

@@ -1,0 +1,144 @@
+internal import Countersign
+internal import CountersignCore
+internal import Foundation
+
+/// The admin API of a running gateway.
+struct RemoteAdmin: AdminClient {
+    /// How a gateway is reached.
+    struct Server: Sendable {
+        /// Such as `https://collect.example`, without a slash at the end.
+        var url: String
+        /// Of the certificates to trust instead of the system's; nil for the system's.
+        var certificateAuthorityFile: String?
+        /// Whether a token may go over plain http to another machine.
+        var allowsPlainHTTP = false
+
+        /// - Throws: `usage` when it is no URL, or plain http to another machine.
+        func checked() throws(CommandError) -> Server {
+            guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
+                parts.scheme == "https" || parts.scheme == "http", parts.query == nil, parts.user == nil
+            else {
+                throw CommandError(
+                    .usage, "'\(url)' is no URL of a server", hint: "give one such as https://collect.example"
+                )
+            }
+            let isLoopback = host == "localhost" || host == "[::1]" || host == "::1" || host.hasPrefix("127.")
+            guard parts.scheme == "https" || isLoopback || allowsPlainHTTP else {
+                throw CommandError(
+                    .usage, "over plain http to \(host) everybody on the way could read the API token",
+                    hint: "use https, or say --allow-plain-http when the network is yours")
+            }
+            var server = self
+            if url.hasSuffix("/") { server.url = String(url.dropLast()) }
+            return server
+        }
+    }
+
+    let server: Server
+    /// The API token.
+    private let token: String
+    #if os(Linux)
+        private let transport: CurlTransport
+    #else
+        private let transport: any HTTPTransport
+    #endif
+
+    var place: String { server.url }
+
+    /// - Parameters:
+    ///   - server: Which gateway.
+    ///   - token: The API token.
+    /// - Throws: `usage` for a server that it must not be sent to, `notFound` without the CA file.
+    init(_ server: Server, token: String) throws(CommandError) {
+        self.server = try server.checked()
+        self.token = token
+        if let file = server.certificateAuthorityFile, !FileManager.default.isReadableFile(atPath: file) {
+            throw CommandError(.notFound, "cannot read \(file)", hint: "--ca-file takes a PEM file")
+        }
+        #if os(Linux)
+            transport = CurlTransport(certificateAuthorityFile: server.certificateAuthorityFile)
+        #else
+            guard server.certificateAuthorityFile == nil else {
+                throw CommandError(.usage, "--ca-file is for Linux", hint: "add the CA to the keychain")
+            }
+            transport = makeDefaultTransport()
+        #endif
+    }
+
+    private func request(
+        _ request: AdminRequest, accept: String, timeout: TimeInterval, lastEventID: String? = nil
+    ) throws(CommandError) -> Countersign.HTTPRequest {
+        let text =
+            server.url + "/admin/api" + request.encodedPath + (request.encodedQuery.map { "?" + $0 } ?? "")
+        guard let url = URL(string: text), token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw CommandError(.usage, "the API token has characters that no token has")
+        }
+        var headers = [
+            (name: "Authorization", value: "Bearer " + token), (name: "Accept", value: accept),
+        ]
+        if request.body != nil { headers.append((name: "Content-Type", value: "application/json")) }
+        if let tag = request.ifMatch { headers.append((name: "If-Match", value: tag)) }
+        if let lastEventID { headers.append((name: "Last-Event-ID", value: lastEventID)) }
+        return Countersign.HTTPRequest(
+            method: request.method, url: url, headers: headers, body: request.body?.bytes ?? [],
+            timeout: timeout, maximumResponseBytes: 256 << 20)
+    }
+
+    func send(_ request: AdminRequest) async throws -> AdminAnswer {
+        // A backup takes as long as a copy of all data.
+        let seconds: TimeInterval = request.path.first == "backups" ? 86_400 : 60
+        do {
+            let response = try await transport.send(
+                try self.request(request, accept: "application/json", timeout: seconds))
+            return try AdminAnswer(
+                status: response.status, tag: response.header("ETag"), bytes: response.body)
+        } catch let error as HTTPTransportError {
+            throw unavailable(error)
+        }
+    }
+
+    func stream(
+        _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
+    ) async throws {
+        try await stream(request, accept: "*/*", lastEventID: nil, take)
+    }
+
+    /// The same with the header fields of server-sent events.
+    func stream(
+        _ request: AdminRequest, accept: String, lastEventID: String?,
+        _ take: @escaping @Sendable ([UInt8]) throws -> Void
+    ) async throws {
+        let request = try self.request(request, accept: accept, timeout: 86_400, lastEventID: lastEventID)
+        let failure = Lock<(any Error)?>(nil)
+        do {
+            let response = try await transport.stream(request) { bytes in
+                do {
+                    try take(bytes)
+                    return true
+                } catch {
+                    failure.withLock { $0 = error }
+                    return false
+                }
+            }
+            if let error = failure.withLock({ $0 }) { throw error }
+            guard response.status == 200 else {
+                _ = try AdminAnswer(status: response.status, tag: nil, bytes: response.body)
+                return
+            }
+        } catch let error as HTTPTransportError {
+            throw unavailable(error)
+        }
+    }
+
+    private func unavailable(_ error: HTTPTransportError) -> CommandError {
+        if error.code == .tls {
+            return CommandError(
+                .unavailable, "the certificate of \(server.url) is not trusted: \(error.detail)",
+                hint: "give the CA's certificate with --ca-file")
+        }
+        if error.code == .cancelled { return CommandError(.interrupted, "interrupted") }
+        return CommandError(
+            .unavailable, "the gateway at \(server.url) does not answer: \(error.detail)",
+            hint: "does it run, and is this its URL?")
+    }
+}

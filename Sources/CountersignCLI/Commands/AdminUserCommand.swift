@@ -1,0 +1,90 @@
+internal import CountersignCore
+internal import CountersignGateway
+
+/// `countersign admin user …`: who may sign in at the dashboard.
+enum AdminUserCommand {
+    static let commands = [create, list, setRole, setPassword, delete]
+
+    private static let name = Positional("NAME", help: "the name to sign in with, without blanks")
+    private static let roles = AdminRole.allCases.map(\.rawValue)
+    private static let role = Flag(
+        "role", .choice(roles), default: AdminRole.viewer.rawValue,
+        help: "viewer reads; operator changes apps, keys and rules; owner also users, tokens and backups")
+    private static let newRole = Positional("ROLE", choices: roles, help: roles.joined(separator: ", "))
+    private static let password = Flag(
+        "password-file", .path("FILE"),
+        help: "at least 12 bytes; - reads standard input; asked for at a terminal")
+
+    private static let create = Command(
+        "admin user create", summary: "Make a user of the dashboard",
+        details:
+            "The password comes from --password-file, a prompt or standard input, never from an argument.",
+        positionals: [name], flags: [role, password, .json] + Flag.place,
+        examples: [
+            .init(
+                "Somebody who may look",
+                "countersign admin user create alice --role viewer --password-file password.txt")
+        ]
+    ) { invocation in
+        let secret = try invocation.secret(of: password, asking: "Password")
+        let user = try await invocation.admin().post(
+            "users",
+            body: [
+                "name": .string(invocation.requiredWord(of: name)),
+                "role": .string(try invocation.value(of: role) ?? ""), "password": .string(secret),
+            ])
+        if invocation.isSet(.json) { try invocation.io.print(user) }
+        invocation.io.say("Made the \(user["role"].shown) \(user["name"].shown).")
+        return .done
+    }
+
+    private static let list = Command(
+        "admin user list", summary: "List the users of the dashboard", flags: [.json] + Flag.place,
+        examples: [.init("Who may sign in?", "countersign admin user list")]
+    ) { invocation in
+        try invocation.printList(
+            try await invocation.admin().items("users"),
+            header: ["NAME", "ROLE", "MADE", "LAST SIGN-IN"],
+            empty: "No user. Next: countersign admin reset"
+        ) { [$0["name"].shown, $0["role"].shown, $0["created_ms"].time, $0["last_sign_in_ms"].time] }
+        return .done
+    }
+
+    private static let setRole = Command(
+        "admin user set-role", summary: "Set what a user of the dashboard may do",
+        positionals: [name, newRole], flags: Flag.place,
+        examples: [.init("May change keys from now on", "countersign admin user set-role kim operator")]
+    ) { invocation in
+        let user = try await invocation.admin().patch(
+            "users", invocation.requiredWord(of: name),
+            body: ["role": .string(invocation.requiredWord(of: newRole))])
+        invocation.io.say("\(user["name"].shown) is \(user["role"].shown) now.")
+        return .done
+    }
+
+    private static let setPassword = Command(
+        "admin user set-password", summary: "Give a user of the dashboard a new password",
+        details: "The user's sessions end.", positionals: [name], flags: [password] + Flag.place,
+        examples: [
+            .init(
+                "It was forgotten", "countersign admin user set-password kim --password-file password.txt")
+        ]
+    ) { invocation in
+        let secret = try invocation.secret(of: password, asking: "New password")
+        let user = try await invocation.admin().patch(
+            "users", invocation.requiredWord(of: name), body: ["password": .string(secret)])
+        invocation.io.say("\(user["name"].shown) has a new password.")
+        return .done
+    }
+
+    private static let delete = Command(
+        "admin user delete", summary: "Delete a user of the dashboard and end the user's sessions",
+        positionals: [name], flags: Flag.place,
+        examples: [.init("Somebody who has left", "countersign admin user delete kim")]
+    ) { invocation in
+        let name = invocation.requiredWord(of: name)
+        try await invocation.admin().deleteAsRead("users", name)
+        invocation.io.say("Deleted \(name).")
+        return .done
+    }
+}

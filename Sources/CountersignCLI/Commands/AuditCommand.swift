@@ -1,0 +1,59 @@
+internal import CountersignCore
+
+/// `countersign audit …`: who changed what.
+enum AuditCommand {
+    static let commands = [list, verify]
+
+    private static let app = Flag("app", .text("APP"), help: "only changes of this app")
+    private static let actor = Flag(
+        "actor", .text("NAME"),
+        help: "only changes by this one: a user, token: and a name, or cli: and an account")
+    private static let limit = Flag(
+        "limit", .integer("N", 1...10_000), default: "50", help: "at most so many")
+
+    private static let list = Command(
+        "audit list", summary: "List what was changed and by whom, the newest first",
+        details: "With --json one object a line, with what was there before and after.",
+        flags: [app, actor, limit, .json] + Flag.place,
+        examples: [
+            .init("What happened lately?", "countersign audit list"),
+            .init("Who changed this app?", "countersign audit list --app shop"),
+        ]
+    ) { invocation in
+        let entries = try await invocation.admin().items(
+            "audit",
+            query: [("app", try invocation.value(of: app)), ("actor", try invocation.value(of: actor))],
+            limit: try invocation.integer(of: limit) ?? 50)
+        if invocation.isSet(.json) {
+            for entry in entries { try invocation.io.print(entry) }
+            return .done
+        }
+        try invocation.printList(
+            entries, header: ["SEQ", "TIME", "ACTOR", "ACTION", "APP", "TARGET"], rightAligned: [0],
+            empty: "No such change."
+        ) { entry in
+            [
+                entry["seq"].shown, entry["at_ms"].time, entry["actor"].shown, entry["action"].shown,
+                entry["app"].shown, entry["target"].shown,
+            ]
+        }
+        return .done
+    }
+
+    private static let verify = Command(
+        "audit verify", summary: "Check that no change was altered or taken out of the audit log",
+        details: "Each entry holds the hash of the one before. Exit 3 when the chain is broken.",
+        flags: [.json] + Flag.place,
+        examples: [.init("Is the log whole?", "countersign audit verify")]
+    ) { invocation in
+        let found = try await invocation.admin().get("audit", "verify").body
+        if invocation.isSet(.json) { try invocation.io.print(found) }
+        guard found["ok"].isTrue else {
+            throw CommandError(
+                .verificationFailed, "the audit log is broken at the entry \(found["broken_at"].shown)",
+                hint: "somebody has altered the file: compare it with a backup")
+        }
+        invocation.io.say("Whole: \(found["entries"].shown) entries.")
+        return .done
+    }
+}

@@ -1,0 +1,103 @@
+internal import CountersignCore
+
+/// `countersign profile …`: gateways that commands work on, and their API tokens.
+enum ProfileCommand {
+    static let commands = [add, list, use, delete]
+
+    private static let name = Positional("NAME", help: "what you call it")
+    private static let chosen = Positional(
+        "NAME", .optional, help: "the profile; without one the data directory is used again")
+
+    private static let add = Command(
+        "profile add", summary: "Keep a gateway's URL and API token under a name",
+        details: """
+            The token comes from --token-file, $COUNTERSIGN_TOKEN, a prompt or standard input, and goes into a file that only
+            this account may read (mode 0600). The first profile is in use at once. A flag wins over the environment, that
+            over the profile in use, that over the data directory.
+            """,
+        positionals: [name], flags: Flag.connection,
+        examples: [
+            .init(
+                "A gateway elsewhere",
+                "countersign profile add live --server https://collect.example --token-file api-token.txt")
+        ]
+    ) { invocation in
+        guard let url = try invocation.value(of: .server) else {
+            throw CommandError(.usage, "--server is missing", hint: "where is the gateway?")
+        }
+        let name = invocation.requiredWord(of: name)
+        let server = try invocation.server(url)
+        var profiles = try Profiles(environment: invocation.io.environment)
+        let token = try invocation.apiToken() ?? invocation.secret(of: .tokenFile, asking: "API token")
+        try profiles.add(
+            Profile(
+                name: name, server: server.url, token: token,
+                certificateAuthorityFile: server.certificateAuthorityFile,
+                allowsPlainHTTP: server.allowsPlainHTTP))
+        if profiles.all.count == 1 { try profiles.use(name) }
+        invocation.io.say("Kept in \(profiles.path). Next: countersign whoami")
+        return .done
+    }
+
+    private static let list = Command(
+        "profile list", summary: "List the profiles; a star marks the one in use", flags: [.json],
+        examples: [.init("Which gateways are known?", "countersign profile list")]
+    ) { invocation in
+        let profiles = try Profiles(environment: invocation.io.environment)
+        let items = profiles.all.map { profile -> JSONValue in
+            guard case .object(var members) = profile.json else { return .null }
+            members["in_use"] = .bool(profile.name == profiles.nameInUse)
+            return .object(members)
+        }
+        try invocation.printList(
+            items, header: ["", "NAME", "SERVER"],
+            empty: "No profile. Next: countersign profile add NAME --server URL"
+        ) { [$0["in_use"].isTrue ? "*" : "", $0["name"].shown, $0["server"].shown] }
+        return .done
+    }
+
+    private static let use = Command(
+        "profile use", summary: "Let commands work on a profile's gateway, or on the data directory again",
+        positionals: [chosen],
+        examples: [.init("On this machine's data again", "countersign profile use")]
+    ) { invocation in
+        var profiles = try Profiles(environment: invocation.io.environment)
+        try profiles.use(invocation.word(of: chosen))
+        invocation.io.say("Commands work on \(profiles.inUse?.server ?? "the data directory") now.")
+        return .done
+    }
+
+    private static let delete = Command(
+        "profile delete", summary: "Forget a profile and its API token",
+        details: "The gateway still takes the token: `countersign admin token delete` ends it there.",
+        positionals: [name],
+        examples: [.init("A gateway that is gone", "countersign profile delete old")]
+    ) { invocation in
+        var profiles = try Profiles(environment: invocation.io.environment)
+        let name = invocation.requiredWord(of: name)
+        try profiles.delete(name)
+        invocation.io.say("Deleted \(name).")
+        return .done
+    }
+}
+
+/// `countersign whoami`.
+enum WhoAmICommand {
+    static let command = Command(
+        "whoami", summary: "Print where commands work and in whose name", flags: [.json] + Flag.place,
+        examples: [.init("On which gateway, and as whom?", "countersign whoami")]
+    ) { invocation in
+        let admin = try invocation.admin()
+        let user = try await admin.get("session").body["user"]
+        if invocation.isSet(.json) {
+            try invocation.io.print(["place": .string(admin.place), "user": user])
+            return .done
+        }
+        var table = TextTable()
+        table.add("place", admin.place)
+        table.add("name", user["name"].shown)
+        table.add("role", user["role"].shown)
+        try invocation.io.print(table)
+        return .done
+    }
+}

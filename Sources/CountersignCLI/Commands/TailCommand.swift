@@ -1,0 +1,88 @@
+internal import CountersignCore
+internal import CountersignGateway
+internal import Foundation
+
+/// `countersign tail`.
+enum TailCommand {
+    private static let app = Flag("app", .text("APP"), help: "only of this app")
+    private static let code = Flag("code", .text("CODE"), help: "only this one: 22, or EXPIRED")
+    private static let user = Flag("user", .text("ID"), help: "only of this user")
+    private static let count = Flag(
+        "count", .integer("N", 1...1_000_000_000), help: "end after so many; else it goes on until Ctrl-C")
+
+    static let command = Command(
+        "tail", summary: "Print verdicts as a running gateway gives them",
+        details: """
+            One line for each request; user ids are masked. With --json one object a line. When the connection ends it is made
+            again and goes on where it stopped; what was missed is said on standard error. On a data directory it finds the
+            gateway that runs there, and makes itself a token for each connection, which is good for a minute.
+            """,
+        flags: [app, code, user, count, .json] + Flag.place,
+        examples: [
+            .init("The next expired token", "countersign tail --code EXPIRED --count 1")
+        ]
+    ) { invocation in
+        let options = Tail.Options(
+            query: [
+                ("app", try invocation.value(of: app)),
+                ("code", try invocation.value(of: code).map { String(try AuthErrorCode(word: $0).rawValue) }),
+                ("user", try invocation.value(of: user)),
+            ], count: try invocation.integer(of: count), printsJSON: invocation.isSet(.json))
+        let tail = Tail(options, io: invocation.io, connect: try connection(invocation))
+        let signals = StopSignals()
+        let running = Task { try await tail.run() }
+        let waiting = Task { if await signals.first() != nil { running.cancel() } }
+        defer { waiting.cancel() }
+        do {
+            try await running.value
+            return .done
+        } catch {
+            if running.isCancelled { return .interrupted }
+            throw error
+        }
+    }
+
+    private static func connection(
+        _ invocation: Invocation
+    ) throws -> @Sendable () async throws -> Tail.Connection {
+        if let remote = try invocation.remoteAdmin() { return { Tail.Connection(admin: remote) } }
+        let data = try invocation.dataDirectory()
+        let authority = try invocation.value(of: .certificateAuthorityFile)
+        return {
+            guard let url = RunningGateway.url(of: data) else {
+                throw CommandError(
+                    .unavailable, "no gateway runs on \(data)",
+                    hint: "start one with `countersign serve`, or give --server")
+            }
+            let local = try LocalAdmin(dataDirectory: data)
+            let expires = Int64((Date().timeIntervalSince1970 + 60) * 1000)
+            let made = try await local.post(
+                "tokens", body: ["name": "tail", "scopes": ["read"], "expires_ms": .integer(expires)])
+            let server = RemoteAdmin.Server(
+                url: url, certificateAuthorityFile: authority, allowsPlainHTTP: true)
+            return Tail.Connection(
+                admin: try RemoteAdmin(server, token: made["token"].text ?? ""),
+                close: { _ = try? await local.delete("tokens", made["id"].text ?? "") })
+        }
+    }
+}
+
+extension AuthErrorCode {
+    /// The code that a person names: by its number or its word.
+    ///
+    /// - Throws: `usage`, with the nearest right word.
+    init(word: String) throws(CommandError) {
+        let named = AuthErrorCode.all.first { code in
+            String(code.rawValue) == word || code.reason == word.uppercased().replacing("-", with: "_")
+        }
+        guard let named else {
+            let known = AuthErrorCode.all
+            throw CommandError(
+                .usage, "there is no code '\(word)'",
+                hint: Suggestion.nearest(to: word.uppercased(), among: known.map(\.reason)).map {
+                    "did you mean \($0)?"
+                } ?? "one of \(known.map { String($0.rawValue) }.joined(separator: ", "))")
+        }
+        self = named
+    }
+}

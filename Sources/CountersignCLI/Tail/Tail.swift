@@ -1,0 +1,155 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// Follows verdicts as they happen, over connections that end.
+final class Tail: Sendable {
+    /// Which verdicts, and how they are shown.
+    struct Options: Sendable {
+        var query: [(name: String, value: String?)] = []
+        /// How many are shown; nil for all that come.
+        var count: Int?
+        var printsJSON = false
+    }
+
+    /// One connection.
+    struct Connection: Sendable {
+        let admin: RemoteAdmin
+        /// Called when it has ended.
+        var close: @Sendable () async -> Void = {}
+    }
+
+    private struct Enough: Error {}
+
+    private struct State {
+        var parser = ServerSentEvents()
+        var lastID: String?
+        var isConnected = false
+        var failures = 0
+        var shown = 0
+    }
+
+    private let options: Options
+    private let io: CommandIO
+    private let connect: @Sendable () async throws -> Connection
+    private let pause: @Sendable (Double) async throws -> Void
+    private let state = Lock(State())
+
+    /// - Parameters:
+    ///   - options: Which verdicts.
+    ///   - io: Where they go.
+    ///   - connect: Makes a connection; called again when one has ended.
+    ///   - pause: Waits so many seconds.
+    init(
+        _ options: Options, io: CommandIO, connect: @escaping @Sendable () async throws -> Connection,
+        pause: @escaping @Sendable (Double) async throws -> Void = {
+            try await Task.sleep(nanoseconds: UInt64($0 * 1_000_000_000))
+        }
+    ) {
+        self.options = options
+        self.io = io
+        self.connect = connect
+        self.pause = pause
+    }
+
+    /// Shows verdicts until there are enough.
+    ///
+    /// - Throws: Why the first connection could not be made, or none can be made any more.
+    func run() async throws {
+        while true {
+            do {
+                let connection = try await connect()
+                do {
+                    try await follow(connection.admin)
+                } catch {
+                    await connection.close()
+                    throw error
+                }
+                await connection.close()
+            } catch is Enough {
+                return
+            } catch let error as CommandError where error.code == .unavailable && hasBeenConnected {
+                io.say("\(error.reason).")
+            }
+            try await pause(nextPause())
+        }
+    }
+
+    private var hasBeenConnected: Bool { state.withLock { $0.isConnected } }
+
+    /// 1, 2, 4 up to 30 seconds, less up to a half so that not all who wait come back at once.
+    private func nextPause() -> Double {
+        let failures = state.withLock { state in
+            state.failures += 1
+            return state.failures
+        }
+        let seconds = min(30, Double(1 << min(failures - 1, 5))) * Double.random(in: 0.5...1)
+        io.say("The connection has ended; trying again in \(Int(seconds.rounded(.up))) s.")
+        return seconds
+    }
+
+    private func follow(_ admin: RemoteAdmin) async throws {
+        let lastID = state.withLock { state in
+            state.parser = ServerSentEvents()
+            return state.lastID
+        }
+        try await admin.stream(
+            AdminRequest(method: "GET", path: ["live"], query: options.query), accept: "text/event-stream",
+            lastEventID: lastID
+        ) { [self] bytes in
+            for event in state.withLock({ $0.parser.read(bytes) }) { try take(event, of: admin) }
+        }
+    }
+
+    private func take(_ event: ServerSentEvents.Event, of admin: RemoteAdmin) throws {
+        let data = try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: Array(event.data.utf8)) {
+            $0.value
+        }
+        if let id = event.id { state.withLock { $0.lastID = id } }
+        guard let data else { return }
+        switch event.name {
+        case "sampling":
+            let isNew = state.withLock { state in
+                defer { (state.isConnected, state.failures) = (true, 0) }
+                return !state.isConnected || state.failures > 0
+            }
+            if isNew { io.say("Connected to \(admin.place), from \(event.id ?? "now").") }
+            if let oneIn = data["one_in"].integer, oneIn > 1 {
+                io.say("More come than are shown: one in \(oneIn).")
+            } else if !isNew {
+                io.say("Every verdict is shown again.")
+            }
+        case "gap":
+            let missed = data["missed"].integer
+            io.say(missed.map { "Missed \($0) verdicts." } ?? "Missed verdicts: nobody knows how many.")
+        case "verdict": try show(data)
+        default: break
+        }
+    }
+
+    private func show(_ verdict: JSONValue) throws {
+        if options.printsJSON {
+            try io.print(verdict)
+        } else {
+            let code = verdict["code"] == .null ? "" : "\(verdict["code"].shown) \(verdict["reason"].shown)"
+            let cells = [
+                (verdict["at_ms"].time, 24), (verdict["verdict"].shown, 10), (code, 26),
+                (verdict["app"].shown, 16), (verdict["user"].shown, 12), (verdict["endpoint"].shown, 0),
+            ]
+            let line = cells.map { $0.padding(to: $1) }.joined(separator: " ")
+            try io.print(String(line.reversed().drop { $0 == " " }.reversed()))
+        }
+        let isEnough = state.withLock { state in
+            state.shown += 1
+            return state.shown == options.count
+        }
+        if isEnough { throw Enough() }
+    }
+}
+
+extension String {
+    /// The text with blanks behind it, so that columns line up.
+    fileprivate func padding(to width: Int) -> String {
+        self + String(repeating: " ", count: max(0, width - count))
+    }
+}

@@ -1,0 +1,144 @@
+import CountersignGateway
+import CountersignJOSE
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+/// Every command that works on a data directory and on a running gateway, both ways on equal data.
+@Suite(.timeLimit(.minutes(2)))
+struct PlacesTests {
+    /// One of two equal places.
+    private struct Place {
+        let name: String
+        let fixture: GatewayFixture
+        let arguments: [String]
+        var environment: [String: String] = [:]
+        var last = ""
+        var lastObject = ""
+    }
+
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+        let keys = [try SigningKey.generate(.rs256), try SigningKey.generate(.es256)]
+        _ = try folder.write(keys[0].publicKey.pem, to: "public.pem")
+        _ = try folder.write(JWKSet(keys: [keys[1].publicKey]).json, to: "jwks.json")
+        _ = try folder.write(try SigningKey.generate(.es256).publicKey.pem, to: "third.pem")
+        _ = try folder.write(#"{"id":"newsletter"}"#, to: "consent.json")
+        _ = try folder.write("correct horse battery\n", to: "password.txt")
+        _ = try folder.write(
+            #"{"event":"One","userId":"u","messageId":"m-1","properties":{"price":1.5}}"#, to: "events.ndjson"
+        )
+    }
+
+    /// What is typed; `{last}` is what the line before has printed, `{id}` a member of it.
+    private let lines = [
+        "whoami --json", "whoami", "app create blog --name Blog", "app list", "app list --json",
+        "app origins blog https://a.example", "app retention blog --days 5 --json",
+        "app tokens blog --registration open --json", "app tokens blog", "app show blog",
+        "app show blog --json",
+        "key add blog FOLDER/public.pem --description first", "key import blog FOLDER/jwks.json",
+        "key primary blog {last}", "key list blog --json", "key list blog", "key add blog FOLDER/third.pem",
+        "key delete blog {last}",
+        "key follow blog https://127.0.0.1:1/jwks.json --allow-private", "key unfollow blog",
+        "enforcement set blog optional", "enforcement show blog --json", "enforcement show blog",
+        "enforcement preview blog --json", "enforcement preview blog",
+        "policy set blog --algorithms RS256,ES256 --leeway 5 --audience shop", "policy show blog --json",
+        "policy show blog", "project set blog --token t-1 --customer-tokens allowed",
+        "project put blog consent-category FOLDER/consent.json", "project show blog --json",
+        "project show blog", "project remove blog consent-category newsletter", "project key add blog k1",
+        "project key delete blog k1", "client create blog --name warehouse --json", "client list blog",
+        "client delete blog {client_id}", "client list blog --json", "session create blog --user u --json",
+        "session list blog", "session list blog --json", "session revoke blog {id}",
+        "session revoke blog --user u", "signing-key rotate --json", "signing-key list --json",
+        "event list shop", "event list shop --json", "event export shop", "event export shop --format csv",
+        "admin token create --name x --json", "admin token list", "admin token delete {id}",
+        "admin token list --json", "admin user create lee --role owner --password-file FOLDER/password.txt",
+        "admin user create kim --password-file FOLDER/password.txt --json",
+        "admin user set-role kim operator", "admin user set-password kim --password-file FOLDER/password.txt",
+        "admin user list", "admin user delete kim", "admin user list --json", "backup create",
+        "backup verify {last}", "backup list", "audit list --limit 500",
+        "audit list --json --limit 500 --app blog", "audit verify --json",
+    ]
+
+    @Test func bothPrintTheSame() async throws {
+        let fixtures = [try GatewayFixture(), try GatewayFixture()]
+        defer { for fixture in fixtures { fixture.remove() } }
+        var places: [Place] = []
+        for fixture in fixtures {
+            // The other place has one too, so that both audit logs tell the same story.
+            let token = try fixture.apps.createAdminToken(name: "test", scopes: ["admin"]).text
+            let url = "http://127.0.0.1:\(fixture.gateway.port)"
+            let send = RecordedIO(environment: [
+                "COUNTERSIGN_WRITE_KEY": fixture.writeKey, "HOME": folder.path,
+            ])
+            let signed = try folder.write(try fixture.token(for: "u"), to: "token.txt")
+            #expect(
+                await send.run(
+                    "send", folder.path + "/events.ndjson", "--url", url, "--token-file", signed) == .done,
+                "\(send.talk)")
+            // Else that is done once a second.
+            fixture.gateway.analytics.flush()
+            let environment = ["COUNTERSIGN_TOKEN": token]
+            #expect(await RecordedIO(environment: environment).run("whoami", "--server", url) == .done)
+            places.append(
+                places.isEmpty
+                    ? Place(name: "local", fixture: fixture, arguments: ["--data", fixture.dataDirectory])
+                    : Place(
+                        name: "remote", fixture: fixture, arguments: ["--server", url],
+                        environment: environment))
+        }
+        for line in lines {
+            var printed: [String] = []
+            for index in places.indices {
+                let words = line.split(separator: " ").map { filled(String($0), places[index]) }
+                let io = RecordedIO(environment: places[index].environment)
+                let code = await io.run(arguments: words + places[index].arguments)
+                #expect(code == .done, "\(places[index].name): \(line): \(io.talk)")
+                places[index].last = io.output.trimmingCharacters(in: .whitespacesAndNewlines)
+                if io.output.hasPrefix("{") { places[index].lastObject = places[index].last }
+                printed.append(plain(io.output, of: places[index]))
+            }
+            #expect(printed[0] == printed[1], "\(line)")
+        }
+    }
+
+    @Test func noCommandIsLeftOut() {
+        let wanted = CommandTable.all.filter { $0.flags.contains(.server) && $0.flags.contains(.data) }
+        // `tail` goes on until something happens: see TailTests.
+        for command in wanted where command.name != "tail" {
+            #expect(
+                lines.contains { ($0 + " ").hasPrefix(command.name + " ") }, "\(command.name) is in no line")
+        }
+        #expect(wanted.count > 40)
+    }
+
+    private func filled(_ word: String, _ place: Place) -> String {
+        if word == "{last}" { return place.last }
+        if word.hasPrefix("{") {
+            let object = Array(place.lastObject.utf8)
+            let value = try? StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: object) {
+                $0.value[String(word.dropFirst().dropLast())].text
+            }
+            return (value ?? nil) ?? word
+        }
+        return word.replacing("FOLDER", with: folder.path)
+    }
+
+    /// The output without what chance, time and the asker's name make of it.
+    private func plain(_ text: String, of place: Place) -> String {
+        text.replacing(place.fixture.dataDirectory, with: "PLACE")
+            .replacing("http://127.0.0.1:\(place.fixture.gateway.port)", with: "PLACE")
+            .replacing(#/cli:\w+ *|token:test */#, with: "ACTOR ")
+            .replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "TIME").replacing(#/\d{13}/#, with: "MS")
+            .replacing(#/countersign-\d{8}T\w+/#, with: "BACKUP")
+            .replacing(#/[A-Za-z0-9_\-+\/=]{12,}/#) { match in
+                // Words stay; what is left are ids, hashes and secrets.
+                match.output.contains(where: \.isNumber) || match.output.contains(where: \.isUppercase)
+                    ? "ID" : String(match.output)
+            }.replacing(#/ +/#, with: " ").replacing(#/"bytes":\d+| \d+ TIME/#, with: "N")
+    }
+}

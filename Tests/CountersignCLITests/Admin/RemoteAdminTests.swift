@@ -1,0 +1,157 @@
+import CountersignCore
+import CountersignGateway
+import CountersignJOSE
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+@Suite(.timeLimit(.minutes(1)))
+struct RemoteAdminTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func run(
+        _ line: String, environment: [String: String] = [:], input: String = ""
+    ) async -> (code: ExitCode, io: RecordedIO) {
+        let io = RecordedIO(
+            environment: ["XDG_CONFIG_HOME": folder.path + "/config"].merging(environment) { $1 },
+            input: input)
+        return (await io.run(arguments: line.split(separator: " ").map(String.init)), io)
+    }
+
+    @Test func aRefusalHasItsExitCodeAndNoToken() async throws {
+        let fixture = try GatewayFixture()
+        defer { fixture.remove() }
+        let url = "http://127.0.0.1:\(fixture.gateway.port)"
+        let reader = try fixture.apps.createAdminToken(name: "reader", scopes: ["read"]).text
+        let writer = try fixture.apps.createAdminToken(name: "writer", scopes: ["write"]).text
+        for (line, token, expected) in [
+            ("app list", "csa_of-somebody-else", ExitCode.notAuthorized),
+            ("app create blog", reader, .notAuthorized), ("admin user list", writer, .notAuthorized),
+            ("app show nothing", reader, .notFound), ("app create shop", writer, .conflict),
+            ("app create Shop", writer, .failed), ("app list", "two words", .usage),
+        ] {
+            let (code, io) = await run("\(line) --server \(url)", environment: ["COUNTERSIGN_TOKEN": token])
+            #expect(code == expected, "\(line): \(io.talk)")
+            #expect(io.output.isEmpty)
+            #expect(!io.talk.contains(token))
+        }
+        #expect(await run("app list --server \(url)").code == .notAuthorized)
+        #expect(await run("app list --server \(url) --token-file -", input: reader + "\n").code == .done)
+    }
+
+    @Test func aGatewayThatIsDownIsUnavailable() async throws {
+        let fixture = try GatewayFixture()
+        let url = "http://127.0.0.1:\(fixture.gateway.port)"
+        fixture.remove()
+        #expect(
+            await run("app list --server \(url)", environment: ["COUNTERSIGN_TOKEN": "csa_x"]).code
+                == .unavailable)
+    }
+
+    @Test func aChangeThatSomebodyElseMadeMeanwhileIsNotOverwritten() async throws {
+        let fixture = try GatewayFixture()
+        defer { fixture.remove() }
+        let admin = try LocalAdmin(dataDirectory: fixture.dataDirectory)
+        let error = await #expect(throws: CommandError.self) {
+            _ = try await admin.change("apps", "shop", "policy") { members in
+                var policy = try fixture.apps.app(id: "shop").policy
+                policy.leeway = 7
+                try fixture.apps.setPolicy(policy, for: "shop")
+                members["leeway_seconds"] = 9
+            }
+        }
+        #expect(error?.code == .conflict)
+        #expect(try fixture.apps.app(id: "shop").policy.leeway == 7)
+    }
+
+    @Test func aCertificateThatNobodyKnowsIsRefused() async throws {
+        let (key, certificate) = (folder.path + "/key.pem", folder.path + "/certificate.pem")
+        let made = try await Shell(folder: folder.path).run(
+            """
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test \
+              -addext subjectAltName=IP:127.0.0.1 -keyout '\(key)' -out '\(certificate)'
+            """)
+        try #require(made.status == 0, "\(made.talk)")
+        let fixture = try GatewayFixture { $0.tls = TLSFiles(certificatePath: certificate, keyPath: key) }
+        defer { fixture.remove() }
+        let line = "app list --server https://127.0.0.1:\(fixture.gateway.port)"
+        let token = ["COUNTERSIGN_TOKEN": try fixture.apps.createAdminToken(name: "t", scopes: ["read"]).text]
+        let (code, io) = await run(line, environment: token)
+        #expect(code == .unavailable)
+        #expect(io.talk.contains("--ca-file"))
+        #expect(await run("\(line) --ca-file \(certificate)", environment: token).code == .done)
+        #expect(await run("\(line) --ca-file \(folder.path)/none", environment: token).code == .notFound)
+    }
+
+    @Test func aTokenDoesNotGoOverPlainHTTPToAnotherMachine() async {
+        let token = ["COUNTERSIGN_TOKEN": "csa_x"]
+        let (code, io) = await run("app list --server http://gateway.example", environment: token)
+        #expect(code == .usage)
+        #expect(io.talk.contains("--allow-plain-http"))
+        for bad in ["gateway.example", "ftp://gateway.example", "https://", "https://u:p@gateway.example"] {
+            #expect(await run("app list --server \(bad)", environment: token).code == .usage)
+        }
+    }
+
+    /// Whoever lists processes or a shell's history sees arguments.
+    @Test func noFlagTakesASecret() {
+        let secret = ["secret", "password", "write-key", "private-key"]
+        for command in CommandTable.all {
+            for flag in command.flags where secret.contains(where: { flag.name.contains($0) }) {
+                guard case .path = flag.value else {
+                    Issue.record("\(command.name) --\(flag.name)")
+                    continue
+                }
+            }
+            guard command.flags.contains(.server) else { continue }
+            #expect(!command.flags.contains { $0.name == "token" } || command.name == "project set")
+        }
+    }
+
+    // MARK: Profiles
+
+    @Test func aProfileIsKeptInAFileThatNobodyElseReads() async throws {
+        let fixture = try GatewayFixture()
+        defer { fixture.remove() }
+        let url = "http://127.0.0.1:\(fixture.gateway.port)"
+        let token = try fixture.apps.createAdminToken(name: "laptop", scopes: ["read"]).text
+        let added = await run("profile add live --server \(url)/", input: token + "\n")
+        #expect(added.code == .done, "\(added.io.talk)")
+        #expect(!added.io.talk.contains(token) && added.io.output.isEmpty)
+        let path = folder.path + "/config/countersign/profiles.json"
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
+        #expect(mode?.intValue == 0o600)
+        #expect(await run("profile add live --server \(url)", input: token).code == .conflict)
+        #expect(await run("profile add other --server https://o.example", input: "csa_o").code == .done)
+        let list = await run("profile list --json").io.output
+        #expect(list.contains(#""in_use":true,"name":"live""#) && !list.contains("csa_"))
+        // The first is in use; a flag and the environment win over it.
+        #expect(await run("whoami").io.output.contains("token:laptop"))
+        let data = folder.path + "/data"
+        #expect(await run("whoami --data \(data)").io.output.contains(data))
+        #expect(await run("whoami", environment: ["COUNTERSIGN_DATA": data]).io.output.contains(data))
+        #expect(await run("whoami --server \(url)").io.output.contains("token:laptop"))
+        let both = ["COUNTERSIGN_DATA": data, "COUNTERSIGN_SERVER": url]
+        #expect(await run("whoami", environment: both).code == .usage)
+        #expect(await run("whoami --server \(url) --data \(data)").code == .usage)
+        #expect(await run("whoami --data \(data) --token-file x").code == .usage)
+        #expect(await run("profile use", environment: ["HOME": folder.path]).code == .done)
+        #expect(
+            await run("whoami", environment: ["HOME": folder.path]).io.output.contains("countersign-data"))
+        #expect(await run("profile use none").code == .notFound)
+        #expect(await run("profile use live").code == .done)
+        #expect(await run("profile delete live").code == .done)
+        #expect(!(try String(contentsOfFile: path, encoding: .utf8)).contains(token))
+
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+        let refused = await run("profile list")
+        #expect(refused.code == .notAuthorized)
+        #expect(refused.io.talk.contains("chmod 600"))
+    }
+}

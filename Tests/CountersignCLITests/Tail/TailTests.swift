@@ -1,0 +1,123 @@
+import CountersignCore
+import CountersignGateway
+import CountersignJOSE
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+/// `tail` beside a gateway that runs as a process of its own, and what `trigger` provokes there.
+@Suite(.timeLimit(.minutes(2)))
+struct TailTests {
+    private let folder: TemporaryFolder
+    private let data: String
+    private let gateway: GatewayProcess
+    private let shell: Shell
+    private let said = Lock("")
+
+    init() throws {
+        folder = try TemporaryFolder()
+        data = folder.path + "/data"
+        gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { [said] line in
+            said.withLock { $0 += line }
+        }
+        shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
+    }
+
+    /// Everything that counts what `trigger` provokes says the same.
+    @Test func eachTriggeredCodeIsInTailMetricsAndAnalytics() async throws {
+        let url = try await gateway.start()
+        // Makes both apps, so that the gateway knows them.
+        #expect(try await shell.run("countersign trigger all").status == 0)
+        let before = try await counts(url)
+        // The last one is of another app, so that it tells the end.
+        let wanted = (AuthErrorCode.all.filter { $0 != .publicKeyError } + [.publicKeyError])
+            .map { String($0.rawValue) }
+        let result = try await shell.run(
+            """
+            mkfifo said seen
+            countersign tail --json >seen 2>said & tail=$!
+            exec 4<seen 3<said
+            read -r line <&3
+            for code in \(wanted.joined(separator: " ")); do countersign trigger $code >/dev/null || exit 1; done
+            while read -r line <&4; do
+                echo "$line"
+                case "$line" in *'"code":25,'*) break ;; esac
+            done
+            kill -INT $tail
+            wait $tail
+            """)
+        #expect(result.status == 130, "\(result.talk)")
+        let seen = try result.output.split(separator: "\n").map { line in
+            try StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: Array(line.utf8)) { $0.value }
+        }
+        let rejected = seen.filter { $0["verdict"].text == "rejected" }.map { $0["code"].shown }
+        // What is not judged yet as wanted is sent again, so a code may come more than once, but no other between.
+        #expect(rejected.reduce(into: []) { if $0.last != $1 { $0.append($1) } } == wanted)
+        let after = try await counts(url)
+        for code in wanted {
+            let times = rejected.filter { $0 == code }.count
+            #expect(after.metrics[code, default: 0] - before.metrics[code, default: 0] == times, "\(code)")
+            #expect(after.chart[code, default: 0] - before.chart[code, default: 0] == times, "\(code)")
+        }
+        // The tokens that it made for itself are gone.
+        let admin = try LocalAdmin(dataDirectory: data)
+        #expect(try await admin.items("tokens").filter { $0["name"].text == "tail" }.count <= 1)
+        #expect(await gateway.stop() == 0)
+    }
+
+    /// Rejected requests by code: of the metrics, and of the analytics of both apps.
+    private func counts(_ url: URL) async throws -> (metrics: [String: Int], chart: [String: Int]) {
+        let text = try await shell.run("curl -sS \(url.absoluteString)/metrics").output
+        var metrics: [String: Int] = [:]
+        let line = #/countersign_auth_results_total\{.*result="rejected",reason="(\w+)"\} (\d+)/#
+        for match in text.matches(of: line) {
+            let code = try AuthErrorCode(word: String(match.output.1)).rawValue
+            metrics[String(code), default: 0] += Int(match.output.2) ?? 0
+        }
+        var chart: [String: Int] = [:]
+        let token = try AppDirectory(dataDirectory: data).createAdminToken(name: "t", scopes: ["read"]).text
+        let admin = try RemoteAdmin(.init(url: url.absoluteString), token: token)
+        for app in ["trigger", "trigger-unusable-key"] {
+            let codes = try await admin.get("apps", app, "analytics").body["totals"]["codes"]
+            guard case .object(let members) = codes else { continue }
+            for (code, failures) in members {
+                chart[code, default: 0] += Int(failures["rejected"].integer ?? 0)
+            }
+        }
+        return (metrics, chart)
+    }
+
+    @Test func aBrokenConnectionIsMadeAgainAndGoesOn() async throws {
+        let url = try await gateway.start()
+        let token = try AppDirectory(dataDirectory: data).createAdminToken(name: "t", scopes: ["read"]).text
+        let admin = try RemoteAdmin(.init(url: url.absoluteString), token: token)
+        let io = RecordedIO()
+        let pauses = Lock(0)
+        let tail = Tail(
+            .init(query: [("code", "22")], count: 2, printsJSON: true), io: io.io,
+            connect: { Tail.Connection(admin: admin) },
+            pause: { _ in
+                pauses.withLock { $0 += 1 }
+                await Task.yield()
+            })
+        let running = Task { try await tail.run() }
+        let trigger = """
+            until countersign trigger 22 >/dev/null; do :; done
+            """
+        while io.output.isEmpty { #expect(try await shell.run(trigger).status == 0) }
+        let process = said.withLock { $0.firstMatch(of: #/process (\d+)/#).flatMap { Int32($0.output.1) } }
+        #expect(kill(try #require(process), SIGKILL) == 0)
+        while io.output.split(separator: "\n").count < 2 { _ = try await shell.run(trigger) }
+        try await running.value
+        #expect(pauses.withLock { $0 } > 0)
+        #expect(io.talk.components(separatedBy: "Connected to").count == 3, "\(io.talk)")
+        _ = await gateway.stop()
+    }
+
+    @Test func withoutAGatewayItIsUnavailable() async {
+        #expect(await RecordedIO().run("tail", "--data", data) == .unavailable)
+        #expect(await RecordedIO().run("tail", "--data", data, "--code", "EXPIERD") == .usage)
+    }
+}
