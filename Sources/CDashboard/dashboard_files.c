@@ -31,6 +31,12 @@ static const unsigned char file_modules_clients_js[] = {
 static const unsigned char file_modules_codes_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/codes.js"
 };
+static const unsigned char file_modules_counts_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/counts.js"
+};
+static const unsigned char file_modules_dialogs_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/dialogs.js"
+};
 static const unsigned char file_modules_dom_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/dom.js"
 };
@@ -103,6 +109,9 @@ static const unsigned char file_modules_tokenrules_js[] = {
 static const unsigned char file_modules_ui_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/ui.js"
 };
+static const unsigned char file_modules_views_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/views.js"
+};
 static const unsigned char file_styles_chart_css[] = {
 #embed "../CountersignGateway/Dashboard/Resources/styles/chart.css"
 };
@@ -129,6 +138,8 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/chart.js", file_modules_chart_js, sizeof file_modules_chart_js},
     {"assets/modules/clients.js", file_modules_clients_js, sizeof file_modules_clients_js},
     {"assets/modules/codes.js", file_modules_codes_js, sizeof file_modules_codes_js},
+    {"assets/modules/counts.js", file_modules_counts_js, sizeof file_modules_counts_js},
+    {"assets/modules/dialogs.js", file_modules_dialogs_js, sizeof file_modules_dialogs_js},
     {"assets/modules/dom.js", file_modules_dom_js, sizeof file_modules_dom_js},
     {"assets/modules/enforcement.js", file_modules_enforcement_js, sizeof file_modules_enforcement_js},
     {"assets/modules/events.js", file_modules_events_js, sizeof file_modules_events_js},
@@ -153,6 +164,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/system.js", file_modules_system_js, sizeof file_modules_system_js},
     {"assets/modules/tokenrules.js", file_modules_tokenrules_js, sizeof file_modules_tokenrules_js},
     {"assets/modules/ui.js", file_modules_ui_js, sizeof file_modules_ui_js},
+    {"assets/modules/views.js", file_modules_views_js, sizeof file_modules_views_js},
     {"assets/styles/chart.css", file_styles_chart_css, sizeof file_styles_chart_css},
     {"assets/styles/layout.css", file_styles_layout_css, sizeof file_styles_layout_css},
     {"assets/styles/parts.css", file_styles_parts_css, sizeof file_styles_parts_css},

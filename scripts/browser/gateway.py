@@ -95,9 +95,9 @@ class Gateway:
         except urllib.error.HTTPError as error:
             return error.code
 
-    def trigger(self):
-        """A request of each kind through the app `trigger`; the codes that they ended in."""
-        lines = [json.loads(line) for line in self.run("trigger", "all", "--json").splitlines()]
+    def trigger(self, verdict):
+        """A request that ends so, or one of each kind with `all`; the codes that they ended in."""
+        lines = [json.loads(line) for line in self.run("trigger", verdict, "--json").splitlines()]
         assert all(line["as_wanted"] for line in lines), lines
         return [(line["code"], line["reason"]) for line in lines if line["code"] is not None]
 

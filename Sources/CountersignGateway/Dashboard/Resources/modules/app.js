@@ -6,7 +6,8 @@ import { api, useSession, whenUnauthenticated, path } from "./api.js";
 import { preferences, prefer, applyTheme } from "./preferences.js";
 import { paints } from "./codes.js";
 import { clock, ago } from "./format.js";
-import { iconButton, dialog, problemNotice, select, stateBadge, toast } from "./ui.js";
+import { dialog } from "./dialogs.js";
+import { iconButton, problemNotice, select, stateBadge, toast } from "./ui.js";
 import { signIn, setUp } from "./signin.js";
 import { home } from "./home.js";
 import { failures } from "./failures.js";
@@ -216,7 +217,7 @@ function shell(title, name, app, current, body) {
     link("#/", overview[1], overview[2], name === "home"),
     current && h("div", { class: "nav-group" },
       h("label", { class: "nav-title", for: "app-switch" }, "App"),
-      select(apps.map((item) => [item.id, item.name || item.id]), current.id,
+      select(apps.map((item) => [item.id, apps.some((other) => other !== item && other.name === item.name) ? `${item.name} (${item.id})` : item.name || item.id]), current.id,
         (event) => go(`#/apps/${encodeURIComponent(event.target.value)}/${app ? name : "failures"}`), { id: "app-switch", class: "app-switch" }),
       appScreens.map(([key, label, symbol]) => link(`${base}/${key}`, label, symbol, app && name === key))),
     h("div", { class: "nav-group" }, h("p", { class: "nav-title" }, "Gateway"),

@@ -3,7 +3,9 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime } from "./format.js";
-import { attempt, button, card, confirm, dialog, emptyState, field, showOnce, table, toast, view } from "./ui.js";
+import { confirm, dialog, showOnce } from "./dialogs.js";
+import { button, card, emptyState, field, table, toast } from "./ui.js";
+import { attempt, view } from "./views.js";
 
 export function appSettings(context) {
   const { app, can } = context;

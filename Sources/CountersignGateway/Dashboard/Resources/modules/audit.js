@@ -3,7 +3,9 @@
 import { h, replace } from "./dom.js";
 import { api } from "./api.js";
 import { dateTime, plural } from "./format.js";
-import { button, dialog, emptyState, field, notice, pagedView, problemNotice, select, table } from "./ui.js";
+import { dialog } from "./dialogs.js";
+import { button, emptyState, field, notice, problemNotice, select, table } from "./ui.js";
+import { pagedView } from "./views.js";
 import { facts } from "./sample.js";
 
 export function audit(context) {

@@ -3,6 +3,7 @@
 
 import { h, s, replace, announce } from "./dom.js";
 import { paint, reason, swatch } from "./codes.js";
+import { ceiling, countOf, failuresOf, rateOf } from "./counts.js";
 import { MINUTE, HOUR, DAY, number, compact, percent, plural, hourMinute, dayMonth, bucketName, dateTime } from "./format.js";
 
 const LENGTH = { minute: MINUTE, hour: HOUR, day: DAY };
@@ -11,40 +12,6 @@ const BASE = 54;
 const GAP = 34;
 const TOP = 24;
 const FOOT = 26;
-
-/** Failures of one code in a bucket or a total. */
-export function countOf(part, code) {
-  const entry = part.codes?.[code];
-  return entry ? (entry.rejected ?? 0) + (entry.warned ?? 0) : 0;
-}
-
-/** Failures of the codes that are shown. */
-export function failuresOf(part, codes) {
-  return codes.reduce((sum, code) => sum + countOf(part, code), 0);
-}
-
-/** Failures among verified traffic, 0 to 1; null without traffic. */
-export function rateOf(part, codes) {
-  const failed = failuresOf(part, codes);
-  const judged = (part.accepted ?? 0) + failed;
-  return judged === 0 ? null : failed / judged;
-}
-
-/** The codes that occur, ascending. */
-export function codesIn(data) {
-  const seen = new Set();
-  for (const part of [data.totals, ...data.buckets]) {
-    for (const code of Object.keys(part.codes ?? {})) if (countOf(part, code) > 0) seen.add(Number(code));
-  }
-  return [...seen].sort((left, right) => left - right);
-}
-
-function ceiling(value) {
-  if (value <= 40) return Math.max(4, Math.ceil(value / 4) * 4);
-  const power = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10].find((factor) => factor * power >= value) ?? 10;
-  return step * power;
-}
 
 export class FailureChart {
   #data = null;

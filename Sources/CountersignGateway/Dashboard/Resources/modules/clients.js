@@ -3,7 +3,9 @@
 import { h } from "./dom.js";
 import { api, path } from "./api.js";
 import { dateTime } from "./format.js";
-import { attempt, badge, button, card, confirm, emptyState, field, formDialog, showOnce, table, toast, view } from "./ui.js";
+import { confirm, formDialog, showOnce } from "./dialogs.js";
+import { badge, button, card, emptyState, field, table, toast } from "./ui.js";
+import { attempt, view } from "./views.js";
 
 const grants = [["client_credentials", "Tokens for the whole app"], ["refresh_token", "New tokens for its users' sessions"]];
 

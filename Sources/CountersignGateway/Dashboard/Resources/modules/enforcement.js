@@ -4,7 +4,9 @@ import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { preferences } from "./preferences.js";
 import { ago, dateTime, number, percent, plural, toInput, fromInput, zoneName, HOUR } from "./format.js";
-import { attempt, button, card, confirm, dialog, field, notice, segmented, select, skeleton, stateBadge, table, toast, toggle, view, problemNotice } from "./ui.js";
+import { confirm, dialog } from "./dialogs.js";
+import { button, card, field, notice, segmented, select, skeleton, stateBadge, table, toast, toggle, problemNotice } from "./ui.js";
+import { attempt, view } from "./views.js";
 import { swatch } from "./codes.js";
 import { icon } from "./icons.js";
 

@@ -3,7 +3,9 @@
 import { h, replace } from "./dom.js";
 import { address, api, path } from "./api.js";
 import { dateTime, fromInput, zoneName } from "./format.js";
-import { dialog, emptyState, field, pagedView, table } from "./ui.js";
+import { dialog } from "./dialogs.js";
+import { emptyState, field, table } from "./ui.js";
+import { pagedView } from "./views.js";
 import { icon } from "./icons.js";
 
 export function events(context) {

@@ -3,11 +3,14 @@
 import { h, replace, announce } from "./dom.js";
 import { api, path, address } from "./api.js";
 import { preferences, prefer } from "./preferences.js";
-import { FailureChart, codesIn, countOf, failuresOf, rateOf } from "./chart.js";
+import { FailureChart } from "./chart.js";
+import { codesIn, countOf, failuresOf, rateOf } from "./counts.js";
 import { swatch, reason } from "./codes.js";
 import { MINUTE, HOUR, DAY, number, percent, plural, dateTime, bucketName, toInput, fromInput, zoneName, ago, clock } from "./format.js";
-import { button, card, emptyState, field, segmented, skeleton, stateBadge, table, toggle, verdictBadge, view, problemNotice } from "./ui.js";
+import { button, card, emptyState, field, segmented, skeleton, stateBadge, table, toggle, problemNotice } from "./ui.js";
+import { view } from "./views.js";
 import { icon } from "./icons.js";
+import { sampleTable } from "./sample.js";
 
 const presets = { "15m": 15 * MINUTE, "1h": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY, "90d": 90 * DAY };
 const presetNames = [["15m", "15 m"], ["1h", "1 h"], ["24h", "24 h"], ["7d", "7 d"], ["30d", "30 d"], ["90d", "90 d"], ["custom", "Custom"]];
@@ -317,19 +320,4 @@ export function failures(context) {
   replace(body, app.enforcement === "disabled" && h("p", { class: "strip" }, stateBadge("disabled"),
     " Tokens of this app are not looked at, so no failure is counted. ", h("a", { href: `#${base}/enforcement` }, "Choose Optional to measure without rejecting")),
   ranges, custom, main.element);
-}
-
-/** The list of failed requests, each leading to its detail. */
-export function sampleTable(app, items, context) {
-  const where = (item) => `#${path("apps", app.id, "samples", item.id)}`;
-  return table("Failed requests, the newest first", [
-    { title: "Time", heading: true, cell: (item) => h("a", { href: where(item) }, dateTime(item.at_ms)) },
-    { title: "Code", cell: (item) => h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason}`) },
-    { title: "User", cell: (item) => h("span", { class: "mono" }, item.user ?? "–") },
-    { title: "Verdict", cell: (item) => verdictBadge(item.verdict) },
-    { title: "Endpoint", class: "extra", cell: (item) => h("span", { class: "mono" }, item.endpoint ?? "–") },
-    { title: "SDK", class: "extra", cell: (item) => item.sdk ?? "–" },
-    { title: "App version", cell: (item) => item.app_version ?? "–" },
-    { title: "Address", class: "extra", cell: (item) => h("span", { class: "mono" }, item.client ?? "–") },
-  ], items, { onrow: (item) => context.go(where(item)) });
 }

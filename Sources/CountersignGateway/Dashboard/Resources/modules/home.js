@@ -3,7 +3,9 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, bytes, number, percent, DAY } from "./format.js";
-import { attempt, badge, button, card, copyable, dialog, emptyState, field, notice, showOnce, stateBadge, view } from "./ui.js";
+import { dialog, showOnce } from "./dialogs.js";
+import { badge, button, card, copyable, emptyState, field, notice, stateBadge } from "./ui.js";
+import { attempt, view } from "./views.js";
 import { icon } from "./icons.js";
 import { spark } from "./spark.js";
 
@@ -48,14 +50,14 @@ export function home(context) {
     const day = app.last_24h;
     const failed = day.rejected + day.warned;
     const base = `#${path("apps", app.id)}`;
-    return h("section", { class: "card app-card", "aria-label": app.name || app.id },
+    return h("section", { class: "card app-card", "aria-label": `${app.name || app.id} (${app.id})` },
       h("div", { class: "card-head" }, h("h3", {}, h("a", { href: `${base}/failures` }, app.name || app.id)), h("a", { class: "quiet-link", href: `${base}/enforcement`, "aria-label": `Enforcement of ${app.name || app.id}: ${app.enforcement}` }, stateBadge(app.enforcement))),
       h("dl", { class: "pairs" },
         h("div", {}, h("dt", {}, "Requests, 24 h"), h("dd", {}, number(day.requests))),
         h("div", {}, h("dt", {}, "Failures, 24 h"), h("dd", { class: failed ? "bad" : "" }, number(failed))),
         h("div", {}, h("dt", {}, "Rate"), h("dd", {}, day.requests ? percent(failed / day.requests) : "–"))),
       counts && spark(counts.buckets),
-      h("p", { class: "muted" }, app.last_request_ms ? `Last request ${ago(app.last_request_ms)}` : "No request yet", ` · ${app.keys === 1 ? "1 key" : `${app.keys} keys`}`));
+      h("p", { class: "muted" }, app.name && app.name !== app.id && [h("span", { class: "mono" }, app.id), " · "], app.last_request_ms ? `Last request ${ago(app.last_request_ms)}` : "No request yet", ` · ${app.keys === 1 ? "1 key" : `${app.keys} keys`}`));
   }
 
   function done(app) {

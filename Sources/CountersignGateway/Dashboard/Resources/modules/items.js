@@ -2,7 +2,9 @@
 
 import { h, replace } from "./dom.js";
 import { api, path, Problem } from "./api.js";
-import { attempt, badge, button, confirm, dialog, emptyState, field, notice, pagedView, problemNotice, segmented, table, toast } from "./ui.js";
+import { confirm, dialog } from "./dialogs.js";
+import { badge, button, emptyState, field, notice, problemNotice, segmented, table, toast } from "./ui.js";
+import { attempt, pagedView } from "./views.js";
 import { locate, lineOf } from "./pointer.js";
 
 const kinds = [["in-app-message", "In-app messages"], ["consent-category", "Consent categories"], ["recommendation-engine", "Recommendation engines"], ["inbox-message", "Inbox messages"]];

@@ -3,7 +3,9 @@
 import { h, replace } from "./dom.js";
 import { api, path, Problem } from "./api.js";
 import { ago, dateTime, number, plural, duration, DAY, MINUTE } from "./format.js";
-import { attempt, badge, button, card, confirm, copy, copyable, dialog, field, menu, notice, problemNotice, toast, view } from "./ui.js";
+import { confirm, dialog } from "./dialogs.js";
+import { badge, button, card, copy, copyable, field, menu, notice, problemNotice, toast } from "./ui.js";
+import { attempt, view } from "./views.js";
 import { icon } from "./icons.js";
 import { facts } from "./sample.js";
 import { keySource } from "./keysource.js";

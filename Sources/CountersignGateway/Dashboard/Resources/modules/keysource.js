@@ -3,7 +3,9 @@
 import { h } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime, plural } from "./format.js";
-import { attempt, button, card, confirm, field, formDialog, notice, toast, toggle, view } from "./ui.js";
+import { confirm, formDialog } from "./dialogs.js";
+import { button, card, field, notice, toast, toggle } from "./ui.js";
+import { attempt, view } from "./views.js";
 import { facts } from "./sample.js";
 
 export function keySource(context) {

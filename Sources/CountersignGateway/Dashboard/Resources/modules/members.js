@@ -3,7 +3,9 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime, DAY } from "./format.js";
-import { attempt, badge, button, card, confirm, dialog, emptyState, field, select, showOnce, table, toast, view } from "./ui.js";
+import { confirm, dialog, showOnce } from "./dialogs.js";
+import { badge, button, card, emptyState, field, select, table, toast } from "./ui.js";
+import { attempt, view } from "./views.js";
 
 const roles = [["viewer", "Viewer: reads"], ["operator", "Operator: keys, enforcement, rules"], ["owner", "Owner: everything"]];
 

@@ -2,7 +2,8 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { attempt, card, field, toast, view } from "./ui.js";
+import { card, field, toast } from "./ui.js";
+import { attempt, view } from "./views.js";
 
 const algorithms = [["RS256", "RSA, SHA-256; what the SDKs' documentation asks for"], ["PS256", "RSA-PSS, SHA-256"], ["ES256", "P-256"], ["EdDSA", "Ed25519"]];
 

@@ -2,7 +2,9 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { attempt, badge, button, card, confirm, emptyState, field, formDialog, select, showOnce, table, toast, toggle, view } from "./ui.js";
+import { confirm, formDialog, showOnce } from "./dialogs.js";
+import { badge, button, card, emptyState, field, select, table, toast, toggle } from "./ui.js";
+import { attempt, view } from "./views.js";
 import { items } from "./items.js";
 
 const modes = [["off", "The API key only"], ["allowed", "A customer token or the API key"], ["required", "A customer token only"]];

@@ -4,7 +4,8 @@ import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { swatch } from "./codes.js";
 import { dateTime, ago } from "./format.js";
-import { button, card, copyable, notice, problemNotice, verdictBadge, stateBadge, view } from "./ui.js";
+import { button, card, copyable, notice, problemNotice, stateBadge, table, verdictBadge } from "./ui.js";
+import { view } from "./views.js";
 import { icon } from "./icons.js";
 
 export function sample(context) {
@@ -80,4 +81,19 @@ function times(claims, at) {
     return [name, `${dateTime(moment)}, ${ago(moment, at).replace(" ago", " before the request").replace(/^in (.*)$/, "$1 after the request")}`];
   });
   return rows.length > 0 && facts(rows);
+}
+
+/** The list of failed requests, each leading to its detail. */
+export function sampleTable(app, items, context) {
+  const where = (item) => `#${path("apps", app.id, "samples", item.id)}`;
+  return table("Failed requests, the newest first", [
+    { title: "Time", heading: true, cell: (item) => h("a", { href: where(item) }, dateTime(item.at_ms)) },
+    { title: "Code", cell: (item) => h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason}`) },
+    { title: "User", cell: (item) => h("span", { class: "mono" }, item.user ?? "–") },
+    { title: "Verdict", cell: (item) => verdictBadge(item.verdict) },
+    { title: "Endpoint", class: "extra", cell: (item) => h("span", { class: "mono" }, item.endpoint ?? "–") },
+    { title: "SDK", class: "extra", cell: (item) => item.sdk ?? "–" },
+    { title: "App version", cell: (item) => item.app_version ?? "–" },
+    { title: "Address", class: "extra", cell: (item) => h("span", { class: "mono" }, item.client ?? "–") },
+  ], items, { onrow: (item) => context.go(where(item)) });
 }

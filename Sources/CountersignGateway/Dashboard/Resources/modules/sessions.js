@@ -3,7 +3,9 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime, plural } from "./format.js";
-import { attempt, badge, button, confirm, emptyState, field, formDialog, pagedView, showOnce, table, toast } from "./ui.js";
+import { confirm, formDialog, showOnce } from "./dialogs.js";
+import { badge, button, emptyState, field, table, toast } from "./ui.js";
+import { attempt, pagedView } from "./views.js";
 import { clients } from "./clients.js";
 import { tokenRules } from "./tokenrules.js";
 

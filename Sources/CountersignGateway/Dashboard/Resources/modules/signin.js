@@ -3,7 +3,8 @@
 import { h, replace } from "./dom.js";
 import { api } from "./api.js";
 import { mark } from "./icons.js";
-import { field, attempt, notice } from "./ui.js";
+import { field, notice } from "./ui.js";
+import { attempt } from "./views.js";
 
 const MINIMUM = 12;
 

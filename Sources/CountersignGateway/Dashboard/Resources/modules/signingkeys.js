@@ -3,7 +3,9 @@
 import { h } from "./dom.js";
 import { api } from "./api.js";
 import { ago, dateTime } from "./format.js";
-import { badge, button, card, emptyState, formDialog, notice, table, toast, toggle, view } from "./ui.js";
+import { formDialog } from "./dialogs.js";
+import { badge, button, card, emptyState, notice, table, toast, toggle } from "./ui.js";
+import { view } from "./views.js";
 
 export function signingKeys(context) {
   const part = view(context, (signal) => api.get("/signing-keys", { limit: 100 }, signal), ({ items }) => card(null,

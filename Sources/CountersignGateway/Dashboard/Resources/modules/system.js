@@ -3,7 +3,8 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { bytes, dateTime, number } from "./format.js";
-import { attempt, badge, button, card, emptyState, notice, table, toast, view } from "./ui.js";
+import { badge, button, card, emptyState, notice, table, toast } from "./ui.js";
+import { attempt, view } from "./views.js";
 import { signingKeys } from "./signingkeys.js";
 
 export function system(context) {

@@ -2,7 +2,8 @@
 
 import { h } from "./dom.js";
 import { api, path } from "./api.js";
-import { attempt, card, field, toast, toggle, view } from "./ui.js";
+import { card, field, toast, toggle } from "./ui.js";
+import { attempt, view } from "./views.js";
 
 export function tokenRules(context) {
   const base = path("apps", context.app.id, "token-rules");

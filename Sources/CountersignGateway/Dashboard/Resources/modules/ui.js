@@ -1,9 +1,8 @@
 // The parts that every screen is made of.
 
-import { h, replace, announce, freshID } from "./dom.js";
+import { h, announce, freshID } from "./dom.js";
 import { icon } from "./icons.js";
 import { Problem } from "./api.js";
-import { clock, ago } from "./format.js";
 
 export function button(label, { kind = "plain", symbol, onclick, ...rest } = {}) {
   return h("button", { type: "button", class: `button ${kind}`, onclick, ...rest }, symbol && icon(symbol, 16), h("span", {}, label));
@@ -150,53 +149,6 @@ export function toast(text, { tone = "neutral", action, onaction, stay = action 
   start();
 }
 
-/** A modal dialog. `build(close)` gives the body; resolves with what `close` was called with, or null. */
-export function dialog(title, build, { wide = false } = {}) {
-  return new Promise((resolve) => {
-    const heading = freshID("dialog");
-    const element = h("dialog", { class: wide ? "wide" : undefined, "aria-labelledby": heading });
-    let result = null;
-    const close = (value = null) => { result = value; element.close(); };
-    element.append(h("div", { class: "dialog-head" }, h("h2", { id: heading }, title), iconButton("Close", "close", () => close())));
-    element.append(h("div", { class: "dialog-body" }, build(close)));
-    element.addEventListener("close", () => {
-      // The browser has given the focus back already.
-      element.remove();
-      resolve(result);
-    });
-    const leave = () => { result = null; element.close(); };
-    window.addEventListener("hashchange", leave, { once: true });
-    element.addEventListener("close", () => window.removeEventListener("hashchange", leave), { once: true });
-    document.body.append(element);
-    element.showModal();
-    element.querySelector("[autofocus]")?.focus();
-  });
-}
-
-/** Asks before something happens that is hard to take back. With `phrase`, that text must be typed. */
-export function confirm(title, { text, action, phrase, kind = "danger" } = {}) {
-  return dialog(title, (close) => {
-    const go = button(action, { kind, onclick: () => close(true) });
-    const input = phrase && h("input", { type: "text", autocomplete: "off", spellcheck: "false", autofocus: true });
-    if (input) {
-      go.disabled = true;
-      input.addEventListener("input", () => { go.disabled = input.value !== phrase; });
-      input.addEventListener("keydown", (event) => { if (event.key === "Enter" && !go.disabled) close(true); });
-    }
-    return [[text].flat().map((part) => (part instanceof Node ? part : h("p", {}, part))),
-      input && field(`Type ${phrase} to confirm`, input),
-      h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)];
-  });
-}
-
-/** Shows a secret once. */
-export function showOnce(title, text, secret) {
-  return dialog(title, (close) => [
-    notice("amber", "It is shown only now.", h("p", {}, text)), copyable(secret),
-    h("div", { class: "actions end" }, button("I have stored it", { kind: "primary", onclick: () => close(true) })),
-  ]);
-}
-
 /** A menu behind a button: items are {label, symbol, onclick, disabled, why, danger}. */
 export function menu(label, items) {
   const id = freshID("menu");
@@ -235,129 +187,4 @@ export function menu(label, items) {
   });
   box.addEventListener("focusout", (event) => { if (!box.contains(event.relatedTarget)) close(false); });
   return box;
-}
-
-/**
- * Loads data into a box and keeps it fresh: loading, then the data with its age; when a later load fails the old data
- * stays, with the problem and its age above it. Polls while the page is seen and nobody is typing in the box.
- */
-export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
-  const body = h("div", { class: "view-body" }, skeleton(bones));
-  const trouble = h("div", {});
-  const element = h("div", { class: "view" }, trouble, body);
-  let seen = null;
-  let last = null;
-  let running = null;
-  async function load(quiet = false) {
-    if (running) return running;
-    running = (async () => {
-      try {
-        const data = await fetchData(context.signal);
-        if (context.signal.aborted) return;
-        replace(trouble);
-        last = Date.now();
-        context.asOf(last);
-        const shape = JSON.stringify(data, (name, value) => (name === "now_ms" ? undefined : value));
-        if (quiet && shape === seen) return;
-        seen = shape;
-        const focusKey = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
-        const drawn = draw(data);
-        if (drawn !== undefined) replace(body, drawn);
-        if (focusKey) body.querySelector(`[data-focus="${CSS.escape(focusKey)}"]`)?.focus({ preventScroll: true });
-      } catch (error) {
-        if (context.signal.aborted || error.name === "AbortError") return;
-        if (!(error instanceof Problem)) console.error(error);
-        if (last === null) replace(body, problemNotice(error, () => { replace(body, skeleton(bones)); load(); }));
-        else replace(trouble, notice("amber", error.message, h("p", {}, `What you see is from ${clock(last)} (${ago(last)}). ${error.advice ?? ""}`)));
-      } finally {
-        running = null;
-      }
-    })();
-    return running;
-  }
-  if (every > 0) {
-    const timer = setInterval(() => {
-      const busy = body.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
-      if (!document.hidden && !busy && !body.querySelector(".menu-list:not([hidden])")) load(true);
-    }, every);
-    context.signal.addEventListener("abort", () => clearInterval(timer));
-  }
-  // A screen may have several; those that were replaced are gone.
-  context.views = [...(context.views ?? []).filter((other) => other.element.isConnected), { element, load }];
-  context.refresh = () => { for (const shown of context.views) if (shown.element.isConnected) shown.load(); };
-  load();
-  return { element, reload: load };
-}
-
-/** A list with a cursor: the first page now, more on demand. */
-export function pagedView(context, fetchPage, drawItems, empty) {
-  let items = [];
-  let next = null;
-  const part = view(context, async (signal) => {
-    const page = await fetchPage(null, signal);
-    return page;
-  }, (page) => {
-    items = page.items;
-    next = page.next;
-    return render();
-  });
-  function render() {
-    if (items.length === 0) return empty;
-    const more = next && button("Show more", { onclick: async () => {
-      more.disabled = true;
-      try {
-        const page = await fetchPage(next, context.signal);
-        items = items.concat(page.items);
-        next = page.next;
-        replace(part.element.querySelector(".view-body"), render());
-      } catch (error) {
-        more.disabled = false;
-        toast(error.message, { tone: "bad" });
-      }
-    } });
-    return [drawItems(items), h("div", { class: "pager" }, h("span", { class: "muted" }, `${items.length} shown`), more)];
-  }
-  return part;
-}
-
-/** Runs a change, tells what went wrong in `place` or in a toast; true when it went well. */
-export async function attempt(work, place) {
-  try {
-    if (place) replace(place);
-    await work();
-    return true;
-  } catch (error) {
-    if (error.name === "AbortError") return false;
-    if (!(error instanceof Problem)) console.error(error);
-    if (place) {
-      replace(place, problemNotice(error));
-      mark(place.closest("form"), error.fields ?? []);
-    } else toast(`${error.message} ${error.advice ?? ""}`, { tone: "bad", stay: 10_000 });
-    return false;
-  }
-}
-
-
-/** Marks the fields of a form that a problem points at, and goes to the first; a field's name is its pointer's. */
-function mark(form, problems) {
-  const found = problems.map(({ pointer }) => pointer && form?.querySelector(`[name="${CSS.escape(pointer.slice(1))}"]`)).filter(Boolean);
-  for (const input of found) {
-    input.setAttribute("aria-invalid", "true");
-    input.addEventListener("input", () => input.removeAttribute("aria-invalid"), { once: true });
-  }
-  found[0]?.focus();
-}
-
-/** A form in a dialog: `fields` are shown, `send` runs at submit; resolves with what it gave, or null. */
-export function formDialog(title, action, fields, send, { wide = false, kind = "primary", before } = {}) {
-  const trouble = h("div", {});
-  return dialog(title, (close) => h("form", { onsubmit: async (event) => {
-    event.preventDefault();
-    const submit = event.submitter;
-    if (submit) submit.disabled = true;
-    let answer = true;
-    if (await attempt(async () => { answer = (await send()) ?? true; }, trouble)) close(answer);
-    if (submit) submit.disabled = false;
-  } }, fields, trouble, h("div", { class: "actions end" }, before?.(close, trouble), button("Cancel", { onclick: () => close() }),
-  h("button", { type: "submit", class: `button ${kind}` }, action))), { wide });
 }

@@ -1,0 +1,66 @@
+// Dialogs: forms, questions before what is hard to take back, and secrets that are shown once.
+
+import { h, freshID } from "./dom.js";
+import { button, copyable, field, iconButton, notice } from "./ui.js";
+import { attempt } from "./views.js";
+
+/** A modal dialog. `build(close)` gives the body; resolves with what `close` was called with, or null. */
+export function dialog(title, build, { wide = false } = {}) {
+  return new Promise((resolve) => {
+    const heading = freshID("dialog");
+    const element = h("dialog", { class: wide ? "wide" : undefined, "aria-labelledby": heading });
+    let result = null;
+    const close = (value = null) => { result = value; element.close(); };
+    element.append(h("div", { class: "dialog-head" }, h("h2", { id: heading }, title), iconButton("Close", "close", () => close())));
+    element.append(h("div", { class: "dialog-body" }, build(close)));
+    element.addEventListener("close", () => {
+      // The browser has given the focus back already.
+      element.remove();
+      resolve(result);
+    });
+    const leave = () => { result = null; element.close(); };
+    window.addEventListener("hashchange", leave, { once: true });
+    element.addEventListener("close", () => window.removeEventListener("hashchange", leave), { once: true });
+    document.body.append(element);
+    element.showModal();
+    element.querySelector("[autofocus]")?.focus();
+  });
+}
+
+/** Asks before something happens that is hard to take back. With `phrase`, that text must be typed. */
+export function confirm(title, { text, action, phrase, kind = "danger" } = {}) {
+  return dialog(title, (close) => {
+    const go = button(action, { kind, onclick: () => close(true) });
+    const input = phrase && h("input", { type: "text", autocomplete: "off", spellcheck: "false", autofocus: true });
+    if (input) {
+      go.disabled = true;
+      input.addEventListener("input", () => { go.disabled = input.value !== phrase; });
+      input.addEventListener("keydown", (event) => { if (event.key === "Enter" && !go.disabled) close(true); });
+    }
+    return [[text].flat().map((part) => (part instanceof Node ? part : h("p", {}, part))),
+      input && field(`Type ${phrase} to confirm`, input),
+      h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)];
+  });
+}
+
+/** Shows a secret once. */
+export function showOnce(title, text, secret) {
+  return dialog(title, (close) => [
+    notice("amber", "It is shown only now.", h("p", {}, text)), copyable(secret),
+    h("div", { class: "actions end" }, button("I have stored it", { kind: "primary", onclick: () => close(true) })),
+  ]);
+}
+
+/** A form in a dialog: `fields` are shown, `send` runs at submit; resolves with what it gave, or null. */
+export function formDialog(title, action, fields, send, { wide = false, kind = "primary", before } = {}) {
+  const trouble = h("div", {});
+  return dialog(title, (close) => h("form", { onsubmit: async (event) => {
+    event.preventDefault();
+    const submit = event.submitter;
+    if (submit) submit.disabled = true;
+    let answer = true;
+    if (await attempt(async () => { answer = (await send()) ?? true; }, trouble)) close(answer);
+    if (submit) submit.disabled = false;
+  } }, fields, trouble, h("div", { class: "actions end" }, before?.(close, trouble), button("Cancel", { onclick: () => close() }),
+  h("button", { type: "submit", class: `button ${kind}` }, action))), { wide });
+}
