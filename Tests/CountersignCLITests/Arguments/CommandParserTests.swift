@@ -39,8 +39,9 @@ struct CommandParserTests {
         return invocation
     }
 
-    @Test func aKeysIDMayBeginWithADash() throws {
-        let id = "-" + String(repeating: "a", count: 42)
+    @Test(arguments: [42, 11])
+    func anIDMayBeginWithADash(length: Int) throws {
+        let id = "-" + String(repeating: "a", count: length)
         #expect(try invocation("app create \(id)").requiredWord(of: Self.app) == id)
         #expect(throws: CommandError.self) { try invocation("app create -short") }
     }
