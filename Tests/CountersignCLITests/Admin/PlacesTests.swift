@@ -7,7 +7,7 @@ import Testing
 @testable import CountersignCLI
 
 /// Every command that works on a data directory and on a running gateway, both ways on equal data.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PlacesTests {
     /// One of two equal places.
     private struct Place {

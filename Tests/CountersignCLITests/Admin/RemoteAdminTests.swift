@@ -7,7 +7,7 @@ import Testing
 
 @testable import CountersignCLI
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RemoteAdminTests {
     private let folder: TemporaryFolder
 

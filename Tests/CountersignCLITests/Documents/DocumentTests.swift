@@ -5,7 +5,7 @@ import Testing
 @testable import CountersignCLI
 
 /// What the documents say, done.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct DocumentTests {
     private let folder: TemporaryFolder
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountersignCLI
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CompletionTests {
     @Test(.enabled(if: isInstalled("bash"), "bash is not installed"))
     func bashReadsItsScript() async throws {

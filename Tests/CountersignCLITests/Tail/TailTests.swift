@@ -8,7 +8,7 @@ import Testing
 @testable import CountersignCLI
 
 /// `tail` beside a gateway that runs as a process of its own, and what `trigger` provokes there.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct TailTests {
     private let folder: TemporaryFolder
     private let data: String
