@@ -38,7 +38,7 @@ final class AdminAPI: Sendable {
     ) {
         self.directory = directory
         self.publicURL = publicURL
-        self.routes = routes
+        self.routes = routes + [AdminDocument.route(describing: routes)]
         self.now = now
         self.changed = changed
     }

@@ -57,9 +57,11 @@ struct AdminProblem: Error {
         422: "Not valid", 428: "If-Match is missing", 429: "Too many attempts", 503: "Not now",
     ]
 
+    static func title(_ status: Int) -> String { titles[status] ?? "Refused" }
+
     func response(requestID: String) -> HTTPResponse {
         var members: [String: JSONValue] = [
-            "type": .string("/admin/problems/" + code), "title": .string(Self.titles[status] ?? "Refused"),
+            "type": .string("/admin/problems/" + code), "title": .string(Self.title(status)),
             "status": .integer(Int64(status)), "detail": .string(detail), "code": .string(code),
             "request_id": .string(requestID),
         ]

@@ -154,7 +154,8 @@ struct AppRoutes: Sendable {
     private static func json(_ key: WriteKey, _ uses: [String: Int64]) -> JSONValue {
         guard case .object(var members) = key.json else { preconditionFailure() }
         members["created_ms"] = .integer(key.createdMilliseconds)
-        members["last_used_ms"] = uses[key.id].map { .integer($0) } ?? .null
+        let used = max(uses[key.id] ?? 0, key.usedMilliseconds ?? 0)
+        members["last_used_ms"] = used > 0 ? .integer(used) : .null
         return .object(members)
     }
 }

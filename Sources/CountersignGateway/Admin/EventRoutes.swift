@@ -44,7 +44,7 @@ struct EventRoutes: Sendable {
     private func list(_ call: AdminCall) throws -> HTTPResponse {
         let events = try EventReader(dataDirectory: dataDirectory).newest(
             try query(call), before: try call.cursor()?.number, limit: call.limit + 1)
-        return try call.page(events, at: { PagePosition($0.sequence) }, json: \.json)
+        return try call.page(read: events, at: { PagePosition($0.sequence) }, json: \.json)
     }
 
     private func export(_ call: AdminCall) throws -> HTTPResponse {

@@ -62,12 +62,12 @@ extension AdminCall {
         let rest = items.map { (position($0), $0) }
             .filter { place, _ in cursor.map { isDescending ? place < $0 : place > $0 } ?? true }
             .sorted { isDescending ? $0.0 > $1.0 : $0.0 < $1.0 }
-        return try page(rest.map(\.1), at: position, json: json)
+        return try page(read: rest.map(\.1), at: position, json: json)
     }
 
-    /// A page of the items behind the cursor, of which there may be more than fit.
+    /// A page of items that were read from the cursor on, one more than fit when there are more.
     func page<Item>(
-        _ items: [Item], at position: (Item) -> PagePosition, json: (Item) throws -> JSONValue
+        read items: [Item], at position: (Item) -> PagePosition, json: (Item) throws -> JSONValue
     ) throws -> HTTPResponse {
         let page = items.prefix(limit)
         let next = items.count > limit ? page.last.map { position($0).text } : nil

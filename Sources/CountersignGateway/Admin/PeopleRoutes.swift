@@ -87,7 +87,7 @@ struct PeopleRoutes: Sendable {
                 let entries = try call.directory.auditEntries(
                     app: call.query("app"), actor: call.query("actor"),
                     before: try call.cursor()?.number ?? .max, limit: call.limit + 1)
-                return try call.page(entries, at: { PagePosition($0.seq) }, json: \.json)
+                return try call.page(read: entries, at: { PagePosition($0.seq) }, json: \.json)
             },
             AdminRoute(
                 "GET", "/audit/verify", .viewer, "Check that no change was altered or taken out",

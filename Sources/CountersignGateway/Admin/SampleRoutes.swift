@@ -53,7 +53,7 @@ struct SampleRoutes: Sendable {
             of: app.id, code: call.integer("code").map { AuthErrorCode(rawValue: Int($0)) },
             from: call.integer("from_ms") ?? 0, to: call.integer("to_ms") ?? .max,
             before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
-        return try call.page(found, at: { PagePosition($0.atMilliseconds, $0.id) }) {
+        return try call.page(read: found, at: { PagePosition($0.atMilliseconds, $0.id) }) {
             .object(Self.members($0))
         }
     }

@@ -71,7 +71,7 @@ struct TokenServiceRoutes: Sendable {
                 let found = try sessions.sessions(
                     of: try call.app().id, subject: call.query("user"),
                     before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
-                return try call.page(found, at: { PagePosition($0.createdMilliseconds, $0.id) }) {
+                return try call.page(read: found, at: { PagePosition($0.createdMilliseconds, $0.id) }) {
                     .object($0.members(at: call.nowMilliseconds))
                 }
             },

@@ -17,6 +17,8 @@ final class AppRegistry: Sendable {
     private let published = Lock<[String: PublishedKeys]>([:])
     private let publishedGeneration = Lock(0)
     private let usedWriteKeys = Lock<[[UInt8]: Int64]>([:])
+    /// What of the uses is on disk, and since when.
+    private let notedUses = Lock<(uses: [[UInt8]: Int64], at: Date)>(([:], .distantPast))
     private let issued: IssuedTokens
     private let fetch: KeySourceFetch
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -122,6 +124,7 @@ final class AppRegistry: Sendable {
             do throws(GatewayError) {
                 refreshPublished()
                 try refresh()
+                try noteWriteKeyUsesIfDue()
                 lastProblem.withLock { $0 = nil }
             } catch {
                 lastProblem.withLock { $0 = error.reason }
@@ -131,6 +134,23 @@ final class AppRegistry: Sendable {
 
     func stop() {
         ticker.stop()
+        // What cannot be written is only a time that nobody depends on.
+        try? noteWriteKeyUses()
+    }
+
+    /// Writes when write keys were used last, at most once in five minutes: others who look at the file read it anew.
+    private func noteWriteKeyUsesIfDue() throws(GatewayError) {
+        guard now().timeIntervalSince(notedUses.withLock { $0.at }) >= 300 else { return }
+        try noteWriteKeyUses()
+    }
+
+    private func noteWriteKeyUses() throws(GatewayError) {
+        let uses = usedWriteKeys.withLock { $0 }
+        let noted = notedUses.withLock { $0.uses }
+        let changed = uses.filter { noted[$0.key] != $0.value }
+        if !changed.isEmpty { try directory.noteWriteKeyUses(changed) }
+        let instant = now()
+        notedUses.withLock { $0 = (uses, instant) }
     }
 
     /// Loads the apps when somebody has changed them since the last look.

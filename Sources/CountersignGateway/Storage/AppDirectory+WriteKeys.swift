@@ -8,6 +8,8 @@ package struct WriteKey: Sendable {
     package let id: String
     package let description: String
     package let createdMilliseconds: Int64
+    /// Milliseconds since 1970, as of the last time that a gateway has noted it; nil when never.
+    package var usedMilliseconds: Int64?
 
     /// The key as the audit log has it.
     var json: JSONValue { ["id": .string(id), "description": .string(description)] }
@@ -70,13 +72,31 @@ extension AppDirectory {
         }
     }
 
+    /// Notes when write keys were used last, by their hashes, so that it is known after a restart. No change that an
+    /// operator makes: the audit log has nothing of it.
+    ///
+    /// - Throws: `storage`.
+    func noteWriteKeyUses(_ uses: [[UInt8]: Int64]) throws(GatewayError) {
+        try write { sqlite in
+            for (hash, milliseconds) in uses {
+                try sqlite.run(
+                    "UPDATE write_key SET used_ms = max(coalesce(used_ms, 0), ?2) WHERE hash = ?1",
+                    .blob(hash),
+                    .integer(milliseconds))
+            }
+        }
+    }
+
     private static func writeKeys(of appID: String, _ sqlite: SQLiteConnection) throws -> [WriteKey] {
         try sqlite.all(
-            "SELECT hash, description, created_ms FROM write_key WHERE app_id = ? ORDER BY created_ms, hash",
-            .text(appID)
+            """
+            SELECT hash, description, created_ms, used_ms FROM write_key WHERE app_id = ?
+            ORDER BY created_ms, hash
+            """, .text(appID)
         ) { row in
             WriteKey(
-                id: identifier(row.blob(0)), description: row.text(1), createdMilliseconds: row.int64(2))
+                id: identifier(row.blob(0)), description: row.text(1), createdMilliseconds: row.int64(2),
+                usedMilliseconds: row.optionalInt64(3))
         }
     }
 

@@ -45,6 +45,7 @@ public final class AppDirectory: @unchecked Sendable {
         TokenSchema.script,
         AdminSchema.script,
         AdminSchema.alerts,
+        "ALTER TABLE write_key ADD COLUMN used_ms INTEGER",
     ]
 
     /// The most keys that an app may have.

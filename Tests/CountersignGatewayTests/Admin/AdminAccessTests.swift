@@ -1,0 +1,143 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// Who may do what, with which credential, from which page.
+struct AdminAccessTests {
+    /// A path of an operation that leads to the app and to nothing in it.
+    private func path(_ template: String) -> String {
+        "/admin/api"
+            + template.replacing("{app}", with: "shop").replacing("{kind}", with: "in-app-message")
+            .replacing("{id}", with: "none").replacing("{name}", with: "none")
+    }
+
+    @Test func everyRouteAsksForItsRole() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let operations = try bench.operations()
+        #expect(operations.count > 70)
+        #expect(Set(operations.compactMap(\.role)) == ["viewer", "operator", "owner"])
+        #expect(
+            operations.filter { $0.role == nil }.map { "\($0.method) \($0.path)" }
+                == ["POST /session", "GET /setup", "POST /setup"])
+        let people: [(AdminRole?, [String: String])] = [
+            (nil, [:]), (.viewer, try bench.token("read")), (.operator, try bench.token("write")),
+            (.owner, try bench.token("admin")), (.viewer, try bench.visitor(.viewer, "vi").headers),
+            (.operator, try bench.visitor(.operator, "op").headers),
+            (.owner, try bench.visitor(.owner, "own").headers),
+        ]
+        for (role, headers) in people {
+            for (method, template, needed) in operations {
+                // Signing out ends the session that the rest is asked with.
+                if method == "DELETE", template == "/session" { continue }
+                let body = method == "GET" || method == "DELETE" ? nil : "{}"
+                let answer = try bench.ask(method, path(template), body, headers)
+                let what =
+                    "\(method) \(template) as \(role?.rawValue ?? "nobody"): \(answer.body.prefix(200))"
+                #expect(answer.status != 405 && answer.status < 500, "\(what)")
+                guard let needed = needed.flatMap({ AdminRole(rawValue: $0) }) else {
+                    #expect(![401, 403].contains(answer.status), "\(what)")
+                    continue
+                }
+                guard let role else {
+                    #expect(answer.status == 401, "\(what)")
+                    continue
+                }
+                #expect((answer.status == 403) == (role < needed), "\(what)")
+                #expect(answer.status != 401, "\(what)")
+            }
+        }
+    }
+
+    @Test func aChangeByCookieNeedsTheTokenAndTheOwnOrigin() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let visitor = try bench.visitor(.owner, "ada")
+        func status(_ changes: [String: String?]) throws -> Int {
+            var headers = visitor.headers
+            for (name, value) in changes { headers[name] = value }
+            return try bench.ask("POST", "apps/shop/write-keys", "{}", headers).status
+        }
+        #expect(try status([:]) == 201)
+        #expect(try status(["X-CSRF-Token": nil]) == 403)
+        #expect(try status(["X-CSRF-Token": "wrong"]) == 403)
+        #expect(try status(["Origin": "https://evil.example"]) == 403)
+        #expect(try status(["Origin": "http://localhost.evil.example"]) == 403)
+        #expect(try status(["Origin": "null"]) == 403)
+        #expect(try status(["Origin": nil]) == 403)
+        #expect(try status(["Origin": nil, "Sec-Fetch-Site": "same-origin"]) == 201)
+        #expect(try status(["Origin": nil, "Sec-Fetch-Site": "cross-site"]) == 403)
+        // Somebody else's token is none for this session.
+        let other = try bench.visitor(.owner, "eve")
+        #expect(try status(["X-CSRF-Token": other.csrf]) == 403)
+        // Reading needs neither, and a program's token needs neither for anything.
+        #expect(try bench.ask("GET", "apps", nil, ["Cookie": visitor.cookie]).status == 200)
+        #expect(try bench.ask("POST", "apps/shop/write-keys", "{}", bench.token("write")).status == 201)
+    }
+
+    @Test func nobodyElsesPageSignsABrowserIn() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        _ = try bench.visitor(.owner, "ada")
+        let body = #"{"name":"ada","password":"\#(AdminBench.password)"}"#
+        let foreign = try bench.ask("POST", "session", body, ["Origin": "https://evil.example"])
+        #expect(foreign.status == 403)
+        #expect(foreign.json["code"] as? String == "csrf")
+        #expect(foreign.headers["set-cookie"] == nil)
+        #expect(try bench.ask("POST", "session", body, ["Origin": "http://localhost"]).status == 200)
+    }
+
+    @Test func theAdminListenerServesNothingElseAndTheOtherNoneOfIt() throws {
+        let bench = try AdminBench {
+            $0.adminHost = "127.0.0.1"
+            $0.adminPort = 0
+        }
+        defer { bench.remove() }
+        let token = try bench.token("admin")
+        #expect(bench.gateway.port != bench.gateway.adminPort)
+        for path in ["/admin/", "/admin/api/setup", "/admin/api/apps"] {
+            #expect(try bench.ask("GET", path, nil, token, port: bench.gateway.port).status == 404)
+            #expect(try bench.ask("GET", path, nil, token).status == 200)
+        }
+        #expect(try bench.ask("POST", "/v1/batch", "{}", token).status == 404)
+        #expect(try bench.ask("GET", "/metrics", nil, token).status == 404)
+        #expect(try bench.ask("GET", "/readyz", nil, [:], port: bench.gateway.port).status == 200)
+    }
+
+    @Test func refusalsAreProblemDetails() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let token = try bench.token("admin")
+        let large = #"{"id":"big","name":""# + String(repeating: "x", count: 1 << 20) + #""}"#
+        let refusals: [(String, String, String?, Int, String)] = [
+            ("GET", "nothing", nil, 404, "not_found"), ("PUT", "apps", "{}", 405, "method_not_allowed"),
+            ("POST", "apps", #"{"id":"#, 400, "invalid_json"),
+            ("POST", "apps", #"{"id":"a","id":"b"}"#, 400, "invalid_json"),
+            ("POST", "apps", "[]", 422, "invalid"), ("POST", "apps", #"{"id":7}"#, 422, "invalid"),
+            ("POST", "apps", #"{"id":"a","colour":"red"}"#, 422, "invalid"),
+            ("POST", "apps", large, 413, "too_large"), ("GET", "apps?limit=0", nil, 422, "invalid"),
+            ("GET", "apps?form=1", nil, 422, "invalid"),
+            ("GET", "apps/shop/events?user=%FF", nil, 422, "invalid"),
+            ("GET", "apps/none", nil, 404, "not_found"), ("POST", "apps", #"{"id":"shop"}"#, 409, "conflict"),
+        ]
+        for (method, path, body, status, code) in refusals {
+            let answer = try bench.ask(method, path, body, token)
+            let what = "\(method) \(path): \(answer.body.prefix(300))"
+            #expect(answer.status == status, "\(what)")
+            #expect(answer.headers["content-type"] == "application/problem+json", "\(what)")
+            #expect(answer.headers["cache-control"] == "no-store", "\(what)")
+            #expect(answer.json["status"] as? Int == status, "\(what)")
+            #expect(answer.json["code"] as? String == code, "\(what)")
+            #expect(answer.json["type"] as? String == "/admin/problems/\(code)", "\(what)")
+            for member in ["title", "detail", "request_id"] {
+                #expect((answer.json[member] as? String)?.isEmpty == false, "\(what)")
+            }
+        }
+        let unknown = try bench.ask("POST", "apps", #"{"id":"a","co~l/r":1}"#, token).json
+        #expect((unknown["errors"] as? [[String: String]])?.first?["pointer"] == "/co~0l~1r")
+        let query = try bench.ask("GET", "apps?form=1", nil, token).json
+        #expect((query["errors"] as? [[String: String]])?.first?["parameter"] == "form")
+    }
+}

@@ -1,0 +1,221 @@
+import CountersignCore
+import CountersignJOSE
+import CountersignSQLite
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// Changes from what was read, pages of what others change meanwhile, and the log of it all.
+struct AdminChangeTests {
+    private static let item = #"{"trigger":{"event_type":"view"}}"#
+
+    /// A thing that changes: method, path and a body that changes it.
+    private static let changes: [(String, String, String)] = [
+        ("PATCH", "apps/shop", #"{"name":"Other"}"#),
+        ("PATCH", "apps/shop/keys/KEY", #"{"description":"other"}"#),
+        ("PUT", "apps/shop/enforcement", #"{"state":"optional"}"#),
+        ("PUT", "apps/shop/policy", #"{"audience":"other"}"#),
+        ("PUT", "apps/shop/webhook", #"{"url":"https://alerts.example/hook"}"#),
+        ("PUT", "apps/shop/project", #"{"token":"other-token","customer_tokens":"allowed"}"#),
+        (
+            "PUT", "apps/shop/token-rules",
+            #"{"registration":"open","access_seconds":60,"refresh_seconds":600,"reuse_seconds":0}"#
+        ),
+        ("PUT", "apps/shop/key-source", #"{"url":"https://keys.example/jwks.json","allow_private":true}"#),
+        ("PUT", "apps/shop/project/items/in-app-message/m", #"{"trigger":{"event_type":"open"}}"#),
+        ("PUT", "apps/shop/project/items/inbox-message/i", #"{"type":"push","content":{}}"#),
+        ("PATCH", "users/ada", #"{"role":"viewer"}"#),
+    ]
+
+    @Test(arguments: changes)
+    func aChangeNamesWhatItWasMadeFrom(method: String, template: String, body: String) throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let key = try bench.apps.addKey(SigningKey.generate(.es256).publicKey.pem, to: "shop")
+        try bench.apps.createUser(name: "ada", role: .operator, password: PasswordHash(AdminBench.password))
+        try bench.apps.createUser(name: "root", role: .owner, password: .ofNobody)
+        try bench.apps.put(.inAppMessage, json: #"{"id":"m","trigger":{"event_type":"view"}}"#, in: "shop")
+        _ = try bench.apps.putInboxMessage(json: #"{"id":"i","type":"html","content":{}}"#, in: "shop")
+        let owner = try bench.token("admin")
+        let path = template.replacing("KEY", with: key.id)
+        func change(_ tag: String?) throws -> AdminBench.Answer {
+            try bench.ask(method, path, body, owner.merging(tag.map { ["If-Match": $0] } ?? [:]) { $1 })
+        }
+        let entries = try bench.apps.auditEntries(limit: 500).count
+        let tag = try #require(try bench.ask("GET", path, nil, owner).headers["etag"])
+        #expect(try change(nil).status == 428)
+        #expect(try change(#""stale""#).status == 412)
+        #expect(try bench.ask("GET", path, nil, owner).headers["etag"] == tag)
+        #expect(try bench.apps.auditEntries(limit: 500).count == entries)
+        let changed = try change(tag)
+        #expect(changed.status == 200, "\(changed.body)")
+        let next = try #require(changed.headers["etag"])
+        #expect(next != tag)
+        #expect(try bench.ask("GET", path, nil, owner).headers["etag"] == next)
+        #expect(try change(tag).status == 412)
+        #expect(try change(#""a", "# + next).status == 200)
+        // One entry for one change, with what was and what is.
+        let entry = try #require(try bench.apps.auditEntries(limit: 500).dropLast(entries).last)
+        #expect(entry.actor == "token:test" && entry.role == "owner")
+        #expect(entry.after != nil && entry.before != entry.after)
+    }
+
+    @Test func aDeletionTakesATagAndNeedsNone() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let owner = try bench.token("admin")
+        _ = try bench.apps.putInboxMessage(json: #"{"id":"i","type":"html","content":{}}"#, in: "shop")
+        let id = try bench.apps.createWriteKey(for: "shop", description: "old").entry.id
+        for path in ["apps/shop/write-keys/\(id)", "apps/shop/project/items/inbox-message/i"] {
+            let tag = try #require(try bench.ask("GET", path, nil, owner).headers["etag"])
+            let stale = owner.merging(["If-Match": #""stale""#]) { $1 }
+            #expect(try bench.ask("DELETE", path, nil, stale).status == 412)
+            #expect(try bench.ask("DELETE", path, nil, owner.merging(["If-Match": tag]) { $1 }).status == 204)
+            #expect(try bench.ask("DELETE", path, nil, owner).status == 404)
+        }
+        // What is not there yet is made without a tag, and is not what somebody has read.
+        let item = "apps/shop/project/items/consent-category/c"
+        let any = owner.merging(["If-Match": "*"]) { $1 }
+        #expect(try bench.ask("PUT", item, "{}", any).status == 412)
+        #expect(try bench.ask("PUT", item, "{}", owner).status == 200)
+        #expect(try bench.ask("PUT", item, "{}", owner).status == 428)
+        #expect(try bench.ask("PUT", item, #"{"id":"d"}"#, any).status == 422)
+    }
+
+    // MARK: Pages
+
+    /// Reads a list two items at a time, and lets `meanwhile` add something behind each page.
+    private func pages(
+        _ bench: AdminBench, _ path: String, _ key: String, meanwhile: (Int) throws -> Void
+    ) throws -> [String] {
+        let owner = try bench.token("admin")
+        var (found, cursor, number): ([String], String, Int) = ([], "", 0)
+        repeat {
+            let answer = try bench.ask("GET", "\(path)?limit=2&cursor=\(cursor)", nil, owner)
+            #expect(answer.status == 200, "\(answer.body)")
+            let items = answer.json["items"] as? [[String: Any]] ?? []
+            found += items.map { "\($0[key] ?? "")" }
+            cursor = answer.json["next"] as? String ?? ""
+            #expect(items.count == 2 || cursor.isEmpty)
+            number += 1
+            if number < 5 { try meanwhile(number) }
+        } while !cursor.isEmpty && number < 100
+        return found
+    }
+
+    @Test(arguments: [
+        "apps", "users", "tokens", "write-keys", "clients", "sessions", "items", "inbox", "audit",
+    ])
+    func pagesHaveNoGapAndNoRepeat(list: String) throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let sessions = try SessionDirectory(dataDirectory: bench.folder)
+        var all: Set<String> = []
+        func add(_ name: String) throws {
+            switch list {
+            case "apps": all.insert(try bench.apps.createApp(id: name).app.id)
+            case "users":
+                try bench.apps.createUser(name: name, role: .viewer, password: .ofNobody)
+                all.insert(name)
+            case "tokens": all.insert(try bench.apps.createAdminToken(name: name, scopes: ["read"]).entry.id)
+            case "write-keys":
+                all.insert(try bench.apps.createWriteKey(for: "shop", description: "").entry.id)
+            case "clients": all.insert(try bench.apps.createClient(of: "shop", name: name).client.id)
+            case "sessions": all.insert(try sessions.open(for: name, of: "shop").session.id)
+            case "items":
+                all.insert(try bench.apps.put(.consentCategory, json: #"{"id":"\#(name)"}"#, in: "shop"))
+            case "inbox":
+                all.insert(
+                    try bench.apps.putInboxMessage(
+                        json: #"{"id":"\#(name)","type":"html","content":{}}"#, in: "shop"))
+            default:
+                try bench.apps.note("test", name)
+                all.insert(name)
+            }
+        }
+        // More than one in a millisecond, so that the id has to decide.
+        for number in 0..<7 { try add("m\(number)") }
+        let begun = all
+        let (path, key) =
+            switch list {
+            case "apps", "tokens": (list, "id")
+            case "users": (list, "name")
+            case "clients": ("apps/shop/clients", "client_id")
+            case "items": ("apps/shop/project/items/consent-category", "id")
+            case "inbox": ("apps/shop/project/items/inbox-message", "id")
+            case "audit": (list, "target")
+            default: ("apps/shop/\(list)", "id")
+            }
+        let found = try pages(bench, path, key) { number in
+            try add("a\(number)")
+            try add("z\(number)")
+        }
+        #expect(begun.isSubset(of: found))
+        #expect(Set(found).intersection(all).count == found.filter(all.contains).count)
+        let owner = try bench.token("admin")
+        for hostile in ["x", "1.5", "%00", "99999999999999999999", "'%20OR%201=1", "01", "-", "_"] {
+            #expect(try bench.ask("GET", "\(path)?cursor=\(hostile)", nil, owner).status == 422, "\(hostile)")
+        }
+    }
+
+    // MARK: The audit log
+
+    @Test(arguments: [
+        ("UPDATE audit SET after = '\"mallory\"' WHERE seq = 3", 3), ("DELETE FROM audit WHERE seq = 2", 2),
+        ("UPDATE audit SET actor = 'nobody' WHERE seq = 1", 1),
+        ("DELETE FROM audit WHERE seq = (SELECT max(seq) FROM audit)", 6),
+        (
+            "UPDATE audit SET seq = 99 WHERE seq = 2; UPDATE audit SET seq = 2 WHERE seq = 3; UPDATE audit SET seq = 3 WHERE seq = 99",
+            2
+        ),
+    ])
+    func whatWasTamperedWithIsFound(sql: String, place: Int) throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let headers = try bench.token("read")
+        for number in 1...4 { try bench.apps.renameApp("shop", to: "Name \(number)") }
+        let whole = try bench.ask("GET", "audit/verify", nil, headers).json
+        #expect(whole["ok"] as? Bool == true && whole["entries"] as? Int == 6)
+        try SQLiteConnection(path: bench.folder + "/control.sqlite").execute(sql)
+        let broken = try bench.ask("GET", "audit/verify", nil, headers).json
+        #expect(broken["ok"] as? Bool == false)
+        #expect(broken["broken_at"] as? Int == place)
+    }
+
+    @Test func noEntryHoldsASecret() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let owner = try bench.token("admin")
+        var secrets: [String] = []
+        func make(_ path: String, _ body: String, _ member: String) throws {
+            let answer = try bench.ask("POST", path, body, owner)
+            #expect(answer.status == 201, "\(answer.body)")
+            secrets.append(try #require(answer.json[member] as? String))
+        }
+        try make("apps/shop/write-keys", "{}", "write_key")
+        try make("apps/shop/clients", #"{"name":"backend"}"#, "client_secret")
+        try make("apps/shop/sessions", #"{"user":"user-1"}"#, "refresh_token")
+        try make("apps/shop/project/private-keys", #"{"id":"k1"}"#, "secret")
+        try make("tokens", #"{"name":"ci","scopes":["read"]}"#, "token")
+        let any = owner.merging(["If-Match": "*"]) { $1 }
+        let webhook = try bench.ask("PUT", "apps/shop/webhook", #"{"url":"https://a.example"}"#, any)
+        secrets.append(try #require(webhook.json["secret"] as? String))
+        let project = try bench.ask(
+            "PUT", "apps/shop/project",
+            #"{"token":"shop","customer_tokens":"off","webhook":{"url":"https://a.example"}}"#, any)
+        secrets.append(try #require(project.json["webhook_secret"] as? String))
+        _ = try bench.ask(
+            "POST", "users", #"{"name":"eve","role":"viewer","password":"\#(AdminBench.password)"}"#, owner)
+        secrets.append(AdminBench.password)
+        let log = try bench.ask("GET", "audit?limit=500", nil, owner)
+        let actions = (log.json["items"] as? [[String: Any]] ?? []).compactMap { $0["action"] as? String }
+        for action in [
+            "write_key.create", "client.create", "session.open", "project.private_key.add", "token.create",
+            "webhook.set", "project.set", "user.create",
+        ] {
+            #expect(actions.contains(action), "\(action)")
+        }
+        for secret in secrets { #expect(!log.body.contains(secret)) }
+    }
+}

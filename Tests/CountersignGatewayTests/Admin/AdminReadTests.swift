@@ -1,0 +1,203 @@
+import CountersignCore
+import CountersignJOSE
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// What is read: exports, masked users, settings, backups, and the document that says all of it.
+struct AdminReadTests {
+    /// A whole answer that comes in pieces: HTTP/1.0 has none.
+    private func download(_ bench: AdminBench, _ path: String) throws -> [String] {
+        let connection = try RawConnection(port: bench.gateway.adminPort)
+        let token = try bench.token("read")["Authorization"] ?? ""
+        connection.send(
+            "GET /admin/api/\(path) HTTP/1.0\r\nHost: localhost\r\nAuthorization: \(token)\r\n\r\n")
+        var lines: [String] = []
+        while let line = connection.line() { lines.append(line) }
+        return lines
+    }
+
+    @Test func exportsAreWholeAndNoCellIsAFormula() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let names = [
+            "=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "plain", #"a "quoted", one"#, "two\nlines",
+        ]
+        let events = names.enumerated().map { index, name in
+            let text = String(decoding: JSONValue.string(name).bytes, as: UTF8.self)
+            return #"{"type":"track","event":\#(text),"messageId":"m\#(index)","anonymousId":"a"}"#
+        }
+        let stored = try RawConnection(port: bench.gateway.port).post(
+            #"{"batch":[\#(events.joined(separator: ","))]}"#, headers: ["X-Write-Key": bench.writeKey])
+        #expect(stored?.status == 200)
+        let csv = try download(bench, "apps/shop/events/export?format=csv")
+        #expect(csv.contains { $0.lowercased() == "content-type: text/csv; charset=utf-8" })
+        #expect(csv.contains { $0.contains(#"attachment; filename="shop-events.csv""#) })
+        let body = csv.drop { !$0.isEmpty }.dropFirst().joined(separator: "\n")
+        #expect(body.hasPrefix("seq,message_id,type,"))
+        for cell in [
+            "'=cmd|' /C calc'!A0", "'+1+1", "'-2+3", "'@SUM(A1)", "plain", #""a ""quoted"", one""#,
+            "\"two\nlines\"",
+        ] {
+            #expect(body.contains("," + cell + ","), "\(cell)")
+        }
+        let lines = try download(bench, "apps/shop/events/export?format=ndjson").filter { $0.hasPrefix("{") }
+        let exported = try lines.map {
+            try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
+        }
+        #expect(exported.compactMap { $0?["name"] as? String } == names)
+        #expect(
+            try bench.ask("GET", "apps/shop/events/export?format=xml", nil, bench.token("read")).status == 422
+        )
+    }
+
+    @Test func usersInSamplesAreMaskedAndLookingIsLogged() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let key = try SigningKey.generate(.rs256)
+        _ = try bench.apps.addKey(key.publicKey.pem, to: "shop")
+        try bench.apps.setEnforcement(.required, for: "shop")
+        try bench.gateway.refreshApps()
+        let user = "alice@customers.example"
+        let token = try key.sign(claims: [
+            "sub": .string(user), "exp": .integer(Int64(bench.clock.now.timeIntervalSince1970) - 600),
+        ])
+        let refused = try RawConnection(port: bench.gateway.port).post(
+            batch(trackEvent("m1", user: user)),
+            headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer \(token)"])
+        #expect(refused?.status == 401)
+        let viewer = try bench.token("read")
+        let list = try bench.ask("GET", "apps/shop/samples", nil, viewer)
+        let sample = try #require((list.json["items"] as? [[String: Any]])?.first)
+        #expect(sample["user"] as? String == "al…@…")
+        let path = "apps/shop/samples/\(sample["id"] as? String ?? "")"
+        let masked = try bench.ask("GET", path, nil, viewer)
+        #expect(masked.status == 200 && !list.body.contains("alice") && !masked.body.contains("alice"))
+        #expect(masked.json["token_without_signature"] is NSNull)
+        #expect(try bench.ask("GET", path + "?unmask=1", nil, viewer).status == 403)
+        #expect(try bench.apps.auditEntries(limit: 1).first?.action != "sample.unmask")
+        let shown = try bench.ask("GET", path + "?unmask=1", nil, bench.token("write"))
+        #expect(shown.json["user"] as? String == user)
+        #expect((shown.json["token_without_signature"] as? String)?.hasSuffix(".") == true)
+        let entry = try #require(
+            try bench.apps.auditEntries(limit: 5).first { $0.action == "sample.unmask" })
+        #expect(entry.actor == "token:test" && entry.appID == "shop")
+        #expect(path.hasSuffix(entry.target))
+    }
+
+    @Test func settingsAreForOwnersAndBackupsAreVerifiedByName() throws {
+        let bench = try AdminBench {
+            $0.settings = [GatewaySetting(name: "port", value: "8787", origin: "default", help: "a port")]
+        }
+        defer { bench.remove() }
+        let owner = try bench.token("admin")
+        let settings = try bench.ask("GET", "settings", nil, owner).json["items"] as? [[String: String]]
+        #expect(settings == [["name": "port", "value": "8787", "origin": "default", "help": "a port"]])
+        let made = try bench.ask("POST", "backups", "{}", owner)
+        let name = try #require(made.json["name"] as? String)
+        #expect(try bench.ask("POST", "backups/\(name)/verify", "{}", owner).json["ok"] as? Bool == true)
+        let damaged = bench.folder + "/backups/\(name)/control.sqlite"
+        try Data("nothing".utf8).write(to: URL(fileURLWithPath: damaged))
+        let verdict = try bench.ask("POST", "backups/\(name)/verify", "{}", owner).json
+        #expect(verdict["ok"] as? Bool == false)
+        #expect((verdict["problem"] as? String)?.contains("control.sqlite") == true)
+        for hostile in ["none", "..", "%2e%2e%2fbackups%2f\(name)", "\(name)%2f"] {
+            #expect(try bench.ask("POST", "backups/\(hostile)/verify", "{}", owner).status == 404)
+        }
+    }
+
+    @Test func whenAWriteKeyWasUsedIsKnownAfterARestart() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let owner = try bench.token("admin")
+        func used(_ port: UInt16) throws -> Int64? {
+            let items = try bench.ask("GET", "apps/shop/write-keys", nil, owner, port: port).json["items"]
+            return ((items as? [[String: Any]])?.first?["last_used_ms"] as? NSNumber)?.int64Value
+        }
+        #expect(try used(bench.gateway.port) == nil)
+        _ = try RawConnection(port: bench.gateway.port).post(
+            batch(trackEvent("m1")), headers: ["X-Write-Key": bench.writeKey])
+        #expect(try used(bench.gateway.port) == bench.now)
+        bench.gateway.stop()
+        let again = try AdminBench.start(bench.folder, bench.clock)
+        defer { again.stop() }
+        #expect(try used(again.port) == bench.now)
+    }
+
+    // MARK: The document
+
+    @Test func theDocumentHasEveryRouteAndItsReferencesLeadSomewhere() throws {
+        let routes =
+            SignInRoutes(isSecure: false).all + EnforcementRoutes().all + ProjectRoutes().all
+            + PeopleRoutes().all
+        let all = routes + [AdminDocument.route(describing: routes)]
+        guard case .object(let document) = AdminDocument(routes: all).value,
+            case .object(let paths)? = document["paths"],
+            case .object(let components)? = document["components"],
+            case .object(let schemas)? = components["schemas"]
+        else {
+            Issue.record("no document")
+            return
+        }
+        #expect(document["openapi"] == "3.1.0")
+        var identifiers: Set<JSONValue> = []
+        for route in all {
+            guard case .object(let item)? = paths[route.path],
+                case .object(let operation)? = item[route.method.lowercased()],
+                case .object(let responses)? = operation["responses"]
+            else {
+                Issue.record("\(route.method) \(route.path) is not described")
+                continue
+            }
+            #expect(identifiers.insert(operation["operationId"] ?? .null).inserted, "\(route.path)")
+            #expect(operation["summary"] == .string(route.summary))
+            #expect(responses.keys.contains { $0.hasPrefix("2") })
+            guard case .object(let members)? = route.body else { continue }
+            guard case .object(let body)? = operation["requestBody"],
+                case .object(let content)? = body["content"],
+                case .object(let media)? = content["application/json"],
+                case .object(let schema)? = media["schema"],
+                case .object(let properties)? = schema["properties"]
+            else {
+                Issue.record("\(route.method) \(route.path) has no body")
+                continue
+            }
+            #expect(Set(properties.keys) == Set(members.map(\.name)))
+        }
+        #expect(paths.count == Set(all.map(\.path)).count)
+        let text = String(decoding: AdminDocument(routes: all).value.bytes, as: UTF8.self)
+        for reference in text.components(separatedBy: ##""#/components/schemas/"##).dropFirst() {
+            let name = String(reference.prefix { $0 != "\"" })
+            #expect(schemas[name] != nil, "there is no schema \(name)")
+        }
+    }
+
+    @Test func whatIsNotKnownIsRefusedByTheShapesThatTheDocumentNames() throws {
+        let shape = AdminType.object([
+            .must("name", .text(longest: 3)), .may("count", .integer(1...5)),
+            .may("inner", .object([.must("on", .bool)])), .ignored("made_ms", .milliseconds),
+        ])
+        func problem(_ text: String) -> String? {
+            do {
+                _ = try AdminBody(Array(text.utf8), shape)
+                return nil
+            } catch {
+                guard let problem = error as? AdminProblem else { return "\(error)" }
+                guard case .pointer(let pointer)? = problem.errors.first?.place else { return problem.code }
+                return pointer
+            }
+        }
+        #expect(problem(#"{"name":"abc","count":5,"inner":{"on":true},"made_ms":"anything"}"#) == nil)
+        #expect(problem(#"{"name":"abc","count":null}"#) == nil)
+        for (text, pointer) in [
+            (#"{"count":1}"#, "/name"), (#"{"name":null}"#, "/name"), (#"{"name":"abcd"}"#, "/name"),
+            (#"{"name":"ää"}"#, "/name"), (#"{"name":"a","count":6}"#, "/count"),
+            (#"{"name":"a","count":1.0}"#, "/count"), (#"{"name":"a","inner":{}}"#, "/inner/on"),
+            (#"{"name":"a","inner":{"on":1}}"#, "/inner/on"), (#"{"name":"a","more":1}"#, "/more"),
+        ] {
+            #expect(problem(text) == pointer, "\(text)")
+        }
+    }
+}

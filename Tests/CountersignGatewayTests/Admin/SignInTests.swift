@@ -1,0 +1,199 @@
+import CountersignCore
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// The first password, signing in, its limits and its end; API tokens.
+struct SignInTests {
+    private func setUp(_ bench: AdminBench, _ token: String, name: String = "ada") throws -> AdminBench.Answer
+    {
+        try bench.ask(
+            "POST", "setup", #"{"token":"\#(token)","name":"\#(name)","password":"\#(AdminBench.password)"}"#)
+    }
+
+    @Test func theLinkIsGoodOnceForHalfAnHourAndOnlyWhileNobodyIsThere() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        #expect(try bench.ask("GET", "setup").json["needed"] as? Bool == true)
+        let late = try #require(try bench.gateway.makeSetupToken())
+        bench.clock.advance(by: 31 * 60)
+        #expect(try setUp(bench, late).status == 403)
+        let replaced = try #require(try bench.gateway.makeSetupToken())
+        let token = try #require(try bench.gateway.makeSetupToken())
+        #expect(try setUp(bench, replaced).status == 403)
+        bench.clock.advance(by: 29 * 60)
+        let made = try setUp(bench, token)
+        #expect(made.status == 201)
+        #expect((made.json["user"] as? [String: Any])?["role"] as? String == "owner")
+        #expect(
+            try bench.ask("GET", "session", nil, ["Cookie": AdminBench.visitor(made).cookie]).status == 200)
+        #expect(try setUp(bench, token, name: "eve").status == 403)
+        #expect(try bench.gateway.makeSetupToken() == nil)
+        #expect(try bench.ask("GET", "setup").json["needed"] as? Bool == false)
+        #expect(try bench.apps.users().map(\.name) == ["ada"])
+    }
+
+    @Test func aShortPasswordIsRefusedAndTheLinkStays() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let token = try #require(try bench.gateway.makeSetupToken())
+        let short = try bench.ask(
+            "POST", "setup", #"{"token":"\#(token)","name":"ada","password":"elevenbytes"}"#)
+        #expect(short.status == 422)
+        #expect(try setUp(bench, token).status == 201)
+    }
+
+    @Test(arguments: [nil, "https://admin.example"])
+    func theCookieIsForThisGatewayAlone(publicURL: String?) throws {
+        let bench = try AdminBench { $0.publicURL = publicURL }
+        defer { bench.remove() }
+        try bench.apps.createUser(name: "ada", role: .owner, password: PasswordHash(AdminBench.password))
+        let parts = try #require(try bench.signIn("ada").headers["set-cookie"]).components(separatedBy: "; ")
+        if publicURL == nil {
+            #expect(parts[0].hasPrefix("countersign=") && parts.contains("Path=/admin"))
+            #expect(!parts.contains("Secure"))
+        } else {
+            #expect(parts[0].hasPrefix("__Host-countersign=") && parts.contains("Path=/"))
+            #expect(parts.contains("Secure"))
+        }
+        #expect(parts.contains("HttpOnly") && parts.contains("SameSite=Strict"))
+        #expect(parts.contains("Max-Age=43200"))
+        #expect(!parts.contains { $0.hasPrefix("Domain") })
+    }
+
+    @Test func wrongPasswordsAreThrottledByNameAndAddressAndNobodyElse() throws {
+        let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
+        defer { bench.remove() }
+        _ = try bench.visitor(.owner, "ada")
+        func attempt(_ name: String, _ password: String, from address: String) throws -> AdminBench.Answer {
+            try bench.ask(
+                "POST", "session", #"{"name":"\#(name)","password":"\#(password)"}"#,
+                ["X-Forwarded-For": address])
+        }
+        let wrong = try (1...5).map { _ in try attempt("ada", "wrong password", from: "192.0.2.1") }
+        #expect(wrong.allSatisfy { $0.status == 401 })
+        let throttled = try attempt("ada", AdminBench.password, from: "192.0.2.1")
+        #expect(throttled.status == 429)
+        #expect(throttled.json["code"] as? String == "throttled")
+        #expect(throttled.headers["retry-after"] == "60")
+        #expect(try attempt("ada", AdminBench.password, from: "192.0.2.2").status == 200)
+        bench.clock.advance(by: 61)
+        #expect(try attempt("ada", AdminBench.password, from: "192.0.2.1").status == 200)
+        // The next wrong ones count from nothing.
+        #expect(try attempt("ada", "wrong password", from: "192.0.2.1").status == 401)
+        // Many names from one address.
+        let names = try (1...25).map { try attempt("user-\($0)", "wrong password", from: "192.0.2.3").status }
+        #expect(names == Array(repeating: 401, count: 20) + Array(repeating: 429, count: 5))
+    }
+
+    @Test func manyAtOnceCountAsMany() async throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        _ = try bench.visitor(.owner, "ada")
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<12 { group.addTask { try bench.signIn("ada", "wrong password").status } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(statuses.filter { $0 == 401 }.count == 5)
+        #expect(statuses.filter { $0 == 429 }.count == 7)
+    }
+
+    @Test func anUnknownNameIsAnsweredLikeAWrongPassword() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        _ = try bench.visitor(.owner, "ada")
+        let (known, unknown) = (
+            try bench.signIn("ada", "wrong password"), try bench.signIn("eve", "wrong password")
+        )
+        for member in ["status", "code", "detail", "title", "type"] {
+            #expect("\(known.json[member] ?? "")" == "\(unknown.json[member] ?? "")")
+        }
+        #expect(known.status == 401 && unknown.status == 401)
+    }
+
+    @Test func aSessionEndsAfterTwelveHoursOrBySigningOut() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let visitor = try bench.visitor(.viewer, "ada")
+        let cookie = ["Cookie": visitor.cookie]
+        bench.clock.advance(by: 12 * 3_600 - 1)
+        #expect(try bench.ask("GET", "session", nil, cookie).status == 200)
+        bench.clock.advance(by: 1)
+        #expect(try bench.ask("GET", "session", nil, cookie).status == 401)
+        let second = AdminBench.visitor(try bench.signIn("ada"))
+        let out = try bench.ask("DELETE", "session", nil, second.headers)
+        #expect(out.status == 204)
+        #expect(out.headers["set-cookie"]?.contains("Max-Age=0") == true)
+        #expect(try bench.ask("GET", "session", nil, ["Cookie": second.cookie]).status == 401)
+    }
+
+    @Test(arguments: ["password", "role", "deletion"])
+    func aChangeToAUserEndsTheUsersSessions(change: String) throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let owner = try bench.token("admin")
+        let visitor = try bench.visitor(.operator, "ada")
+        _ = try bench.visitor(.owner, "root")
+        let tag = try #require(try bench.ask("GET", "users/ada", nil, owner).headers["etag"])
+        let headers = owner.merging(["If-Match": tag]) { $1 }
+        let answer =
+            switch change {
+            case "password":
+                try bench.ask("PATCH", "users/ada", #"{"password":"another password"}"#, headers)
+            case "role": try bench.ask("PATCH", "users/ada", #"{"role":"viewer"}"#, headers)
+            default: try bench.ask("DELETE", "users/ada", nil, headers)
+            }
+        #expect([200, 204].contains(answer.status))
+        #expect(try bench.ask("GET", "session", nil, ["Cookie": visitor.cookie]).status == 401)
+    }
+
+    @Test func theLastOwnerStays() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let owner = try bench.token("admin")
+        _ = try bench.visitor(.owner, "ada")
+        let any = owner.merging(["If-Match": "*"]) { $1 }
+        #expect(try bench.ask("DELETE", "users/ada", nil, any).status == 409)
+        #expect(try bench.ask("PATCH", "users/ada", #"{"role":"operator"}"#, any).status == 409)
+        #expect(try bench.apps.users().map(\.role) == [.owner])
+        _ = try bench.visitor(.owner, "eve")
+        #expect(try bench.ask("PATCH", "users/ada", #"{"role":"operator"}"#, any).status == 200)
+        #expect(try bench.ask("DELETE", "users/eve", nil, any).status == 409)
+    }
+
+    @Test func anAPITokenIsShownOnceAndKeptAsAHash() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let owner = try bench.token("admin")
+        let made = try bench.ask(
+            "POST", "tokens", #"{"name":"ci","scopes":["read"],"expires_ms":\#(bench.now + 1_000)}"#, owner)
+        #expect(made.status == 201)
+        let text = try #require(made.json["token"] as? String)
+        let id = try #require(made.json["id"] as? String)
+        let bearer = ["Authorization": "Bearer \(text)"]
+        #expect(try bench.ask("GET", "apps", nil, bearer).status == 200)
+        #expect(try !bench.ask("GET", "tokens", nil, owner).body.contains(text))
+        #expect(try bench.ask("GET", "tokens/\(id)", nil, owner).json["name"] as? String == "ci")
+        #expect(try !bench.ask("GET", "audit", nil, owner).body.contains(text))
+        for file in try FileManager.default.contentsOfDirectory(atPath: bench.folder) {
+            let bytes = FileManager.default.contents(atPath: bench.folder + "/" + file) ?? Data()
+            #expect(bytes.range(of: Data(text.utf8)) == nil, "\(file) holds the token")
+        }
+        bench.clock.advance(by: 1)
+        #expect(try bench.ask("GET", "apps", nil, bearer).status == 401)
+        let other = try bench.ask("POST", "tokens", #"{"name":"x","scopes":["write"]}"#, owner).json
+        let second = ["Authorization": "Bearer \(other["token"] as? String ?? "")"]
+        #expect(try bench.ask("GET", "apps", nil, second).status == 200)
+        #expect(try bench.ask("DELETE", "tokens/\(other["id"] as? String ?? "")", nil, owner).status == 204)
+        #expect(try bench.ask("GET", "apps", nil, second).status == 401)
+        for body in [
+            #"{"name":"x","scopes":[]}"#, #"{"name":"x","scopes":["root"]}"#,
+            #"{"name":"x","scopes":["read"],"expires_ms":1}"#,
+        ] {
+            #expect(try bench.ask("POST", "tokens", body, owner).status == 422, "\(body)")
+        }
+    }
+}
