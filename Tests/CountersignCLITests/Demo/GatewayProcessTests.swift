@@ -5,7 +5,7 @@ import Testing
 @testable import CountersignCLI
 
 /// The gateway as a process of its own, with signals and sockets that are real.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GatewayProcessTests {
     private let folder: TemporaryFolder
 

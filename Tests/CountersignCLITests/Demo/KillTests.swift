@@ -4,7 +4,7 @@ import Testing
 @testable import CountersignCLI
 
 /// The gateway dies by SIGKILL in the middle of a run, more than once.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct KillTests {
     @Test func eachEventIsStoredExactlyOnceAllTheSame() async throws {
         let folder = try TemporaryFolder()

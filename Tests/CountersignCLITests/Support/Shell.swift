@@ -62,5 +62,9 @@ struct Shell {
         process.terminationHandler = { _ in continuation.yield() }
         try process.run()
         _ = await ends.first { _ in true }
+        // Cancelled, by the time limit of a test: a process that still runs has no status, and must not outlive it.
+        guard process.isRunning else { return }
+        process.terminate()
+        process.waitUntilExit()
     }
 }
