@@ -78,8 +78,7 @@ struct AdminDocument {
 
     private func responses(_ route: AdminRoute) -> [String: JSONValue] {
         var statuses = [422, 429, 503]
-        if route.role != nil { statuses.append(401) }
-        if route.role != nil || !route.isSafe { statuses.append(403) }
+        if route.role != nil || !route.isSafe { statuses += [401, 403] }
         if route.path.contains("{") { statuses.append(404) }
         if !route.isSafe { statuses += [400, 404, 409, 413, 415] }
         if route.match != .no { statuses.append(412) }
