@@ -75,9 +75,8 @@ struct SampleRoutes: Sendable {
         if isUnmasked {
             try call.directory.note("sample.unmask", sample.id, app: sample.appID)
             members["user"] = sample.userID.map { .string($0) } ?? .null
-        } else if case .object(var masked) = claims, case .string(let subject)? = masked["sub"] {
-            masked["sub"] = FailureSample.mask(subject).map { .string($0) } ?? .null
-            claims = .object(masked)
+        } else {
+            claims = Self.masked(claims)
         }
         members["checks"] = Self.json(sample.checks)
         members["header"] = Self.json(sample.header)
@@ -85,6 +84,20 @@ struct SampleRoutes: Sendable {
         members["token_without_signature"] = isUnmasked ? .string(sample.tokenWithoutSignature) : .null
         members["fix"] = .string(sample.code.fix)
         return call.answer(.object(members))
+    }
+
+    /// Claims for those who need not know whose they are: all but issuer, audience and numbers may say it.
+    private static func masked(_ claims: JSONValue) -> JSONValue {
+        guard case .object(let members) = claims else { return claims }
+        let shown = members.map { name, value -> (String, JSONValue) in
+            switch value {
+            case _ where name == "iss" || name == "aud": (name, value)
+            case .string(let text): (name, FailureSample.mask(text).map { .string($0) } ?? .null)
+            case .object, .array: (name, "…")
+            default: (name, value)
+            }
+        }
+        return .object(Dictionary(uniqueKeysWithValues: shown))
     }
 
     private func recheck(_ call: AdminCall) throws -> HTTPResponse {

@@ -337,7 +337,11 @@ extension TokenVerifier {
     ) {
         let faults = timeFaults(claims, at: now)
         if faults.isEmpty { return }
-        func distance(_ claim: Claims.Value<Double>) -> String { "\(abs(now - (claim.value ?? now))) s" }
+        func distance(_ claim: Claims.Value<Double>) -> String {
+            let seconds = abs(now - (claim.value ?? now)).rounded()
+            // Beyond 2^53 a double has no seconds any more.
+            return seconds < 9e15 ? "\(Int(seconds)) s" : "\(seconds) s"
+        }
         if faults.contains(.expired) {
             report.add(.expired, "exp passed \(distance(claims.expiresAt)) ago")
         }

@@ -13,6 +13,56 @@ struct AdminAccessTests {
             .replacing("{id}", with: "none").replacing("{name}", with: "none")
     }
 
+    /// Every operation of the API and the role that it needs; nil: none.
+    private static let roles: [(String, AdminRole?)] = [
+        ("GET /setup", nil), ("POST /setup", nil), ("POST /session", nil), ("GET /session", .viewer),
+        ("DELETE /session", .viewer), ("GET /overview", .viewer), ("GET /openapi.json", .viewer),
+        ("GET /live", .viewer), ("GET /settings", .owner), ("GET /audit", .viewer),
+        ("GET /audit/verify", .viewer), ("GET /users", .owner), ("POST /users", .owner),
+        ("GET /users/{name}", .owner), ("PATCH /users/{name}", .owner), ("DELETE /users/{name}", .owner),
+        ("GET /tokens", .owner), ("POST /tokens", .owner), ("GET /tokens/{id}", .owner),
+        ("DELETE /tokens/{id}", .owner), ("GET /backups", .owner), ("POST /backups", .owner),
+        ("POST /backups/{name}/verify", .owner), ("GET /signing-keys", .owner),
+        ("POST /signing-keys", .owner), ("GET /apps", .viewer), ("POST /apps", .operator),
+        ("GET /apps/{app}", .viewer), ("PATCH /apps/{app}", .operator),
+        ("GET /apps/{app}/write-keys", .viewer), ("POST /apps/{app}/write-keys", .operator),
+        ("GET /apps/{app}/write-keys/{id}", .viewer), ("DELETE /apps/{app}/write-keys/{id}", .operator),
+        ("GET /apps/{app}/keys", .viewer), ("POST /apps/{app}/keys", .operator),
+        ("POST /apps/{app}/keys/preview", .operator), ("GET /apps/{app}/keys/{id}", .viewer),
+        ("PATCH /apps/{app}/keys/{id}", .operator), ("DELETE /apps/{app}/keys/{id}", .operator),
+        ("GET /apps/{app}/key-source", .viewer), ("PUT /apps/{app}/key-source", .operator),
+        ("DELETE /apps/{app}/key-source", .operator), ("GET /apps/{app}/enforcement", .viewer),
+        ("PUT /apps/{app}/enforcement", .operator), ("GET /apps/{app}/enforcement/preview", .viewer),
+        ("GET /apps/{app}/policy", .viewer), ("PUT /apps/{app}/policy", .operator),
+        ("GET /apps/{app}/webhook", .viewer), ("PUT /apps/{app}/webhook", .operator),
+        ("GET /apps/{app}/token-rules", .viewer), ("PUT /apps/{app}/token-rules", .operator),
+        ("GET /apps/{app}/clients", .viewer), ("POST /apps/{app}/clients", .operator),
+        ("DELETE /apps/{app}/clients/{id}", .operator), ("GET /apps/{app}/sessions", .viewer),
+        ("POST /apps/{app}/sessions", .operator), ("DELETE /apps/{app}/sessions", .operator),
+        ("DELETE /apps/{app}/sessions/{id}", .operator), ("GET /apps/{app}/project", .viewer),
+        ("PUT /apps/{app}/project", .operator), ("POST /apps/{app}/project/private-keys", .operator),
+        ("DELETE /apps/{app}/project/private-keys/{id}", .operator),
+        ("GET /apps/{app}/project/items/{kind}", .viewer),
+        ("GET /apps/{app}/project/items/{kind}/{id}", .viewer),
+        ("PUT /apps/{app}/project/items/{kind}/{id}", .operator),
+        ("DELETE /apps/{app}/project/items/{kind}/{id}", .operator), ("GET /apps/{app}/events", .viewer),
+        ("GET /apps/{app}/events/export", .viewer), ("GET /apps/{app}/analytics", .viewer),
+        ("GET /apps/{app}/analytics/top", .viewer), ("GET /apps/{app}/analytics/export", .viewer),
+        ("GET /apps/{app}/samples", .viewer), ("GET /apps/{app}/samples/{id}", .viewer),
+        ("POST /apps/{app}/samples/{id}/recheck", .viewer),
+        ("POST /apps/{app}/keys/import", .operator), ("DELETE /apps/{app}/project/sync-tokens", .operator),
+        ("POST /apps/{app}/keys/import", .operator), ("DELETE /apps/{app}/project/sync-tokens", .operator),
+    ]
+
+    /// A second word on the table: who widens a role says so here too.
+    @Test func theRolesAreTheseAndNoOthers() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let found = Set(try bench.operations().map { "\($0.method) \($0.path) \($0.role ?? "nobody")" })
+        let wanted = Set(Self.roles.map { "\($0.0) \($0.1?.rawValue ?? "nobody")" })
+        #expect(found.symmetricDifference(wanted).isEmpty)
+    }
+
     @Test func everyRouteAsksForItsRole() throws {
         let bench = try AdminBench()
         defer { bench.remove() }

@@ -63,6 +63,7 @@ struct AdminReadTests {
         let user = "alice@customers.example"
         let token = try key.sign(claims: [
             "sub": .string(user), "exp": .integer(Int64(bench.clock.now.timeIntervalSince1970) - 600),
+            "iss": "shop-backend", "email": "alice@home.example", "profile": ["name": "alice"],
         ])
         let refused = try RawConnection(port: bench.gateway.port).post(
             batch(trackEvent("m1", user: user)),
@@ -75,11 +76,13 @@ struct AdminReadTests {
         let path = "apps/shop/samples/\(sample["id"] as? String ?? "")"
         let masked = try bench.ask("GET", path, nil, viewer)
         #expect(masked.status == 200 && !list.body.contains("alice") && !masked.body.contains("alice"))
+        #expect(masked.body.contains("shop-backend"))
         #expect(masked.json["token_without_signature"] is NSNull)
         #expect(try bench.ask("GET", path + "?unmask=1", nil, viewer).status == 403)
         #expect(try bench.apps.auditEntries(limit: 1).first?.action != "sample.unmask")
         let shown = try bench.ask("GET", path + "?unmask=1", nil, bench.token("write"))
         #expect(shown.json["user"] as? String == user)
+        #expect(shown.body.contains("alice@home.example"))
         #expect((shown.json["token_without_signature"] as? String)?.hasSuffix(".") == true)
         let entry = try #require(
             try bench.apps.auditEntries(limit: 5).first { $0.action == "sample.unmask" })
