@@ -168,11 +168,12 @@ public final class Gateway: Sendable {
         let port = try server.start(
             host: configuration.host, port: configuration.port)
         boundPort.withLock { $0 = port }
-        folderLock.withLock { $0 }?.note(url: configuration.url(port: port))
         if let adminServer, let host = configuration.adminHost {
             let port = try adminServer.start(host: host, port: configuration.adminPort)
             boundAdminPort.withLock { $0 = port }
         }
+        folderLock.withLock { $0 }?.note(
+            url: configuration.url(port: port), adminURL: configuration.adminURL(port: adminPort))
         admin.start()
         tokens.start(urls: configuration.urls(port: port))
     }

@@ -61,7 +61,12 @@ public struct GatewayConfiguration: Sendable {
 
 extension GatewayConfiguration {
     /// The address that it listens on, as a URL.
-    package func url(port: UInt16) -> String {
+    package func url(port: UInt16) -> String { url(host: host, port: port) }
+
+    /// Where operators reach it when their listener has this port.
+    package func adminURL(port: UInt16) -> String { url(host: adminHost ?? host, port: port) }
+
+    private func url(host: String, port: UInt16) -> String {
         "\(tls == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 

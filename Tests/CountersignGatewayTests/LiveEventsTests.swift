@@ -42,7 +42,7 @@ struct LiveEventsTests {
             var text = ""
             let stream = watcher.stream
             withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 4_096) { buffer in
-                while let count = stream.read(into: buffer), count > 0 {
+                while let count = try? stream.read(into: buffer), count > 0 {
                     text += String(decoding: buffer[..<count], as: UTF8.self)
                 }
             }

@@ -34,6 +34,6 @@ struct LocalAdmin: AdminClient {
                 status: response.status, tag: nil, bytes: response.status == 200 ? [] : response.body)
             return try take(response.body)
         }
-        while let bytes = page() { try take(bytes) }
+        while let bytes = try page() { try take(bytes) }
     }
 }

@@ -26,7 +26,9 @@ enum AdminCommand {
         let data = try invocation.dataDirectory()
         let token = try invocation.appDirectory().makeSetupToken(
             at: Int64(Date().timeIntervalSince1970 * 1000))
-        let url = try invocation.value(of: .url) ?? RunningGateway.url(of: data) ?? "http://127.0.0.1:8787"
+        let url =
+            try invocation.value(of: .url) ?? RunningGateway(dataDirectory: data)?.adminURL
+            ?? "http://127.0.0.1:8787"
         invocation.io.say("For the data directory \(data); good once, for 30 minutes:")
         try invocation.io.print("\(url)/admin/#/setup/\(token)")
         return .done

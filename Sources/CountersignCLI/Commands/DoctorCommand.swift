@@ -16,7 +16,9 @@ enum DoctorCommand {
         let data = try invocation.dataDirectory()
         let isGiven = try invocation.value(of: .url) != nil
         let url =
-            isGiven ? try invocation.gatewayURL() : RunningGateway.url(of: data).flatMap { URL(string: $0) }
+            isGiven
+            ? try invocation.gatewayURL()
+            : RunningGateway(dataDirectory: data).flatMap { URL(string: $0.url) }
         let floor = GatewayConfiguration(dataDirectory: data).diskFloorBytes
         let findings = await Doctor(dataDirectory: data, url: url, diskFloorBytes: floor).findings()
         if invocation.isSet(.json) {

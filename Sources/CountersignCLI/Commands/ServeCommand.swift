@@ -40,9 +40,7 @@ enum ServeCommand {
         try io.print(url)
         io.say("Data:  \(configuration.dataDirectory)")
         io.say("Ready: \(url)/readyz")
-        var admin = configuration
-        admin.host = configuration.adminHost ?? configuration.host
-        let page = admin.url(port: gateway.adminPort) + "/admin/"
+        let page = configuration.adminURL(port: gateway.adminPort) + "/admin/"
         if let token = try gateway.makeSetupToken() {
             io.say("Admin: \(page)#/setup/\(token)")
             io.say("       That link sets the first password, once, within 30 minutes.")

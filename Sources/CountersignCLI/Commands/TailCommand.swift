@@ -49,7 +49,7 @@ enum TailCommand {
         let data = try invocation.dataDirectory()
         let authority = try invocation.value(of: .certificateAuthorityFile)
         return {
-            guard let url = RunningGateway.url(of: data) else {
+            guard let running = RunningGateway(dataDirectory: data) else {
                 throw CommandError(
                     .unavailable, "no gateway runs on \(data)",
                     hint: "start one with `countersign serve`, or give --server")
@@ -59,7 +59,7 @@ enum TailCommand {
             let made = try await local.post(
                 "tokens", body: ["name": "tail", "scopes": ["read"], "expires_ms": .integer(expires)])
             let server = RemoteAdmin.Server(
-                url: url, certificateAuthorityFile: authority, allowsPlainHTTP: true)
+                url: running.adminURL, certificateAuthorityFile: authority, allowsPlainHTTP: true)
             return Tail.Connection(
                 admin: try RemoteAdmin(server, token: made["token"].text ?? ""),
                 close: { _ = try? await local.delete("tokens", made["id"].text ?? "") })

@@ -70,12 +70,12 @@ extension Invocation {
             text = given
         } else {
             let data = try dataDirectory()
-            guard let running = RunningGateway.url(of: data) else {
+            guard let running = RunningGateway(dataDirectory: data) else {
                 throw CommandError(
                     .unavailable, "no gateway runs on \(data)",
                     hint: "start one with `countersign serve`, or give --url")
             }
-            text = running
+            text = running.url
         }
         guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host != nil else {
             throw CommandError(.usage, "--url takes a URL such as http://127.0.0.1:8787, not '\(text)'")

@@ -53,10 +53,9 @@ struct EventRoutes: Sendable {
         let position = Lock<Int64?>(0)
         let isFirst = Lock(true)
         let stream = ListStream { [dataDirectory] in
-            guard let sequence = position.withLock({ $0 }),
-                let events = try? EventReader(dataDirectory: dataDirectory).oldest(
-                    query, behind: sequence, limit: 500)
-            else { return nil }
+            guard let sequence = position.withLock({ $0 }) else { return nil }
+            let events = try EventReader(dataDirectory: dataDirectory).oldest(
+                query, behind: sequence, limit: 500)
             position.withLock { $0 = events.count == 500 ? events.last?.sequence : nil }
             var bytes: [UInt8] = []
             let begins = isFirst.withLock { first in

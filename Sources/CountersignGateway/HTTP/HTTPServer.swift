@@ -274,12 +274,21 @@ package final class HTTPServer: @unchecked Sendable {
         return MHD_create_response_from_callback(UInt64.max, 32 * 1024, readStream, context, freeStream)
     }
 
-    fileprivate func read(_ stream: ResponseStream, into buffer: UnsafeMutableBufferPointer<UInt8>) -> Int? {
-        if isDraining { return nil }
-        let count = stream.read(into: buffer)
-        if count != 0 { unfinished += 1 }
-        return count
+    /// What the library's callback answers.
+    fileprivate func read(_ stream: ResponseStream, into buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        if isDraining { return Self.endOfStream }
+        do throws(ResponseStream.Failed) {
+            let count = try stream.read(into: buffer) ?? Self.endOfStream
+            if count != 0 { unfinished += 1 }
+            return count
+        } catch {
+            return Self.endWithError
+        }
     }
+
+    /// `MHD_CONTENT_READER_END_OF_STREAM` and `MHD_CONTENT_READER_END_WITH_ERROR`, which are casts in C.
+    fileprivate static let endOfStream = -1
+    fileprivate static let endWithError = -2
 }
 
 /// A stream and the server that sends it, for the library to hand back.
@@ -294,11 +303,10 @@ private final class StreamContext {
 }
 
 private let readStream: MHD_ContentReaderCallback = { context, _, buffer, size in
-    guard let context, let buffer else { return -2 }
+    guard let context, let buffer else { return HTTPServer.endWithError }
     let stream = Unmanaged<StreamContext>.fromOpaque(context).takeUnretainedValue()
     return buffer.withMemoryRebound(to: UInt8.self, capacity: size) { bytes in
         stream.server.read(stream.stream, into: UnsafeMutableBufferPointer(start: bytes, count: size))
-            ?? -1
     }
 }
 

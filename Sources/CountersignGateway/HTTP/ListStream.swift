@@ -7,14 +7,15 @@ final class ListStream: Sendable {
         var ready: [[UInt8]] = []
         var isReading = false
         var hasEnded = false
+        var hasFailed = false
     }
 
     private static let queue = DispatchQueue(label: "exports")
     private let state = Lock(State())
-    private let page: @Sendable () -> [UInt8]?
+    private let page: @Sendable () throws -> [UInt8]?
 
     /// - Parameter page: The next page's bytes; nil behind the last. Called by one thread at a time.
-    init(page: @escaping @Sendable () -> [UInt8]?) {
+    init(page: @escaping @Sendable () throws -> [UInt8]?) {
         self.page = page
     }
 
@@ -24,7 +25,9 @@ final class ListStream: Sendable {
                 let next = state.ready.isEmpty ? nil : state.ready.removeFirst()
                 let mustRead = !state.isReading && !state.hasEnded && state.ready.count < 2
                 if mustRead { state.isReading = true }
-                return (next.map { .bytes($0) } ?? (state.hasEnded ? .end : .nothing), mustRead)
+                let rest: ResponseStream.Piece =
+                    state.hasFailed ? .failed : state.hasEnded ? .end : .nothing
+                return (next.map { .bytes($0) } ?? rest, mustRead)
             }
             if mustRead { Self.queue.async { [self] in read() } }
             return piece
@@ -33,13 +36,15 @@ final class ListStream: Sendable {
     }
 
     private func read() {
-        let bytes = page()
+        let result = Result { try page() }
         state.withLock { state in
             state.isReading = false
-            if let bytes {
-                if !bytes.isEmpty { state.ready.append(bytes) }
-            } else {
+            switch result {
+            case .success(let bytes?): if !bytes.isEmpty { state.ready.append(bytes) }
+            case .success(nil): state.hasEnded = true
+            case .failure:
                 state.hasEnded = true
+                state.hasFailed = true
             }
         }
     }

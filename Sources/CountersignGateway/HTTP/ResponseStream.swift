@@ -8,10 +8,15 @@ package final class ResponseStream: Sendable {
         /// Nothing yet; asked again at the server's next pass.
         case nothing
         case end
+        /// The rest cannot be had: the connection is closed, so that nobody takes what came for the whole.
+        case failed
     }
 
+    /// Nothing more comes, and what came is not all.
+    struct Failed: Error {}
+
     /// The next page, for whoever may wait for it; nil for what never ends.
-    package let page: (@Sendable () -> [UInt8]?)?
+    package let page: (@Sendable () throws -> [UInt8]?)?
     private let pull: @Sendable () -> Piece
     private let ended: @Sendable () -> Void
     private let rest = Lock<ArraySlice<UInt8>>([])
@@ -21,7 +26,7 @@ package final class ResponseStream: Sendable {
     ///   - page: The same page by page, for whoever may wait; nil behind the last.
     ///   - ended: Called once the last byte is sent or the client has left.
     package init(
-        pull: @escaping @Sendable () -> Piece, page: (@Sendable () -> [UInt8]?)? = nil,
+        pull: @escaping @Sendable () -> Piece, page: (@Sendable () throws -> [UInt8]?)? = nil,
         ended: @escaping @Sendable () -> Void = {}
     ) {
         self.pull = pull
@@ -36,13 +41,15 @@ package final class ResponseStream: Sendable {
     /// Fills the buffer.
     ///
     /// - Returns: Bytes written, 0 when there is nothing yet, nil at the end.
-    func read(into buffer: UnsafeMutableBufferPointer<UInt8>) -> Int? {
-        rest.withLock { rest in
+    /// - Throws: When the rest cannot be had.
+    func read(into buffer: UnsafeMutableBufferPointer<UInt8>) throws(Failed) -> Int? {
+        try rest.withLock { rest throws(Failed) in
             if rest.isEmpty {
                 switch pull() {
                 case .bytes(let bytes): rest = bytes[...]
                 case .nothing: return 0
                 case .end: return nil
+                case .failed: throw Failed()
                 }
             }
             let part = rest.prefix(buffer.count)

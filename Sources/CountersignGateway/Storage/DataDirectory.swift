@@ -70,18 +70,23 @@ final class DataDirectoryLock: Sendable {
         close(descriptor)
     }
 
-    /// Leaves the gateway's address for programs that find it by its data directory.
-    func note(url: String) {
-        let text = Array((url + "\n").utf8)
+    /// Leaves the gateway's addresses for programs that find it by its data directory.
+    func note(url: String, adminURL: String) {
+        let text = Array("\(url)\n\(adminURL)\n".utf8)
         _ = ftruncate(descriptor, 0)
         _ = pwrite(descriptor, text, text.count, 0)
     }
 }
 
 /// The gateway that runs on a data directory.
-package enum RunningGateway {
-    /// Its URL, such as `http://127.0.0.1:8787`; nil when none runs.
-    package static func url(of dataDirectory: String) -> String? {
+package struct RunningGateway: Sendable {
+    /// Where clients reach it, such as `http://127.0.0.1:8787`.
+    package let url: String
+    /// Where operators reach it: the same, unless they have a listener of their own.
+    package let adminURL: String
+
+    /// Nil when none runs.
+    package init?(dataDirectory: String) {
         let file = dataDirectory + "/gateway.lock"
         let descriptor = open(file, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -90,7 +95,9 @@ package enum RunningGateway {
         guard flock(descriptor, LOCK_SH | LOCK_NB) != 0,
             let text = FileManager.default.contents(atPath: file)
         else { return nil }
-        let url = String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-        return url.isEmpty ? nil : url
+        let lines = String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
+        guard lines.count == 2 else { return nil }
+        url = lines[0]
+        adminURL = lines[1]
     }
 }

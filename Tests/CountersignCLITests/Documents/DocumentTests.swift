@@ -96,7 +96,8 @@ struct DocumentTests {
 
     /// The pages that speak of an app `shop` with a key, of `private.pem`, and of a gateway that runs.
     @Test(arguments: [
-        "docs/backup.md", "docs/error-codes.md", "docs/install.md", "docs/rolling-out-enforcement.md",
+        "docs/admin-api.md", "docs/backup.md", "docs/error-codes.md", "docs/install.md",
+        "docs/rolling-out-enforcement.md",
         "docs/rotating-keys.md", "docs/tokens.md",
     ])
     func theCommandsOfThePageWorkWhenPasted(page: String) async throws {
