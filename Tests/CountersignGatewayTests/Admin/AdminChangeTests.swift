@@ -183,6 +183,21 @@ struct AdminChangeTests {
         #expect(broken["broken_at"] as? Int == place)
     }
 
+    /// Whoever alters an entry and its own hash must alter every later one too.
+    @Test func anEntryWithANewHashBreaksTheChainBehindIt() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let headers = try bench.token("read")
+        for number in 1...4 { try bench.apps.renameApp("shop", to: "Name \(number)") }
+        var entry = try #require(try bench.apps.auditEntries(limit: 10).first { $0.seq == 3 })
+        entry.actor = "nobody"
+        try SQLiteConnection(path: bench.folder + "/control.sqlite").run(
+            "UPDATE audit SET actor = ?1, hash = ?2 WHERE seq = 3", .text(entry.actor),
+            .blob(entry.computedHash))
+        let broken = try bench.ask("GET", "audit/verify", nil, headers).json
+        #expect(broken["ok"] as? Bool == false && broken["broken_at"] as? Int == 4)
+    }
+
     @Test func noEntryHoldsASecret() throws {
         let bench = try AdminBench()
         defer { bench.remove() }
