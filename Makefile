@@ -34,8 +34,9 @@ demo: setup ## Show events going from devices through the gateway to disk (INPUT
 	swift build --product countersign
 	@$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"}
 
-test: setup lint ## Check the style and run every test, in the browser too where there is one
+test: setup lint ## Check the style, run every test, build the documentation, and drive the dashboard where there is a browser
 	swift test --disable-xctest
+	@scripts/docs.sh
 	@scripts/browser.sh $(COUNTERSIGN)
 
 # Slower by an order of magnitude: on a busy machine some tests run into their time limits.

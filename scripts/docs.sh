@@ -5,8 +5,8 @@ cd "$(dirname "$0")/.."
 
 docc="$(dirname "$(readlink -f "$(command -v swift)")")/docc"
 [ -x "$docc" ] || docc="$(command -v docc || xcrun --find docc 2>/dev/null)" || {
-    echo "docs: this toolchain has no docc" >&2
-    exit 1
+    echo "docs: skipped, this toolchain has no docc" >&2
+    exit 0
 }
 swift build
 modules=.build/debug/Modules
