@@ -12,6 +12,9 @@ endif
 
 COUNTERSIGN := .build/debug/countersign
 
+# Left alone, swift-testing begins all tests at once, each waits for all others, and time limits are reached that no test needs.
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 4
+
 help: ## Say what can be made
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 

@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// Against a real gateway and its token service, over real sockets.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct GatewayScenarioTests {
     private let fixture: GatewayFixture
 

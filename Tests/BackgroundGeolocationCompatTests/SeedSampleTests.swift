@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// The seed's samples against servers in memory at the addresses that the samples name.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 @MainActor
 struct SeedSampleTests {
     private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(

@@ -6,7 +6,7 @@ import Testing
 @testable import CountersignGateway
 
 /// Verdicts as they come: whole after a break, thinned out only where it is said.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LiveEventsTests {
     private final class Bench {
         let time = Lock<UInt64>(1_000_000_000_000)

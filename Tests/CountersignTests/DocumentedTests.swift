@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// The samples of the article "Testing your integration".
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct DocumentedTests {
     @Test func anOrderSurvivesAnExpiredToken() async throws {
         let fixture = try GatewayFixture(enforcement: .required)

@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 
 /// A token server that does everything wrong, over a real socket: one request each, the old pair stays, nothing is logged.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct HostileTokenServerTests {
     private static let secrets = ["secret-access", "secret-refresh"]
 

@@ -4,7 +4,7 @@ import CountersignTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct BloomreachClientTests {
     private func ids(_ request: HTTPRequest?) -> [String: String] {
         request?.json["customer_ids"] as? [String: String] ?? [:]

@@ -9,7 +9,7 @@ import Testing
 @testable import Countersign
 
 /// Each endpoint once around: the SDK, a real socket, a real gateway, and back.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct BloomreachGatewayTests {
     private let fixture: GatewayFixture
     private let client: BloomreachClient

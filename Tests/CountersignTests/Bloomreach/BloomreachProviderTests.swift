@@ -28,7 +28,7 @@ private struct SuspendingProvider: AsyncAuthorizationProvider {
     func authorizationToken() async throws -> String? { try await token() }
 }
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct BloomreachProviderTests {
     private func device(
         _ provider: CustomerTokenProvider, server: ScriptedTransport? = nil

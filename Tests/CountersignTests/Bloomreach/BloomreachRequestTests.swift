@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// What goes over the wire, endpoint by endpoint, held against the vendor's documentation.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BloomreachRequestTests {
     private static let fields = ["Content-Type: application/json", "Accept: application/json"]
     private static let withKey = fields + ["Authorization: Token key"]
