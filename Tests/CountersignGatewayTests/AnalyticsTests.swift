@@ -174,6 +174,7 @@ struct AnalyticsTests {
         note(bench.recorder, at: start, code: .expired)
         let tables = ["verdict_minute", "verdict_hour", "verdict_day", "failed_user_hour"]
         let hour: Int64 = 3_600_000
+        let sums = ["verdict_minute_sum", "verdict_hour_sum", "verdict_day_sum"]
         let expected: [(hours: Int64, left: [Int])] = [
             (0, [1, 1, 1, 1]), (47, [1, 1, 1, 1]), (49, [0, 1, 1, 1]), (193, [0, 1, 1, 0]),
             (2_161, [0, 0, 1, 0]), (17_568, [0, 0, 0, 0]),
@@ -182,7 +183,32 @@ struct AnalyticsTests {
             bench.now.withLock { $0 = start + hours * hour }
             bench.store.flush()
             #expect(try tables.map { try bench.rows($0) } == left, "after \(hours) hours")
+            #expect(try sums.map { try bench.rows($0) } == Array(left.prefix(3)), "after \(hours) hours")
         }
+    }
+
+    @Test func countsOfAnEarlierVersionAreSummedUp() throws {
+        let bench = try Bench()
+        defer { bench.remove() }
+        let start = bench.now.withLock { $0 }
+        note(bench.recorder, at: start, client: ClientInfo(sdk: "ios", appVersion: "1"))
+        note(bench.recorder, at: start, client: ClientInfo(sdk: "ios", appVersion: "2"))
+        note(bench.recorder, at: start, code: .expired)
+        bench.store.flush()
+        let path = bench.folder + "/" + AnalyticsStore.fileName
+        let earlier = try SQLiteConnection(path: path)
+        for length in BucketLength.allCases { try earlier.execute("DROP TABLE \(length.sumTable)") }
+        try earlier.execute("PRAGMA user_version = 1")
+        _ = try AnalyticsStore(
+            path: path, recorder: bench.recorder, now: { Date(timeIntervalSince1970: 0) }, report: { _ in })
+        let reader = try AnalyticsReader(dataDirectory: bench.folder)
+        var query = AnalyticsQuery(appID: "shop", fromMilliseconds: start, toMilliseconds: start + 60_000)
+        for length in BucketLength.allCases {
+            let sum = try reader.total(query, by: length)
+            #expect(sum.accepted == 2 && sum.codes == [.expired: .init(rejected: 1)], "\(length)")
+        }
+        query.appVersion = "2"
+        #expect(try reader.total(query, by: .hour).accepted == 1)
     }
 
     @Test func ofEachCodeTheLatestSamplesStay() throws {

@@ -30,6 +30,13 @@ package final class AnalyticsRecorder: GatewayObserver {
         var samples: [FailureSample] = []
 
         var isEmpty: Bool { counts.isEmpty }
+
+        /// The counts of all endpoints, modes, versions and keys together.
+        var sums: [Minute: Int] {
+            counts.reduce(into: [:]) { sums, entry in
+                sums[Minute(start: entry.key.start, key: entry.key.key.sum), default: 0] += entry.value
+            }
+        }
     }
 
     private struct State {

@@ -12,6 +12,13 @@ package struct VerdictKey: Hashable, Sendable {
     package var client: ClientInfo
     /// The key that verified the token; nil when none did.
     package var keyID: String?
+
+    /// What is left without endpoint, mode, version and key.
+    var sum: VerdictKey {
+        VerdictKey(
+            appID: appID, endpoint: "", verdict: verdict, code: code, enforcement: nil, client: ClientInfo(),
+            keyID: nil)
+    }
 }
 
 /// Counts of one stretch of time.
@@ -93,4 +100,6 @@ package enum BucketLength: String, Sendable, CaseIterable {
     }
 
     var table: String { "verdict_" + rawValue }
+    /// The counts of all endpoints, modes, versions and keys together: what a chart without a filter reads.
+    var sumTable: String { table + "_sum" }
 }

@@ -14,6 +14,8 @@ package struct AnalyticsQuery: Sendable {
     package var appVersion: String?
     package var keyID: String?
 
+    var hasFilter: Bool { [endpoint, sdk, appVersion, keyID].contains { $0 != nil } }
+
     package init(appID: String, fromMilliseconds: Int64, toMilliseconds: Int64) {
         self.appID = appID
         self.fromMilliseconds = fromMilliseconds
@@ -80,7 +82,7 @@ package final class AnalyticsReader {
         var buckets = stride(from: first, to: query.toMilliseconds, by: Int64.Stride(step)).map {
             VerdictBucket(startMilliseconds: $0)
         }
-        try each(query, from: first, length, columns: "start_ms, verdict, code", group: "1, 2, 3") { row in
+        try each(query, from: first, length, columns: "start_ms, verdict, code") { row in
             let index = Int((row.int64(0) - first) / step)
             guard buckets.indices.contains(index), let verdict = VerdictKind(rawValue: row.text(1)) else {
                 return
@@ -101,7 +103,7 @@ package final class AnalyticsReader {
     {
         let first = query.fromMilliseconds - query.fromMilliseconds % length.milliseconds
         var total = VerdictBucket(startMilliseconds: first)
-        try each(query, from: first, length, columns: "verdict, code", group: "1, 2") { row in
+        try each(query, from: first, length, columns: "verdict, code") { row in
             guard let verdict = VerdictKind(rawValue: row.text(0)) else { return }
             total.add(verdict, Self.code(row.int64(1)), row.int(2))
         }
@@ -130,7 +132,8 @@ package final class AnalyticsReader {
     ) throws(GatewayError) -> [(value: String, requests: Int, failures: Int)] {
         let first = query.fromMilliseconds - query.fromMilliseconds % length.milliseconds
         var found: [String: (requests: Int, failures: Int)] = [:]
-        try each(query, from: first, length, columns: "\(property.rawValue), verdict", group: "1, 2") { row in
+        try each(query, from: first, length, columns: "\(property.rawValue), verdict", property: property) {
+            row in
             let isFailure = ["warned", "rejected"].contains(row.text(1))
             found[row.text(0), default: (0, 0)].requests += row.int(2)
             if isFailure { found[row.text(0), default: (0, 0)].failures += row.int(2) }
@@ -236,23 +239,38 @@ package final class AnalyticsReader {
         return found
     }
 
+    /// The counts of a range by these columns, from the sums unless a filter or a property needs more.
     private func each(
-        _ query: AnalyticsQuery, from first: Int64, _ length: BucketLength, columns: String, group: String,
-        _ body: (SQLiteStatement) -> Void
+        _ query: AnalyticsQuery, from first: Int64, _ length: BucketLength, columns: String,
+        property: Property? = nil, _ body: (SQLiteStatement) -> Void
     ) throws(GatewayError) {
+        let range: [SQLiteValue] = [
+            .text(query.appID), .integer(first), .integer(query.toMilliseconds),
+        ]
+        let isSum = property == nil && !query.hasFilter
+        let filters: [SQLiteValue] = [query.endpoint, query.sdk, query.appVersion, query.keyID].map {
+            .optionalText($0)
+        }
         try rows(
             """
-            SELECT \(columns), sum(count) FROM \(length.table)
-            WHERE app_id = ?1 AND start_ms >= ?2 AND start_ms < ?3 AND (?4 IS NULL OR endpoint = ?4)
-                AND (?5 IS NULL OR sdk = ?5) AND (?6 IS NULL OR app_version = ?6) AND (?7 IS NULL OR key_id = ?7)
-            GROUP BY \(group)
-            """, .text(query.appID), .integer(first), .integer(query.toMilliseconds),
-            .optionalText(query.endpoint),
-            .optionalText(query.sdk), .optionalText(query.appVersion), .optionalText(query.keyID), body: body)
+            SELECT \(columns), sum(count) FROM \(isSum ? length.sumTable : length.table)
+            WHERE app_id = ?1 AND start_ms >= ?2 AND start_ms < ?3
+                \(isSum ? "" : """
+                AND (?4 IS NULL OR endpoint = ?4) AND (?5 IS NULL OR sdk = ?5)
+                AND (?6 IS NULL OR app_version = ?6) AND (?7 IS NULL OR key_id = ?7)
+                """)
+            GROUP BY \(columns)
+            """, isSum ? range : range + filters, body: body)
     }
 
     private func rows(
         _ sql: String, _ values: SQLiteValue..., body: (SQLiteStatement) -> Void
+    ) throws(GatewayError) {
+        try rows(sql, values, body: body)
+    }
+
+    private func rows(
+        _ sql: String, _ values: [SQLiteValue], body: (SQLiteStatement) -> Void
     ) throws(GatewayError) {
         try Self.translate {
             let statement = try sqlite.cached(sql)

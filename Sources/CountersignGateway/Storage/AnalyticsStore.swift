@@ -35,7 +35,18 @@ package final class AnalyticsStore: @unchecked Sendable {
                 header TEXT, claims TEXT, token TEXT NOT NULL
             ) STRICT;
             CREATE INDEX sample_by_code ON sample (app_id, code, at_ms);
+            """,
+        BucketLength.allCases.map { length in
             """
+            CREATE TABLE \(length.sumTable) (
+                app_id TEXT NOT NULL, start_ms INTEGER NOT NULL, verdict TEXT NOT NULL, code INTEGER NOT NULL,
+                count INTEGER NOT NULL,
+                PRIMARY KEY (app_id, start_ms, verdict, code)
+            ) STRICT, WITHOUT ROWID;
+            INSERT INTO \(length.sumTable)
+                SELECT app_id, start_ms, verdict, code, sum(count) FROM \(length.table) GROUP BY 1, 2, 3, 4;
+            """
+        }.joined(),
     ]
 
     /// Samples of an app and code that are kept.
@@ -93,6 +104,7 @@ package final class AnalyticsStore: @unchecked Sendable {
         do {
             try connection.transaction {
                 for (minute, count) in gathered.counts { try add(minute, count) }
+                for (minute, count) in gathered.sums { try addSum(minute, count) }
                 for (hour, users) in gathered.users { try add(hour, users) }
                 for user in gathered.failedUsers { try add(user) }
                 for sample in gathered.samples { try add(sample) }
@@ -117,6 +129,18 @@ package final class AnalyticsStore: @unchecked Sendable {
                 .text(key.verdict.rawValue), .integer(Int64(key.code?.rawValue ?? 0)), .text(key.endpoint),
                 .text(key.enforcement?.rawValue ?? ""), .text(key.client.sdk ?? ""),
                 .text(key.client.appVersion ?? ""), .text(key.keyID ?? ""), .integer(Int64(count)))
+        }
+    }
+
+    private func addSum(_ minute: AnalyticsRecorder.Gathered.Minute, _ count: Int) throws {
+        for length in BucketLength.allCases {
+            try connection.run(
+                """
+                INSERT INTO \(length.sumTable) VALUES (?1, ?2, ?3, ?4, ?5)
+                ON CONFLICT DO UPDATE SET count = count + ?5
+                """, .text(minute.key.appID), .integer(minute.start - minute.start % length.milliseconds),
+                .text(minute.key.verdict.rawValue), .integer(Int64(minute.key.code?.rawValue ?? 0)),
+                .integer(Int64(count)))
         }
     }
 
@@ -161,9 +185,11 @@ package final class AnalyticsStore: @unchecked Sendable {
     /// Deletes what is older than it is kept, and all but the latest samples of each code.
     private func sweep(_ milliseconds: Int64) throws {
         for length in BucketLength.allCases {
-            try connection.run(
-                "DELETE FROM \(length.table) WHERE start_ms < ?1",
-                .integer(milliseconds - length.retentionMilliseconds))
+            for table in [length.table, length.sumTable] {
+                try connection.run(
+                    "DELETE FROM \(table) WHERE start_ms < ?1",
+                    .integer(milliseconds - length.retentionMilliseconds))
+            }
         }
         for table in ["users_hour", "failed_user_hour"] {
             try connection.run(
