@@ -37,6 +37,11 @@ export function replace(element, ...children) {
   return element;
 }
 
+/** A text of the gateway: what stands between backticks becomes code. */
+export function prose(text) {
+  return String(text ?? "").split(/`([^`]+)`/).map((part, index) => (index % 2 === 1 ? h("code", {}, part) : part));
+}
+
 let counter = 0;
 
 /** An id that no other element has. */

@@ -1,6 +1,6 @@
 // Who fails, how often, and since when.
 
-import { h, replace, announce } from "./dom.js";
+import { h, prose, replace, announce } from "./dom.js";
 import { api, path, address } from "./api.js";
 import { preferences, prefer } from "./preferences.js";
 import { FailureChart } from "./chart.js";
@@ -171,7 +171,7 @@ export function failures(context) {
       { title: "Failures", class: "num", cell: (row) => number(row.count) },
       { title: "Share", class: "num", cell: (row) => percent(row.count / all) },
       { title: "Change", class: "num", cell: (row) => (data.previous ? difference(row.count, countOf(data.previous, row.code), "down") ?? "–" : "–") },
-      { title: "What to do", class: "wide-text", cell: (row) => row.about?.fix ?? "" },
+      { title: "What to do", class: "wide-text", cell: (row) => prose(row.about?.fix) },
     ], rows));
   }
 
@@ -210,7 +210,7 @@ export function failures(context) {
     const list = h("div", {}, skeleton(3));
     const explain = latest?.data.codes?.find((entry) => entry.code === code);
     replace(samples, h("div", { class: "card-head" }, title, chips),
-      explain && h("div", { class: "fix" }, swatch(code), h("div", {}, h("p", {}, h("strong", {}, explain.title || reason(code))), h("p", {}, explain.fix))), list);
+      explain && h("div", { class: "fix" }, swatch(code), h("div", {}, h("p", {}, h("strong", {}, explain.title || reason(code))), h("p", {}, prose(explain.fix)))), list);
     if (jump) {
       title.focus({ preventScroll: true });
       samples.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });

@@ -1,6 +1,6 @@
 // A JWK Set that somebody else publishes, whose keys verify beside the app's own.
 
-import { h } from "./dom.js";
+import { h, prose } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime, plural } from "./format.js";
 import { confirm, formDialog } from "./dialogs.js";
@@ -19,7 +19,7 @@ export function keySource(context) {
       : [facts([["Address", h("span", { class: "mono wrap" }, source.url)],
         ["Keys", plural(source.keys.length, "key")],
         ["Last fetched", source.fetched_ms ? h("span", { title: dateTime(source.fetched_ms) }, ago(source.fetched_ms)) : "not yet"]]),
-      source.problem && notice("amber", "The last fetch failed.", h("p", {}, source.problem))]), { every: 10_000, bones: 2 });
+      source.problem && notice("amber", "The last fetch failed.", h("p", {}, prose(source.problem)))]), { every: 10_000, bones: 2 });
 
   async function follow(source, etag) {
     const url = h("input", { type: "url", name: "url", required: true, maxlength: 2048, value: source.url ?? "", placeholder: "https://login.example.com/.well-known/jwks.json", autofocus: true });

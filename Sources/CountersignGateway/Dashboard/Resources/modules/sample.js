@@ -1,6 +1,6 @@
 // One failed request: what was checked, what the token said, and what to do.
 
-import { h, replace } from "./dom.js";
+import { h, prose, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { swatch } from "./codes.js";
 import { dateTime, ago } from "./format.js";
@@ -17,7 +17,7 @@ export function sample(context) {
       h("div", { class: "verdict-head" }, swatch(item.code), h("div", {},
         h("h2", {}, `${item.code} ${item.reason}`), h("p", { class: "muted" }, `${dateTime(item.at_ms)} · ${ago(item.at_ms)}`)),
       verdictBadge(item.verdict)),
-      item.fix && h("div", { class: "fix" }, icon("info"), h("div", {}, h("p", {}, h("strong", {}, "What to do")), h("p", {}, item.fix)))),
+      item.fix && h("div", { class: "fix" }, icon("info"), h("div", {}, h("p", {}, h("strong", {}, "What to do")), h("p", {}, prose(item.fix))))),
     h("div", { class: "split" },
       card("Verdict, check by check", checks(item.checks), recheck(context, base)),
       card("Request", facts([
@@ -46,7 +46,7 @@ function checks(items) {
   return h("ol", { class: "checks" }, items.map((check) => {
     const [kind, symbol, word] = check.ok === true ? ["good", "check", "passed"] : check.ok === false ? ["bad", "close", "failed"] : ["open", "info", "not judged"];
     return h("li", { class: kind }, h("span", { class: "check-icon" }, icon(symbol, 14)),
-      h("div", {}, h("p", {}, check.name, h("span", { class: "visually-hidden" }, ` (${word})`)), check.detail && h("p", { class: "muted" }, check.detail)));
+      h("div", {}, h("p", {}, check.name, h("span", { class: "visually-hidden" }, ` (${word})`)), check.detail && h("p", { class: "muted" }, prose(check.detail))));
   }));
 }
 
@@ -57,7 +57,7 @@ function recheck(context, base) {
     try {
       const answer = await api.post(`${base}/recheck`);
       replace(result, notice(answer.code ? "amber" : "good", answer.code ? `It would still fail, with code ${answer.code}.` : "It would pass today.",
-        answer.note && h("p", {}, answer.note)), checks(answer.checks));
+        answer.note && h("p", {}, prose(answer.note))), checks(answer.checks));
     } catch (error) {
       if (error.name !== "AbortError") replace(result, problemNotice(error));
     }

@@ -1,6 +1,6 @@
 // Before the session: the first password by the one-time link, and signing in.
 
-import { h, replace } from "./dom.js";
+import { h, prose, replace } from "./dom.js";
 import { api } from "./api.js";
 import { mark } from "./icons.js";
 import { field, notice } from "./ui.js";
@@ -82,7 +82,7 @@ export function signIn(root, { done }) {
       } catch (error) {
         const wait = error.status === 429 && Number(error.retryAfter);
         replace(trouble, notice("bad", error.status === 401 ? "The name or the password is wrong." : error.message,
-          h("p", {}, error.status === 401 ? "Forgotten? An owner can set a new password; on the gateway's machine `countersign admin reset` makes a one-time link."
+          h("p", {}, error.status === 401 ? prose("Forgotten? An owner can set a new password; on the gateway's machine `countersign admin reset` makes a one-time link.")
             : error.advice)));
         if (wait) setTimeout(() => { send.disabled = false; }, wait * 1000);
         else send.disabled = false;

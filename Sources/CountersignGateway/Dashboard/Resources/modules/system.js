@@ -1,6 +1,6 @@
 // Backups, signing keys, and settings with their origin.
 
-import { h, replace } from "./dom.js";
+import { h, prose, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { bytes, dateTime, number } from "./format.js";
 import { badge, button, card, emptyState, notice, table, toast } from "./ui.js";
@@ -35,7 +35,7 @@ function backups(context) {
     go.disabled = true;
     await attempt(async () => {
       const answer = await api.post(`/backups${path(item.name)}/verify`);
-      replace(result, answer.ok ? notice("good", `${item.name} is whole.`) : notice("bad", `${item.name} is damaged.`, h("p", {}, answer.problem), h("p", {}, "Make a new backup now.")));
+      replace(result, answer.ok ? notice("good", `${item.name} is whole.`) : notice("bad", `${item.name} is damaged.`, h("p", {}, prose(answer.problem)), h("p", {}, "Make a new backup now.")));
     }, result);
     go.disabled = false;
   }
@@ -49,5 +49,5 @@ function settings(context) {
     table("Settings", [{ title: "Name", heading: true, cell: (item) => h("span", { class: "mono" }, item.name) },
       { title: "Value", cell: (item) => h("span", { class: "mono wrap" }, item.value === null ? "–" : item.value) },
       { title: "From", cell: (item) => badge(item.origin, item.origin === "default" ? "neutral" : "good") },
-      { title: "What it does", class: "wide-text", cell: (item) => item.help }], items))).element;
+      { title: "What it does", class: "wide-text", cell: (item) => prose(item.help) }], items))).element;
 }

@@ -1,6 +1,6 @@
 // The parts that every screen is made of.
 
-import { h, announce, freshID } from "./dom.js";
+import { h, announce, freshID, prose } from "./dom.js";
 import { icon } from "./icons.js";
 import { Problem } from "./api.js";
 
@@ -35,13 +35,13 @@ export function verdictBadge(verdict) {
 export function notice(tone, title, ...body) {
   const symbol = { bad: "stop", amber: "warn", good: "check" }[tone] ?? "info";
   return h("div", { class: `notice ${tone}`, role: tone === "bad" ? "alert" : undefined },
-    icon(symbol), h("div", {}, h("p", { class: "notice-title" }, title), body.flat().filter(Boolean)));
+    icon(symbol), h("div", {}, h("p", { class: "notice-title" }, typeof title === "string" ? prose(title) : title), body.flat().filter(Boolean)));
 }
 
 /** A problem as people can act on it. */
 export function problemNotice(error, retry) {
   const known = error instanceof Problem;
-  const fields = known ? error.fields.map((field) => h("li", {}, field.pointer ? `${field.pointer}: ${field.detail}` : field.detail)) : [];
+  const fields = known ? error.fields.map((field) => h("li", {}, prose(field.pointer ? `${field.pointer}: ${field.detail}` : field.detail))) : [];
   return notice("bad", known ? error.message : "The page made a mistake.",
     fields.length > 0 && h("ul", {}, fields),
     h("p", {}, known ? error.advice : "Reload the page; if it happens again, please report it."),
@@ -133,7 +133,7 @@ export function toast(text, { tone = "neutral", action, onaction, stay = action 
     tray = h("section", { id: "toasts", "aria-label": "Messages" });
     document.body.append(tray);
   }
-  const item = h("div", { class: `toast ${tone}` }, h("span", {}, text));
+  const item = h("div", { class: `toast ${tone}` }, h("span", {}, prose(text)));
   let timer;
   const leave = () => { clearTimeout(timer); item.remove(); };
   if (action) item.append(button(action, { kind: "quiet", onclick: () => { leave(); onaction(); } }));
