@@ -2,6 +2,7 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
+import { preferences, prefer } from "./preferences.js";
 import { ago, bytes, number, percent, DAY } from "./format.js";
 import { dialog, showOnce } from "./dialogs.js";
 import { badge, button, card, copyable, emptyState, field, notice, stateBadge } from "./ui.js";
@@ -36,7 +37,7 @@ export function home(context) {
       ready.checks.filter((check) => !check.ok).map((check) => notice("bad", `${check.name}: ${check.detail ?? "failed"}`, h("p", {}, "The gateway takes no traffic while this lasts."))),
       warnings.map((warning) => notice("amber", warning.text, warning.app && h("p", {}, h("a", { href: `#${path("apps", warning.app, "failures")}` }, `Look at ${warning.app}`)))),
       apps.length === 0 ? firstApp() : [
-        apps.some((app) => !done(app).all) && firstSteps(apps.find((app) => !done(app).all)),
+        beginner(apps),
         h("div", { class: "lead-row" }, h("h2", { class: "section-title" }, "Apps"), can("operator") && button("New app", { symbol: "plus", onclick: newApp })),
         h("div", { class: "apps" }, apps.map((app, index) => appCard(app, days[index])))]);
   }
@@ -65,6 +66,12 @@ export function home(context) {
     return { ...steps, all: steps.key && steps.sent && steps.measured };
   }
 
+  /** The first steps of the chosen app, or else of the newest that is not done with them. */
+  function beginner(apps) {
+    const open = apps.filter((app) => !done(app).all).sort((one, two) => two.created_ms - one.created_ms);
+    return open.length > 0 && firstSteps(open.find((app) => app.id === preferences.app) ?? open[0]);
+  }
+
   function firstSteps(app) {
     const steps = done(app);
     const base = `#${path("apps", app.id)}`;
@@ -76,7 +83,8 @@ export function home(context) {
         h("a", { class: "button primary", href: `${base}/keys` }, "Add the public key")),
       step(steps.sent, "Mint a token", h("p", {}, "For a trial by hand; in production your backend signs."),
         copyable('TOKEN="$(countersign token create --key private.pem --user user-1)"')),
-      step(steps.sent, "Send an event", h("p", {}, "Write keys are in the ", h("a", { href: `${base}/settings` }, "app settings"), "."),
+      step(steps.sent, "Send an event", h("p", {}, "The app sends with its write key. A write key is shown once, when it is made: if you did not copy it then, ",
+        can("operator") ? [h("a", { href: `${base}/settings` }, "make a new one in the app settings"), " and copy it from the dialog."] : "ask an operator for a new one."),
         copyable(`curl -s ${location.origin}/v1/batch -H "X-Write-Key: $WRITE_KEY" -H "Authorization: Bearer $TOKEN" \\\n  -d '{"batch":[{"type":"track","messageId":"1","userId":"user-1","event":"Order Completed"}]}'`)),
       step(steps.sent, "See it live", h("p", {}, "Each request appears in the moment it is judged."), h("a", { class: "button plain", href: `${base}/live` }, "Open the live tail")),
       step(steps.measured, "Choose Optional", h("p", {}, "Requests are verified and failures are shown, but nothing is rejected. When the numbers are good, choose Required."),
@@ -93,6 +101,7 @@ export function home(context) {
     } }, field("Id", id, "Small letters, digits, - and _; it can not be changed."), field("Name", name), trouble,
     h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), h("button", { type: "submit", class: "button primary" }, "Make it"))));
     if (!made) return;
+    prefer("app", made.app.id);
     await showOnce(`The write key of ${made.app.name}`, "The app sends it with every request. Only its hash is stored; you can make more in the app settings.", made.write_key);
     context.route();
   }
