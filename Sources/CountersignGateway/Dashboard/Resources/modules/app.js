@@ -239,8 +239,10 @@ function shell(title, name, app, current, body) {
     h("div", { class: "column" },
       h("header", { class: "topbar" }, opener,
         h("div", { class: "title" }, app && h("p", { class: "crumb" }, app.name || app.id), h("h1", { tabindex: -1 }, title)),
-        app && h("a", { class: "state-link", href: `${base}/enforcement`, "aria-label": `Enforcement: ${app.enforcement}` }, stateBadge(app.enforcement)),
-        h("span", { id: "age", class: "age" }), iconButton("Refresh", "refresh", null, { id: "refresh" }),
+        h("div", { class: "standing" },
+          app && h("a", { class: "state-link", href: `${base}/enforcement`, "aria-label": `Enforcement: ${app.enforcement}` }, stateBadge(app.enforcement)),
+          h("span", { id: "age", class: "age" })),
+        iconButton("Refresh", "refresh", null, { id: "refresh" }),
         iconButton("Keyboard shortcuts", "keyboard", shortcuts, { class: "icon-button wide-only" })),
       h("main", { id: "main", tabindex: -1 }, body)));
 }
