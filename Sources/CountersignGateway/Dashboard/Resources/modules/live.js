@@ -5,7 +5,7 @@ import { address, api, path } from "./api.js";
 import { everyCode, reason, swatch } from "./codes.js";
 import { clock, number, plural } from "./format.js";
 import { icon } from "./icons.js";
-import { badge, button, emptyState, field, notice, select, verdictBadge } from "./ui.js";
+import { badge, button, emptyState, field, notice, select, stacked, verdictBadge } from "./ui.js";
 
 const LIMIT = 300;
 
@@ -22,7 +22,7 @@ export function live(context) {
   const hints = h("div", {});
   const rows = h("tbody", {});
   const empty = emptyState("live", "Waiting for requests", "Each request of this app appears here in the moment it is judged. Send one to see it.");
-  const head = ["Time", "Verdict", "Code", "User", "Endpoint", "SDK", "App version", "Address"];
+  const head = ["Time", "Verdict", "Code", "User", "App version", "Endpoint"];
   const list = h("div", { class: "table-scroll tall", tabindex: 0, role: "region", "aria-label": "Requests, the newest first", hidden: true },
     h("table", { class: "live-table" }, h("caption", { class: "visually-hidden" }, "Requests, the newest first"),
       h("thead", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name)))), rows));
@@ -91,8 +91,8 @@ export function live(context) {
         h("th", { scope: "row", class: "mono" }, item.sample_id ? h("a", { href: `#${path("apps", app.id, "samples", item.sample_id)}` }, time) : time),
         h("td", {}, verdictBadge(item.verdict)),
         h("td", {}, known ? h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason ?? reason(item.code)}`) : "–"),
-        h("td", { class: "mono" }, item.user ?? "–"), h("td", { class: "mono" }, item.endpoint ?? "–"), h("td", {}, item.sdk ?? "–"),
-        h("td", {}, item.app_version ?? "–"), h("td", { class: "mono" }, item.client ?? "–")));
+        h("td", {}, stacked(h("span", { class: "mono" }, item.user ?? "–"), item.client)), h("td", {}, stacked(item.app_version ?? "–", item.sdk)),
+        h("td", { class: "mono" }, item.endpoint ?? "–")));
     }
     while (rows.children.length > LIMIT) rows.lastElementChild.remove();
     replace(count, `${plural(seen, "request")} since you opened this page`, seen > LIMIT && `, the newest ${LIMIT} are shown`);

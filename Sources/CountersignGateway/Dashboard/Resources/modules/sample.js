@@ -4,7 +4,7 @@ import { h, prose, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { swatch } from "./codes.js";
 import { dateTime, ago } from "./format.js";
-import { button, card, copyable, notice, problemNotice, stateBadge, table, verdictBadge } from "./ui.js";
+import { button, card, copyable, notice, problemNotice, stacked, stateBadge, table, verdictBadge } from "./ui.js";
 import { view } from "./views.js";
 import { icon } from "./icons.js";
 
@@ -89,11 +89,9 @@ export function sampleTable(app, items, context) {
   return table("Failed requests, the newest first", [
     { title: "Time", heading: true, cell: (item) => h("a", { href: where(item) }, dateTime(item.at_ms)) },
     { title: "Code", cell: (item) => h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason}`) },
-    { title: "User", cell: (item) => h("span", { class: "mono" }, item.user ?? "–") },
+    { title: "User", cell: (item) => stacked(h("span", { class: "mono" }, item.user ?? "–"), item.client) },
     { title: "Verdict", cell: (item) => verdictBadge(item.verdict) },
-    { title: "Endpoint", class: "extra", cell: (item) => h("span", { class: "mono" }, item.endpoint ?? "–") },
-    { title: "SDK", class: "extra", cell: (item) => item.sdk ?? "–" },
-    { title: "App version", cell: (item) => item.app_version ?? "–" },
-    { title: "Address", class: "extra", cell: (item) => h("span", { class: "mono" }, item.client ?? "–") },
+    { title: "Endpoint", class: "extra", cell: (item) => h("span", { class: "mono clip", title: item.endpoint }, item.endpoint ?? "–") },
+    { title: "App version", cell: (item) => stacked(item.app_version ?? "–", item.sdk) },
   ], items, { onrow: (item) => context.go(where(item)) });
 }

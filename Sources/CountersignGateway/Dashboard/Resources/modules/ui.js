@@ -111,6 +111,11 @@ export function table(caption, columns, rows, { onrow, visibleCaption = false } 
         : h("td", { class: column.class, "data-label": column.title || undefined }, column.cell(row))))))));
 }
 
+/** Two values of one cell, the second below the first. */
+export function stacked(first, second) {
+  return h("div", { class: "stacked" }, first, second && h("small", {}, second));
+}
+
 /** Text that is copied by a click. */
 export function copyable(text, label = "Copy") {
   return h("div", { class: "copyable" }, h("pre", { tabindex: 0 }, h("code", {}, text)),
