@@ -1,7 +1,7 @@
 // Who changed what, in a chain that shows when an entry was altered.
 
 import { h, replace } from "./dom.js";
-import { api } from "./api.js";
+import { address, api } from "./api.js";
 import { dateTime, plural } from "./format.js";
 import { dialog } from "./dialogs.js";
 import { button, emptyState, field, notice, problemNotice, select, table } from "./ui.js";
@@ -9,9 +9,9 @@ import { pagedView } from "./views.js";
 import { facts } from "./sample.js";
 
 export function audit(context) {
-  const { body, apps } = context;
-  const app = select([["", "every app"], ...apps.map((item) => [item.id, item.name || item.id])], "");
-  const actor = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true });
+  const { body, apps, query } = context;
+  const app = select([["", "every app"], ...apps.map((item) => [item.id, item.name || item.id])], query.get("app") ?? "");
+  const actor = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true, value: query.get("actor") ?? "" });
   const place = h("div", {});
   const result = h("div", { "aria-live": "polite" });
   const state = (value) => h("pre", { class: "json", tabindex: 0 }, h("code", {}, value === null || value === undefined ? "–" : JSON.stringify(value, null, 2)));

@@ -10,7 +10,9 @@ const LENGTH = { minute: MINUTE, hour: HOUR, day: DAY };
 const PLOT = 232;
 const BASE = 54;
 const GAP = 34;
-const TOP = 24;
+// Room for the names of the axes, the markers below them, and the total of the highest bar below those.
+const TOP = 48;
+const MARK = 24;
 const FOOT = 26;
 
 export class FailureChart {
@@ -108,6 +110,7 @@ export class FailureChart {
       s("text", { class: "axis-name", x: g.left, y: g.baseTop - 8 }, "Accepted and anonymous"));
 
     const bars = s("g", { class: "bars" });
+    const totals = s("g", {});
     buckets.forEach((bucket, index) => {
       let foot = TOP + PLOT;
       codes.forEach((code, series) => {
@@ -122,7 +125,7 @@ export class FailureChart {
       });
       const total = failuresOf(bucket, codes);
       if (total > 0 && g.step >= 34) {
-        bars.append(s("text", { class: "bar-total", x: x(index) + g.step / 2, y: y(total) - 5, "text-anchor": "middle" }, compact(total)));
+        totals.append(s("text", { class: "bar-total", x: x(index) + g.step / 2, y: y(total) - 5, "text-anchor": "middle" }, compact(total)));
       }
     });
     svg.append(bars);
@@ -152,7 +155,7 @@ export class FailureChart {
     this.#drawBase(svg, g, x, bar);
     this.#drawTime(svg, g, x);
     this.#drawMarkers(svg, g);
-    svg.append(s("g", { class: "pointer" }));
+    svg.append(totals, s("g", { class: "pointer" }));
     replace(this.canvas, svg);
     this.#mark();
   }
@@ -197,9 +200,9 @@ export class FailureChart {
       if (!(at >= g.left && at <= g.left + g.inner)) continue;
       const kind = String(marker.kind).startsWith("key") ? "key" : marker.kind === "policy" ? "policy" : "enforcement";
       svg.append(s("g", { class: `marker ${kind}` },
-        s("line", { x1: at, x2: at, y1: TOP - 4, y2: g.baseTop + BASE }),
-        kind === "key" ? s("circle", { cx: at, cy: TOP - 4, r: 4.5 })
-          : s("path", { d: kind === "policy" ? `M${at - 4.5} ${TOP - 8.5}h9v9h-9z` : `M${at} ${TOP - 10}l5.5 6-5.5 6-5.5-6z` }),
+        s("line", { x1: at, x2: at, y1: MARK, y2: g.baseTop + BASE }),
+        kind === "key" ? s("circle", { cx: at, cy: MARK, r: 4.5 })
+          : s("path", { d: kind === "policy" ? `M${at - 4.5} ${MARK - 4.5}h9v9h-9z` : `M${at} ${MARK - 6}l5.5 6-5.5 6-5.5-6z` }),
         s("title", {}, `${dateTime(marker.at_ms)}: ${marker.text}`)));
     }
   }

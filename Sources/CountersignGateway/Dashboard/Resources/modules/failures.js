@@ -14,6 +14,7 @@ import { sampleTable } from "./sample.js";
 
 const presets = { "15m": 15 * MINUTE, "1h": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY, "90d": 90 * DAY };
 const presetNames = [["15m", "15 m"], ["1h", "1 h"], ["24h", "24 h"], ["7d", "7 d"], ["30d", "30 d"], ["90d", "90 d"], ["custom", "Custom"]];
+const CHANGES = 12;
 const dimensions = [["app_version", "App version"], ["sdk", "SDK"], ["endpoint", "Endpoint"], ["key", "Key"]];
 
 export function failures(context) {
@@ -25,7 +26,7 @@ export function failures(context) {
     code: Number(query.get("code")) || null, at: Number(query.get("at")) || null, until: Number(query.get("until")) || null,
     filters: Object.fromEntries(dimensions.map(([name]) => [name, query.get(name) || ""])),
     compare: query.get("compare") === "1", mode: query.get("view") === "table" ? "table" : "chart",
-    hidden: new Set((query.get("hide") ?? "").split(",").filter(Boolean).map(Number)), top: "app_version",
+    hidden: new Set((query.get("hide") ?? "").split(",").filter(Boolean).map(Number)), top: "app_version", allChanges: false,
   };
   if (state.range === "custom" && !(state.from && state.to > state.from)) state.range = "24h";
 
@@ -177,10 +178,18 @@ export function failures(context) {
 
   function drawChanges(data) {
     const markers = [...(data.markers ?? [])].reverse();
+    const shown = state.allChanges ? markers : markers.slice(0, CHANGES);
     replace(changes, markers.length === 0 ? h("p", { class: "muted" }, "No key, rule or enforcement state changed in this range.")
-      : h("ol", { class: "changes" }, markers.slice(0, 12).map((marker) => h("li", {},
+      : [h("ol", { class: "changes" }, shown.map((marker) => h("li", {},
         h("span", { class: "change-icon" }, icon(String(marker.kind).startsWith("key") ? "key" : marker.kind === "policy" ? "policy" : "shield", 16)),
-        h("div", {}, h("p", {}, marker.text), h("p", { class: "muted" }, dateTime(marker.at_ms), marker.by && ` · ${marker.by}`))))));
+        h("div", {}, h("p", {}, marker.text), h("p", { class: "muted" }, dateTime(marker.at_ms), marker.by && ` · ${marker.by}`))))),
+      h("div", { class: "pager" }, h("span", { class: "muted" }, shown.length < markers.length ? `${shown.length} of ${number(markers.length)}, the newest first. ` : `${plural(markers.length, "change")}. `,
+        h("a", { href: `#/audit?${new URLSearchParams({ app: app.id })}` }, "All in the audit log")),
+      markers.length > CHANGES && button(state.allChanges ? "Show fewer" : `Show all ${number(markers.length)}`, { "data-focus": "changes", "aria-expanded": String(state.allChanges), onclick: () => {
+        state.allChanges = !state.allChanges;
+        drawChanges(data);
+        changes.querySelector("[data-focus=changes]").focus();
+      } }))]);
   }
 
   function drawTop(top) {
@@ -303,7 +312,7 @@ export function failures(context) {
         exportMenu()),
       h("div", { class: "chart-legend", "aria-hidden": "true" },
         h("span", { class: "key-rate" }, "failure rate"), h("span", { class: "key-accepted" }, "accepted"), h("span", { class: "key-anonymous" }, "anonymous"),
-        h("span", { class: "key-judged" }, "not judged"), h("span", { class: "key-marker" }, "enforcement changed"), h("span", { class: "key-marker key" }, "key changed")),
+        h("span", { class: "key-judged" }, "not judged"), h("span", { class: "key-marker" }, "enforcement changed"), h("span", { class: "key-marker key" }, "key changed"), h("span", { class: "key-marker policy" }, "policy changed")),
       stage, legend),
     h("div", { class: "split" },
       card("Where failures come from", h("div", { class: "card-tabs" }, segmented("Break down by", dimensions, state.top, (value) => { state.top = value; main.reload(); })), tops),
