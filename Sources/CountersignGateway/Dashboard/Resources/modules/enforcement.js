@@ -103,20 +103,26 @@ export function enforcement(context) {
 
   function scheduleCard(rule, operator) {
     if (rule.scheduled) {
-      return card("Scheduled switch", h("p", {}, stateBadge(rule.scheduled.state), ` on ${dateTime(rule.scheduled.at_ms)} (${zoneName()}, ${ago(rule.scheduled.at_ms)})`),
+      return card("Scheduled switch", h("p", {}, stateBadge(rule.scheduled.state), ` ${forUsers(rule.scheduled)}on ${dateTime(rule.scheduled.at_ms)} (${zoneName()}, ${ago(rule.scheduled.at_ms)})`),
         operator && button("Cancel the switch", { onclick: () => change({ ...rule, scheduled: null }, "The scheduled switch is cancelled.") }));
     }
     const state = select(states.filter(([key]) => key !== rule.state).map(([key, name]) => [key, name]), rule.state === "optional" ? "required" : "optional");
     const at = h("input", { type: "datetime-local", required: true, min: toInput(Date.now()), value: toInput(Math.ceil((Date.now() + HOUR) / HOUR) * HOUR) });
+    const ramp = h("input", { type: "number", name: "ramp_percent", min: 1, max: 100, required: true, value: 100 });
+    const rampField = field("For users, in %", ramp);
+    const follow = () => { rampField.hidden = ramp.disabled = state.value !== "required"; };
+    state.addEventListener("change", follow);
+    follow();
     const trouble = h("div", {});
     return card("Scheduled switch", !operator ? h("p", { class: "muted" }, "None.") : h("form", { class: "inline-form", onsubmit: async (event) => {
       event.preventDefault();
       const moment = fromInput(at.value);
       if (!moment || moment <= Date.now()) return replace(trouble, notice("bad", "Choose a time that is still to come."));
+      const next = { state: state.value, at_ms: moment, ramp_percent: ramp.disabled ? null : Number(ramp.value) };
       if (state.value === "required" && !(await confirm("Schedule Required", {
-        text: [`Requests with an invalid token will be rejected from ${dateTime(moment)} (${zoneName()}).`], action: "Schedule it", phrase: app.id, kind: "primary" }))) return;
-      change({ ...rule, scheduled: { state: state.value, at_ms: moment } }, `${nameOf[state.value]} is scheduled for ${dateTime(moment)}.`, trouble);
-    } }, field("Switch to", state), field(`At (${preferences.zone === "utc" ? "UTC" : zoneName()})`, at), h("button", { type: "submit", class: "button plain" }, "Schedule"), trouble));
+        text: [`Requests with an invalid token will be rejected ${forUsers(next)}from ${dateTime(moment)} (${zoneName()}).`], action: "Schedule it", phrase: app.id, kind: "primary" }))) return;
+      change({ ...rule, scheduled: next }, `${nameOf[next.state]} ${forUsers(next)}is scheduled for ${dateTime(moment)}.`, trouble);
+    } }, field("Switch to", state), rampField, field(`At (${preferences.zone === "utc" ? "UTC" : zoneName()})`, at), h("button", { type: "submit", class: "button plain" }, "Schedule"), trouble));
   }
 
   function safetyCard(rule, operator) {
@@ -144,11 +150,21 @@ export function enforcement(context) {
   drawPreview();
 }
 
+/** The part of the users that a scheduled switch is for, with a space behind it; nothing when it is for all. */
+function forUsers({ state, ramp_percent: ramp }) {
+  return state === "required" && (ramp ?? 100) < 100 ? `for ${ramp} % of users ` : "";
+}
+
+/** A scheduled switch as it is written: a part of the users belongs to Required only. */
+function scheduledAs({ state, at_ms, ramp_percent: ramp }) {
+  return { state, at_ms, ...(state === "required" && (ramp ?? 100) < 100 ? { ramp_percent: ramp } : {}) };
+}
+
 /** The members that may be written; what is left out is off. */
 function clean(rule) {
   return {
     state: rule.state, ramp_percent: rule.ramp_percent ?? 100,
-    ...(rule.scheduled ? { scheduled: rule.scheduled } : {}), ...(rule.auto_return ? { auto_return: rule.auto_return } : {}),
+    ...(rule.scheduled ? { scheduled: scheduledAs(rule.scheduled) } : {}), ...(rule.auto_return ? { auto_return: rule.auto_return } : {}),
   };
 }
 
