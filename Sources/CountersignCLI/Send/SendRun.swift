@@ -29,34 +29,53 @@ struct SendRun: Sendable {
 
     private static let batchEvents = 100
     private static let longestPause = 60.0
+    /// With pauses of 2, 4, 8 and 16 s between them, when nothing was ever reached.
+    private static let firstAttempts = 5
 
-    /// - Throws: `notAuthorized` when the key or a token is refused, `failed` on an answer that no new try changes.
+    /// - Throws: `unavailable` when the gateway is not reached even once, `notAuthorized` when the key or a token is
+    ///   refused, `failed` on an answer that no new try changes.
     func run() async throws -> Outcome {
         var outcome = Outcome()
         var index = 0
         var size = Self.batchEvents
         var tries = 0
+        var wasReached = false
         while index < events.count {
             let batch = batch(from: index, size: size)
-            let answer = await send(batch)
-            switch answer?.status {
-            case 200?:
+            let answer: Countersign.HTTPResponse
+            do throws(HTTPTransportError) {
+                answer = try await send(batch)
+                wasReached = true
+            } catch {
+                wasReached = wasReached || error.code == .connectionLost
+                tries += 1
+                guard wasReached || tries < Self.firstAttempts else {
+                    throw CommandError(
+                        .unavailable, "\(url.absoluteString) cannot be reached: \(Self.words(for: error))",
+                        hint:
+                            "is the URL right, and does the gateway run? `countersign doctor` looks for the reason"
+                    )
+                }
+                let wait = wasReached ? Self.wait(nil, tries: tries - 1) : pow(2, Double(tries))
+                try await pause(wait, because: Self.words(for: error))
+                continue
+            }
+            switch answer.status {
+            case 200:
                 try note(answer, batch, &outcome)
                 index += batch.count
                 tries = 0
                 progress(index)
-            case 413? where batch.count > 1: size = max(1, batch.count / 2)
-            case nil, 408?, 429?, .some(500...599):
+            case 413 where batch.count > 1: size = max(1, batch.count / 2)
+            case 408, 429, 500...599:
                 let wait = Self.wait(answer, tries: tries)
                 tries += 1
-                let why = answer.map { "status \($0.status)" } ?? "no answer"
-                say("\(why); trying again in \(Int(wait.rounded(.up))) s")
-                try await pause(wait)
-            case 401?, 403?:
+                try await pause(wait, because: "the gateway answered \(answer.status)")
+            case 401, 403:
                 throw CommandError(
                     .notAuthorized,
                     "the gateway refused line \(batch.first?.line ?? 0): \(Self.reason(answer))")
-            case let status?:
+            case let status:
                 throw CommandError(
                     .failed,
                     "the gateway answered \(status) at line \(batch.first?.line ?? 0): \(Self.reason(answer))"
@@ -64,6 +83,24 @@ struct SendRun: Sendable {
             }
         }
         return outcome
+    }
+
+    private func pause(_ seconds: Double, because reason: String) async throws {
+        say("\(reason); trying again in \(Int(seconds.rounded(.up))) s")
+        try await pause(seconds)
+    }
+
+    /// What keeps an answer from coming, for a person.
+    private static func words(for error: HTTPTransportError) -> String {
+        let what =
+            switch error.code {
+            case .cannotConnect: "cannot connect"
+            case .connectionLost: "the connection broke"
+            case .timedOut: "no answer in time"
+            case .tls: "TLS failed"
+            default: "no answer"
+            }
+        return "\(what) (\(TerminalText.safe(error.detail)))"
     }
 
     /// The next events that may share a request: with tokens those of one user, without all.
@@ -74,7 +111,9 @@ struct SendRun: Sendable {
         return part[..<end]
     }
 
-    private func send(_ batch: ArraySlice<SendEvent>) async -> Countersign.HTTPResponse? {
+    private func send(
+        _ batch: ArraySlice<SendEvent>
+    ) async throws(HTTPTransportError) -> Countersign.HTTPResponse {
         var headers: [(name: String, value: String)] = [
             ("Content-Type", "application/json"), ("X-Write-Key", writeKey),
         ]
@@ -82,7 +121,7 @@ struct SendRun: Sendable {
             headers.append(("Authorization", "Bearer \(token)"))
         }
         let body: JSONValue = ["batch": .array(batch.map(\.message))]
-        return try? await transport.send(
+        return try await transport.send(
             Countersign.HTTPRequest(
                 url: url.appendingPathComponent("v1/batch"), headers: headers, body: body.bytes))
     }
@@ -97,9 +136,9 @@ struct SendRun: Sendable {
     }
 
     private func note(
-        _ answer: Countersign.HTTPResponse?, _ batch: ArraySlice<SendEvent>, _ outcome: inout Outcome
+        _ answer: Countersign.HTTPResponse, _ batch: ArraySlice<SendEvent>, _ outcome: inout Outcome
     ) throws {
-        let body = answer?.body ?? []
+        let body = answer.body
         let numbers = try? StrictJSONParser(maximumBytes: max(1, body.count)).parse(bytes: body) { root in
             (
                 accepted: root["accepted"]?.int64 ?? 0, duplicates: root["duplicates"]?.int64 ?? 0,
@@ -127,11 +166,11 @@ struct SendRun: Sendable {
         return Double.random(in: 0.1...min(longestPause, 0.5 * pow(2, Double(min(tries, 10)))))
     }
 
-    private static func reason(_ answer: Countersign.HTTPResponse?) -> String {
-        let body = answer?.body ?? []
+    private static func reason(_ answer: Countersign.HTTPResponse) -> String {
+        let body = answer.body
         let reason = try? StrictJSONParser(maximumBytes: max(1, body.count)).parse(bytes: body) { root in
             root["auth_error"]?["hint"]?.string ?? root["reason"]?.string
         }
-        return TerminalText.safe((reason ?? nil) ?? "status \(answer?.status ?? 0)")
+        return TerminalText.safe((reason ?? nil) ?? "status \(answer.status)")
     }
 }

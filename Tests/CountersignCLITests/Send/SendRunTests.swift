@@ -9,9 +9,13 @@ import Testing
 /// Answers that were decided before; records what was sent.
 private final class Script: HTTPTransport {
     private let answers: Lock<[Countersign.HTTPResponse?]>
+    private let error: HTTPTransportError
     let sent = Lock<[Countersign.HTTPRequest]>([])
 
-    init(_ answers: [Countersign.HTTPResponse?]) {
+    init(
+        _ answers: [Countersign.HTTPResponse?],
+        error: HTTPTransportError = HTTPTransportError(.connectionLost, "gone")
+    ) {
         self.answers = Lock(answers)
     }
 
@@ -19,7 +23,7 @@ private final class Script: HTTPTransport {
     {
         sent.withLock { $0.append(request) }
         let answer = answers.withLock { $0.isEmpty ? nil : $0.removeFirst() }
-        guard let answer else { throw HTTPTransportError(.connectionLost, "gone") }
+        guard let answer else { throw error }
         return answer
     }
 }
@@ -39,15 +43,61 @@ struct SendRunTests {
         let script = Script(answers)
         let pauses = Lock<[Double]>([])
         let url = try #require(URL(string: "http://gateway.example:8787"))
+        let outcome = try await run(count, script, pauses: pauses, said: Lock([]), key: key, users: users)
+        return (outcome, script, pauses.withLock { $0 })
+    }
+
+    private func run(
+        _ count: Int, _ script: Script, pauses: Lock<[Double]>, said: Lock<[String]>,
+        key: SigningKey? = nil, users: [String] = ["user-1"]
+    ) async throws -> SendRun.Outcome {
         var run = SendRun(
             events: (0..<count).map { index in
                 SendEvent(
                     line: index + 1, userID: users[index % users.count],
                     message: ["n": .integer(Int64(index))])
-            }, url: url, writeKey: "key", signingKey: key, token: nil, progress: { _ in }, say: { _ in },
-            pause: { seconds in pauses.withLock { $0.append(seconds) } })
+            }, url: url, writeKey: "key", signingKey: key, token: nil, progress: { _ in },
+            say: { line in said.withLock { $0.append(line) } },
+            pause: { seconds in
+                // Nobody waits for ever, and so does no test.
+                guard
+                    pauses.withLock({
+                        $0.append(seconds); return $0.count
+                    }) < 100
+                else {
+                    throw CancellationError()
+                }
+            })
         run.transport = script
-        return (try await run.run(), script, pauses.withLock { $0 })
+        return try await run.run()
+    }
+
+    @Test func aServerThatIsNeverReachedIsGivenUpWithItsCause() async throws {
+        let pauses = Lock<[Double]>([])
+        let said = Lock<[String]>([])
+        let script = Script([], error: HTTPTransportError(.cannotConnect, "Could not resolve hostname"))
+        let error = await #expect(throws: CommandError.self) {
+            try await run(3, script, pauses: pauses, said: said)
+        }
+        #expect(error?.code == .unavailable)
+        #expect(error?.reason.contains("Could not resolve hostname") == true)
+        #expect(script.sent.withLock { $0.count } == 5)
+        #expect(pauses.withLock { $0.reduce(0, +) } == 30)
+        #expect(said.withLock { $0.count } == 4)
+        #expect(said.withLock { $0.allSatisfy { $0.contains("Could not resolve hostname") } })
+    }
+
+    @Test func aServerThatWasReachedIsWaitedForLonger() async throws {
+        let pauses = Lock<[Double]>([])
+        let said = Lock<[String]>([])
+        let nothing = [Countersign.HTTPResponse?](repeating: nil, count: 20)
+        let script = Script(
+            [Self.stored(100)] + nothing + [Self.stored(50)],
+            error: HTTPTransportError(.tls, "certificate has expired"))
+        let outcome = try await run(150, script, pauses: pauses, said: said)
+        #expect(outcome.accepted == 150)
+        #expect(pauses.withLock { $0.count } == 20)
+        #expect(said.withLock { $0.allSatisfy { $0.contains("certificate has expired") } })
     }
 
     @Test func whatMayPassIsTriedAgainAndNothingIsSkipped() async throws {
