@@ -11,7 +11,11 @@ enum AccessLog {
             let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
             guard !line.isEmpty else { continue }
             do throws(LineProblem) {
-                replay.events.append(try event(String(decoding: line, as: UTF8.self)))
+                guard let text = String(validating: line, as: UTF8.self) else {
+                    throw LineProblem(reason: "it is not UTF-8")
+                }
+                replay.events.append(try event(text))
+                replay.lines.append(index + 1)
             } catch {
                 replay.problems.append(Replay.Problem(line: index + 1, reason: error.reason))
             }

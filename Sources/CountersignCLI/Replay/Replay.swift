@@ -13,6 +13,8 @@ struct Replay: Sendable {
     let source: String
     var events: [ReplayEvent]
     var problems: [Problem] = []
+    /// Where each event stands in the input, counted from 1; empty when there is none.
+    var lines: [Int] = []
 
     /// Reads an access log in the combined format or a GPX file; which one it is, the first byte tells.
     ///

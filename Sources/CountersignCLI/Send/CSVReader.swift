@@ -4,30 +4,38 @@ enum CSVReader {
         /// Where it begins, counted from 1.
         let line: Int
         var fields: [String]
+        /// Why it must not be used; nil when nothing is wrong with it.
+        var problem: Replay.Problem?
     }
 
-    /// Every row; empty lines are passed over. A quote that is never closed ends with the input.
+    /// Every row; empty lines are passed over. A quote that is never closed ends with the input, and its row has a
+    /// problem; so has one that is not UTF-8.
     static func rows(_ bytes: [UInt8]) -> [Row] {
         var rows: [Row] = []
-        var fields: [String] = []
+        var row = Row(line: 1, fields: [])
         var field: [UInt8] = []
         var isQuoted = false
         var wasQuoted = false
         var line = 1
-        var start = 1
-        var index = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
+        var quoteLine = 1
+        var index = 0
         func isAt(_ offset: Int, _ character: Unicode.Scalar) -> Bool {
             offset < bytes.count && bytes[offset] == UInt8(ascii: character)
         }
         func endField() {
-            fields.append(String(decoding: field, as: UTF8.self))
+            if let text = String(validating: field, as: UTF8.self) {
+                row.fields.append(text)
+            } else {
+                row.fields.append("")
+                row.problem = Replay.Problem(line: row.line, reason: "it is not UTF-8")
+            }
             field = []
             wasQuoted = false
         }
         func endRow() {
             endField()
-            if fields != [""] { rows.append(Row(line: start, fields: fields)) }
-            fields = []
+            if row.fields != [""] || row.problem != nil { rows.append(row) }
+            row = Row(line: line, fields: [])
         }
         while index < bytes.count {
             let byte = bytes[index]
@@ -44,17 +52,24 @@ enum CSVReader {
             } else if byte == UInt8(ascii: "\""), field.isEmpty, !wasQuoted {
                 isQuoted = true
                 wasQuoted = true
+                quoteLine = line
             } else if byte == UInt8(ascii: ",") {
                 endField()
             } else if byte == UInt8(ascii: "\n") {
                 endRow()
-                start = line
             } else if byte != UInt8(ascii: "\r") || !isAt(index + 1, "\n") {
                 field.append(byte)
             }
             index += 1
         }
-        if !field.isEmpty || !fields.isEmpty { endRow() }
+        if isQuoted {
+            row.problem = Replay.Problem(
+                line: quoteLine,
+                reason: "the quote that opens here is never closed; nothing behind it is read")
+            rows.append(row)
+        } else if !field.isEmpty || !row.fields.isEmpty {
+            endRow()
+        }
         return rows
     }
 }

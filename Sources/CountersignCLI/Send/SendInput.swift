@@ -17,49 +17,73 @@ struct SendInput: Sendable {
         case ndjson, csv, log, gpx
     }
 
-    let events: [SendEvent]
-    let problems: [Replay.Problem]
+    private(set) var events: [SendEvent] = []
+    private(set) var problems: [Replay.Problem] = []
+
+    /// What message ids are derived from, beside the line and its text.
+    private let source: String
 
     /// Reads a whole input. Message ids are derived from the name, the line and its text, so that sending a file twice
-    /// stores it once; an NDJSON line or a CSV column `message_id` may give its own.
+    /// stores it once; an NDJSON line or a CSV column `message_id` may give its own. Standard input has no name that
+    /// would tell it from the next one, so that its ids are new each time.
     ///
     /// - Parameters:
     ///   - bytes: The input.
-    ///   - name: What it is called.
+    ///   - name: What it is called; `-` is standard input.
     ///   - format: What it is; nil takes the name's ending or, without one, the first byte.
-    init(_ bytes: [UInt8], named name: String, format: Format?) {
-        var events: [SendEvent] = []
-        var problems: [Replay.Problem] = []
+    ///   - run: What tells this standard input from all others.
+    init(_ bytes: [UInt8], named name: String, format: Format?, run: String = UUIDv7.make()) {
+        source = name == "-" ? "-\n\(run)" : URL(fileURLWithPath: name).lastPathComponent
+        let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
         switch format ?? Self.format(of: bytes, named: name) {
-        case .ndjson:
-            for (line, text) in Self.lines(bytes) {
-                do throws(AccessLog.LineProblem) {
-                    events.append(try Self.message(text, line: line, name: name))
-                } catch {
-                    problems.append(Replay.Problem(line: line, reason: error.reason))
-                }
-            }
-        case .csv:
-            let table = CSVReader.rows(bytes)
-            guard let header = table.first else { break }
-            for row in table.dropFirst() {
-                do throws(AccessLog.LineProblem) {
-                    events.append(try Self.row(row, header.fields, name: name))
-                } catch {
-                    problems.append(Replay.Problem(line: row.line, reason: error.reason))
-                }
-            }
-        case .log:
-            let replay = AccessLog.read(Data(bytes), named: name)
-            problems = replay.problems
-            events = Self.events(replay, name: name)
-        case .gpx:
-            let replay = Replay.gpx(Data(bytes), named: name)
-            problems = replay.problems
-            events = Self.events(replay, name: name)
+        case .ndjson: readMessages(bytes)
+        case .csv: readTable(bytes)
+        case .log: take(AccessLog.read(Data(bytes), named: name))
+        case .gpx: readTrack(bytes, name)
         }
-        self.events = events
-        self.problems = problems
+    }
+
+    private mutating func readMessages(_ bytes: [UInt8]) {
+        for (line, text) in Self.lines(bytes) {
+            do throws(AccessLog.LineProblem) {
+                events.append(try message(text, line: line))
+            } catch {
+                problems.append(Replay.Problem(line: line, reason: error.reason))
+            }
+        }
+    }
+
+    private mutating func readTable(_ bytes: [UInt8]) {
+        let table = CSVReader.rows(bytes)
+        guard let header = table.first else { return }
+        if let problem = header.problem { return problems.append(problem) }
+        for row in table.dropFirst() {
+            if let problem = row.problem {
+                problems.append(problem)
+                continue
+            }
+            do throws(AccessLog.LineProblem) {
+                events.append(try event(row, header.fields))
+            } catch {
+                problems.append(Replay.Problem(line: row.line, reason: error.reason))
+            }
+        }
+    }
+
+    /// The XML parser goes on behind bytes that are none of its characters; here they end the track.
+    private mutating func readTrack(_ bytes: [UInt8], _ name: String) {
+        let declaration = String(decoding: bytes.prefix { $0 != UInt8(ascii: ">") }, as: UTF8.self)
+            .lowercased()
+        let isDeclared = declaration.contains("encoding") && !declaration.contains("utf-8")
+        guard !isDeclared, String(validating: bytes, as: UTF8.self) == nil else {
+            return take(Replay.gpx(Data(bytes), named: name))
+        }
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        let good = lines.prefix { String(validating: $0, as: UTF8.self) != nil }
+        take(Replay.gpx(Data(good.joined(separator: [UInt8(ascii: "\n")])), named: name))
+        if problems.last?.reason.hasPrefix("the XML is broken") == true { problems.removeLast() }
+        problems.append(
+            Replay.Problem(line: good.count + 1, reason: "it is not UTF-8; what follows is not read"))
     }
 
     private static func format(of bytes: [UInt8], named name: String) -> Format {
@@ -70,7 +94,7 @@ struct SendInput: Sendable {
         case "gpx", "xml": return .gpx
         default: break
         }
-        switch bytes.drop(while: { $0 <= 0x20 || [0xEF, 0xBB, 0xBF].contains($0) }).first {
+        switch bytes.drop(while: { $0 <= 0x20 }).first {
         case UInt8(ascii: "{"): return .ndjson
         case UInt8(ascii: "<"): return .gpx
         default: return .log
@@ -88,41 +112,60 @@ struct SendInput: Sendable {
             .filter { !$0.1.allSatisfy { $0 == 0x20 || $0 == 0x09 } }
     }
 
-    private static func events(_ replay: Replay, name: String) -> [SendEvent] {
-        replay.events.enumerated().map { index, event in
+    private mutating func take(_ replay: Replay) {
+        problems = replay.problems
+        var last = (line: 0, count: 0)
+        for (line, event) in zip(replay.lines, replay.events) {
+            last = (line, line == last.line ? last.count + 1 : 0)
+            // Points may share a line, and may be equal.
+            let text =
+                JSONValue.object(event.properties).bytes
+                + Array((last.count > 0 ? "\n\(last.count)" : "").utf8)
             var message: [String: JSONValue] = [
                 "type": .string(event.kind.rawValue), "userId": .string(event.userID),
-                "properties": .object(event.properties),
-                "messageId": .string(
-                    messageID(name, index + 1, JSONValue.object(event.properties).bytes)),
+                "properties": .object(event.properties), "messageId": .string(messageID(line, text)),
             ]
             message[event.kind == .track ? "event" : "name"] = .string(event.name)
             if case .string(let time)? = event.properties["time"] { message["timestamp"] = .string(time) }
-            return SendEvent(line: index + 1, userID: event.userID, message: .object(message))
+            events.append(SendEvent(line: line, userID: event.userID, message: .object(message)))
         }
     }
 
+    private static let longestLine = 1 << 20
+
     /// A line of NDJSON: a message of the native dialect. What is missing of `type` and `messageId` is added.
-    private static func message(
-        _ text: [UInt8], line: Int, name: String
-    ) throws(AccessLog.LineProblem) -> SendEvent {
-        let value = try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: text) { $0.value }
-        guard case .object(var members)? = value else {
-            throw AccessLog.LineProblem(
-                reason: "the line is not a JSON object in which each member stands once")
+    private func message(_ text: [UInt8], line: Int) throws(AccessLog.LineProblem) -> SendEvent {
+        let value: JSONValue
+        do {
+            value = try StrictJSONParser(maximumBytes: Self.longestLine).parse(bytes: text) { $0.value }
+        } catch {
+            throw AccessLog.LineProblem(reason: Self.reason(error))
+        }
+        guard case .object(var members) = value else {
+            throw AccessLog.LineProblem(reason: "it is not a JSON object")
         }
         if members["type"] == nil { members["type"] = "track" }
-        if members["messageId"] == nil { members["messageId"] = .string(messageID(name, line, text)) }
+        if members["messageId"] == nil { members["messageId"] = .string(messageID(line, text)) }
         var user: String?
         if case .string(let id)? = members["userId"], !id.isEmpty { user = id }
         return SendEvent(line: line, userID: user, message: .object(members))
     }
 
+    private static func reason(_ error: any Error) -> String {
+        switch error as? StrictJSONError {
+        case .tooLarge?: "it is longer than 1 MiB"
+        case .notUTF8?: "it is not UTF-8"
+        case .duplicateMember?: "a member stands twice in an object"
+        case .tooDeep?: "it is nested deeper than 64 levels"
+        case .numberOutOfRange?: "a number is out of range"
+        case .outOfMemory?: "there is not enough memory for it"
+        case .empty?, .syntax?, nil: "it is not JSON"
+        }
+    }
+
     /// A row of CSV: `event`, `type`, `user_id`, `anonymous_id`, `timestamp`, `message_id`; all other columns are
     /// properties.
-    private static func row(
-        _ row: CSVReader.Row, _ header: [String], name: String
-    ) throws(AccessLog.LineProblem) -> SendEvent {
+    private func event(_ row: CSVReader.Row, _ header: [String]) throws(AccessLog.LineProblem) -> SendEvent {
         guard row.fields.count == header.count else {
             throw AccessLog.LineProblem(
                 reason: "the row has \(row.fields.count) fields and the header \(header.count)")
@@ -137,27 +180,28 @@ struct SendInput: Sendable {
             case "anonymous_id": message["anonymousId"] = .string(field)
             case "timestamp": message["timestamp"] = .string(field)
             case "message_id": message["messageId"] = .string(field)
-            default:
-                properties[column] =
-                    Int64(field).map { .integer($0) } ?? Double(field).flatMap {
-                        $0.isFinite ? .number($0) : nil
-                    }
-                    ?? .string(field)
+            default: properties[column] = Self.value(field)
             }
         }
         message["properties"] = .object(properties)
         if message["messageId"] == nil {
             message["messageId"] = .string(
-                messageID(name, row.line, Array(row.fields.joined(separator: "\u{1F}").utf8)))
+                messageID(row.line, Array(row.fields.joined(separator: "\u{1F}").utf8)))
         }
         var user: String?
         if case .string(let id)? = message["userId"] { user = id }
         return SendEvent(line: row.line, userID: user, message: .object(message))
     }
 
-    private static func messageID(_ name: String, _ line: Int, _ text: [UInt8]) -> String {
-        let digest = SHA256.digest(
-            Array("\(URL(fileURLWithPath: name).lastPathComponent)\n\(line)\n".utf8) + text)
-        return "send-" + Base64URL.encode(Array(digest.prefix(18)))
+    /// A number when it is written as JSON writes it; else text, so that no digit, sign or zero is lost.
+    private static func value(_ field: String) -> JSONValue {
+        var numbers: [JSONValue] = []
+        if let integer = Int64(field) { numbers.append(.integer(integer)) }
+        if let number = Double(field), number.isFinite { numbers.append(.number(number)) }
+        return numbers.first { $0.bytes == Array(field.utf8) } ?? .string(field)
+    }
+
+    private func messageID(_ line: Int, _ text: [UInt8]) -> String {
+        "send-" + Base64URL.encode(Array(SHA256.digest(Array("\(source)\n\(line)\n".utf8) + text).prefix(18)))
     }
 }
