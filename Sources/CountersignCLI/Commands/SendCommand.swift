@@ -1,3 +1,4 @@
+internal import Countersign
 internal import CountersignCore
 internal import CountersignGateway
 internal import CountersignJOSE
@@ -23,8 +24,12 @@ enum SendCommand {
         details: """
             An NDJSON line is {"event":"Order Completed","userId":"user-1","properties":{…}} or any other message of POST
             /v1/batch. CSV has a header; event, type, user_id, anonymous_id, timestamp and message_id are the event's own
-            and all other columns its properties. Sending a file again stores nothing twice: message ids are derived from
-            the file's name and lines. Interrupted, it goes on where it stopped when it is called again.
+            and all other columns its properties: a number when it is written as JSON writes it (42, -7, 1.5), else text
+            (+491701234567, 00501, 1e3, 1.10, true). A line that cannot be read, such as one that is not UTF-8 or longer than
+            1 MiB, is left out and counted, and the command ends with 1. Sending a file again stores nothing twice: message
+            ids are derived from the file's name and lines; what comes from standard input is new each time. Interrupted,
+            it goes on where it stopped when it is called again with the same file, URL and write key. A gateway that
+            cannot be reached at all is given up after half a minute, with 7; one that was, is waited for.
             """,
         positionals: [file], flags: [format, writeKeyFile, key, tokenFile, .url, .json, .data],
         examples: [
@@ -47,7 +52,7 @@ enum SendCommand {
 
         init(_ invocation: Invocation) throws {
             let name = invocation.word(of: file) ?? "-"
-            let bytes = Array(try invocation.text(ofFile: name).utf8)
+            let bytes = try invocation.bytes(ofFile: name)
             let input = SendInput(
                 bytes, named: name,
                 format: try invocation.value(of: format).flatMap(SendInput.Format.init(rawValue:)))
@@ -59,8 +64,11 @@ enum SendCommand {
             guard !input.events.isEmpty else {
                 throw CommandError(.failed, "\(name) holds no event", hint: "--format says what it is")
             }
-            let url = try invocation.gatewayURL()
-            let place = SendPlace(name: name, bytes: bytes, url: url, environment: io.environment)
+            let (url, profile) = try invocation.destination()
+            if let profile { io.say("To \(url.absoluteString), the profile \(profile.name).") }
+            let writeKey = try SendCommand.writeKey(invocation)
+            let place = SendPlace(
+                name: name, bytes: bytes, url: url, writeKey: writeKey, environment: io.environment)
             let start = min(place.done, input.events.count)
             if start > 0 { io.say("Going on behind \(start) events that were stored before.") }
             let bar = ProgressLine(total: input.events.count, from: start, io: io)
@@ -68,8 +76,8 @@ enum SendCommand {
             self.place = place
             self.start = start
             self.bar = bar
-            run = SendRun(
-                events: Array(input.events.dropFirst(start)), url: url, writeKey: try writeKey(invocation),
+            var run = SendRun(
+                events: Array(input.events.dropFirst(start)), url: url, writeKey: writeKey,
                 signingKey: try invocation.value(of: key).map {
                     try SigningKey(pem: try invocation.text(ofFile: $0))
                 },
@@ -82,6 +90,16 @@ enum SendCommand {
                 },
                 say: { bar.say($0) },
                 pause: { try await Task.sleep(nanoseconds: UInt64($0 * 1_000_000_000)) })
+            run.transport = Self.transport(for: profile)
+            self.run = run
+        }
+
+        private static func transport(for profile: Profile?) -> any HTTPTransport {
+            #if os(Linux)
+                return CurlTransport(certificateAuthorityFile: profile?.certificateAuthorityFile)
+            #else
+                return makeDefaultTransport()
+            #endif
         }
 
         func report(_ outcome: SendRun.Outcome, _ invocation: Invocation) throws -> ExitCode {
@@ -101,10 +119,11 @@ enum SendCommand {
                 ])
             } else {
                 try io.print(
-                    "stored \(outcome.accepted), there already \(outcome.duplicates), refused \(outcome.rejected.count)"
+                    "stored \(outcome.accepted), there already \(outcome.duplicates), "
+                        + "refused \(outcome.rejected.count), unreadable \(input.problems.count)"
                 )
             }
-            return outcome.rejected.isEmpty ? .done : .failed
+            return outcome.rejected.isEmpty && input.problems.isEmpty ? .done : .failed
         }
     }
 
@@ -119,6 +138,32 @@ enum SendCommand {
     }
 }
 
+extension Invocation {
+    /// `--url` or the gateway of `--data`, else what the environment says, else the profile in use, else the gateway that
+    /// runs on the account's data directory.
+    fileprivate func destination() throws -> (url: URL, profile: Profile?) {
+        let flags: [Flag] = [.url, .data]
+        let isSaid = flags.contains {
+            flagValues[$0.name] != nil || $0.environment.flatMap { io.environment[$0] }?.isEmpty == false
+        }
+        if isSaid { return (try gatewayURL(), nil) }
+        guard let profile = try Profiles(environment: io.environment).inUse else {
+            return (try gatewayURL(), nil)
+        }
+        return (try Self.gatewayURL(profile.server), profile)
+    }
+
+    /// The bytes of a file, or of standard input for `-`.
+    fileprivate func bytes(ofFile path: String) throws -> [UInt8] {
+        if path == "-" { return try io.input() }
+        do {
+            return [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+        } catch {
+            throw CommandError(.notFound, "cannot read \(path)")
+        }
+    }
+}
+
 /// How far a file has been sent, for the next call; kept in the account's state folder until it is done.
 struct SendPlace: Sendable {
     private let path: String?
@@ -127,15 +172,17 @@ struct SendPlace: Sendable {
     ///   - name: The file; standard input has no place.
     ///   - bytes: What is in it: another content is another place.
     ///   - url: Where it goes.
+    ///   - writeKey: The app's; another app is another place.
     ///   - environment: The process's.
-    init(name: String, bytes: [UInt8], url: URL, environment: [String: String]) {
+    init(name: String, bytes: [UInt8], url: URL, writeKey: String, environment: [String: String]) {
         guard name != "-" else {
             path = nil
             return
         }
         let home = (environment["HOME"] ?? ".") + "/.local/state"
         let state = environment["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
-        let digest = SHA256.digest(Array("\(url.absoluteString)\n".utf8) + bytes)
+        let app = Base64URL.encode(SHA256.digest(Array(writeKey.utf8)))
+        let digest = SHA256.digest(Array("\(url.absoluteString)\n\(app)\n".utf8) + bytes)
         path = state + "/countersign/send-" + Base64URL.encode(Array(digest.prefix(12)))
     }
 

@@ -12,8 +12,9 @@ enum TriggerCommand {
         details: """
             For trying out alerts, dashboards and clients. The requests go to an app of their own, trigger, which is made at
             the first time with a key pair, an audience and an issuer, and which requires tokens; its secrets lie in
-            trigger.json in the data directory (mode 0600). For code 25 a second app of its own gets, for the moment, a key that
-            cannot be used. Exit 3 when the gateway judges otherwise.
+            trigger.json in the data directory (mode 0600), so it works on a data directory only, never on a profile. For
+            code 25 a second app of its own gets, for the moment, a key that cannot be used. Exit 3 when the gateway judges
+            otherwise.
             """,
         positionals: [verdict], flags: [.url, .json, .data],
         examples: [
@@ -71,15 +72,30 @@ extension Invocation {
         } else {
             let data = try dataDirectory()
             guard let running = RunningGateway(dataDirectory: data) else {
+                let profile = try onlyHere()
                 throw CommandError(
-                    .unavailable, "no gateway runs on \(data)",
-                    hint: "start one with `countersign serve`, or give --url")
+                    .unavailable, "no gateway runs on \(data)" + (profile.map { "; \($0)" } ?? ""),
+                    hint: "start one with `countersign serve`, or give \(profile == nil ? "--url" : "--data")"
+                )
             }
             text = running.url
         }
+        return try Self.gatewayURL(text)
+    }
+
+    /// - Throws: `usage`.
+    static func gatewayURL(_ text: String) throws(CommandError) -> URL {
         guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host != nil else {
             throw CommandError(.usage, "--url takes a URL such as http://127.0.0.1:8787, not '\(text)'")
         }
         return url
+    }
+
+    /// What to say when a profile is in use and the command does not follow it; nil when none is.
+    func onlyHere() throws -> String? {
+        guard let profile = try Profiles(environment: io.environment).inUse, command.name != "send" else {
+            return nil
+        }
+        return "`\(command.name)` works on the data directory only, not on the profile \(profile.name)"
     }
 }

@@ -17,6 +17,7 @@ private final class Script: HTTPTransport {
         error: HTTPTransportError = HTTPTransportError(.connectionLost, "gone")
     ) {
         self.answers = Lock(answers)
+        self.error = error
     }
 
     func send(_ request: Countersign.HTTPRequest) async throws(HTTPTransportError) -> Countersign.HTTPResponse
@@ -42,7 +43,6 @@ struct SendRunTests {
     ) async throws -> (SendRun.Outcome, Script, [Double]) {
         let script = Script(answers)
         let pauses = Lock<[Double]>([])
-        let url = try #require(URL(string: "http://gateway.example:8787"))
         let outcome = try await run(count, script, pauses: pauses, said: Lock([]), key: key, users: users)
         return (outcome, script, pauses.withLock { $0 })
     }
@@ -51,6 +51,7 @@ struct SendRunTests {
         _ count: Int, _ script: Script, pauses: Lock<[Double]>, said: Lock<[String]>,
         key: SigningKey? = nil, users: [String] = ["user-1"]
     ) async throws -> SendRun.Outcome {
+        let url = try #require(URL(string: "http://gateway.example:8787"))
         var run = SendRun(
             events: (0..<count).map { index in
                 SendEvent(
@@ -143,13 +144,15 @@ struct SendRunTests {
     @Test func aFileGoesOnWhereItStoppedAndOnlyTheSameFile() throws {
         let folder = try TemporaryFolder()
         let url = try #require(URL(string: "http://gateway.example:8787"))
-        func place(_ text: String, _ name: String = "events.ndjson") -> SendPlace {
+        func place(_ text: String, _ name: String = "events.ndjson", key: String = "wk_1") -> SendPlace {
             SendPlace(
-                name: name, bytes: Array(text.utf8), url: url, environment: ["XDG_STATE_HOME": folder.path])
+                name: name, bytes: Array(text.utf8), url: url, writeKey: key,
+                environment: ["XDG_STATE_HOME": folder.path])
         }
         place("a").note(300)
         #expect(place("a").done == 300)
         #expect(place("b").done == 0)
+        #expect(place("a", key: "wk_2").done == 0)
         place("a", "-").note(5)
         #expect(place("a", "-").done == 0)
         place("a").finish()

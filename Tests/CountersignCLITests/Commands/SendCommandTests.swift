@@ -1,0 +1,62 @@
+import CountersignCore
+import CountersignGateway
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+/// `countersign send` to a gateway.
+@Suite(.timeLimit(.minutes(5)))
+struct SendCommandTests {
+    private let folder: TemporaryFolder
+    private let fixture: GatewayFixture
+
+    init() throws {
+        folder = try TemporaryFolder()
+        fixture = try GatewayFixture(enforcement: .disabled)
+    }
+
+    private var url: String { "http://127.0.0.1:\(fixture.gateway.port)" }
+
+    private var environment: [String: String] {
+        ["COUNTERSIGN_WRITE_KEY": fixture.writeKey, "HOME": folder.path]
+    }
+
+    @Test func aLineThatCannotBeReadIsCountedAndIsAFailure() async throws {
+        defer { fixture.remove() }
+        let file = try folder.write("{\"event\":\"a\",\"userId\":\"u\"}\nnonsense\n", to: "events.ndjson")
+        let io = RecordedIO(environment: environment)
+        #expect(await io.run("send", file, "--url", url) == .failed)
+        #expect(io.output == "stored 1, there already 0, refused 0, unreadable 1\n")
+        #expect(io.talk.contains("line 2 is left out: it is not JSON"))
+    }
+
+    @Test func bytesAreReadAsTheyAre() async throws {
+        defer { fixture.remove() }
+        let file = folder.path + "/events.ndjson"
+        let bytes = Array(#"{"event":"caf"#.utf8) + [0xE9] + Array("\",\"userId\":\"u\"}\n".utf8)
+        try Data(bytes + Array("{\"event\":\"a\",\"userId\":\"u\"}\n".utf8)).write(
+            to: URL(fileURLWithPath: file))
+        let io = RecordedIO(environment: environment)
+        #expect(await io.run("send", file, "--url", url) == .failed)
+        #expect(io.talk.contains("line 1 is left out: it is not UTF-8"))
+        #expect(io.output.hasPrefix("stored 1,"))
+    }
+
+    @Test func theProfileInUseSaysWhere() async throws {
+        defer { fixture.remove() }
+        let token = try fixture.apps.createAdminToken(name: "test", scopes: ["admin"]).text
+        let added = RecordedIO(environment: environment, input: token)
+        #expect(await added.run("profile", "add", "live", "--server", url) == .done, "\(added.talk)")
+        #expect(await RecordedIO(environment: environment).run("profile", "use", "live") == .done)
+        let file = try folder.write("{\"event\":\"a\",\"userId\":\"u\"}\n", to: "events.ndjson")
+        let io = RecordedIO(environment: environment)
+        #expect(await io.run("send", file) == .done, "\(io.talk)")
+        let local = RecordedIO(environment: environment)
+        #expect(await local.run("send", file, "--data", folder.path + "/none") == .unavailable)
+        let trigger = RecordedIO(environment: environment)
+        #expect(await trigger.run("trigger", "22") == .unavailable)
+        #expect(trigger.talk.contains("works on the data directory only, not on the profile live"))
+    }
+}
