@@ -7,10 +7,12 @@ enum DoctorCommand {
     static let command = Command(
         "doctor", summary: "Look for what keeps the gateway from working, and say what to do",
         details: """
-            The data directory's permissions, the disk, the databases, each app's keys and, when a gateway runs, whether it
-            answers, can store, and has the right time. Exit 1 when something is broken; warnings are not.
+            The data directory and its files with their permissions, the disk, the databases, each app's keys, the settings
+            as `serve` would read them with their certificate, and, when a gateway runs, whether it answers, can store, and
+            has the right time; when none runs, whether its port is free. It works on the data directory only, never on a
+            profile. Exit 1 when something is broken, 5 when there is no data directory; warnings are not.
             """,
-        flags: [.url, .json, .data],
+        flags: [.url, .json, SettingReader.file, .data],
         examples: [.init("Is all well?", "countersign doctor")]
     ) { invocation in
         let data = try invocation.dataDirectory()
@@ -19,8 +21,17 @@ enum DoctorCommand {
             isGiven
             ? try invocation.gatewayURL()
             : RunningGateway(dataDirectory: data).flatMap { URL(string: $0.url) }
-        let floor = GatewayConfiguration(dataDirectory: data).diskFloorBytes
-        let findings = await Doctor(dataDirectory: data, url: url, diskFloorBytes: floor).findings()
+        var configuration = GatewayConfiguration(dataDirectory: data)
+        var settingsProblem: CommandError?
+        do throws(CommandError) {
+            configuration = try SettingReader(invocation: invocation).configuration()
+        } catch {
+            settingsProblem = error
+        }
+        var doctor = Doctor(configuration: configuration, url: url)
+        doctor.settingsProblem = settingsProblem
+        doctor.profileNote = try invocation.onlyHere()
+        let findings = await doctor.findings()
         if invocation.isSet(.json) {
             try invocation.io.print(
                 .array(
@@ -43,6 +54,6 @@ enum DoctorCommand {
                 if let remedy = finding.remedy { try invocation.io.print("      -> \(remedy)") }
             }
         }
-        return findings.contains { $0.outcome == .failed } ? .failed : .done
+        return findings.first { $0.outcome == .failed }?.code ?? .done
     }
 }

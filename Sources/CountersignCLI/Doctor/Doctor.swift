@@ -20,39 +20,47 @@ struct Doctor: Sendable {
         let detail: String
         /// What to do; nil when there is nothing to do.
         var remedy: String?
+        /// How the command ends when this failed.
+        var code = ExitCode.failed
     }
 
-    let dataDirectory: String
+    /// What the gateway is to run with.
+    let configuration: GatewayConfiguration
     /// The gateway to ask; nil when none runs.
     let url: URL?
-    let diskFloorBytes: Int
+    /// What keeps this account from a file in this mode (`R_OK` and such), as `errno` says; 0 is nothing.
+    var obstacle: @Sendable (_ path: String, _ mode: Int32) -> Int32 = { access($0, $1) == 0 ? 0 : errno }
+
+    var now: @Sendable () -> Date = { Date() }
+    /// Why the settings cannot be used; then ``configuration`` has none of them.
+    var settingsProblem: CommandError?
+    /// What to say of a profile that is not asked; nil when none is in use.
+    var profileNote: String?
+
+    var dataDirectory: String { configuration.dataDirectory }
+    private var diskFloorBytes: Int { configuration.diskFloorBytes }
 
     /// Every look, in order.
     func findings() async -> [Finding] {
-        var findings = [permissions, disk] + databases + keys
-        findings += await gateway()
+        if let missing { return [missing] + (url == nil ? [] : await gateway()) }
+        var findings = [folder, disk]
+        if findings[0].outcome != .failed {
+            findings += databases + files + keys
+        }
+        findings += settings + certificate
+        // Whoever may not look into the folder cannot say that no gateway runs.
+        if url != nil || obstacle(dataDirectory, R_OK | W_OK | X_OK) == 0 { findings += await gateway() }
         return findings
     }
 
-    private var permissions: Finding {
-        let name = "data directory"
-        guard let values = try? FileManager.default.attributesOfItem(atPath: dataDirectory) else {
-            return Finding(
-                name: name, outcome: .warning, detail: "\(dataDirectory) is not there yet",
-                remedy: "countersign serve makes it; or give another with --data")
-        }
-        let mode = (values[.posixPermissions] as? NSNumber)?.intValue ?? 0
-        guard mode & 0o077 == 0 else {
-            return Finding(
-                name: name, outcome: .failed, detail: "others can read or write \(dataDirectory)",
-                remedy: "chmod 700 '\(dataDirectory)'")
-        }
-        guard access(dataDirectory, W_OK) == 0 else {
-            return Finding(
-                name: name, outcome: .failed, detail: "this account cannot write \(dataDirectory)",
-                remedy: "run as the account that owns it, or change its owner")
-        }
-        return Finding(name: name, outcome: .ok, detail: dataDirectory)
+    private var settings: [Finding] {
+        guard let settingsProblem else { return [] }
+        return [
+            Finding(
+                name: "settings", outcome: .failed, detail: settingsProblem.reason,
+                remedy: settingsProblem.hint
+                    ?? "countersign config print --origin shows where each comes from")
+        ]
     }
 
     private var disk: Finding {
@@ -75,20 +83,35 @@ struct Doctor: Sendable {
     }
 
     private var databases: [Finding] {
-        DatabaseCheck.all(in: dataDirectory).map { check in
-            if let problem = check.problem {
+        let closed = closedDatabases
+        let checks = DatabaseCheck.all(in: dataDirectory).filter { check in
+            !closed.contains { $0.name == check.name }
+        }
+        return closed
+            + checks.map { check in
+                guard let problem = check.problem else {
+                    return Finding(
+                        name: check.name, outcome: .ok, detail: "SQLite's quick check finds no damage")
+                }
                 return Finding(
                     name: check.name, outcome: .failed, detail: problem,
                     remedy:
                         "stop the gateway and restore a backup into a new folder (countersign backup restore)"
                 )
             }
-            return Finding(name: check.name, outcome: .ok, detail: "SQLite's quick check finds no damage")
-        }
     }
 
     private var keys: [Finding] {
-        guard let apps = try? AppDirectory(dataDirectory: dataDirectory).apps(), !apps.isEmpty else {
+        let control = "control.sqlite"
+        guard !closedDatabases.contains(where: { $0.name == control }) else { return [] }
+        let apps: [App]
+        do throws(GatewayError) {
+            let isThere = FileManager.default.fileExists(atPath: dataDirectory + "/" + control)
+            apps = isThere ? try AppDirectory(dataDirectory: dataDirectory).apps() : []
+        } catch {
+            return [Finding(name: "apps", outcome: .failed, detail: error.reason)]
+        }
+        guard !apps.isEmpty else {
             return [
                 Finding(
                     name: "apps", outcome: .warning, detail: "there is no app",
@@ -119,11 +142,16 @@ struct Doctor: Sendable {
 
     private func gateway() async -> [Finding] {
         guard let url else {
-            return [
-                Finding(
-                    name: "gateway", outcome: .warning, detail: "none runs on this data directory",
-                    remedy: "countersign serve")
-            ]
+            let lock = dataDirectory + "/gateway.lock"
+            let error = obstacle(lock, R_OK)
+            if error != 0, error != ENOENT {
+                return [
+                    closed(lock, name: "gateway", to: "read", error, "; so whether a gateway runs is unknown")
+                ]
+            }
+            let none = "none runs on this data directory" + (profileNote.map { "; \($0)" } ?? "")
+            return [Finding(name: "gateway", outcome: .warning, detail: none, remedy: "countersign serve")]
+                + ports
         }
         let transport = makeDefaultTransport()
         func get(_ path: String) async throws(HTTPTransportError) -> Countersign.HTTPResponse {

@@ -1,0 +1,114 @@
+internal import Foundation
+
+/// The data directory, its files, and who may use them.
+extension Doctor {
+    /// That there is no data directory; nil when there is one.
+    var missing: Finding? {
+        guard [ENOENT, ENOTDIR].contains(obstacle(dataDirectory, F_OK)) else { return nil }
+        return Finding(
+            name: "data directory", outcome: .failed, detail: "there is no folder \(dataDirectory)",
+            remedy:
+                "give the gateway's with --data PATH or $COUNTERSIGN_DATA; `countersign serve` makes a new one",
+            code: .notFound)
+    }
+
+    var folder: Finding {
+        let name = "data directory"
+        for (mode, verb) in [(F_OK, "find"), (R_OK, "read"), (X_OK, "open"), (W_OK, "write")] {
+            let error = obstacle(dataDirectory, mode)
+            if error != 0 { return closed(dataDirectory, name: name, to: verb, error) }
+        }
+        guard mode(of: dataDirectory) & 0o077 == 0 else {
+            return Finding(
+                name: name, outcome: .failed, detail: "others can read or write \(dataDirectory)",
+                remedy: "chmod 700 '\(dataDirectory)'")
+        }
+        return Finding(name: name, outcome: .ok, detail: dataDirectory)
+    }
+
+    /// The databases that this account cannot open.
+    var closedDatabases: [Finding] {
+        paths(endingIn: [".sqlite"]).compactMap { path in
+            for file in [path, path + "-wal", path + "-shm"] {
+                let error = obstacle(file, R_OK | W_OK)
+                guard error != 0, error != ENOENT else { continue }
+                return closed(
+                    file, name: URL(fileURLWithPath: path).lastPathComponent, to: "read and write", error)
+            }
+            return nil
+        }
+    }
+
+    /// The files beside the folder's own mode: a copy or another account's call may have left them open or foreign.
+    var files: [Finding] {
+        let paths = paths(endingIn: [".sqlite", ".sqlite-wal", ".sqlite-shm", ".lock", ".json"])
+        var findings: [Finding] = []
+        let open = paths.filter { mode(of: $0) & 0o077 != 0 }
+        if !open.isEmpty {
+            findings.append(
+                Finding(
+                    name: "files", outcome: .warning,
+                    detail: "others can read or write \(open.joined(separator: ", "))",
+                    remedy: "chmod 600 " + open.map { "'\($0)'" }.joined(separator: " ")))
+        }
+        let account = owner(of: dataDirectory)
+        let foreign = paths.filter { owner(of: $0) != account }
+        if let first = foreign.first, let account {
+            findings.append(
+                Finding(
+                    name: "files", outcome: .warning,
+                    detail:
+                        "\(foreign.joined(separator: ", ")) belongs to \(owner(of: first) ?? "nobody known"), "
+                        + "the folder to \(account)",
+                    remedy: "sudo chown -R \(account) '\(dataDirectory)'"))
+        }
+        guard findings.isEmpty else { return findings }
+        return [Finding(name: "files", outcome: .ok, detail: "only their owner can read them")]
+    }
+
+    /// A file that this account may not use.
+    func closed(
+        _ path: String, name: String, to verb: String, _ error: Int32, _ consequence: String = ""
+    ) -> Finding {
+        guard error == EACCES || error == EPERM else {
+            return Finding(
+                name: name, outcome: .failed,
+                detail: "cannot \(verb) \(path): \(String(cString: strerror(error)))\(consequence)")
+        }
+        let here = account(getuid())
+        let owner = owner(of: path) ?? owner(of: dataDirectory)
+        let detail = "this account, \(here), cannot \(verb) \(path)"
+        let belongs = owner.map { ", which belongs to \($0)" } ?? ""
+        let remedy =
+            owner == here
+            ? "chmod u+rwX '\(path)'"
+            : "sudo -u \(owner ?? "ACCOUNT") countersign doctor --data '\(dataDirectory)'; or, if the gateway is to run "
+                + "as \(here), sudo chown -R \(here) '\(dataDirectory)'"
+        return Finding(
+            name: name, outcome: .failed, detail: detail + belongs + consequence, remedy: remedy)
+    }
+
+    private func paths(endingIn endings: [String]) -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: dataDirectory)) ?? []
+        return names.filter { name in endings.contains { name.hasSuffix($0) } }.sorted()
+            .map { dataDirectory + "/" + $0 }
+    }
+
+    private func status(of path: String) -> stat? {
+        var status = stat()
+        return stat(path, &status) == 0 ? status : nil
+    }
+
+    private func mode(of path: String) -> Int { status(of: path).map { Int($0.st_mode) } ?? 0 }
+
+    private func owner(of path: String) -> String? { status(of: path).map { account($0.st_uid) } }
+
+    /// An account's name, or its number when it has none.
+    private func account(_ id: uid_t) -> String {
+        var buffer = [CChar](repeating: 0, count: 4096)
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        guard getpwuid_r(id, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return "\(id)" }
+        return String(cString: entry.pw_name)
+    }
+}

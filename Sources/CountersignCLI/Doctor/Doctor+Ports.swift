@@ -1,0 +1,56 @@
+internal import CountersignGateway
+internal import Foundation
+
+/// Whether the gateway could listen.
+extension Doctor {
+    /// Where it would listen; nothing when the settings cannot be used or the system chooses the port.
+    var ports: [Finding] {
+        guard settingsProblem == nil else { return [] }
+        var places = [(name: "port", host: configuration.host, port: configuration.port)]
+        if let host = configuration.adminHost { places.append(("admin-port", host, configuration.adminPort)) }
+        return places.filter { $0.port != 0 }.map { Self.port($0.name, $0.host, $0.port) }
+    }
+
+    private static func port(_ name: String, _ host: String, _ port: UInt16) -> Finding {
+        let place = "\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        switch bindError(host, port) {
+        case 0: return Finding(name: name, outcome: .ok, detail: "\(place) is free")
+        case EADDRINUSE:
+            return Finding(
+                name: name, outcome: .failed, detail: "another process has \(place)",
+                remedy: "ss -ltnp shows which; stop it, or give the gateway another with the setting \(name)")
+        case EACCES:
+            return Finding(
+                name: name, outcome: .failed, detail: "this account must not listen on \(place)",
+                remedy: "take a port from 1024 up behind a proxy, or give the service CAP_NET_BIND_SERVICE")
+        case let error:
+            return Finding(
+                name: name, outcome: .failed,
+                detail: "cannot listen on \(place): \(String(cString: strerror(error)))",
+                remedy: "is it an address of this machine?")
+        }
+    }
+
+    /// What is in the way of a listener there, as `errno` says; 0 is nothing.
+    private static func bindError(_ host: String, _ port: UInt16) -> Int32 {
+        var hints = addrinfo()
+        hints.ai_flags = AI_NUMERICHOST | AI_PASSIVE
+        #if canImport(Darwin)
+            hints.ai_socktype = SOCK_STREAM
+        #else
+            hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        #endif
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, String(port), &hints, &list) == 0, let address = list?.pointee else {
+            return EADDRNOTAVAIL
+        }
+        defer { freeaddrinfo(list) }
+        let descriptor = socket(address.ai_family, address.ai_socktype, 0)
+        guard descriptor >= 0 else { return errno }
+        defer { close(descriptor) }
+        // As a listener does: connections that have just ended are not in its way.
+        var yes: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        return bind(descriptor, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno
+    }
+}

@@ -1,0 +1,209 @@
+import CountersignGateway
+import CountersignJOSE
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+/// `countersign doctor`.
+@Suite(.timeLimit(.minutes(5)))
+struct DoctorTests {
+    private let folder: TemporaryFolder
+    private let data: String
+
+    init() throws {
+        folder = try TemporaryFolder()
+        data = folder.path + "/data"
+    }
+
+    /// A data directory with an app.
+    private func makeData() throws {
+        _ = try AppDirectory(dataDirectory: data).createApp(id: "shop")
+    }
+
+    private func run(_ more: [String: String] = [:], _ flags: String...) async -> (ExitCode, String) {
+        let own = ["COUNTERSIGN_DATA": data, "COUNTERSIGN_PORT": "0", "HOME": folder.path]
+        let io = RecordedIO(environment: own.merging(more) { $1 })
+        let code = await io.run(arguments: ["doctor"] + flags)
+        return (code, io.output + io.talk)
+    }
+
+    /// Gives the data directory to another account, which only root can.
+    ///
+    /// - Returns: How the advice begins then.
+    private func giveAway() throws -> String {
+        guard getuid() == 0 else { return "chmod u+rwX " }
+        for path in [data]
+            + (try FileManager.default.contentsOfDirectory(atPath: data)).map({ data + "/" + $0 })
+        {
+            try FileManager.default.setAttributes([.ownerAccountID: 65_534], ofItemAtPath: path)
+        }
+        return "sudo -u "
+    }
+
+    private func findings(
+        _ obstacle: @escaping @Sendable (_ path: String, _ mode: Int32) -> Int32
+    ) async -> [Doctor.Finding] {
+        var configuration = GatewayConfiguration(dataDirectory: data)
+        configuration.port = 0
+        var doctor = Doctor(configuration: configuration, url: nil)
+        doctor.obstacle = obstacle
+        return await doctor.findings()
+    }
+
+    @Test func aFolderThatIsNotThereIsNotAllWell() async throws {
+        let (code, text) = await run()
+        #expect(code == .notFound)
+        #expect(text.contains("FAIL  data directory: there is no folder \(data)"))
+        #expect(text.contains("--data"))
+        #expect(!text.contains("there is no app"))
+        #expect(!FileManager.default.fileExists(atPath: data))
+    }
+
+    @Test func allIsWell() async throws {
+        try makeData()
+        let (code, text) = await run()
+        #expect(code == .done, "\(text)")
+        #expect(!text.contains("FAIL"))
+        #expect(text.contains("ok    files: "))
+        #expect(text.contains("none runs on this data directory"))
+    }
+
+    @Test(arguments: [W_OK, R_OK, X_OK])
+    func aFolderOfAnotherAccountIsNeitherDamagedNorEmpty(missing: Int32) async throws {
+        try makeData()
+        let remedy = try giveAway()
+        let data = data
+        let findings = await findings { path, mode in
+            path == data ? mode & missing != 0 ? EACCES : 0 : missing == X_OK ? EACCES : 0
+        }
+        let first = try #require(findings.first)
+        #expect(first.outcome == .failed)
+        #expect(first.detail.contains("this account"))
+        #expect(try #require(first.remedy).hasPrefix(remedy))
+        let all = findings.map { "\($0.detail) \($0.remedy ?? "")" }.joined(separator: "\n")
+        for word in ["backup", "there is no app", "none runs"] { #expect(!all.contains(word), "\(all)") }
+    }
+
+    @Test func filesOfAnotherAccountAreNeitherDamagedNorEmpty() async throws {
+        try makeData()
+        _ = FileManager.default.createFile(atPath: data + "/gateway.lock", contents: nil)
+        let remedy = try giveAway()
+        let names = ["control.sqlite", "gateway.lock"]
+        let findings = await findings { path, _ in names.contains { path.hasSuffix($0) } ? EACCES : 0 }
+        for name in names {
+            let finding = try #require(
+                findings.first { $0.detail.contains("this account, ") && $0.detail.contains(name) })
+            #expect(finding.outcome == .failed)
+            #expect(try #require(finding.remedy).hasPrefix(remedy))
+        }
+        let all = findings.map { "\($0.detail) \($0.remedy ?? "")" }.joined(separator: "\n")
+        for word in ["backup", "there is no app", "none runs"] { #expect(!all.contains(word), "\(all)") }
+    }
+
+    @Test func aDatabaseThatOthersCanReadIsPointedOut() async throws {
+        try makeData()
+        let file = data + "/control.sqlite"
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
+        let (code, text) = await run()
+        #expect(code == .done)
+        #expect(text.contains("note  files: others can read or write \(file)"))
+        #expect(text.contains("-> chmod 600 '\(file)'"))
+    }
+
+    @Test func aFileOfAnotherAccountIsPointedOut() async throws {
+        // Only root can give a file away.
+        guard getuid() == 0 else { return }
+        try makeData()
+        try FileManager.default.setAttributes(
+            [.ownerAccountID: 65_534], ofItemAtPath: data + "/control.sqlite")
+        #expect(await run().1.contains("note  files: \(data)/control.sqlite belongs to"))
+    }
+
+    @Test func aPortThatAnotherProgramHasIsPointedOut() async throws {
+        try makeData()
+        let other = try GatewayFixture()
+        let (code, text) = await run(["COUNTERSIGN_PORT": String(other.gateway.port)])
+        #expect(code == .failed)
+        #expect(text.contains("FAIL  port: another process has 127.0.0.1:\(other.gateway.port)"))
+        let port = other.gateway.port
+        other.remove()
+        #expect(
+            await run(["COUNTERSIGN_PORT": String(port)]).1.contains("ok    port: 127.0.0.1:\(port) is free"))
+    }
+
+    @Test func settingsThatServeWouldNotTakeAreAFinding() async throws {
+        try makeData()
+        let (code, text) = await run(["COUNTERSIGN_TLS_KEY": "key.pem"])
+        #expect(code == .failed)
+        #expect(text.contains("FAIL  settings: HTTPS needs both"))
+    }
+
+    @Test(arguments: [(0, Doctor.Finding.Outcome.ok), (380, .warning), (401, .failed), (-2, .failed)])
+    func theCertificatesEndIsTold(days: Double, outcome: Doctor.Finding.Outcome) async throws {
+        try makeData()
+        let (certificate, key) = try await makeCertificate("own")
+        var configuration = GatewayConfiguration(dataDirectory: data)
+        configuration.port = 0
+        configuration.tls = TLSFiles(certificatePath: certificate, keyPath: key)
+        var doctor = Doctor(configuration: configuration, url: nil)
+        let now = Date(timeIntervalSinceNow: days * 86_400)
+        doctor.now = { now }
+        let finding = try #require(await doctor.findings().first { $0.name == "certificate" })
+        #expect(finding.outcome == outcome)
+    }
+
+    @Test func aKeyOfAnotherCertificateIsAFinding() async throws {
+        try makeData()
+        let (certificate, key) = try await makeCertificate("own")
+        let file = try folder.write(
+            #"{"tls-certificate": "\#(certificate)", "tls-key": "\#(key)"}"#, to: "gateway.json")
+        let well = await run([:], "--config", file)
+        #expect(well.0 == .done)
+        #expect(well.1.contains("ok    certificate: \(certificate) is valid until "))
+        let (_, other) = try await makeCertificate("other")
+        let (code, text) = await run([
+            "COUNTERSIGN_TLS_CERTIFICATE": certificate, "COUNTERSIGN_TLS_KEY": other,
+        ])
+        #expect(code == .failed)
+        #expect(text.contains("FAIL  certificate: \(other) is not the key of \(certificate)"))
+    }
+
+    @Test func certificateFilesThatCannotBeReadAreToldByName() async throws {
+        try makeData()
+        let (certificate, key) = try await makeCertificate("own")
+        let nonsense = try folder.write("nonsense", to: "nonsense.pem")
+        for (first, second, text) in [
+            (folder.path + "/none.pem", key, "cannot read \(folder.path)/none.pem"),
+            (certificate, folder.path + "/none.pem", "cannot read \(folder.path)/none.pem"),
+            (nonsense, key, "\(nonsense) holds no certificate"),
+            (certificate, nonsense, "\(nonsense) holds no private key"),
+        ] {
+            let found = await run(["COUNTERSIGN_TLS_CERTIFICATE": first, "COUNTERSIGN_TLS_KEY": second])
+            #expect(found.0 == .failed)
+            #expect(found.1.contains("FAIL  certificate: \(text)"), "\(found.1)")
+        }
+    }
+
+    @Test func aProfileIsNotAsked() async throws {
+        try makeData()
+        let environment = ["HOME": folder.path]
+        let added = RecordedIO(environment: environment, input: "csa_token")
+        #expect(await added.run("profile", "add", "live", "--server", "https://gateway.example") == .done)
+        #expect(await RecordedIO(environment: environment).run("profile", "use", "live") == .done)
+        #expect(await run().1.contains("`doctor` works on the data directory only, not on the profile live"))
+    }
+
+    /// A self-signed certificate for 400 days and its key.
+    private func makeCertificate(_ name: String) async throws -> (certificate: String, key: String) {
+        let (certificate, key) = (folder.path + "/\(name).pem", folder.path + "/\(name)-key.pem")
+        let made = try await Shell(folder: folder.path).run(
+            """
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 400 -subj '/CN=\(name)' \
+              -keyout '\(key)' -out '\(certificate)'
+            """)
+        try #require(made.status == 0, "\(made.talk)")
+        return (certificate, key)
+    }
+}
