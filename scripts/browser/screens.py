@@ -40,6 +40,11 @@ def check(browser, url, storage):
             assert not trouble, (route, trouble)
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= width, f"{route} is {wide} wide on a screen of {width}"
+            cut = page.locator(".table-scroll:not(.tall), .segmented").evaluate_all(
+                "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.getAttribute('aria-label'))")
+            assert not cut, f"{route} cuts {cut} on a screen of {width}"
+            if route.startswith("apps/"):
+                expect(page.locator(".state-link")).to_be_visible()
             accessible(visitor, (scheme, width, route))
             visitor.check()
         if width == 1280:
@@ -52,7 +57,7 @@ def check(browser, url, storage):
             visitor.open(route)
             visitor.check()
         visitor.leave()
-    say("every screen: no axe violation, no markup run, no console error, no breach of the policy, no other origin, no horizontal scroll")
+    say("every screen: no axe violation, no markup run, no console error, no breach of the policy, no other origin, nothing cut off, no horizontal scroll")
 
 
 PICTURES = [
