@@ -29,8 +29,8 @@ export function events(context) {
     const part = pagedView(context, (cursor, signal) => api.get(base, { ...asked, cursor, limit: 50 }, signal),
       (items) => table("Events, the newest first", [
         { title: "Received", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => show(item) }, dateTime(item.received_ms)) },
-        { title: "Type", cell: (item) => item.type }, { title: "Name", cell: (item) => item.name ?? "–" },
-        { title: "User", cell: (item) => h("span", { class: "mono" }, item.user_id ?? item.anonymous_id ?? "–") },
+        { title: "Type", cell: (item) => item.type }, { title: "Name", cell: (item) => h("span", { class: "clip short", title: item.name }, item.name ?? "–") },
+        { title: "User", cell: (item) => h("span", { class: "mono clip short", title: item.user_id ?? item.anonymous_id }, item.user_id ?? item.anonymous_id ?? "–") },
         { title: "Message id", class: "extra", cell: (item) => h("span", { class: "mono clip" }, item.message_id) },
       ], items, { onrow: show }),
       emptyState("events", "No event matches", "Events appear here when they are on disk."));
