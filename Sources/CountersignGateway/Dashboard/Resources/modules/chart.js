@@ -106,8 +106,7 @@ export class FailureChart {
         s("text", { class: "tick rate", x: g.left + g.inner + 8, y: at + 4 }, `${Number((rateTop * 25 * line).toFixed(1))}%`));
     }
     svg.append(s("text", { class: "axis-name", x: g.left, y: 11 }, "Failed requests"),
-      s("text", { class: "axis-name rate", x: this.#width, y: 11, "text-anchor": "end" }, "Failure rate"),
-      s("text", { class: "axis-name", x: g.left, y: g.baseTop - 8 }, "Accepted and anonymous"));
+      s("text", { class: "axis-name rate", x: this.#width, y: 11, "text-anchor": "end" }, "Failure rate"));
 
     const bars = s("g", { class: "bars" });
     const totals = s("g", {});
@@ -155,7 +154,7 @@ export class FailureChart {
     this.#drawBase(svg, g, x, bar);
     this.#drawTime(svg, g, x);
     this.#drawMarkers(svg, g);
-    svg.append(totals, s("g", { class: "pointer" }));
+    svg.append(totals, s("text", { class: "axis-name", x: g.left, y: g.baseTop - 8 }, "Accepted and anonymous"), s("g", { class: "pointer" }));
     replace(this.canvas, svg);
     this.#mark();
   }
