@@ -33,6 +33,12 @@ for variable in $(grep -hoE 'COUNTERSIGN_[A-Z_]+' packaging/countersign.service 
     grep -q "\`$variable\`" docs/configuration.md || fail "$variable is no setting"
 done
 
+# What the image copies is a package that can be built; planning the build says so without building.
+mkdir "$folder/source"
+for path in $(sed -n 's/^COPY \([^-][^ ]*\) .*/\1/p' packaging/Containerfile); do cp -r "$path" "$folder/source/"; done
+said="$(swift build --package-path "$folder/source" --product countersign --print-manifest-job-graph 2>&1)" ||
+    fail "what the image copies cannot be built: $(printf '%s' "$said" | head -n 3)"
+
 # The packages that the image installs are those whose libraries the program loads.
 if command -v dpkg >/dev/null 2>&1 && command -v objdump >/dev/null 2>&1; then
     installed="$(sed -n '/bookworm-slim/,$p' packaging/Containerfile | grep -oE '(^| )(lib[a-z0-9+.-]+|zlib1g)' | tr -d ' ' | sort -u)"

@@ -126,11 +126,13 @@ struct AnalyticsTests {
     /// A verdict of an app, without a gateway.
     private func note(
         _ recorder: AnalyticsRecorder, at milliseconds: Int64, code: AuthErrorCode? = nil, user: String = "u",
-        failure: FailedToken? = nil, client: ClientInfo = ClientInfo()
+        failure: FailedToken? = nil, client: ClientInfo = ClientInfo(), enforcement: Enforcement = .required
     ) {
         var trail = RequestTrail()
         trail.appID = "shop"
-        trail.verdict = code == nil ? .accepted : .rejected
+        trail.verdict =
+            code == nil ? .accepted : enforcement == .required ? .rejected : .acceptedWithWarning
+        trail.enforcement = enforcement
         trail.authCode = code
         trail.userID = user
         trail.client = client
@@ -263,9 +265,14 @@ struct AnalyticsTests {
         }
         #expect(
             recorder.recent(of: "shop", since: 2_000)
-                == .init(judged: 8, rejected: 1, accepted: 7, events: 0))
-        #expect(recorder.recent(since: 9_999).judged == 1)
+                == .init(required: 8, rejected: 1, accepted: 7, events: 0))
+        #expect(recorder.recent(since: 9_999).required == 1)
         #expect(recorder.recent(of: "other", since: 0) == .init())
+        // Users beyond a ramp are refused nothing, so they do not hide that all others are.
+        for code in [nil, AuthErrorCode.expired] {
+            note(recorder, at: 9_999, code: code, enforcement: .optional)
+        }
+        #expect(recorder.recent(since: 9_999) == .init(required: 1, rejected: 0, accepted: 3, events: 0))
     }
 
     @Test func distinctUsersAreCountedWithinFivePercent() {

@@ -65,13 +65,13 @@ struct EnforcementTests {
         defer { remove() }
         var plan = EnforcementPlan()
         plan.state = .optional
-        plan.scheduled = .init(state: .required, atMilliseconds: start + minute)
+        plan.scheduled = .init(state: .required, atMilliseconds: start + minute, rampPercent: 25)
         let bench = try bench(plan)
         bench.look(after: minute - 1)
         #expect(try self.plan(bench).state == .optional && bench.changes.withLock { $0 } == 0)
         bench.look(after: 1)
         let after = try self.plan(bench)
-        #expect(after.state == .required && after.scheduled == nil)
+        #expect(after.state == .required && after.rampPercent == 25 && after.scheduled == nil)
         #expect(after.sinceMilliseconds == start + minute)
         #expect(bench.changes.withLock { $0 } == 1)
         let entry = try #require(try bench.directory.auditEntries(limit: 1).first)

@@ -139,6 +139,25 @@ struct LiveEventsTests {
         #expect(!lines.joined().contains("alice@") && lines.joined().contains("al…@…"))
     }
 
+    @Test func whoMayNoLongerWatchIsCutOff() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let visitor = try bench.visitor(.viewer, "vi")
+        let token = try bench.apps.createAdminToken(name: "tail", scopes: ["read"])
+        let connections = try [visitor.headers, ["Authorization": "Bearer \(token.text)"]].map { headers in
+            let connection = try RawConnection(port: bench.gateway.adminPort)
+            let fields = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
+            connection.send("GET /admin/api/live HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n")
+            #expect(connection.line() == "HTTP/1.1 200 OK")
+            return connection
+        }
+        try bench.apps.createUser(name: "ada", role: .owner, password: PasswordHash(AdminBench.password))
+        try bench.apps.deleteUser("vi")
+        try bench.apps.deleteAdminToken(id: token.entry.id)
+        // The end comes by itself: nobody publishes a verdict here.
+        for connection in connections { while connection.line() != nil {} }
+    }
+
     @Test func aRealConnectionResumesWhereItWasCut() throws {
         let fixture = try GatewayFixture(enforcement: .required)
         defer { fixture.remove() }

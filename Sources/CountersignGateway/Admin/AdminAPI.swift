@@ -100,7 +100,17 @@ final class AdminAPI: Sendable {
         Self.respond(request) {
             let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
             let identity = try authorize(request, route, at: milliseconds)
-            let response = try route.respond(request, identity, directory, at: milliseconds)
+            let response = try route.respond(
+                request, identity, directory, at: milliseconds,
+                isStillAllowed: { [self] in
+                    do {
+                        _ = try authorize(request, route, at: Int64(now().timeIntervalSince1970 * 1000))
+                        return true
+                    } catch {
+                        // What could not be read just now says nothing.
+                        return !(error is AdminProblem)
+                    }
+                })
             if !request.isSafe { changed() }
             return response
         }
@@ -146,7 +156,7 @@ final class AdminAPI: Sendable {
             guard let token = try directory.adminToken(text, at: milliseconds) else {
                 throw AdminProblem(401, "unauthenticated", "there is no such API token, or it has expired")
             }
-            return AdminIdentity(name: "token:" + token.name, role: token.role)
+            return AdminIdentity(name: "token:\(token.name)#\(token.id)", role: token.role)
         }
         guard let cookie = request.sessionToken,
             let session = try directory.session(cookie, at: milliseconds)

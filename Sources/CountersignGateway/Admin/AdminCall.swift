@@ -26,6 +26,8 @@ struct AdminCall: Sendable {
     /// The apps, changed in the name of who asks.
     let directory: AppDirectory
     let nowMilliseconds: Int64
+    /// Whether whoever asked might ask again, for answers that go on. May wait for the disk.
+    let isStillAllowed: @Sendable () -> Bool
 
     /// What stood for a part in braces of the path.
     subscript(position: Int) -> String { request.parameters[position] }
@@ -43,6 +45,9 @@ struct AdminCall: Sendable {
 
     func body() throws -> AdminBody {
         assert(route.body != nil, "the route does not say that it takes a body")
+        guard request.isJSON else {
+            throw AdminProblem(415, "unsupported_media_type", "send the body as application/json")
+        }
         return try AdminBody(request.body, route.body ?? .object([]))
     }
 

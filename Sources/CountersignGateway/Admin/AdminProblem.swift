@@ -54,6 +54,7 @@ struct AdminProblem: Error {
     private static let titles = [
         400: "Bad request", 401: "Not signed in", 403: "Not allowed", 404: "Not found",
         405: "Method not allowed", 409: "Conflict", 412: "Changed meanwhile", 413: "Too large",
+        415: "Not JSON",
         422: "Not valid", 428: "If-Match is missing", 429: "Too many attempts", 503: "Not now",
     ]
 
@@ -80,6 +81,9 @@ struct AdminProblem: Error {
             status: status, headers: [("Content-Type", "application/problem+json")] + AdminAPI.headers,
             body: JSONValue.object(members).bytes)
         response.code = code
+        if status == 401 {
+            response = response.with("WWW-Authenticate", "Bearer realm=\"countersign admin\"")
+        }
         return retryAfterSeconds.map { response.with("Retry-After", String($0)) } ?? response
     }
 }

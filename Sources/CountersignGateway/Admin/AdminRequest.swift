@@ -15,6 +15,7 @@ struct AdminRequest: Sendable {
     let origin: String?
     let fetchSite: String?
     let host: String?
+    let contentType: String?
     var ifMatch: String?
     let lastEventID: String?
 
@@ -31,8 +32,16 @@ struct AdminRequest: Sendable {
         origin = request.header("origin")
         fetchSite = request.header("sec-fetch-site")
         host = request.header("host")
+        contentType = request.header("content-type")
         ifMatch = request.header("if-match")
         lastEventID = request.header("last-event-id")
+    }
+
+    /// True unless the body is said to be something else than JSON.
+    var isJSON: Bool {
+        guard let type = contentType?.split(separator: ";").first else { return true }
+        let name = type.trimmingCharacters(in: .whitespaces).lowercased()
+        return name == "application/json" || name.hasSuffix("+json")
     }
 
     /// True for methods that change nothing (RFC 9110, section 9.2.1).

@@ -83,13 +83,15 @@ struct AdminRoute: Sendable {
 extension AdminRoute {
     /// Answers a request of somebody who may send it.
     func respond(
-        _ request: AdminRequest, _ identity: AdminIdentity, _ directory: AppDirectory, at milliseconds: Int64
+        _ request: AdminRequest, _ identity: AdminIdentity, _ directory: AppDirectory, at milliseconds: Int64,
+        isStillAllowed: @escaping @Sendable () -> Bool = { true }
     ) throws -> HTTPResponse {
         let actor = Operator(name: identity.name, role: identity.role.rawValue)
         return try answer(
             AdminCall(
                 request: request, route: self, query: try parameters(of: request.query), identity: identity,
-                directory: directory.acting(as: actor), nowMilliseconds: milliseconds))
+                directory: directory.acting(as: actor), nowMilliseconds: milliseconds,
+                isStillAllowed: isStillAllowed))
     }
 
     /// Reads the query of a request.

@@ -24,7 +24,7 @@ final class Administration: Sendable {
             directory: directory, now: now,
             recent: { appID, since in
                 let sum = recorder.recent(of: appID, since: since)
-                return (sum.judged, sum.rejected)
+                return (sum.required, sum.rejected)
             }, changed: changed,
             send: { alert, completion in
                 alerts.send(alert.body, id: alert.id, to: alert.webhook, completion: completion)

@@ -15,6 +15,7 @@ struct AnalyticsRoutes: Sendable {
                 "GET", "/apps/{app}/analytics/top", .viewer, "Rank what verdicts can be told apart by",
                 query: Self.filters + [
                     .init("by", .choice(Self.properties.keys.sorted())), .init("limit", .integer(1...500)),
+                    .init("code", SampleRoutes.code),
                 ], .json(.all(["items": .list(Self.rank), "next": .nullable(.string)])), answer: top),
             AdminRoute(
                 "GET", "/apps/{app}/analytics/export", .viewer, "Export counts as CSV or NDJSON",
@@ -44,7 +45,7 @@ struct AnalyticsRoutes: Sendable {
     ]
 
     private struct Range {
-        let query: AnalyticsQuery
+        var query: AnalyticsQuery
         let length: BucketLength
     }
 
@@ -155,7 +156,8 @@ struct AnalyticsRoutes: Sendable {
     }
 
     private func top(_ call: AdminCall) throws -> HTTPResponse {
-        let range = try range(call)
+        var range = try range(call)
+        range.query.code = call.integer("code").map { AuthErrorCode(rawValue: Int($0)) }
         let property = Self.properties[call.query("by") ?? "app_version"] ?? .appVersion
         let rows = try reader().top(range.query, by: property, range.length, limit: call.limit)
         return call.answer([

@@ -42,9 +42,12 @@ struct EnforcementRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static let scheduled = AdminType.all([
-        "state": .choice(of: Enforcement.self), "at_ms": .integer(1...253_402_300_799_999),
-    ])
+    private static func scheduled(_ ramp: (String, AdminType) -> AdminMember) -> AdminType {
+        .object([
+            .must("state", .choice(of: Enforcement.self)),
+            .must("at_ms", .integer(1...253_402_300_799_999)), ramp("ramp_percent", .integer(1...100)),
+        ])
+    }
 
     private static func autoReturn(_ minimum: AdminMember) -> AdminType {
         .object([
@@ -58,14 +61,15 @@ struct EnforcementRoutes: Sendable {
         "Enforcement",
         .all([
             "state": .choice(of: Enforcement.self), "ramp_percent": .integer(1...100),
-            "scheduled": .nullable(scheduled),
+            "scheduled": .nullable(scheduled(AdminMember.must)),
             "auto_return": .nullable(autoReturn(.must("minimum_requests", minimum))),
             "returned": .nullable(.all(["at_ms": .milliseconds, "rejected_percent": .number])),
         ]))
 
     private static let newPlan = AdminType.object([
         .must("state", .choice(of: Enforcement.self)), .may("ramp_percent", .integer(1...100)),
-        .may("scheduled", scheduled), .may("auto_return", autoReturn(.may("minimum_requests", minimum))),
+        .may("scheduled", scheduled(AdminMember.may)),
+        .may("auto_return", autoReturn(.may("minimum_requests", minimum))),
         .ignored("returned", .any),
     ])
 
@@ -95,21 +99,23 @@ struct EnforcementRoutes: Sendable {
         try call.checkMatch(try call.directory.enforcementPlan(of: call[0]).json)
         var plan = EnforcementPlan()
         plan.state = body.choice("state") ?? .required
-        plan.rampPercent = plan.state == .required ? Int(body.integer("ramp_percent") ?? 100) : 100
+        plan.rampPercent = Int(body.integer("ramp_percent") ?? 100)
         if let scheduled = body.object("scheduled"), let state: Enforcement = scheduled.choice("state"),
             let time = scheduled.integer("at_ms")
         {
             guard time > call.nowMilliseconds else {
                 throw AdminProblem.invalid("scheduled.at_ms", "must lie in the future")
             }
-            plan.scheduled = .init(state: state, atMilliseconds: time)
+            plan.scheduled = .init(
+                state: state, atMilliseconds: time,
+                rampPercent: Int(scheduled.integer("ramp_percent") ?? 100))
         }
         if let rule = body.object("auto_return"), let percent = rule.integer("rejected_percent"),
             let minutes = rule.integer("window_minutes")
         {
             plan.autoReturn = .init(
                 rejectedPercent: Int(percent), windowMinutes: Int(minutes),
-                minimumRequests: Int(rule.integer("minimum_requests") ?? 1))
+                minimumRequests: Int(rule.integer("minimum_requests") ?? 100))
         }
         try call.directory.setEnforcementPlan(plan, for: call[0], at: call.nowMilliseconds)
         let json = try call.directory.enforcementPlan(of: call[0]).json

@@ -38,6 +38,9 @@ struct EventRoutes: Sendable {
         query.name = call.query("name")
         query.fromMilliseconds = call.integer("from_ms")
         query.toMilliseconds = call.integer("to_ms")
+        if let from = query.fromMilliseconds, let to = query.toMilliseconds, from >= to {
+            throw AdminProblem.invalidParameter("from_ms", "must be less than to_ms")
+        }
         return query
     }
 

@@ -12,10 +12,13 @@ enum Export {
             let isFormula = "=+-@\t\r".utf8.contains(cell.utf8.first ?? 0) && Int64(cell) == nil
             let text = isFormula ? "'" + cell : cell
             if text.utf8.contains(where: { ",\"\r\n".utf8.contains($0) }) {
-                output.append(
-                    contentsOf:
-                        "\"\(text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\""))\""
-                        .utf8)
+                // Byte by byte: a quote with a combining mark behind it is another character, and still a quote.
+                output.append(UInt8(ascii: "\""))
+                for byte in text.utf8 {
+                    if byte == UInt8(ascii: "\"") { output.append(byte) }
+                    output.append(byte)
+                }
+                output.append(UInt8(ascii: "\""))
             } else {
                 output.append(contentsOf: text.utf8)
             }

@@ -22,7 +22,13 @@ final class LiveEvents: Sendable {
         /// When to look again, and when something was sent, by the clock of `nanoseconds`.
         var nextLook: UInt64 = 0
         var sent: UInt64 = 0
+        var nextCheck: UInt64 = 0
+        var isOver = false
     }
+
+    private static let checks = DispatchQueue(label: "live")
+    /// Between two looks at who is watching.
+    private static let checkNanoseconds: UInt64 = 2_000_000_000
 
     private static let pingNanoseconds: UInt64 = 15_000_000_000
     /// Between two looks.
@@ -32,6 +38,7 @@ final class LiveEvents: Sendable {
 
     private let feed: LiveFeed
     private let filter: Filter
+    private let isAllowed: @Sendable () -> Bool
     private let nanoseconds: @Sendable () -> UInt64
     private let state: Lock<State>
 
@@ -39,28 +46,44 @@ final class LiveEvents: Sendable {
     ///   - feed: Where they come from.
     ///   - lastID: The last one that the watcher has; nil begins with what comes now.
     ///   - filter: Which ones.
+    ///   - isAllowed: Whether the watcher may still watch; asked every two seconds, on another thread.
     ///   - nanoseconds: A clock that never goes back.
     init(
         _ feed: LiveFeed, after lastID: UInt64?, _ filter: Filter,
+        isAllowed: @escaping @Sendable () -> Bool = { true },
         nanoseconds: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
     ) {
         self.feed = feed
         self.filter = filter
+        self.isAllowed = isAllowed
         self.nanoseconds = nanoseconds
         state = Lock(State(lastID: lastID))
     }
 
     var stream: ResponseStream {
         ResponseStream(pull: { [self] in
-            let text = state.withLock { next(&$0) }
+            let text = state.withLock { $0.isOver ? nil : next(&$0) }
+            guard let text else { return .end }
             return text.isEmpty ? .nothing : .bytes(Array(text.utf8))
         })
+    }
+
+    private func check() {
+        Self.checks.async { [weak self] in
+            guard let self, !isAllowed() else { return }
+            state.withLock { $0.isOver = true }
+        }
     }
 
     private func next(_ state: inout State) -> String {
         let now = nanoseconds()
         guard now >= state.nextLook else { return "" }
         state.nextLook = now + Self.pause
+        if now >= state.nextCheck {
+            // The answer that this begins with was allowed a moment ago.
+            if state.hasBegun { check() }
+            state.nextCheck = now + Self.checkNanoseconds
+        }
         let page = feed.entries(after: state.lastID)
         var text = ""
         if page.missed != 0 {

@@ -19,7 +19,10 @@ struct LiveRoutes: Sendable {
                     headers: [("Content-Type", "text/event-stream; charset=utf-8")] + AdminAPI.headers,
                     body: [])
                 let last = call.request.lastEventID.flatMap { UInt64($0) }
-                response.stream = LiveEvents(live, after: last, filter).stream
+                response.stream =
+                    LiveEvents(
+                        live, after: last, filter, isAllowed: call.isStillAllowed
+                    ).stream
                 return response
             }
         ]

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignJOSE
 
 /// Users of the administration, API tokens and what everybody did.
 struct PeopleRoutes: Sendable {
@@ -90,6 +91,11 @@ struct PeopleRoutes: Sendable {
                 return try call.page(read: entries, at: { PagePosition($0.seq) }, json: \.json)
             },
             AdminRoute(
+                "GET", "/audit/export", .viewer, "Export changes, the newest first",
+                query: [
+                    .init("app", .text(longest: 64)), .init("actor", .text(longest: 512)), Export.format,
+                ], .file(Export.mediaTypes), answer: exportAudit),
+            AdminRoute(
                 "GET", "/audit/verify", .viewer, "Check that no change was altered or taken out",
                 .json(.all(["ok": .bool, "entries": .count, "broken_at": .nullable(.count)]))
             ) { call in
@@ -128,6 +134,42 @@ struct PeopleRoutes: Sendable {
         ]))
 
     // MARK: Answers
+
+    private func exportAudit(_ call: AdminCall) throws -> HTTPResponse {
+        let (app, actor, directory) = (call.query("app"), call.query("actor"), call.directory)
+        let isCSV = Export.isCSV(call)
+        let next = Lock<Int64?>(.max)
+        let stream = ListStream {
+            guard let before = next.withLock({ $0 }) else { return nil }
+            let entries = try directory.auditEntries(app: app, actor: actor, before: before, limit: 500)
+            next.withLock { $0 = entries.count == 500 ? entries.last?.seq : nil }
+            var bytes: [UInt8] = []
+            if isCSV, before == .max { Export.write(Self.columns, to: &bytes) }
+            for entry in entries {
+                if isCSV {
+                    Export.write(
+                        [
+                            String(entry.seq), String(entry.atMilliseconds), entry.actor, entry.role,
+                            entry.action, entry.target, entry.appID ?? "", entry.before ?? "",
+                            entry.after ?? "", Base64URL.encode(entry.hash),
+                            Base64URL.encode(entry.previousHash),
+                        ], to: &bytes)
+                } else {
+                    entry.json.write(to: &bytes)
+                    bytes.append(0x0A)
+                }
+            }
+            return bytes
+        }
+        var response = Export.response(isCSV: isCSV, name: "audit")
+        response.stream = stream.body
+        return response
+    }
+
+    private static let columns = [
+        "seq", "at_ms", "actor", "role", "action", "target", "app", "before", "after", "hash",
+        "previous_hash",
+    ]
 
     private func createToken(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()

@@ -86,15 +86,15 @@ struct SampleRoutes: Sendable {
         return call.answer(.object(members))
     }
 
-    /// Claims for those who need not know whose they are: all but issuer, audience and numbers may say it.
+    /// Claims for those who need not know whose they are: all but issuer, audience and times may say it.
     private static func masked(_ claims: JSONValue) -> JSONValue {
         guard case .object(let members) = claims else { return claims }
         let shown = members.map { name, value -> (String, JSONValue) in
             switch value {
-            case _ where name == "iss" || name == "aud": (name, value)
+            case _ where ["iss", "aud", "exp", "nbf", "iat"].contains(name): (name, value)
             case .string(let text): (name, FailureSample.mask(text).map { .string($0) } ?? .null)
-            case .object, .array: (name, "…")
-            default: (name, value)
+            case .bool, .null: (name, value)
+            default: (name, "…")
             }
         }
         return .object(Dictionary(uniqueKeysWithValues: shown))

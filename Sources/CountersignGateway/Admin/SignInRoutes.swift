@@ -25,6 +25,11 @@ struct SignInRoutes: Sendable {
                 body: .object([.must("name", .text(longest: 1_024)), .must("password", Self.password)]),
                 lane: .password, .json(Self.session), answer: signIn),
             Self.whoIs,
+            AdminRoute(
+                "PUT", "/session/password", .viewer, "Change one's own password",
+                body: .object([
+                    .must("current_password", Self.password), .must("password", Self.password),
+                ]), lane: .password, .nothing, answer: changePassword),
             AdminRoute("DELETE", "/session", .viewer, "Sign out", .nothing) { call in
                 if let session = call.identity.session { try call.directory.closeSession(session.token) }
                 let (name, value) = AdminCookie.field("", isSecure: isSecure)
@@ -90,6 +95,26 @@ struct SignInRoutes: Sendable {
         }
         throttle.succeed(name: name, address: call.request.clientAddress)
         return try open(call, user.name, user.role, status: 200)
+    }
+
+    /// Needs the session's cookie: who only has the open page does not know the password.
+    private func changePassword(_ call: AdminCall) throws -> HTTPResponse {
+        guard let session = call.identity.session else {
+            throw AdminProblem(409, "conflict", "an API token has no password: sign in")
+        }
+        let body = try call.body()
+        let current = try body.text("current_password")
+        let name = call.identity.name
+        try begin(call, name: name)
+        guard let user = try call.directory.users().first(where: { $0.name == name }),
+            user.password.matches(current)
+        else { throw AdminProblem.invalid("current_password", "is not right") }
+        throttle.succeed(name: name, address: call.request.clientAddress)
+        guard let password = try Self.password(body) else {
+            throw AdminProblem.invalid("password", "is missing")
+        }
+        try call.directory.changeUser(name, role: nil, password: password, keeping: session.token)
+        return call.noContent
     }
 
     private func begin(_ call: AdminCall, name: String) throws {

@@ -16,11 +16,13 @@ package struct EnforcementPlan: Sendable, Equatable {
     package struct Switch: Sendable, Equatable {
         package var state: Enforcement
         package var atMilliseconds: Int64
+        /// Of how many of a hundred users it holds, when it is `required`.
+        package var rampPercent = 100
     }
 
     /// When `required` becomes `optional` again by itself.
     package struct Return: Sendable, Equatable {
-        /// Of all requests of identified users within the window.
+        /// Of the requests within the window of those users for whom tokens are required.
         package var rejectedPercent: Int
         package var windowMinutes: Int
         package var minimumRequests: Int
@@ -31,12 +33,22 @@ package struct EnforcementPlan: Sendable, Equatable {
         package var rejectedPercent: Double
     }
 
+    /// The same plan, set at another time.
+    func since(_ milliseconds: Int64) -> EnforcementPlan {
+        var plan = self
+        plan.sinceMilliseconds = milliseconds
+        return plan
+    }
+
     /// The plan as the audit log and the admin API have it.
     package var json: JSONValue {
         [
             "state": .string(state.rawValue), "ramp_percent": .integer(Int64(rampPercent)),
             "scheduled": scheduled.map {
-                ["state": .string($0.state.rawValue), "at_ms": .integer($0.atMilliseconds)]
+                [
+                    "state": .string($0.state.rawValue), "at_ms": .integer($0.atMilliseconds),
+                    "ramp_percent": .integer(Int64($0.rampPercent)),
+                ]
             } ?? .null,
             "auto_return": autoReturn.map {
                 [

@@ -82,7 +82,8 @@ package final class AnalyticsRecorder: GatewayObserver {
             key.client = Self.known(key.client, of: appID, &state)
             state.gathered.counts[Gathered.Minute(start: minute, key: key), default: 0] += 1
             state.recent[appID, default: RecentVerdicts()].note(
-                verdict, events: trail.accepted, atMilliseconds: record.receivedMilliseconds)
+                verdict, trail.enforcement, events: trail.accepted,
+                atMilliseconds: record.receivedMilliseconds)
             Self.noteUser(key, trail.userID, record.receivedMilliseconds, &state)
             guard let failure = trail.failure else { return nil }
             return Self.sample(record, key, failure, minute, &state)

@@ -47,16 +47,19 @@ struct Router: Sendable {
             + templates.filter {
                 $0.segments.count == segments.count && Self.match($0.segments, segments) != nil
             }.map(\.endpoint)
-        return Set(found.map(\.method)).sorted()
+        let methods = Set(found.map(\.method))
+        return (methods.contains("GET") ? methods.union(["HEAD"]) : methods).sorted()
     }
 
     func route(_ request: HTTPRequest) -> HTTPOutcome {
-        for endpoint in exact[request.path] ?? [] where endpoint.method == request.method {
+        // HEAD is GET without a body, which the server leaves out (RFC 9110, section 9.3.2).
+        let method = request.method == "HEAD" ? "GET" : request.method
+        for endpoint in exact[request.path] ?? [] where endpoint.method == method {
             return Self.handle(request, endpoint, [])
         }
         let segments = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         for (template, endpoint) in templates
-        where template.count == segments.count && endpoint.method == request.method {
+        where template.count == segments.count && endpoint.method == method {
             guard let parameters = Self.match(template, segments) else { continue }
             return Self.handle(request, endpoint, parameters)
         }

@@ -13,8 +13,9 @@ package struct AnalyticsQuery: Sendable {
     package var sdk: String?
     package var appVersion: String?
     package var keyID: String?
+    package var code: AuthErrorCode?
 
-    var hasFilter: Bool { [endpoint, sdk, appVersion, keyID].contains { $0 != nil } }
+    var hasFilter: Bool { [endpoint, sdk, appVersion, keyID].contains { $0 != nil } || code != nil }
 
     package init(appID: String, fromMilliseconds: Int64, toMilliseconds: Int64) {
         self.appID = appID
@@ -179,6 +180,8 @@ package final class AnalyticsReader {
             return counts
         }
         preview.failedUsers = try failed("''")[""] ?? 0
+        // Those who failed are counted one by one, all others estimated.
+        preview.users = max(preview.users, preview.failedUsers)
         let byCode = try failed("code")
         preview.byCode = total.codes.map { code, failures in
             EnforcementPreview.Part(
@@ -248,9 +251,9 @@ package final class AnalyticsReader {
             .text(query.appID), .integer(first), .integer(query.toMilliseconds),
         ]
         let isSum = property == nil && !query.hasFilter
-        let filters: [SQLiteValue] = [query.endpoint, query.sdk, query.appVersion, query.keyID].map {
-            .optionalText($0)
-        }
+        let filters: [SQLiteValue] =
+            [query.endpoint, query.sdk, query.appVersion, query.keyID].map { .optionalText($0) }
+            + [.optionalInteger(query.code.map { Int64($0.rawValue) })]
         try rows(
             """
             SELECT \(columns), sum(count) FROM \(isSum ? length.sumTable : length.table)
@@ -258,6 +261,7 @@ package final class AnalyticsReader {
                 \(isSum ? "" : """
                 AND (?4 IS NULL OR endpoint = ?4) AND (?5 IS NULL OR sdk = ?5)
                 AND (?6 IS NULL OR app_version = ?6) AND (?7 IS NULL OR key_id = ?7)
+                AND (?8 IS NULL OR code = ?8)
                 """)
             GROUP BY \(columns)
             """, isSum ? range : range + filters, body: body)

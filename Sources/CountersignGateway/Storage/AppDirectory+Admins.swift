@@ -115,8 +115,15 @@ extension AppDirectory {
 
     /// Changes a user's role, password or both; either ends the user's sessions.
     ///
+    /// - Parameters:
+    ///   - name: The user.
+    ///   - role: The new role; nil leaves it.
+    ///   - password: The new password; nil leaves it.
+    ///   - session: What the cookie of a session holds that goes on; nil for none.
     /// - Throws: `conflict` when there would be no owner left, `notFound`, `storage`.
-    func changeUser(_ name: String, role: AdminRole?, password: PasswordHash?) throws(GatewayError) {
+    func changeUser(
+        _ name: String, role: AdminRole?, password: PasswordHash?, keeping session: String? = nil
+    ) throws(GatewayError) {
         try write { sqlite in
             let user = try Self.user(name, sqlite)
             if let role {
@@ -129,7 +136,9 @@ extension AppDirectory {
                     "UPDATE admin_user SET password = ?2 WHERE name = ?1", .text(name), .text(password.text))
             }
             if password != nil || (role ?? user.role) != user.role {
-                try sqlite.run("DELETE FROM admin_session WHERE user = ?", .text(name))
+                try sqlite.run(
+                    "DELETE FROM admin_session WHERE user = ?1 AND hash IS NOT ?2", .text(name),
+                    session.map { .blob(SHA256.digest($0.utf8)) } ?? .null)
             }
             try audit(
                 sqlite, "user.change", name, before: ["role": .string(user.role.rawValue)],
@@ -263,8 +272,14 @@ extension AppDirectory {
     // MARK: Rows
 
     private static func check(name: String) throws(GatewayError) {
-        guard (1...64).contains(name.utf8.count), name.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw GatewayError(.invalid, "a user's name has 1 to 64 bytes without blanks")
+        // The audit log has `token:`, `cli:` and the gateway itself beside the names of users.
+        guard (1...64).contains(name.utf8.count), name.isPrintable,
+            !name.contains(where: { $0.isWhitespace || $0 == ":" }), name != Operator.schedule.name
+        else {
+            throw GatewayError(
+                .invalid,
+                "a user's name has 1 to 64 bytes of printable text without blanks and colons, and is not gateway"
+            )
         }
     }
 

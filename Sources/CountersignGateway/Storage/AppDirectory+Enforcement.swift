@@ -33,8 +33,15 @@ extension AppDirectory {
     package func setEnforcementPlan(
         _ plan: EnforcementPlan, for appID: String, at milliseconds: Int64? = nil
     ) throws(GatewayError) {
-        guard (1...100).contains(plan.rampPercent) else {
-            throw GatewayError(.invalid, "ramp_percent must be 1 to 100")
+        for (state, percent) in [
+            (plan.state, plan.rampPercent),
+            plan.scheduled.map { ($0.state, $0.rampPercent) } ?? (.disabled, 100),
+        ] {
+            guard (1...100).contains(percent), state == .required || percent == 100 else {
+                throw GatewayError(
+                    .invalid,
+                    "ramp_percent must be 1 to 100, and less than 100 stands beside the state required only")
+            }
         }
         if let rule = plan.autoReturn {
             guard (1...100).contains(rule.rejectedPercent), (1...60).contains(rule.windowMinutes),
@@ -50,6 +57,7 @@ extension AppDirectory {
         plan.returned = nil
         let changed = plan
         try write { sqlite in
+            if let now = try Self.plans(sqlite)[appID], now == changed.since(now.sinceMilliseconds) { return }
             try change(changed, of: appID, "enforcement.set", at: milliseconds ?? Self.now(), sqlite)
         }
     }
@@ -69,6 +77,7 @@ extension AppDirectory {
                     planned.atMilliseconds <= milliseconds
                 else { return false }
                 plan.state = planned.state
+                plan.rampPercent = planned.rampPercent
                 plan.scheduled = nil
                 plan.returned = nil
                 try change(plan, of: appID, "enforcement.scheduled", at: milliseconds, sqlite)
@@ -92,6 +101,7 @@ extension AppDirectory {
         try write { sqlite in
             guard var plan = try Self.plans(sqlite)[appID], plan.state == .required else { return false }
             plan.state = .optional
+            plan.rampPercent = 100
             plan.returned = .init(atMilliseconds: milliseconds, rejectedPercent: rejectedPercent)
             try change(plan, of: appID, "enforcement.returned", at: milliseconds, sqlite)
             try addAlert(alert, of: appID, at: milliseconds, sqlite)
@@ -108,7 +118,7 @@ extension AppDirectory {
             "UPDATE app SET enforcement = ? WHERE id = ?", .text(plan.state.rawValue), .text(appID))
         let since = before.state == plan.state ? before.sinceMilliseconds : milliseconds
         try sqlite.run(
-            "INSERT OR REPLACE INTO enforcement_plan VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT OR REPLACE INTO enforcement_plan VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             .text(appID), .integer(Int64(plan.rampPercent)),
             .optionalText(plan.scheduled?.state.rawValue),
             .optionalInteger(plan.scheduled?.atMilliseconds),
@@ -116,7 +126,8 @@ extension AppDirectory {
             .optionalInteger(plan.autoReturn.map { Int64($0.windowMinutes) }),
             .optionalInteger(plan.autoReturn.map { Int64($0.minimumRequests) }),
             .optionalInteger(plan.returned?.atMilliseconds),
-            plan.returned.map { .real($0.rejectedPercent) } ?? .null, .integer(since))
+            plan.returned.map { .real($0.rejectedPercent) } ?? .null, .integer(since),
+            .optionalInteger(plan.scheduled.map { Int64($0.rampPercent) }))
         try audit(
             sqlite, action, plan.state.rawValue, app: appID, before: before.json, after: plan.json,
             at: milliseconds)
@@ -126,7 +137,7 @@ extension AppDirectory {
         let rows = try sqlite.all(
             """
             SELECT id, enforcement, ramp_percent, scheduled_state, scheduled_ms, return_percent, return_minutes,
-                return_requests, returned_ms, returned_percent, since_ms, created_ms
+                return_requests, returned_ms, returned_percent, since_ms, created_ms, scheduled_ramp
             FROM app LEFT JOIN enforcement_plan ON app_id = id
             """
         ) { row in
@@ -134,7 +145,9 @@ extension AppDirectory {
             plan.state = Enforcement(rawValue: row.text(1)) ?? .required
             plan.rampPercent = row.isNull(2) ? 100 : row.int(2)
             if let state = Enforcement(rawValue: row.text(3)) {
-                plan.scheduled = .init(state: state, atMilliseconds: row.int64(4))
+                plan.scheduled = .init(
+                    state: state, atMilliseconds: row.int64(4),
+                    rampPercent: row.isNull(12) ? 100 : row.int(12))
             }
             if !row.isNull(5) {
                 plan.autoReturn = .init(

@@ -46,6 +46,7 @@ public final class AppDirectory: @unchecked Sendable {
         AdminSchema.script,
         AdminSchema.alerts,
         "ALTER TABLE write_key ADD COLUMN used_ms INTEGER",
+        "ALTER TABLE enforcement_plan ADD COLUMN scheduled_ramp INTEGER",
     ]
 
     /// The most keys that an app may have.
@@ -125,6 +126,7 @@ public final class AppDirectory: @unchecked Sendable {
             throw GatewayError(
                 .invalid, "an app's id has 1 to 64 lower-case letters, digits, - and _; give such an id")
         }
+        if let name { try Self.check(appName: name) }
         let writeKey = Self.newWriteKey()
         let now = Self.now()
         try write { sqlite in
@@ -151,7 +153,8 @@ public final class AppDirectory: @unchecked Sendable {
 
     /// Sets what an app's tokens must look like.
     ///
-    /// - Throws: `invalid` when the leeway is not 0 to 300 seconds or no algorithm is allowed, `notFound`, `storage`.
+    /// - Throws: `invalid` when the leeway is not 0 to 300 seconds, no algorithm is allowed or a claim is required that
+    ///   has no value to compare with, `notFound`, `storage`.
     public func setPolicy(_ policy: ClaimsPolicy, for appID: String) throws(GatewayError) {
         guard (0...300).contains(policy.leeway) else {
             throw GatewayError(.invalid, "the leeway must be 0 to 300 seconds")
@@ -162,10 +165,19 @@ public final class AppDirectory: @unchecked Sendable {
         if let lifetime = policy.maximumLifetime, !(lifetime > 0 && lifetime.isFinite) {
             throw GatewayError(.invalid, "the maximum lifetime must be more than 0 seconds")
         }
+        for (claim, isRequired, value) in [
+            ("aud", policy.requiresAudience, policy.audience), ("iss", policy.requiresIssuer, policy.issuer),
+        ] where isRequired && value?.isEmpty ?? true {
+            throw GatewayError(
+                .invalid,
+                "\(claim) cannot be required without the \(claim == "aud" ? "audience" : "issuer") that it must name: give one"
+            )
+        }
         try write { sqlite in
             guard let before = try Self.apps(sqlite).first(where: { $0.id == appID }) else {
                 throw Self.noApp(appID)
             }
+            if before.policy.json == policy.json { return }
             try sqlite.run(
                 """
                 UPDATE app SET algorithms = ?, leeway_seconds = ?, maximum_lifetime_seconds = ?, audience = ?,
@@ -311,9 +323,7 @@ public final class AppDirectory: @unchecked Sendable {
     ///
     /// - Throws: `invalid`, `notFound`, `storage`.
     package func renameApp(_ appID: String, to name: String) throws(GatewayError) {
-        guard (1...200).contains(name.utf8.count) else {
-            throw GatewayError(.invalid, "an app's name has 1 to 200 bytes")
-        }
+        try Self.check(appName: name)
         try write { sqlite in
             guard let before = try Self.apps(sqlite).first(where: { $0.id == appID }) else {
                 throw Self.noApp(appID)
@@ -321,6 +331,12 @@ public final class AppDirectory: @unchecked Sendable {
             try sqlite.run("UPDATE app SET name = ?2 WHERE id = ?1", .text(appID), .text(name))
             try audit(
                 sqlite, "app.rename", appID, app: appID, before: .string(before.name), after: .string(name))
+        }
+    }
+
+    private static func check(appName name: String) throws(GatewayError) {
+        guard (1...200).contains(name.utf8.count), name.isPrintable else {
+            throw GatewayError(.invalid, "an app's name has 1 to 200 bytes of printable text")
         }
     }
 

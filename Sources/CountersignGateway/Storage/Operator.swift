@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Who changes something, as the audit log has it.
 public struct Operator: Sendable, Equatable {
-    /// A user of the admin page, `token:` and an API token's name, or `cli:` and an account of this machine.
+    /// A user of the admin page, `token:`, an API token's name, `#` and its id, or `cli:` and an account of this machine.
     public let name: String
     /// What that one may do: `owner`, `operator`, `viewer`, or `system` for the gateway itself.
     public let role: String

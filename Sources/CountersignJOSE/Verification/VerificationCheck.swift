@@ -24,10 +24,11 @@ package struct VerificationCheck: Sendable {
         (.incorrectAlgorithm, "its algorithm is allowed"), (.publicKeyError, "the public keys can be used"),
         (.noMatchingPublicKeys, "a public key verifies the signature"),
         (.invalidPayload, "the claims are well formed"), (.expirationRequired, "exp is there"),
-        (.expired, "it has not expired"), (.notYetValid, "nbf has passed"),
-        (.issuedInFuture, "it was not issued in the future"),
-        (.lifetimeTooLong, "it does not live too long"), (.audienceMismatch, "the audience is right"),
-        (.issuerMismatch, "the issuer is right"), (.revoked, "it was not revoked"),
+        (.expired, "it has not expired"), (.notYetValid, "nbf, if there, has passed"),
+        (.issuedInFuture, "iat, if there, is not in the future"),
+        (.lifetimeTooLong, "its lifetime is within the limit, if the app has one"),
+        (.audienceMismatch, "aud is right, if the app names one"),
+        (.issuerMismatch, "iss is right, if the app names one"), (.revoked, "it was not revoked"),
         (.subjectMismatch, "it belongs to the user"),
         (.payloadUserIDMismatch, "the request names one user only"),
     ]
@@ -43,7 +44,9 @@ package struct VerificationCheck: Sendable {
             let wasJudged: Bool =
                 switch check.code {
                 case .payloadUserIDMismatch: withUser
-                case .subjectMismatch: withUser && report.judgedClaims
+                case .subjectMismatch:
+                    withUser && report.judgedClaims && !report.faults.contains { $0.code == .invalidPayload }
+                case .expired where report.faults.contains { $0.code == .expirationRequired }: false
                 case .publicKeyError: true
                 default: index < (firstFault ?? all.count) || (index > 5 && report.judgedClaims)
                 }

@@ -48,6 +48,7 @@ struct AdminAccessTests {
         ("DELETE /apps/{app}/project/items/{kind}/{id}", .operator), ("GET /apps/{app}/events", .viewer),
         ("GET /apps/{app}/events/export", .viewer), ("GET /apps/{app}/analytics", .viewer),
         ("GET /apps/{app}/analytics/top", .viewer), ("GET /apps/{app}/analytics/export", .viewer),
+        ("PUT /session/password", .viewer), ("GET /audit/export", .viewer),
         ("GET /apps/{app}/samples", .viewer), ("GET /apps/{app}/samples/{id}", .viewer),
         ("POST /apps/{app}/samples/{id}/recheck", .viewer),
         ("POST /apps/{app}/keys/import", .operator), ("DELETE /apps/{app}/project/sync-tokens", .operator),

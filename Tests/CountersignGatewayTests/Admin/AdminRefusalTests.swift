@@ -1,0 +1,130 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// What makes no sense, would mislead whoever reads it later, or comes as something else than JSON.
+@Suite(.timeLimit(.minutes(5)))
+struct AdminRefusalTests {
+    @Test(arguments: [
+        ("PUT", "apps/shop/policy", #"{"required":["aud"]}"#),
+        ("PUT", "apps/shop/policy", #"{"required":["iss"],"audience":"shop"}"#),
+        ("PUT", "apps/shop/policy", #"{"required":["aud"],"audience":""}"#),
+        ("PUT", "apps/shop/enforcement", #"{"state":"optional","ramp_percent":10}"#),
+        (
+            "PUT", "apps/shop/enforcement",
+            #"{"state":"optional","scheduled":{"state":"disabled","at_ms":4102444800000,"ramp_percent":10}}"#
+        ),
+        ("POST", "users", #"{"name":"token:ci","role":"viewer","password":"correct horse battery"}"#),
+        ("POST", "users", #"{"name":"gateway","role":"viewer","password":"correct horse battery"}"#),
+        (
+            "POST", "users",
+            "{\"name\":\"an\u{200B}n\",\"role\":\"viewer\",\"password\":\"correct horse battery\"}"
+        ),
+        ("POST", "apps", "{\"id\":\"other\",\"name\":\"\\u0000\u{202E}evil\"}"),
+        ("POST", "apps", #"{"id":"other","name":""}"#),
+        ("GET", "apps/shop/events?from_ms=9&to_ms=3", nil),
+    ])
+    func isNotValid(method: String, path: String, body: String?) throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
+        let answer = try bench.ask(method, path, body, headers)
+        #expect(answer.status == 422, "\(answer.body)")
+    }
+
+    @Test func aClaimThatIsComparedMayBeRequired() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
+        let answer = try bench.ask(
+            "PUT", "apps/shop/policy", #"{"audience":"shop","required":["aud"]}"#, headers)
+        #expect(answer.status == 200, "\(answer.body)")
+    }
+
+    @Test func aBodyThatIsSaidToBeSomethingElseIsNotRead() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let body = #"{"id":"other"}"#
+        for (type, status) in [("text/plain", 415), ("application/json; charset=utf-8", 201)] {
+            let connection = try RawConnection(port: bench.gateway.adminPort)
+            let answer = try #require(
+                connection.post(
+                    body, path: "/admin/api/apps",
+                    headers: try bench.token("admin").merging(["Content-Type": type]) { $1 }))
+            #expect(answer.status == status, "\(answer.body)")
+        }
+    }
+
+    @Test func aRefusalNamesTheScheme() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let answer = try bench.ask("GET", "apps")
+        #expect(answer.status == 401)
+        #expect(answer.headers["www-authenticate"]?.hasPrefix("Bearer ") == true)
+    }
+
+    /// RFC 9110, section 9.3.2.
+    @Test func headIsGetWithoutABody() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let authorization = try #require(bench.token("read")["Authorization"])
+        let connection = try RawConnection(port: bench.gateway.adminPort)
+        connection.send(
+            "HEAD /admin/api/apps/shop/policy HTTP/1.1\r\nHost: localhost\r\nAuthorization: \(authorization)\r\n"
+                + "Connection: close\r\n\r\n")
+        var lines: [String] = []
+        while let line = connection.line() { lines.append(line) }
+        #expect(lines.first == "HTTP/1.1 200 OK")
+        #expect(lines.contains { $0.lowercased().hasPrefix("etag: ") })
+        #expect(lines.last == "", "there is something behind the fields: \(lines)")
+    }
+
+    @Test func whatChangesNothingIsNoChange() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
+        func put() throws {
+            for (path, body) in [
+                ("enforcement", #"{"state":"optional"}"#), ("policy", #"{"audience":"shop"}"#),
+            ] {
+                let answer = try bench.ask("PUT", "apps/shop/\(path)", body, headers)
+                #expect(answer.status == 200)
+            }
+        }
+        try put()
+        let entries = try bench.apps.auditEntries(limit: 500).count
+        try put()
+        #expect(try bench.apps.auditEntries(limit: 500).count == entries)
+    }
+
+    @Test func onesOwnPasswordIsChangedWithTheOldOne() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let visitor = try bench.visitor(.viewer, "vi")
+        let elsewhere = AdminBench.visitor(try bench.signIn("vi"))
+        func change(_ current: String, _ headers: [String: String]) throws -> AdminBench.Answer {
+            try bench.ask(
+                "PUT", "session/password",
+                #"{"current_password":"\#(current)","password":"another long password"}"#, headers)
+        }
+        let wrong = try change("not the password", visitor.headers)
+        #expect(wrong.status == 422 && wrong.body.contains(#""pointer":"/current_password""#))
+        #expect(try change(AdminBench.password, bench.token("admin")).status == 409)
+        #expect(try change(AdminBench.password, visitor.headers).status == 204)
+        #expect(try bench.ask("GET", "session", nil, visitor.headers).status == 200)
+        #expect(try bench.ask("GET", "session", nil, elsewhere.headers).status == 401)
+        #expect(try bench.signIn("vi").status == 401)
+        #expect(try bench.signIn("vi", "another long password").status == 200)
+    }
+
+    /// A quote with a combining mark behind it is one character, and must be doubled all the same (RFC 4180).
+    @Test func everyQuoteInACellIsDoubled() {
+        var row: [UInt8] = []
+        Export.write(["a\"\u{301},=HYPERLINK(1)", "-1", "=1+1", "x\r\n"], to: &row)
+        #expect(
+            row == Array("\"a\"\"\u{301},=HYPERLINK(1)\",-1,'=1+1,\"x\r\n\"\r\n".utf8),
+            "\(String(decoding: row, as: UTF8.self))")
+    }
+}
