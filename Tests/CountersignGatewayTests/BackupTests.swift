@@ -67,6 +67,17 @@ struct BackupTests {
         defer { remove() }
         try send(3, to: fixture)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
+        // A manifest that leaves out files proves nothing.
+        let manifest = backup.path + "/manifest.json"
+        let whole = try String(contentsOfFile: manifest, encoding: .utf8)
+        for name in ["control.sqlite", "events.sqlite", "../events.sqlite"] {
+            let other = whole.replacing(
+                name.hasPrefix("..") ? "events.sqlite" : name, with: name.hasPrefix("..") ? name : "other")
+            try other.write(toFile: manifest, atomically: true, encoding: .utf8)
+            #expect(code { _ = try Backup.verify(backup.path) } == .invalid, "\(name)")
+        }
+        try whole.write(toFile: manifest, atomically: true, encoding: .utf8)
+        #expect(try Backup.verify(backup.path) == backup)
         // One byte in the text of an event, which SQLite's own check does not look at.
         let path = backup.path + "/events.sqlite"
         var bytes = try Data(contentsOf: URL(fileURLWithPath: path))

@@ -30,13 +30,21 @@ extension Invocation {
     /// Where the command works: a flag says it, else the environment, else the profile in use, else it is the data
     /// directory.
     ///
-    /// - Throws: `usage` when two places are named, or no token is there for a server.
-    func admin() throws -> any AdminClient {
+    /// - Parameter makes: Whether a data directory is made that is not there.
+    /// - Throws: `usage` when two places are named, or no token is there for a server; `notFound` when there is no data.
+    func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }
         if isSet(.tokenFile) {
             throw CommandError(.usage, "--token-file is for a server", hint: "say which with --server URL")
         }
-        return try LocalAdmin(dataDirectory: try dataDirectory())
+        let directory = try dataDirectory()
+        // A mistyped folder must not look like one in which all is well.
+        guard makes || FileManager.default.fileExists(atPath: directory + "/control.sqlite") else {
+            throw CommandError(
+                .notFound, "there is no data in \(directory)",
+                hint: "`countersign app create` makes it; --data names another folder")
+        }
+        return try LocalAdmin(dataDirectory: directory)
     }
 
     /// The server to work on; nil for the data directory.

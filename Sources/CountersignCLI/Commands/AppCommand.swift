@@ -17,7 +17,7 @@ enum AppCommand {
         positionals: [id], flags: [name] + Flag.place,
         examples: [.init("A first app", "countersign app create blog --name 'Our blog'")]
     ) { invocation in
-        let admin = try invocation.admin()
+        let admin = try invocation.admin(makingData: true)
         let made = try await admin.post(
             "apps",
             body: [

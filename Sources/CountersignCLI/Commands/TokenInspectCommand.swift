@@ -29,14 +29,17 @@ enum TokenInspectCommand {
             try invocation.io.print(["verified": false, "header": header, "claims": claims])
             return .done
         }
-        invocation.io.say("UNVERIFIED: anybody can write this.")
-        try invocation.io.print("header  \(String(decoding: header.bytes, as: UTF8.self))")
+        try invocation.io.print("UNVERIFIED: anybody can write this.")
+        try invocation.io.print("header  \(shown(header))")
         guard case .object(let members) = claims else { return .done }
         for (name, value) in members.sorted(by: { $0.key < $1.key }) {
-            try invocation.io.print(
-                "\(name)  \(String(decoding: value.bytes, as: UTF8.self))\(time(name, value))")
+            try invocation.io.print("\(TerminalText.safe(name))  \(shown(value))\(time(name, value))")
         }
         return .done
+    }
+
+    private static func shown(_ value: JSONValue) -> String {
+        TerminalText.safe(String(decoding: value.bytes, as: UTF8.self))
     }
 
     private static func object(_ part: Substring, _ name: String) throws -> JSONValue {
@@ -71,7 +74,13 @@ extension Invocation {
     /// with a newline that is no part of the token.
     func tokenText(_ positional: Positional) throws -> String {
         let word = word(of: positional) ?? "-"
-        guard word == "-" || FileManager.default.fileExists(atPath: word) else { return word }
+        guard word == "-" || FileManager.default.fileExists(atPath: word) else {
+            // Faulty tokens are looked at too, but what has no dot was meant to be a file.
+            guard word.contains(".") else {
+                throw CommandError(.notFound, "there is no file \(word), and it is no token either")
+            }
+            return word
+        }
         let text = try text(ofFile: word)
         return String(
             decoding: Array(text.utf8.reversed().drop { $0 == 0x0A || $0 == 0x0D }.reversed()), as: UTF8.self)

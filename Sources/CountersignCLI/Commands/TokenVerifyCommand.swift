@@ -27,6 +27,7 @@ enum TokenVerifyCommand {
             Each line of a batch is {"name","keys":[PEM or JWK],"token","now","expected_user","user_ids","config":
             {"algorithms","leeway","maximum_lifetime","audience","issuer","require_audience","require_issuer",
             "require_type"}}, where algorithms are by default RS256 and those that the keys are bound to; each answer is {"name","verdict":"accept" or "reject","code","reason","faults"}.
+            A line without expected_user is a request of nobody, whose token is not looked at; the exit status of a batch is 0.
             """,
         positionals: [token], flags: [key, user, now, algorithm, batch, .json],
         examples: [

@@ -104,6 +104,14 @@ package struct Backup: Sendable, Equatable {
     /// - Throws: `notFound` when it is no finished copy, `invalid` when it is damaged; the reason names the file.
     package static func verify(_ path: String) throws(GatewayError) -> Backup {
         let backup = try Backup(readingManifestOf: path)
+        let listed = Set(backup.files.map(\.name))
+        let present = databases.filter { FileManager.default.fileExists(atPath: path + "/" + $0) }
+        guard listed.contains("control.sqlite"), listed.isSuperset(of: present),
+            listed.isSubset(of: databases)
+        else {
+            throw GatewayError(
+                .invalid, "\(manifestName) in \(path) does not list the files of a copy; use another copy")
+        }
         for file in backup.files {
             let found: File
             do {

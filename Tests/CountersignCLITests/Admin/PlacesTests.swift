@@ -132,7 +132,7 @@ struct PlacesTests {
     private func plain(_ text: String, of place: Place) -> String {
         text.replacing(place.fixture.dataDirectory, with: "PLACE")
             .replacing("http://127.0.0.1:\(place.fixture.gateway.port)", with: "PLACE")
-            .replacing(#/cli:\w+ *|token:test */#, with: "ACTOR ")
+            .replacing(#/cli:\w+ *|token:test(#[\w-]+)? */#, with: "ACTOR ")
             .replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "TIME").replacing(#/\d{13}/#, with: "MS")
             .replacing(#/countersign-\d{8}T\w+/#, with: "BACKUP")
             .replacing(#/[A-Za-z0-9_\-+\/=]{12,}/#) { match in

@@ -134,6 +134,9 @@ struct RemoteAdminTests {
         // The first is in use; a flag and the environment win over it.
         #expect(await run("whoami").io.output.contains("token:laptop"))
         let data = folder.path + "/data"
+        for path in [data, folder.path + "/.local/share/countersign-data"] {
+            _ = try AppDirectory(dataDirectory: path)
+        }
         #expect(await run("whoami --data \(data)").io.output.contains(data))
         #expect(await run("whoami", environment: ["COUNTERSIGN_DATA": data]).io.output.contains(data))
         #expect(await run("whoami --server \(url)").io.output.contains("token:laptop"))

@@ -46,7 +46,7 @@ struct GatewayCommandTests {
         ("key list nothing", .notFound), ("key add shop /no/such/file", .notFound),
         ("key add nothing -", .notFound),
         ("enforcement show nothing", .notFound), ("enforcement set nothing required", .notFound),
-        ("enforcement set shop strict", .usage), ("app list --data /proc/none", .failed),
+        ("enforcement set shop strict", .usage), ("app create shop --data /proc/none", .failed),
     ])
     func eachFailureHasItsExitCode(line: String, expected: ExitCode) async {
         _ = await run("app create shop")
@@ -88,7 +88,17 @@ struct GatewayCommandTests {
         #expect(await run("policy show shop --json").1.output.contains(#""maximum_lifetime_seconds":null"#))
     }
 
-    @Test func anEmptyListSaysTheNextStepAndPrintsNoData() async {
+    @Test(arguments: ["app list", "audit verify", "backup create", "event list shop", "whoami"])
+    func aMistypedFolderIsNotMade(line: String) async {
+        let data = folder.path + "/data"
+        let (code, recorded) = await run(line)
+        #expect(code == .notFound, "\(recorded.talk)")
+        #expect(recorded.talk.contains(data) && recorded.talk.contains("--data"))
+        #expect(!FileManager.default.fileExists(atPath: data))
+    }
+
+    @Test func anEmptyListSaysTheNextStepAndPrintsNoData() async throws {
+        _ = try AppDirectory(dataDirectory: folder.path + "/data")
         let (code, recorded) = await run("app list")
         #expect(code == .done)
         #expect(recorded.output.isEmpty)

@@ -58,6 +58,22 @@ struct TokenCommandTests {
         #expect(!FileManager.default.fileExists(atPath: target))
     }
 
+    /// Whoever writes a token must not write to the terminal.
+    @Test func aHostileTokenIsInspectedWithoutItsControlCharacters() async throws {
+        let claims = #"{"\u001b[2JVERIFIED\nsub":"\u009bx","sub":"u\u202e"}"#
+        let text = [#"{"alg":"none\u001b"}"#, claims, "x"].map { Base64URL.encode(Array($0.utf8)) }
+            .joined(separator: ".")
+        let recorded = RecordedIO(input: text)
+        #expect(await recorded.run("token", "inspect", "-") == .done)
+        let lines = recorded.output.split(separator: "\n")
+        #expect(lines.count == 4 && lines[0].hasPrefix("UNVERIFIED"), "\(lines)")
+        #expect(
+            recorded.output.unicodeScalars.allSatisfy {
+                $0 == "\n" || $0.properties.generalCategory != .control
+            })
+        #expect(await RecordedIO().run("token", "inspect", "nofile") == .notFound)
+    }
+
     @Test func theExitStatusIsTheVerdict() async throws {
         let file = try folder.write(await token(), to: "token")
         func verify(_ more: String...) async -> ExitCode {
