@@ -8,7 +8,7 @@ import { paints } from "./codes.js";
 import { clock, ago } from "./format.js";
 import { dialog } from "./dialogs.js";
 import { iconButton, problemNotice, select, stateBadge, toast } from "./ui.js";
-import { signIn, setUp } from "./signin.js";
+import { accountMenu, signIn, setUp } from "./signin.js";
 import { home } from "./home.js";
 import { failures } from "./failures.js";
 import { sample } from "./sample.js";
@@ -223,8 +223,7 @@ function shell(title, name, app, current, body) {
     h("div", { class: "nav-group" }, h("p", { class: "nav-title" }, "Gateway"),
       house.filter(([key]) => key !== "members" || can("owner")).map(([key, label, symbol]) => link(`#/${key}`, label, symbol, name === key))),
     h("div", { class: "nav-foot" },
-      h("div", { class: "who" }, h("span", { class: "who-name" }, session.user.name), h("span", { class: "who-role" }, session.user.role)),
-      themeButton(), iconButton("Sign out", "out", signOut)));
+      accountMenu(session, signOut), themeButton()));
   const opener = iconButton("Menu", "menu", () => {
     const open = sidebar.classList.toggle("open");
     opener.setAttribute("aria-expanded", String(open));

@@ -1,9 +1,10 @@
-// Before the session: the first password by the one-time link, and signing in.
+// Who is here: the first password by the one-time link, signing in, and the menu of who is signed in.
 
-import { h, prose, replace } from "./dom.js";
-import { api } from "./api.js";
+import { h, freshID, prose, replace } from "./dom.js";
+import { api, Problem } from "./api.js";
+import { dialog } from "./dialogs.js";
 import { mark } from "./icons.js";
-import { field, notice } from "./ui.js";
+import { button, field, menu, notice, problemNotice, toast } from "./ui.js";
 import { attempt } from "./views.js";
 
 const MINIMUM = 12;
@@ -15,6 +16,7 @@ function gate(root, title, lead, ...body) {
     h("h1", { tabindex: -1 }, title), lead && h("p", { class: "lead" }, lead), body)));
 }
 
+/** A field for a password, which can be shown, and its input. */
 function passwordField(label, autocomplete, hint) {
   const input = h("input", { type: "password", autocomplete, required: true, maxlength: 1024 });
   const show = h("button", { type: "button", class: "reveal", "aria-pressed": "false", onclick: () => {
@@ -28,6 +30,36 @@ function passwordField(label, autocomplete, hint) {
   box.classList.add("with-reveal");
   input.after(show);
   return [box, input];
+}
+
+/** Says what is wrong with a new password and its repetition, at the field; true when nothing is. */
+function isGood(password, again) {
+  const bytes = new TextEncoder().encode(password.value).length;
+  if (bytes < MINIMUM) complain(password, `The password needs at least ${MINIMUM} characters.`);
+  else if (bytes > 1024) complain(password, "The password is longer than 1024 bytes.");
+  else if (password.value !== again.value) complain(again, "The two passwords differ.");
+  else return true;
+  return false;
+}
+
+/** Says at a field what is wrong with it, until it is changed, and goes there. */
+function complain(input, text) {
+  input.dispatchEvent(new Event("complaint"));
+  const said = h("p", { class: "hint bad", id: freshID("wrong") }, text);
+  const before = input.getAttribute("aria-describedby");
+  input.closest(".field").append(said);
+  input.setAttribute("aria-invalid", "true");
+  input.setAttribute("aria-describedby", before ? `${said.id} ${before}` : said.id);
+  const done = new AbortController();
+  const forget = () => {
+    done.abort();
+    said.remove();
+    input.removeAttribute("aria-invalid");
+    if (before) input.setAttribute("aria-describedby", before);
+    else input.removeAttribute("aria-describedby");
+  };
+  for (const event of ["input", "complaint"]) input.addEventListener(event, forget, { signal: done.signal });
+  input.focus();
 }
 
 /** Sets the first password with the token of the printed link. */
@@ -45,10 +77,7 @@ export function setUp(root, { token, done }) {
   gate(root, "Welcome", "You are the first one here. Choose a name and a password: you become the owner.",
     h("form", { onsubmit: async (event) => {
       event.preventDefault();
-      const bytes = new TextEncoder().encode(password.value).length;
-      if (bytes < MINIMUM) return complain(trouble, password, `The password needs at least ${MINIMUM} characters.`);
-      if (bytes > 1024) return complain(trouble, password, "The password is longer than 1024 bytes.");
-      if (password.value !== again.value) return complain(trouble, again, "The two passwords differ.");
+      if (!isGood(password, again)) return;
       send.disabled = true;
       await attempt(async () => {
         const session = await api.post("/setup", { token, name: name.value.trim(), password: password.value });
@@ -57,13 +86,6 @@ export function setUp(root, { token, done }) {
       send.disabled = false;
     } }, field("Name", name), passwordBox, againBox, trouble, send));
   name.focus();
-}
-
-function complain(place, input, text) {
-  replace(place, notice("bad", text));
-  input.setAttribute("aria-invalid", "true");
-  input.addEventListener("input", () => input.removeAttribute("aria-invalid"), { once: true });
-  input.focus();
 }
 
 /** Asks for name and password. */
@@ -93,4 +115,46 @@ export function signIn(root, { done }) {
     } }, field("Name", name), passwordBox, trouble, send),
     h("p", { class: "gate-foot" }, "There is no default password. The first owner is made with the one-time link that the gateway prints."));
   name.focus();
+}
+
+/** The menu with the person's name. */
+export function accountMenu(session, signOut) {
+  const { name, role } = session.user;
+  return menu([h("span", { class: "visually-hidden" }, "Account: "), h("span", { class: "who-name" }, name), " ", h("span", { class: "who-role" }, role)], [
+    // An API token has no password, and no CSRF token.
+    session.csrf && { label: "Change password", symbol: "key", onclick: () => changePassword(name) },
+    { label: "Sign out", symbol: "out", onclick: signOut },
+  ].filter(Boolean), { place: "who", look: "who-opener" });
+}
+
+async function changePassword(name) {
+  const [currentBox, current] = passwordField("Current password", "current-password");
+  const [freshBox, fresh] = passwordField("New password", "new-password", `At least ${MINIMUM} characters; a sentence is fine.`);
+  const [againBox, again] = passwordField("New password again", "new-password");
+  current.setAttribute("autofocus", "");
+  const fields = { "/current_password": [current, "This is not your current password."], "/password": [fresh, null] };
+  const trouble = h("div", {});
+  const send = h("button", { type: "submit", class: "button primary" }, "Change it");
+  const changed = await dialog("Change your password", (close) => h("form", { onsubmit: async (event) => {
+    event.preventDefault();
+    replace(trouble);
+    if (!isGood(fresh, again)) return;
+    send.disabled = true;
+    let wait = 0;
+    try {
+      await api.put("/session/password", { current_password: current.value, password: fresh.value }, null);
+      close(true);
+    } catch (error) {
+      if (!(error instanceof Problem)) console.error(error);
+      const known = (error.fields ?? []).filter(({ pointer }) => fields[pointer]);
+      // The last one gets the focus.
+      for (const { pointer, detail } of known.reverse()) complain(fields[pointer][0], fields[pointer][1] ?? `The password ${detail}.`);
+      if (known.length === 0) replace(trouble, problemNotice(error));
+      if (error.status === 429) wait = Number(error.retryAfter) || 0;
+    }
+    setTimeout(() => { send.disabled = false; }, wait * 1000);
+  } }, h("input", { type: "text", autocomplete: "username", value: name, readonly: true, hidden: true }),
+  h("p", { class: "muted" }, "Your other sessions end; this one stays."), currentBox, freshBox, againBox, trouble,
+  h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), send)));
+  if (changed) toast("Your password is changed, and your other sessions have ended.", { tone: "good", stay: 8_000 });
 }

@@ -155,12 +155,12 @@ export function toast(text, { tone = "neutral", action, onaction, stay = action 
 }
 
 /** A menu behind a button: items are {label, symbol, onclick, disabled, why, danger}. */
-export function menu(label, items) {
+export function menu(label, items, { place = "", look = "button plain" } = {}) {
   const id = freshID("menu");
   const list = h("div", { class: "menu-list", id, role: "menu", hidden: true });
-  const opener = h("button", { type: "button", class: "button plain", "aria-haspopup": "menu", "aria-expanded": "false", "aria-controls": id },
+  const opener = h("button", { type: "button", class: look, "aria-haspopup": "menu", "aria-expanded": "false", "aria-controls": id },
     h("span", {}, label), icon("chevron", 14));
-  const box = h("div", { class: "menu" }, opener, list);
+  const box = h("div", { class: `menu ${place}` }, opener, list);
   const close = (refocus) => {
     list.hidden = true;
     opener.setAttribute("aria-expanded", "false");
