@@ -6,6 +6,7 @@ import { dateTime, plural } from "./format.js";
 import { dialog } from "./dialogs.js";
 import { button, emptyState, field, notice, problemNotice, select, table } from "./ui.js";
 import { pagedView } from "./views.js";
+import { icon } from "./icons.js";
 import { facts } from "./sample.js";
 
 export function audit(context) {
@@ -13,6 +14,8 @@ export function audit(context) {
   const app = select([["", "every app"], ...apps.map((item) => [item.id, item.name || item.id])], query.get("app") ?? "");
   const actor = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true, value: query.get("actor") ?? "" });
   const place = h("div", {});
+  const csv = h("a", { class: "button plain", href: "#", download: "audit.csv" }, icon("down", 16), "CSV");
+  const ndjson = h("a", { class: "button plain", href: "#", download: "audit.ndjson" }, icon("down", 16), "NDJSON");
   const result = h("div", { "aria-live": "polite" });
   const state = (value) => h("pre", { class: "json", tabindex: 0 }, h("code", {}, value === null || value === undefined ? "–" : JSON.stringify(value, null, 2)));
   const show = (item) => dialog(item.action, () => [
@@ -20,7 +23,10 @@ export function audit(context) {
     h("div", { class: "split tight" }, h("div", {}, h("h3", {}, "Before"), state(item.before)), h("div", {}, h("h3", {}, "After"), state(item.after))),
     h("p", { class: "mono muted wrap" }, item.hash)], { wide: true });
   function search() {
-    replace(place, pagedView(context, (cursor, signal) => api.get("/audit", { app: app.value, actor: actor.value.trim(), cursor }, signal), (items) => table("Changes, the newest first", [
+    const asked = { app: app.value, actor: actor.value.trim() };
+    csv.href = address("/audit/export", { ...asked, format: "csv" });
+    ndjson.href = address("/audit/export", { ...asked, format: "ndjson" });
+    replace(place, pagedView(context, (cursor, signal) => api.get("/audit", { ...asked, cursor }, signal), (items) => table("Changes, the newest first", [
       { title: "When", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => show(item) }, dateTime(item.at_ms)) },
       { title: "Who", cell: (item) => item.actor }, { title: "What", cell: (item) => item.action },
       { title: "Target", cell: (item) => h("span", { class: "mono clip" }, item.target ?? "–") }, { title: "App", cell: (item) => item.app ?? "–" },
@@ -37,6 +43,6 @@ export function audit(context) {
     }
   } });
   replace(body, h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); search(); } }, field("App", app), field("Who", actor),
-    h("button", { type: "submit", class: "button plain" }, "Search"), h("div", { class: "push" }, verify)), result, h("section", { class: "card" }, place));
+    h("button", { type: "submit", class: "button plain" }, "Search"), h("div", { class: "push" }, verify, csv, ndjson)), result, h("section", { class: "card" }, place));
   search();
 }
