@@ -87,6 +87,7 @@ def codes_of(visitor, gateway, app, verdict, codes):
         samples = page.locator("#samples")
         expect(samples.locator("tbody tr").first).to_contain_text(f"{code} {reason}")
         expect(samples.locator(".fix")).to_contain_text(re.compile(r"\w{3}"))
+        expect(samples.locator(".fix")).not_to_contain_text("`")
         samples.locator("tbody a").first.click()
         expect(page.get_by_role("heading", name=f"{code} {reason}")).to_be_visible()
         expect(page.get_by_text("What to do")).to_be_visible()
@@ -117,6 +118,8 @@ def read_chart(visitor):
         "rows => rows.map(row => [...row.children].map(cell => cell.innerText))")}
     bar.click()
     expect(page.locator("#samples tbody")).to_contain_text("22 EXPIRED")
+    origins = page.locator(".card").filter(has=page.get_by_role("heading", name="Where failures with 22 EXPIRED come from"))
+    expect(origins.get_by_role("table")).to_be_visible()
     page.mouse.move(0, 0)
     visitor.button("Table", exact=True).click()
     rows, total = numbers(page)

@@ -37,6 +37,7 @@ export function failures(context) {
   const legend = h("div", {});
   const changes = h("div", {});
   const tops = h("div", {});
+  const topsTitle = h("h2", { class: "card-title" }, "Where failures come from");
   const samples = h("section", { class: "card", id: "samples", "aria-labelledby": "samples-title" });
   let latest = null;
 
@@ -67,15 +68,31 @@ export function failures(context) {
 
   async function fetchAll(abort) {
     const asked = parameters();
-    const jobs = [api.get(`${base}/analytics`, asked, abort)];
-    jobs.push(api.get(`${base}/analytics/top`, { from_ms: asked.from_ms, to_ms: asked.to_ms, by: state.top }, abort));
-    const [data, top] = await Promise.all(jobs);
+    const [data, top] = await Promise.all([api.get(`${base}/analytics`, asked, abort), fetchTop(abort)]);
     let before = null;
     if (state.compare) {
       const length = data.to_ms - data.from_ms;
       before = (await api.get(`${base}/analytics`, { ...asked, from_ms: data.from_ms - length, to_ms: data.from_ms, bucket: data.bucket }, abort)).buckets;
     }
     return { data, top, before };
+  }
+
+  /** Where failures come from, those of the chosen code if there is one. */
+  async function fetchTop(abort) {
+    const { from, to } = span();
+    const { top: by, code } = state;
+    const { items } = await api.get(`${base}/analytics/top`, { from_ms: from, to_ms: to, by, code }, abort);
+    return { by, code, items };
+  }
+
+  async function reloadTop() {
+    try {
+      const top = await fetchTop(signal);
+      if (latest) latest.top = top;
+      drawTop(top);
+    } catch (error) {
+      if (error.name !== "AbortError") replace(tops, problemNotice(error, reloadTop));
+    }
   }
 
   function shownCodes(data) {
@@ -193,6 +210,9 @@ export function failures(context) {
   }
 
   function drawTop(top) {
+    // Asked before something else was chosen.
+    if (top.by !== state.top || top.code !== state.code) return;
+    replace(topsTitle, top.code ? ["Where failures with ", swatch(top.code), ` ${top.code} ${reason(top.code)} come from`] : "Where failures come from");
     const highest = Math.max(1, ...top.items.map((item) => item.failures));
     replace(tops, top.items.length === 0 ? h("p", { class: "muted" }, "Nothing was sent in this range.")
       : table("Requests and failures", [
@@ -207,6 +227,7 @@ export function failures(context) {
 
   /** Shows the kept requests of a code, of a bucket, or of both. */
   function drill({ code, at, until }, jump, push = jump) {
+    const other = state.code !== code;
     state.code = code;
     state.at = at;
     state.until = until;
@@ -248,6 +269,7 @@ export function failures(context) {
       }
     };
     load(null);
+    if (other) reloadTop();
   }
 
   function chip(text, remove) {
@@ -315,7 +337,7 @@ export function failures(context) {
         h("span", { class: "key-judged" }, "not judged"), h("span", { class: "key-marker" }, "enforcement changed"), h("span", { class: "key-marker key" }, "key changed"), h("span", { class: "key-marker policy" }, "policy changed")),
       stage, legend),
     h("div", { class: "split" },
-      card("Where failures come from", h("div", { class: "card-tabs" }, segmented("Break down by", dimensions, state.top, (value) => { state.top = value; main.reload(); })), tops),
+      card(null, topsTitle, h("div", { class: "card-tabs" }, segmented("Break down by", dimensions, state.top, (value) => { state.top = value; reloadTop(); })), tops),
       card("Changes", changes)),
     samples);
 
