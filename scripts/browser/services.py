@@ -121,6 +121,14 @@ def house(visitor):
         assert visitor.press(visitor.button("Save", exact=True).first) == 200
         page.reload()
         expect(days).to_have_value(value)
+    visitor.open("audit")
+    page.get_by_role("main").get_by_label("App").select_option("shop")
+    for kind in ("CSV", "NDJSON"):
+        with page.expect_download() as download:
+            page.get_by_role("link", name=kind, exact=True).click()
+        lines = open(download.value.path()).read().splitlines()
+        assert len(lines) > 1, (kind, lines)
+    assert {json.loads(line)["app"] for line in lines} == {"shop"}
     visitor.open("system")
     visitor.button("Make a backup now").click()
     page.get_by_role("button", name=re.compile("^Verify ")).first.click()
