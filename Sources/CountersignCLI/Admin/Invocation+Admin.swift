@@ -31,6 +31,7 @@ extension Invocation {
     /// directory.
     ///
     /// - Parameter makes: Whether a data directory is made that is not there.
+    /// - Returns: What does the work.
     /// - Throws: `usage` when two places are named, or no token is there for a server; `notFound` when there is no data.
     func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }

@@ -60,7 +60,9 @@ struct AdminReadTests {
         let entries = try bench.apps.auditEntries(limit: 1_000)
         #expect(entries.count > 600)
         let lines = try download(bench, "audit/export").filter { $0.hasPrefix("{") }
-        #expect(Array(lines.suffix(entries.count)) == entries.map { String(decoding: $0.json.bytes, as: UTF8.self) })
+        #expect(
+            Array(lines.suffix(entries.count))
+                == entries.map { String(decoding: $0.json.bytes, as: UTF8.self) })
         let rows = try download(bench, "audit/export?format=csv")
         #expect(rows.count { $0.hasPrefix("seq,at_ms,actor,") } == 1)
         #expect(rows.count { $0.contains(",app.rename,shop,") } == 600)
