@@ -107,7 +107,9 @@ let package = Package(
         // The command line.
         .executableTarget(
             name: "CountersignCLI",
-            dependencies: ["CountersignCore", "Countersign", "CountersignJOSE", "CountersignGateway"],
+            dependencies: [
+                "CountersignCore", "Countersign", "CountersignJOSE", "CountersignGateway", "COpenSSL",
+            ],
             swiftSettings: strict),
 
         // Kills processes and power, and counts what is left: `make torture`.
