@@ -1,9 +1,10 @@
 internal import CountersignCore
+internal import CountersignJOSE
 internal import Foundation
 
 /// `countersign key …`.
 enum KeyCommand {
-    static let commands = [add, importSet, list, primary, delete, follow, unfollow]
+    static let commands = [add, importSet, list, jwks, primary, delete, follow, unfollow]
 
     private static let app = Positional("APP", help: "the app's id")
     private static let file = Positional("FILE", help: "a public key as PEM or JWK; - reads standard input")
@@ -138,6 +139,25 @@ enum KeyCommand {
                 last == .null ? "never" : last.time, key["description"].shown,
             ]
         }
+        return .done
+    }
+
+    private static let jwks = Command(
+        "key jwks", summary: "Print the public keys of an app as a JWK Set (RFC 7517)",
+        details: "The primary key comes first. `countersign key import` takes such a set.",
+        positionals: [app], flags: Flag.place,
+        examples: [.init("Publish an app's keys", "countersign key jwks shop")]
+    ) { invocation in
+        let appID = invocation.requiredWord(of: app)
+        let keys = try await invocation.admin().items("apps", appID, "keys").map { key -> JSONValue in
+            guard case .string(let pem) = key["pem"] else { return .null }
+            let text = Array(try PublicKey(text: pem).jwk.utf8)
+            let jwk = try StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: text) { $0.value }
+            guard case .object(var members) = jwk else { return jwk }
+            members["alg"] = key["alg"]
+            return .object(members)
+        }
+        try invocation.io.print(["keys": .array(keys)])
         return .done
     }
 }

@@ -1,4 +1,5 @@
 import CountersignGateway
+import CountersignJOSE
 import Foundation
 import Testing
 
@@ -86,6 +87,15 @@ struct GatewayCommandTests {
         }
         #expect(await run("policy set shop --max-lifetime 0").0 == .done)
         #expect(await run("policy show shop --json").1.output.contains(#""maximum_lifetime_seconds":null"#))
+    }
+
+    @Test func theSetOfAnAppsKeysIsTakenByAnother() async throws {
+        let pem = try folder.write(try SigningKey.generate(.rs256).publicKey.pem, to: "public.pem")
+        for app in ["shop", "other"] { #expect(await run("app create \(app)").0 == .done) }
+        let id = await run("key add shop \(pem)").1.output
+        let keys = await run("key jwks shop").1.output
+        let set = try folder.write(keys, to: "jwks.json")
+        #expect(await run("key import other \(set)").1.output == id && id.count > 20)
     }
 
     @Test(arguments: ["app list", "audit verify", "backup create", "event list shop", "whoami"])
