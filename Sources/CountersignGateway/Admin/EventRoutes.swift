@@ -52,41 +52,21 @@ struct EventRoutes: Sendable {
 
     private func export(_ call: AdminCall) throws -> HTTPResponse {
         let query = try query(call)
-        let isCSV = Export.isCSV(call)
-        let position = Lock<Int64?>(0)
-        let isFirst = Lock(true)
-        let stream = ListStream { [dataDirectory] in
-            guard let sequence = position.withLock({ $0 }) else { return nil }
+        return Export.list(
+            call, name: "\(query.appID)-events", columns: Self.columns, from: 0
+        ) { [dataDirectory] sequence in
             let events = try EventReader(dataDirectory: dataDirectory).oldest(
                 query, behind: sequence, limit: 500)
-            position.withLock { $0 = events.count == 500 ? events.last?.sequence : nil }
-            var bytes: [UInt8] = []
-            let begins = isFirst.withLock { first in
-                defer { first = false }
-                return first
+            let rows = events.map { event in
+                Export.Row(
+                    cells: [
+                        String(event.sequence), event.messageID, event.type, event.userID ?? "",
+                        event.anonymousID ?? "", event.name ?? "", String(event.timestampMilliseconds),
+                        String(event.receivedMilliseconds), String(decoding: event.body, as: UTF8.self),
+                    ], json: event.json)
             }
-            if isCSV, begins {
-                Export.write(Self.columns, to: &bytes)
-            }
-            for event in events {
-                if isCSV {
-                    Export.write(
-                        [
-                            String(event.sequence), event.messageID, event.type, event.userID ?? "",
-                            event.anonymousID ?? "", event.name ?? "", String(event.timestampMilliseconds),
-                            String(event.receivedMilliseconds),
-                            String(decoding: event.body, as: UTF8.self),
-                        ], to: &bytes)
-                } else {
-                    event.json.write(to: &bytes)
-                    bytes.append(0x0A)
-                }
-            }
-            return bytes
+            return (rows, events.count == 500 ? events.last?.sequence : nil)
         }
-        var response = Export.response(isCSV: isCSV, name: "\(query.appID)-events")
-        response.stream = stream.body
-        return response
     }
 
     private static let columns = [

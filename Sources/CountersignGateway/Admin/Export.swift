@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Answers that are files: CSV (RFC 4180) or one JSON object a line.
 enum Export {
     static let format = AdminRoute.Parameter("format", .choice(["ndjson", "csv"]))
@@ -24,6 +26,53 @@ enum Export {
             }
         }
         output.append(contentsOf: "\r\n".utf8)
+    }
+
+    /// What one entry of a list is in a file.
+    struct Row: Sendable {
+        let cells: [String]
+        let json: JSONValue
+    }
+
+    /// A whole list, read page by page while it is sent.
+    ///
+    /// - Parameters:
+    ///   - call: Who asked, and in which format.
+    ///   - name: The file's, without its ending.
+    ///   - columns: The first line of CSV.
+    ///   - start: Where the first page begins.
+    ///   - page: A page, and where the next one begins; nil when there is none.
+    /// - Returns: The answer.
+    static func list(
+        _ call: AdminCall, name: String, columns: [String], from start: Int64,
+        page: @escaping @Sendable (Int64) throws -> (rows: [Row], next: Int64?)
+    ) -> HTTPResponse {
+        let isCSV = isCSV(call)
+        let position = Lock<Int64?>(start)
+        let isFirst = Lock(true)
+        let stream = ListStream {
+            guard let place = position.withLock({ $0 }) else { return nil }
+            let (rows, next) = try page(place)
+            position.withLock { $0 = next }
+            var bytes: [UInt8] = []
+            let begins = isFirst.withLock { first in
+                defer { first = false }
+                return first
+            }
+            if isCSV, begins { write(columns, to: &bytes) }
+            for row in rows {
+                if isCSV {
+                    write(row.cells, to: &bytes)
+                } else {
+                    row.json.write(to: &bytes)
+                    bytes.append(0x0A)
+                }
+            }
+            return bytes
+        }
+        var response = response(isCSV: isCSV, name: name)
+        response.stream = stream.body
+        return response
     }
 
     static func response(isCSV: Bool, name: String, body: [UInt8] = []) -> HTTPResponse {

@@ -137,33 +137,19 @@ struct PeopleRoutes: Sendable {
 
     private func exportAudit(_ call: AdminCall) throws -> HTTPResponse {
         let (app, actor, directory) = (call.query("app"), call.query("actor"), call.directory)
-        let isCSV = Export.isCSV(call)
-        let next = Lock<Int64?>(.max)
-        let stream = ListStream {
-            guard let before = next.withLock({ $0 }) else { return nil }
+        return Export.list(call, name: "audit", columns: Self.columns, from: .max) { before in
             let entries = try directory.auditEntries(app: app, actor: actor, before: before, limit: 500)
-            next.withLock { $0 = entries.count == 500 ? entries.last?.seq : nil }
-            var bytes: [UInt8] = []
-            if isCSV, before == .max { Export.write(Self.columns, to: &bytes) }
-            for entry in entries {
-                if isCSV {
-                    Export.write(
-                        [
-                            String(entry.seq), String(entry.atMilliseconds), entry.actor, entry.role,
-                            entry.action, entry.target, entry.appID ?? "", entry.before ?? "",
-                            entry.after ?? "", Base64URL.encode(entry.hash),
-                            Base64URL.encode(entry.previousHash),
-                        ], to: &bytes)
-                } else {
-                    entry.json.write(to: &bytes)
-                    bytes.append(0x0A)
-                }
+            let rows = entries.map { entry in
+                Export.Row(
+                    cells: [
+                        String(entry.seq), String(entry.atMilliseconds), entry.actor, entry.role,
+                        entry.action, entry.target, entry.appID ?? "", entry.before ?? "",
+                        entry.after ?? "", Base64URL.encode(entry.hash),
+                        Base64URL.encode(entry.previousHash),
+                    ], json: entry.json)
             }
-            return bytes
+            return (rows, entries.count == 500 ? entries.last?.seq : nil)
         }
-        var response = Export.response(isCSV: isCSV, name: "audit")
-        response.stream = stream.body
-        return response
     }
 
     private static let columns = [
