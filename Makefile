@@ -38,7 +38,7 @@ demo: setup ## Show events going from devices through the gateway to disk (INPUT
 	@$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"}
 
 test: setup lint ## Check the style, run every test, build the documentation, and drive the dashboard where there is a browser
-	swift test --disable-xctest
+	@scripts/test.sh
 	@scripts/docs.sh
 	@scripts/browser.sh $(COUNTERSIGN)
 
