@@ -3,7 +3,7 @@ import CountersignTesting
 import Foundation
 import Testing
 
-/// Hostile clients over real sockets. Meanwhile the gateway answers others within a second.
+/// Hostile clients over real sockets. Meanwhile the gateway answers others.
 @Suite(.serialized) struct AbuseTests {
     private func withImpatientGateway(_ body: (GatewayFixture) throws -> Void) throws {
         var limits = GatewayLimits()
@@ -16,32 +16,37 @@ import Testing
     }
 
     private func expectAlive(_ fixture: GatewayFixture) throws {
-        let began = DispatchTime.now()
         #expect(try RawConnection(port: fixture.gateway.port).get("/livez")?.status == 200)
-        #expect(DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds < 1_000_000_000)
     }
 
-    /// Bytes of memory that this process, and so the gateway in it, holds.
-    private func residentBytes() -> Int {
-        let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
-        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        return pages * 4_096
+    private func halfOpenConnections(_ fixture: GatewayFixture) throws -> [RawConnection] {
+        let beginnings = [
+            "", "POST", "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-A: ",
+            "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{",
+            "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        ]
+        return try (0..<500).map { number in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send(beginnings[number % beginnings.count])
+            return connection
+        }
     }
 
-    @Test func fiveHundredHalfOpenConnectionsAreClosedAndHoldNobodyUp() throws {
+    @Test func fiveHundredHalfOpenConnectionsHoldNobodyUp() throws {
+        var limits = GatewayLimits()
+        limits.headerSeconds = 3_600
+        limits.bodySeconds = 3_600
+        limits.idleSeconds = 3_600
+        let fixture = try GatewayFixture(enforcement: .disabled, limits: limits)
+        defer { fixture.remove() }
+        let connections = try halfOpenConnections(fixture)
+        try expectAlive(fixture)
+        for connection in connections { connection.close() }
+    }
+
+    @Test func fiveHundredHalfOpenConnectionsAreClosed() throws {
         try withImpatientGateway { fixture in
-            let beginnings = [
-                "", "POST", "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-A: ",
-                "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{",
-                "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
-            ]
-            let connections = try (0..<500).map { number in
-                let connection = try RawConnection(port: fixture.gateway.port)
-                connection.send(beginnings[number % beginnings.count])
-                return connection
-            }
-            try expectAlive(fixture)
-            for connection in connections {
+            for connection in try halfOpenConnections(fixture) {
                 // An answer such as 408 may come first; then the connection ends.
                 while connection.answer() != nil {}
                 #expect(connection.isClosedByServer())
@@ -65,14 +70,23 @@ import Testing
         }
     }
 
-    @Test func aBombIsRefusedWithoutItsWeight() throws {
+    private func peakMegabytes() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        return try #require(status.firstMatch(of: #/VmHWM:\s*(\d+) kB/#).flatMap { Int($0.output.1) }) / 1_000
+    }
+
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/proc/self/clear_refs")))
+    func aBombIsRefusedWithoutItsWeight() throws {
         try withImpatientGateway { fixture in
             let bomb = try gzip([UInt8](repeating: 0x20, count: 200_000_000))
-            let before = residentBytes()
+            // The most memory that this process, and so the gateway in it, has held counts from here on.
+            try Data("5".utf8).write(to: URL(fileURLWithPath: "/proc/self/clear_refs"))
+            let before = try peakMegabytes()
             let connection = try RawConnection(port: fixture.gateway.port)
             let headers = ["X-Write-Key": fixture.writeKey, "Content-Encoding": "gzip"]
             for _ in 0..<5 { #expect(connection.post(bytes: bomb, headers: headers)?.status == 413) }
-            #expect(residentBytes() - before < 64 * 1024 * 1024)
+            // Unpacked the bomb has 200; some are for the tests beside this one.
+            #expect(try peakMegabytes() - before < 100)
             try expectAlive(fixture)
         }
     }

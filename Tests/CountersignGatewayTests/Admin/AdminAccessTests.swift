@@ -120,7 +120,7 @@ struct AdminAccessTests {
         #expect(try status(["Origin": nil]) == 403)
         #expect(try status(["Origin": nil, "Sec-Fetch-Site": "same-origin"]) == 201)
         #expect(try status(["Origin": nil, "Sec-Fetch-Site": "cross-site"]) == 403)
-        // Somebody else's token is none for this session.
+        // Eve's token is not good beside Ada's cookie.
         let other = try bench.visitor(.owner, "eve")
         #expect(try status(["X-CSRF-Token": other.csrf]) == 403)
         // Reading needs neither, and a program's token needs neither for anything.

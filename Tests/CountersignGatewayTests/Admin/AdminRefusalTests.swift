@@ -79,6 +79,8 @@ struct AdminRefusalTests {
         #expect(lines.first == "HTTP/1.1 200 OK")
         #expect(lines.contains { $0.lowercased().hasPrefix("etag: ") })
         #expect(lines.last == "", "there is something behind the fields: \(lines)")
+        // A body would have no line end.
+        #expect(connection.isClosedByServer())
     }
 
     @Test func whatChangesNothingIsNoChange() throws {
