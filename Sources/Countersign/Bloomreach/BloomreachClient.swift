@@ -60,6 +60,8 @@ public final class BloomreachClient: Sendable {
         self.configuration = configuration
         setup = Lock(Setup(project: configuration.project, mapping: configuration.projectMapping))
         let base = configuration.makeClientConfiguration()
+        // Before anything runs: a client that cannot begin leaves nothing at work on its files.
+        let stored = try CustomerRecord.read(directory: base.instanceDirectory, log: configuration.log)
         do {
             client = try CountersignClient(
                 configuration: base, dialect: BloomreachDialect(timeout: configuration.requestTimeout),
@@ -71,8 +73,8 @@ public final class BloomreachClient: Sendable {
         }
         // Connections of their own: a slow query holds up no event.
         queries = transport ?? makeDefaultTransport()
-        customer = try CustomerRecord(
-            directory: base.instanceDirectory, storage: client.storage, log: configuration.log)
+        customer = CustomerRecord(
+            stored, directory: base.instanceDirectory, storage: client.storage, log: configuration.log)
         inbox = AppInboxCache(directory: base.instanceDirectory, log: configuration.log)
         desk = CustomerTokenDesk(
             provider: provider, timeout: configuration.authorizationProviderTimeout, clock: clock)

@@ -53,23 +53,36 @@ final class CustomerRecord: Sendable {
     private let storage: Storage
     private let log: CountersignLog?
 
-    /// Reads the file, or makes a customer.
+    /// - Parameters:
+    ///   - stored: What ``read(directory:log:)`` gave; nil makes a customer.
+    ///   - directory: Where the file is.
+    ///   - storage: Whose thread writes it.
+    ///   - log: Hears what could not be stored.
+    init(_ stored: BloomreachCustomer?, directory: URL, storage: Storage, log: CountersignLog?) {
+        path = Self.path(directory)
+        self.storage = storage
+        self.log = log
+        state = Lock(State(customer: stored ?? .anonymous(), isSaved: stored != nil))
+        if stored == nil { save() }
+    }
+
+    /// The stored customer; nil when there is none, or a damaged one.
     ///
     /// - Throws: `not_stored` when there is a file that cannot be read now, such as before the device's first unlock: a new
     ///   customer in its place would cost the old one.
-    init(directory: URL, storage: Storage, log: CountersignLog?) throws(CountersignError) {
-        path = directory.appendingPathComponent("customer.json").path
-        self.storage = storage
-        self.log = log
-        var stored: BloomreachCustomer?
-        if let data = FileManager.default.contents(atPath: path) {
-            stored = try? JSONDecoder().decode(BloomreachCustomer.self, from: data)
-            if stored == nil { log?(.warning, "customer file is damaged, a new customer begins", [:]) }
-        } else if FileManager.default.fileExists(atPath: path) {
+    static func read(directory: URL, log: CountersignLog?) throws(CountersignError) -> BloomreachCustomer? {
+        let path = path(directory)
+        guard let data = FileManager.default.contents(atPath: path) else {
+            guard FileManager.default.fileExists(atPath: path) else { return nil }
             throw CountersignError(.notStored, "the customer's ids cannot be read now; configure again later")
         }
-        state = Lock(State(customer: stored ?? .anonymous(), isSaved: stored != nil))
-        if stored == nil { save() }
+        let stored = try? JSONDecoder().decode(BloomreachCustomer.self, from: data)
+        if stored == nil { log?(.warning, "customer file is damaged, a new customer begins", [:]) }
+        return stored
+    }
+
+    private static func path(_ directory: URL) -> String {
+        directory.appendingPathComponent("customer.json").path
     }
 
     var current: (customer: BloomreachCustomer, generation: Int) {

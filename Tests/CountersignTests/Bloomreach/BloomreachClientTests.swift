@@ -60,6 +60,10 @@ struct BloomreachClientTests {
         try FileManager.default.createDirectory(at: path, withIntermediateDirectories: true)
         let error = #expect(throws: CountersignError.self) { try BloomreachDevice(directory: directory) }
         #expect(error?.code == .notStored)
+        // Nothing was begun that would still write there.
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: directory.path + "/bloomreach")
+                == ["customer.json"])
         try FileManager.default.removeItem(at: directory)
     }
 
