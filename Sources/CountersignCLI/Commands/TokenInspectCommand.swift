@@ -5,7 +5,7 @@ internal import Foundation
 /// `countersign token inspect`.
 enum TokenInspectCommand {
     private static let token = Positional(
-        "TOKEN", .optional, help: "a token, or a file that holds one; - or nothing reads standard input")
+        "FILE", .optional, help: "a file that holds a token; - or nothing reads standard input")
 
     static let command = Command(
         "token inspect", summary: "Decode a token without verifying it",
@@ -70,18 +70,18 @@ enum TokenInspectCommand {
 }
 
 extension Invocation {
-    /// The token that a positional names: the word itself, a file's text, or standard input. Files and pipes mostly end
-    /// with a newline that is no part of the token.
+    /// The token in a file or on standard input. Both mostly end with a newline that is no part of it.
     func tokenText(_ positional: Positional) throws -> String {
-        let word = word(of: positional) ?? "-"
-        guard word == "-" || FileManager.default.fileExists(atPath: word) else {
-            // Faulty tokens are looked at too, but what has no dot was meant to be a file.
-            guard word.contains(".") else {
-                throw CommandError(.notFound, "there is no file \(word), and it is no token either")
+        let path = word(of: positional) ?? "-"
+        guard path == "-" || FileManager.default.fileExists(atPath: path) else {
+            guard path.split(separator: ".").count < 3 else {
+                throw CommandError(
+                    .usage, "there is no file of this name, and a token is not taken as an argument",
+                    hint: "others on this machine can read arguments; give a file, or standard input")
             }
-            return word
+            throw CommandError(.notFound, "there is no file \(path)")
         }
-        let text = try text(ofFile: word)
+        let text = try text(ofFile: path)
         return String(
             decoding: Array(text.utf8.reversed().drop { $0 == 0x0A || $0 == 0x0D }.reversed()), as: UTF8.self)
     }

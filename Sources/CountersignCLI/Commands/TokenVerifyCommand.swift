@@ -5,7 +5,7 @@ internal import Foundation
 /// `countersign token verify`.
 enum TokenVerifyCommand {
     private static let token = Positional(
-        "TOKEN", .optional, help: "a token, or a file that holds one; - or nothing reads standard input")
+        "FILE", .optional, help: "a file that holds a token; - or nothing reads standard input")
     private static let key = Flag(
         "key", .path("FILE"), maximumCount: KeyRing.maximumKeys,
         help: "a public key as PEM or JWK, up to three times")
@@ -23,7 +23,8 @@ enum TokenVerifyCommand {
         "token verify", summary: "Judge a token as the gateway does, check by check",
         details: """
             The exit status is 0 when the token is accepted and 3 when it is rejected.
-            A token is a credential: other users of this machine can see arguments, so prefer a file or standard input.
+            A token is a credential, which other users of this machine could see as an argument: it is taken from a file or
+            standard input.
             Each line of a batch is {"name","keys":[PEM or JWK],"token","now","expected_user","user_ids","config":
             {"algorithms","leeway","maximum_lifetime","audience","issuer","require_audience","require_issuer",
             "require_type"}}, where algorithms are by default RS256 and those that the keys are bound to; each answer is {"name","verdict":"accept" or "reject","code","reason","faults"}.

@@ -74,6 +74,18 @@ struct TokenCommandTests {
         #expect(await RecordedIO().run("token", "inspect", "nofile") == .notFound)
     }
 
+    @Test(arguments: ["inspect", "verify"])
+    func aTokenIsNoArgumentAndIsNotRepeated(command: String) async throws {
+        let token = await token()
+        let recorded = RecordedIO()
+        let key = command == "verify" ? ["--key", publicKey] : []
+        let code = await CommandLineProgram(commands: CommandTable.all, io: recorded.io)
+            .run(["token", command, token] + key)
+        #expect(code == .usage)
+        #expect(recorded.talk.contains("standard input"))
+        #expect((recorded.talk + recorded.output).contains(token) == false)
+    }
+
     @Test func theExitStatusIsTheVerdict() async throws {
         let file = try folder.write(await token(), to: "token")
         func verify(_ more: String...) async -> ExitCode {
