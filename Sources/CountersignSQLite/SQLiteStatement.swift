@@ -1,7 +1,7 @@
 internal import CSQLite
 
 /// A value to bind to a placeholder.
-package enum SQLiteValue {
+package enum SQLiteValue: Equatable {
     case null
     case integer(Int64)
     case real(Double)

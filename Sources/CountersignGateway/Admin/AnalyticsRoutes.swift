@@ -30,12 +30,13 @@ struct AnalyticsRoutes: Sendable {
     private static let filters: [AdminRoute.Parameter] = [
         .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
         .init("bucket", .choice(["auto"] + BucketLength.allCases.map(\.rawValue))),
-        .init("endpoint", .text(longest: 512)), .init("sdk", .text(longest: 512)),
+        .init("endpoint", .text(longest: 512)), .init("mode", .choice(Enforcement.allCases.map(\.rawValue))),
+        .init("sdk", .text(longest: 512)),
         .init("app_version", .text(longest: 512)), .init("key", .text(longest: 128)),
     ]
 
     private static let properties: [String: AnalyticsReader.Property] = [
-        "app_version": .appVersion, "sdk": .sdk, "key": .key, "endpoint": .endpoint,
+        "app_version": .appVersion, "sdk": .sdk, "key": .key, "endpoint": .endpoint, "mode": .mode,
     ]
 
     static let markers = [
@@ -73,6 +74,7 @@ struct AnalyticsRoutes: Sendable {
             appID: try call.app().id, fromMilliseconds: from / step * step,
             toMilliseconds: (to + step - 1) / step * step)
         query.endpoint = call.query("endpoint")
+        query.mode = call.query("mode").flatMap { Enforcement(rawValue: $0) }
         query.sdk = call.query("sdk")
         query.appVersion = call.query("app_version")
         query.keyID = call.query("key")

@@ -10,12 +10,16 @@ package struct AnalyticsQuery: Sendable {
     package var fromMilliseconds: Int64
     package var toMilliseconds: Int64
     package var endpoint: String?
+    package var mode: Enforcement?
     package var sdk: String?
     package var appVersion: String?
     package var keyID: String?
     package var code: AuthErrorCode?
 
-    var hasFilter: Bool { [endpoint, sdk, appVersion, keyID].contains { $0 != nil } || code != nil }
+    fileprivate var filters: [SQLiteValue] {
+        [endpoint, mode?.rawValue, sdk, appVersion, keyID].map { .optionalText($0) }
+            + [.optionalInteger(code.map { Int64($0.rawValue) })]
+    }
 
     package init(appID: String, fromMilliseconds: Int64, toMilliseconds: Int64) {
         self.appID = appID
@@ -117,6 +121,7 @@ package final class AnalyticsReader {
         case sdk
         case key = "key_id"
         case endpoint
+        case mode
     }
 
     /// The values of a property with the most failures.
@@ -250,18 +255,16 @@ package final class AnalyticsReader {
         let range: [SQLiteValue] = [
             .text(query.appID), .integer(first), .integer(query.toMilliseconds),
         ]
-        let isSum = property == nil && !query.hasFilter
-        let filters: [SQLiteValue] =
-            [query.endpoint, query.sdk, query.appVersion, query.keyID].map { .optionalText($0) }
-            + [.optionalInteger(query.code.map { Int64($0.rawValue) })]
+        let filters = query.filters
+        let isSum = property == nil && filters.allSatisfy { $0 == .null }
         try rows(
             """
             SELECT \(columns), sum(count) FROM \(isSum ? length.sumTable : length.table)
             WHERE app_id = ?1 AND start_ms >= ?2 AND start_ms < ?3
                 \(isSum ? "" : """
-                AND (?4 IS NULL OR endpoint = ?4) AND (?5 IS NULL OR sdk = ?5)
-                AND (?6 IS NULL OR app_version = ?6) AND (?7 IS NULL OR key_id = ?7)
-                AND (?8 IS NULL OR code = ?8)
+                AND (?4 IS NULL OR endpoint = ?4) AND (?5 IS NULL OR mode = ?5) AND (?6 IS NULL OR sdk = ?6)
+                AND (?7 IS NULL OR app_version = ?7) AND (?8 IS NULL OR key_id = ?8)
+                AND (?9 IS NULL OR code = ?9)
                 """)
             GROUP BY \(columns)
             """, isSum ? range : range + filters, body: body)

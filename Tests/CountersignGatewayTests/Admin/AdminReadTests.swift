@@ -105,6 +105,38 @@ struct AdminReadTests {
         #expect(path.hasSuffix(entry.target))
     }
 
+    @Test func countsAreToldApartByModeAndCode() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        _ = try bench.apps.addKey(try SigningKey.generate(.rs256).publicKey.pem, to: "shop")
+        for (mode, tokens) in [(Enforcement.optional, ["", "a.b.c"]), (.required, [""])] {
+            try bench.apps.setEnforcement(mode, for: "shop")
+            try bench.gateway.refreshApps()
+            for token in tokens {
+                var headers = ["X-Write-Key": bench.writeKey]
+                if !token.isEmpty { headers["Authorization"] = "Bearer \(token)" }
+                let answer = try RawConnection(port: bench.gateway.port).post(
+                    batch(trackEvent("m-\(mode)-\(token)")), headers: headers)
+                #expect(answer?.status == (mode == .required ? 401 : 200))
+            }
+        }
+        let viewer = try bench.token("read")
+        func top(_ query: String) throws -> [String: Int] {
+            let items =
+                try bench.ask("GET", "apps/shop/analytics/top?\(query)", nil, viewer).json["items"]
+                as? [[String: Any]] ?? []
+            return items.reduce(into: [:]) { $0[$1["value"] as? String ?? ""] = $1["failures"] as? Int }
+        }
+        #expect(try top("by=mode") == ["optional": 2, "required": 1])
+        #expect(
+            try top("by=mode&code=\(AuthErrorCode.missingToken.rawValue)") == ["optional": 1, "required": 1])
+        #expect(try top("by=endpoint&mode=optional") == ["/v1/batch": 2])
+        let totals = try bench.ask("GET", "apps/shop/analytics?mode=required", nil, viewer).json["totals"]
+        #expect((totals as? [String: Any])?["rejected"] as? Int == 1)
+        #expect((totals as? [String: Any])?["warned"] as? Int == 0)
+        #expect(try bench.ask("GET", "apps/shop/analytics?mode=strict", nil, viewer).status == 422)
+    }
+
     @Test func settingsAreForOwnersAndBackupsAreVerifiedByName() throws {
         let bench = try AdminBench {
             $0.settings = [GatewaySetting(name: "port", value: "8787", origin: "default", help: "a port")]

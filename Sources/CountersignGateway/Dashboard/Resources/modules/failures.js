@@ -15,7 +15,7 @@ import { sampleTable } from "./sample.js";
 const presets = { "15m": 15 * MINUTE, "1h": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY, "90d": 90 * DAY };
 const presetNames = [["15m", "15 m"], ["1h", "1 h"], ["24h", "24 h"], ["7d", "7 d"], ["30d", "30 d"], ["90d", "90 d"], ["custom", "Custom"]];
 const CHANGES = 12;
-const dimensions = [["app_version", "App version"], ["sdk", "SDK"], ["endpoint", "Endpoint"], ["key", "Key"]];
+const dimensions = [["app_version", "App version"], ["sdk", "SDK"], ["endpoint", "Endpoint"], ["mode", "Mode"], ["key", "Key"]];
 
 export function failures(context) {
   const { app, query, body, signal } = context;
