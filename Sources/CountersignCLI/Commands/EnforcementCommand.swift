@@ -27,7 +27,15 @@ enum EnforcementCommand {
         }
         if plan["scheduled"] != .null {
             let change = plan["scheduled"]
-            invocation.io.say("It becomes \(change["state"].shown) at \(change["at_ms"].time).")
+            let share = change["ramp_percent"].integer.flatMap {
+                $0 < 100 ? ", of \($0) % of the users" : nil
+            }
+            invocation.io.say("It becomes \(change["state"].shown) at \(change["at_ms"].time)\(share ?? "").")
+        }
+        if let percent = plan["auto_return"]["rejected_percent"].integer {
+            invocation.io.say(
+                "It returns to optional once more than \(percent) % are refused within \(plan["auto_return"]["window_minutes"].shown) minutes."
+            )
         }
         if plan["returned"] != .null {
             let returned = plan["returned"]
@@ -79,31 +87,67 @@ enum EnforcementCommand {
         return .done
     }
 
+    private static let percent = Flag(
+        "percent", .integer("PERCENT", 1...100),
+        help: "with required: only of so many of a hundred users, always the same ones")
+    private static let time = Flag(
+        "at", .text("TIME"), help: "not now but then, such as 2030-01-31T08:00:00Z")
+    private static let returnAbove = Flag(
+        "return-above", .integer("PERCENT", 0...100),
+        help: "go back to optional once more requests than this are refused within five minutes; 0 never does"
+    )
+
     private static let set = Command(
-        "enforcement set", summary: "Set how strictly an app's requests are judged",
+        "enforcement set", summary: "Set how strictly an app's requests are judged, now or later",
         details: """
             disabled  tokens are not looked at
             optional  tokens of identified users are verified; a bad one is reported and the events are stored
             required  tokens of identified users are verified; a bad one is refused with its error code
-            A running gateway takes the change over within a second.
+            A running gateway takes the change over within a second. A change that was scheduled before is dropped; the rule
+            of --return-above stays until it is given again.
             """,
-        positionals: [app, state], flags: Flag.place,
+        positionals: [app, state], flags: [percent, time, returnAbove] + Flag.place,
         examples: [
             .init("First look, then enforce", "countersign enforcement set shop optional"),
+            .init(
+                "Refuse bad tokens of some users, and stop when that hurts",
+                "countersign enforcement set shop required --percent 10 --return-above 5"),
             .init("Refuse bad tokens", "countersign enforcement set shop required"),
+            .init(
+                "Refuse them from a date on",
+                "countersign enforcement set shop required --at 2030-01-31T08:00:00Z"),
         ]
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
         let wanted = invocation.requiredWord(of: state)
+        let share = try invocation.integer(of: percent)
+        guard share == nil || wanted == Enforcement.required.rawValue else {
+            throw CommandError(.usage, "--percent goes with required only")
+        }
+        let later = try invocation.time(of: time)
+        let limit = try invocation.integer(of: returnAbove)
         let admin = try invocation.admin()
         var before = ""
         _ = try await admin.change("apps", appID, "enforcement") { plan in
             before = plan["state"]?.shown ?? ""
-            plan["state"] = .string(wanted)
-            plan["ramp_percent"] = 100
-            plan["scheduled"] = .null
+            let percent = JSONValue.integer(Int64(share ?? 100))
+            if let later {
+                plan["scheduled"] = [
+                    "state": .string(wanted), "at_ms": .integer(later), "ramp_percent": percent,
+                ]
+            } else {
+                plan["state"] = .string(wanted)
+                plan["ramp_percent"] = percent
+                plan["scheduled"] = .null
+            }
+            if let limit {
+                plan["auto_return"] =
+                    limit == 0
+                    ? .null : ["rejected_percent": .integer(Int64(limit)), "window_minutes": 5]
+            }
         }
-        invocation.io.say("\(appID): \(before) -> \(wanted)")
+        let when = later.map { " at \(RFC3339.text(milliseconds: $0))" } ?? ""
+        invocation.io.say("\(appID): \(before) -> \(wanted)\(when)")
         if wanted == Enforcement.required.rawValue, try await admin.get("apps", appID).body["keys"] == 0 {
             invocation.io.say(
                 "It has no key, so every token will be refused: countersign key add \(appID) public.pem")

@@ -68,6 +68,34 @@ struct GatewayCommandTests {
                 + state + "\"}\n")
     }
 
+    @Test func requiringTokensGoesByStepsAndBackByItself() async {
+        func shown() async -> String {
+            await run("enforcement show shop --json").1.output
+        }
+        _ = await run("app create shop")
+        #expect(await run("enforcement set shop required --percent 10 --return-above 5").0 == .done)
+        let steps =
+            #"{"auto_return":{"minimum_requests":100,"rejected_percent":5,"window_minutes":5},"ramp_percent":10,"#
+        #expect(await shown() == steps + #""returned":null,"scheduled":null,"state":"required"}"# + "\n")
+        // Later: what holds now stays, and so does the way back.
+        #expect(await run("enforcement set shop required --at 2090-01-01T00:00:00Z --percent 50").0 == .done)
+        let later = #"{"at_ms":3786912000000,"ramp_percent":50,"state":"required"}"#
+        #expect(
+            await shown() == steps + #""returned":null,"scheduled":\#(later),"state":"required"}"# + "\n")
+        let talk = await run("enforcement show shop").1.talk
+        #expect(talk.contains("at 2090-01-01T00:00:00.000Z, of 50 % of the users"))
+        #expect(talk.contains("more than 5 % are refused"))
+        #expect(await run("enforcement set shop required --return-above 0").0 == .done)
+        #expect(
+            await shown()
+                == #"{"auto_return":null,"ramp_percent":100,"returned":null,"scheduled":null,"state":"required"}"#
+                + "\n")
+        for wrong in ["optional --percent 10", "required --percent 0", "required --at soon"] {
+            #expect(await run("enforcement set shop \(wrong)").0 == .usage, "\(wrong)")
+        }
+        #expect(await run("enforcement set shop required --at 2020-01-01T00:00:00Z").0 == .failed)
+    }
+
     @Test func requiringTokensWithoutAKeyIsPointedOut() async {
         _ = await run("app create shop")
         #expect(await run("enforcement set shop required").1.talk.contains("countersign key add shop"))
