@@ -10,12 +10,12 @@ final class AppRegistry: Sendable {
     /// Tokens that were accepted; an app that was loaded anew begins without.
     private let verifiedTokens = VerifiedTokenCache()
     private let apps = Lock(Apps())
-    private let version = Lock<Int64?>(nil)
+    /// What the apps in memory are as of. Held during a look: a slow one must not put older apps over newer ones.
+    private let seen = Lock<(version: Int64?, publishedGeneration: Int)>((nil, 0))
     private let lastProblem = Lock<String?>(nil)
     private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
     /// What is published for apps, by id; kept over changes of everything but the source.
     private let published = Lock<[String: PublishedKeys]>([:])
-    private let publishedGeneration = Lock(0)
     private let usedWriteKeys = Lock<[[UInt8]: Int64]>([:])
     /// What of the uses is on disk, and since when.
     private let notedUses = Lock<(uses: [[UInt8]: Int64], at: Date)>(([:], .distantPast))
@@ -155,16 +155,15 @@ final class AppRegistry: Sendable {
 
     /// Loads the apps when somebody has changed them since the last look.
     func refresh() throws(GatewayError) {
-        let current = try directory.version()
-        let generation = published.withLock { $0.values.reduce(0) { $0 + $1.generation } }
-        guard
-            current != version.withLock({ $0 }) || generation != publishedGeneration.withLock({ $0 })
-        else { return }
-        let loaded = try load()
-        apps.withLock { $0 = loaded }
-        issued.replaceClients(Set(loaded.clients.keys))
-        version.withLock { $0 = current }
-        publishedGeneration.withLock { $0 = generation }
+        try seen.withLock { seen throws(GatewayError) in
+            let version = try directory.version()
+            let generation = published.withLock { $0.values.reduce(0) { $0 + $1.generation } }
+            guard version != seen.version || generation != seen.publishedGeneration else { return }
+            let loaded = try load()
+            apps.withLock { $0 = loaded }
+            issued.replaceClients(Set(loaded.clients.keys))
+            seen = (version, generation)
+        }
     }
 
     private func load() throws(GatewayError) -> Apps {

@@ -225,8 +225,11 @@ extension AppDirectory {
             throw GatewayError(.invalid, "scopes are one or more of read, write, admin")
         }
         let text = "csa_" + Base64URL.encode(.random(count: 32))
+        var id = ""
+        // On a command line a dash begins a flag.
+        repeat { id = Base64URL.encode(.random(count: 9)) } while id.hasPrefix("-")
         let entry = AdminToken(
-            id: Base64URL.encode(.random(count: 9)), name: name, scopes: Set(scopes).sorted(),
+            id: id, name: name, scopes: Set(scopes).sorted(),
             createdMilliseconds: Self.now(), usedMilliseconds: nil, expiresMilliseconds: expiresMilliseconds,
             hash: SHA256.digest(text.utf8))
         try write { sqlite in

@@ -48,13 +48,15 @@ struct DataDirectory {
     func lock() throws(GatewayError) -> DataDirectoryLock {
         let file = try self.file("gateway.lock")
         let descriptor = open(file, O_RDWR | O_CLOEXEC)
-        guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            if descriptor >= 0 { close(descriptor) }
-            throw GatewayError(
-                .alreadyRunning,
-                "another gateway runs on \(path); stop it, or give another folder with --data")
+        // Whoever only looks for a running gateway holds it for a moment.
+        for _ in 0..<50 where descriptor >= 0 {
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return DataDirectoryLock(descriptor: descriptor) }
+            usleep(10_000)
         }
-        return DataDirectoryLock(descriptor: descriptor)
+        if descriptor >= 0 { close(descriptor) }
+        throw GatewayError(
+            .alreadyRunning,
+            "another gateway runs on \(path); stop it, or give another folder with --data")
     }
 }
 
@@ -67,6 +69,8 @@ final class DataDirectoryLock: Sendable {
     }
 
     deinit {
+        // A child that is just being made has the descriptor too, and would keep what closing alone lets go.
+        flock(descriptor, LOCK_UN)
         close(descriptor)
     }
 

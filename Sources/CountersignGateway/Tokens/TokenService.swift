@@ -65,8 +65,9 @@ final class TokenService: Sendable {
     /// Takes over what others have changed: keys, and sessions that were ended.
     func refresh() throws(GatewayError) {
         let now = nowMilliseconds
-        if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
-        try store.perform { [issued, sessionsVersion] sqlite in
+        // On the store's own queue, as every single revocation is: so none gets lost in between.
+        try store.perform { [issued, secrets, sessionsVersion] sqlite in
+            if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
             let version = try sqlite.dataVersion()
             guard version != sessionsVersion.withLock({ $0 }) else { return }
             let oldest = now - TokenSecrets.overlapMilliseconds
@@ -76,7 +77,6 @@ final class TokenService: Sendable {
                 UNION ALL SELECT id FROM revoked_access_token WHERE expires_ms > ?2
                 """, .integer(oldest), .integer(now)
             ) { $0.text(0) }
-            // On the store's own queue, as every single revocation is: so none gets lost in between.
             issued.replaceRevoked(Set(ids))
             sessionsVersion.withLock { $0 = version }
         }

@@ -62,8 +62,11 @@ final class CredentialVault: @unchecked Sendable {
 
     func unlock() async {
         _ = try? await perform { vault in
-            // Closing lets go of the lock.
-            if vault.descriptor >= 0 { close(vault.descriptor) }
+            if vault.descriptor >= 0 {
+                // A child that the app is just making has the descriptor too, and would keep what closing alone lets go.
+                flock(vault.descriptor, LOCK_UN)
+                close(vault.descriptor)
+            }
             vault.descriptor = -1
         }
     }
