@@ -62,9 +62,15 @@ final class DemoNetwork: HTTPTransport {
         }
         if isCut { throw HTTPTransportError(.cannotConnect, "the device has no network") }
         if isHeld { try await waitForExpiry(of: request) }
-        let response = try await inner.send(request)
-        note(response)
-        return response
+        do {
+            let response = try await inner.send(request)
+            note(response)
+            return response
+        } catch {
+            // Nobody has judged the expired token: the next request has to show it.
+            if isHeld { holdNext() }
+            throw error
+        }
     }
 
     private func waitForExpiry(of request: HTTPRequest) async throws(HTTPTransportError) {

@@ -94,19 +94,29 @@ final class GatewayProcess: Sendable {
             // Before it listens, `launch` sees the end by itself.
             guard state.process === process, !state.isStopping, state.port != 0 else { return nil }
             state.process = nil
-            guard state.restarts < Self.maximumRestarts else { return nil }
-            state.restarts += 1
             return state.port
         }
-        guard let port else { return }
+        guard let port, mayRestart() else { return }
         let how = process.terminationReason == .uncaughtSignal ? "signal" : "status"
         say("The gateway ended with \(how) \(process.terminationStatus); it is started again.")
         Task { [self] in
-            do throws(CommandError) {
-                _ = try await launch(port: port)
-            } catch {
-                say("The gateway could not be started again: \(error.reason)")
-            }
+            // Somebody may have its port for a moment.
+            repeat {
+                do throws(CommandError) {
+                    _ = try await launch(port: port)
+                    return
+                } catch {
+                    say("The gateway could not be started again: \(error.reason)")
+                }
+            } while mayRestart()
+        }
+    }
+
+    private func mayRestart() -> Bool {
+        state.withLock { state in
+            guard !state.isStopping, state.restarts < Self.maximumRestarts else { return false }
+            state.restarts += 1
+            return true
         }
     }
 
