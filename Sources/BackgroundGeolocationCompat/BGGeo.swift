@@ -217,7 +217,10 @@ public final class BGGeo: Sendable {
             defer { state = State(overrides: state.overrides) }
             return state.client
         }
-        removeListeners()
         await client?.close()
+        // What was said last is on its way over the client's queue and the main one; nobody of a later start may hear it.
+        await client?.callbacksDelivered()
+        await withCheckedContinuation { done in DispatchQueue.main.async { done.resume() } }
+        removeListeners()
     }
 }

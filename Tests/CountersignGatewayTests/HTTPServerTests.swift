@@ -113,7 +113,7 @@ struct HTTPServerTests {
     }
 
     @Test func stoppingAnswersWhatHasBegun() throws {
-        let fixture = try GatewayFixture(enforcement: .disabled)
+        let fixture = try GatewayFixture(enforcement: .disabled) { $0.stopGraceSeconds = 60 }
         let connection = try RawConnection(port: fixture.gateway.port)
         let body = batch(trackEvent("m-1"))
         connection.send(
@@ -135,7 +135,7 @@ struct HTTPServerTests {
     }
 
     @Test func whileItDrainsItSaysSoAndStillTakesEvents() throws {
-        let fixture = try GatewayFixture(enforcement: .disabled) { $0.drainSeconds = 3 }
+        let fixture = try GatewayFixture(enforcement: .disabled) { $0.drainSeconds = 10 }
         let connection = try RawConnection(port: fixture.gateway.port)
         #expect(connection.get("/readyz")?.status == 200)
         let stopped = DispatchSemaphore(value: 0)
@@ -143,9 +143,10 @@ struct HTTPServerTests {
             fixture.gateway.stop()
             stopped.signal()
         }
-        // Within the three seconds: as soon as the other thread has begun.
-        while connection.get("/readyz")?.status == 200 {}
-        #expect(connection.get("/readyz")?.status == 503)
+        // As soon as the other thread has begun.
+        var ready = 200
+        while ready == 200 { ready = try #require(connection.get("/readyz")).status }
+        #expect(ready == 503)
         let body = batch(trackEvent("m-1"))
         let late = try RawConnection(port: fixture.gateway.port)
         late.send(

@@ -43,17 +43,16 @@ final class RawServer: Sendable {
         Thread { [heads, connections] in
             while true {
                 let client = accept(made, nil, nil)
-                guard client >= 0 else { return }
+                guard client >= 0 else { break }
                 connections.withLock { $0 += 1 }
                 Thread { Self.serve(client, heads: heads, answer: answer) }.start()
             }
+            close(made)
         }.start()
     }
 
-    func stop() {
-        shutdown(socket, Int32(SHUT_RDWR))
-        close(socket)
-    }
+    /// Nobody can connect any more. The thread that accepts closes the socket: its number must not be another's meanwhile.
+    func stop() { shutdown(socket, Int32(SHUT_RDWR)) }
 
     private static func serve(_ client: Int32, heads: Lock<[String]>, answer: (String) -> String?) {
         defer { close(client) }

@@ -82,15 +82,18 @@ struct TokenProviderTests {
         var bench = try Bench()
         defer { bench.removeFiles() }
         let gate = Gate()
+        let isAsked = Gate()
         let calls = Lock(0)
         bench.configuration.tokenProvider = { _ in
             calls.withLock { $0 += 1 }
+            isAsked.open()
             await gate.wait()
             return "late.late.late"
         }
         let client = try bench.makeClient()
         client.identify(userID: "ada")
         async let first = client.flush()
+        await isAsked.wait()
         bench.clock.advance(to: await bench.clock.waitForSleeper())
         #expect(await first.batches.map(\.code) == ["provider_timed_out"])
         // It is still at it, so it is not called a second time.

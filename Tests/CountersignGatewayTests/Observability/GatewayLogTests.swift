@@ -55,7 +55,7 @@ struct GatewayLogTests {
         record.trail.accepted = 2
         record.status = 401
         log.requestEnded(record)
-        log.close()
+        log.close(within: 60)
         let expected = #"""
             {"time":"1970-01-01T00:00:00.000Z","level":"warning","message":"request","request_id":"r-1",\#
             "trace_id":"0af7651916cd43dd8448eb211c80319c","method":"POST","route":"/v1/batch",\#
@@ -73,7 +73,7 @@ struct GatewayLogTests {
         let log = GatewayLog(level: .info, gatherSeconds: 0) { sink.write($0) }
         let nasty = "/\u{1B}[31m\"\\\n\r\u{85}\u{9B}\u{2028}ü😀" + String(repeating: "x", count: 1_000)
         log.requestEnded(record(path: nasty, route: nil, status: 404))
-        log.close()
+        log.close(within: 60)
         let text = sink.text.withLock { $0 }
         #expect(text.utf8.dropLast().allSatisfy { (0x20..<0x7F).contains($0) })
         let path = try #require(sink.lines.first?["path"] as? String)
@@ -102,7 +102,7 @@ struct GatewayLogTests {
         log.requestEnded(record())
         log.requestEnded(record(status: 500))
         log.note(.info, "nothing")
-        log.close()
+        log.close(within: 60)
         #expect(sink.lines.count == 1)
     }
 
@@ -115,7 +115,7 @@ struct GatewayLogTests {
         for _ in 0..<25 { log.requestEnded(record()) }
         #expect(log.droppedLines == 15)
         for _ in 0..<3 { sink.mayGoOn.signal() }
-        log.close()
+        log.close(within: 60)
         let lines = sink.lines
         #expect(lines.filter { $0["message"] as? String == "request" }.count == 11)
         #expect(lines.first { $0["message"] as? String == "log lines dropped" }?["count"] as? Int == 15)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The bytes as one gzip member, by the system's own program.
-func gzip(_ bytes: [UInt8]) throws -> [UInt8] {
+/// The bytes, so many times, as one gzip member, by the system's own program.
+func gzip(_ bytes: [UInt8], times: Int = 1) throws -> [UInt8] {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = ["gzip", "-c"]
@@ -11,7 +11,7 @@ func gzip(_ bytes: [UInt8]) throws -> [UInt8] {
     process.standardOutput = output
     try process.run()
     Thread.detachNewThread {
-        input.fileHandleForWriting.write(Data(bytes))
+        for _ in 0..<times { input.fileHandleForWriting.write(Data(bytes)) }
         try? input.fileHandleForWriting.close()
     }
     let packed = output.fileHandleForReading.readDataToEndOfFile()

@@ -69,11 +69,11 @@ struct HostileTokenServerTests {
         }
         defer { server.stop() }
         let log = Lock("")
-        func make() throws -> LocationClient {
+        func make(timeout: TimeInterval) throws -> LocationClient {
             var configuration = LocationConfiguration()
             configuration.http.url = "http://127.0.0.1:\(server.port)/locations"
             configuration.http.autoSync = false
-            configuration.http.timeout = 2
+            configuration.http.timeout = timeout
             configuration.authorization.accessToken = Self.secrets[0]
             configuration.authorization.refreshToken = Self.secrets[1]
             configuration.authorization.refreshUrl = "http://127.0.0.1:\(server.port)/tokens"
@@ -87,7 +87,7 @@ struct HostileTokenServerTests {
             return try LocationClient(configuration: configuration, clock: ManualClock())
         }
 
-        let first = try make()
+        let first = try make(timeout: 2)
         try await first.record(Location(latitude: 1, longitude: 2, timestamp: Date()))
         for _ in 0..<5 {
             let error = await #expect(throws: LocationError.self) { try await first.sync() }
@@ -104,7 +104,7 @@ struct HostileTokenServerTests {
 
         // The server is mended, and the app starts anew with what it had.
         isGood.withLock { $0 = true }
-        let second = try make()
+        let second = try make(timeout: 60)
         try await second.sync()
         #expect(try await second.count() == 0)
         await second.close()
