@@ -8,6 +8,7 @@ enum CommandTable {
         + AppCommand.commands
         + AppRulesCommand.commands
         + AppTokensCommand.commands
+        + WriteKeyCommand.commands
         + KeyCommand.commands
         + KeyGenerateCommand.commands
         + [TokenVerifyCommand.command, TokenInspectCommand.command, TokenCreateCommand.command]
