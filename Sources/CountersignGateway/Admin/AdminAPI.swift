@@ -25,6 +25,7 @@ final class AdminAPI: Sendable {
     private let passwordQueue = DispatchQueue(label: "admin passwords")
     private let backupQueue = DispatchQueue(label: "admin backups")
     private let waiting = Lock(0)
+    private let remembered = RememberedAnswers()
 
     /// - Parameters:
     ///   - directory: A connection of its own, so that the gateway notices what it changes.
@@ -100,6 +101,9 @@ final class AdminAPI: Sendable {
         Self.respond(request) {
             let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
             let identity = try authorize(request, route, at: milliseconds)
+            if let known = try remembered.answer(to: request, route, of: identity, at: milliseconds) {
+                return known
+            }
             let response = try route.respond(
                 request, identity, directory, at: milliseconds,
                 isStillAllowed: { [self] in
@@ -112,6 +116,7 @@ final class AdminAPI: Sendable {
                     }
                 })
             if !request.isSafe { changed() }
+            remembered.keep(response, to: request, route, of: identity, at: milliseconds)
             return response
         }
     }

@@ -18,6 +18,7 @@ struct AdminRequest: Sendable {
     let contentType: String?
     var ifMatch: String?
     let lastEventID: String?
+    let idempotencyKey: String?
 
     init(_ request: HTTPRequest, _ parameters: [Substring]) {
         id = request.id
@@ -35,6 +36,7 @@ struct AdminRequest: Sendable {
         contentType = request.header("content-type")
         ifMatch = request.header("if-match")
         lastEventID = request.header("last-event-id")
+        idempotencyKey = request.header("idempotency-key")
     }
 
     /// True unless the body is said to be something else than JSON.

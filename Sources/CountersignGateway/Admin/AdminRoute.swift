@@ -58,6 +58,9 @@ struct AdminRoute: Sendable {
     let lane: Lane
     let answer: @Sendable (AdminCall) throws -> HTTPResponse
 
+    /// Whether it can be asked again under the same `Idempotency-Key`: what makes something, for who has a credential.
+    var takesIdempotencyKey: Bool { method == "POST" && role != nil }
+
     init(
         _ method: String, _ path: String, _ role: AdminRole?, _ summary: String, query: [Parameter] = [],
         body: AdminType? = nil, match: Match = .no, lane: Lane = .common, _ returns: Returns,

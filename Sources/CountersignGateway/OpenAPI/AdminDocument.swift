@@ -73,6 +73,13 @@ struct AdminDocument {
                         : "The ETag of what was read, or *"),
             ])
         }
+        if route.takesIdempotencyKey {
+            parameters.append([
+                "name": "Idempotency-Key", "in": "header",
+                "schema": ["type": "string", "minLength": 1, "maxLength": 255],
+                "description": "The same request under the same key is answered as before, within a day",
+            ])
+        }
         return parameters
     }
 

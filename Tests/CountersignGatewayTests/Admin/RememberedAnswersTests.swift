@@ -1,0 +1,63 @@
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// A POST that is sent again under its `Idempotency-Key`.
+@Suite(.timeLimit(.minutes(5)))
+struct RememberedAnswersTests {
+    private func post(
+        _ bench: AdminBench, _ headers: [String: String], key: String, body: String = #"{"description":"x"}"#,
+        path: String = "apps/shop/write-keys"
+    ) throws -> AdminBench.Answer {
+        try bench.ask("POST", path, body, headers.merging(["Idempotency-Key": key]) { $1 })
+    }
+
+    @Test func nothingIsMadeTwiceAndTheSecretComesAgain() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let sender = try bench.token("write")
+        let first = try post(bench, sender, key: "a")
+        #expect(first.status == 201 && first.headers["idempotency-replayed"] == nil)
+        let again = try post(bench, sender, key: "a")
+        #expect(again.status == 201 && again.headers["idempotency-replayed"] == "true")
+        #expect(again.json["write_key"] as? String == first.json["write_key"] as? String)
+        #expect(again.headers["etag"] == first.headers["etag"])
+        // One is the app's first.
+        #expect(try bench.apps.writeKeys(of: "shop").count == 2)
+
+        // Another key, another sender and another day each make one.
+        #expect(try post(bench, sender, key: "b").headers["idempotency-replayed"] == nil)
+        #expect(try post(bench, bench.token("write"), key: "a").headers["idempotency-replayed"] == nil)
+        bench.clock.advance(by: 86_400)
+        #expect(try post(bench, sender, key: "a").headers["idempotency-replayed"] == nil)
+        #expect(try bench.apps.writeKeys(of: "shop").count == 5)
+    }
+
+    @Test func aKeyIsForOneRequest() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let sender = try bench.token("write")
+        #expect(try post(bench, sender, key: "a").status == 201)
+        let other = try post(bench, sender, key: "a", body: #"{"description":"y"}"#)
+        #expect(other.status == 422 && other.json["code"] as? String == "idempotency_key_reused")
+        let elsewhere = try post(bench, sender, key: "a", body: #"{"id":"blog"}"#, path: "apps")
+        #expect(elsewhere.json["code"] as? String == "idempotency_key_reused")
+        #expect(try post(bench, sender, key: String(repeating: "k", count: 256)).status == 422)
+        // What only reads or replaces takes none.
+        let list = try bench.ask("GET", "apps", nil, sender.merging(["Idempotency-Key": "a"]) { $1 })
+        #expect(list.status == 200)
+    }
+
+    @Test func aRefusalIsNotRemembered() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let sender = try bench.token("write")
+        #expect(try post(bench, sender, key: "a", body: #"{"id":"Bad Id"}"#, path: "apps").status == 422)
+        #expect(try post(bench, sender, key: "a", body: #"{"id":"good"}"#, path: "apps").status == 201)
+        // The same answer is for who may still ask for it.
+        for token in try bench.apps.adminTokens() { try bench.apps.deleteAdminToken(id: token.id) }
+        #expect(try post(bench, sender, key: "a", body: #"{"id":"good"}"#, path: "apps").status == 401)
+    }
+}
