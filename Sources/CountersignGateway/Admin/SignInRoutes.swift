@@ -91,6 +91,10 @@ struct SignInRoutes: Sendable {
         let user = try call.directory.users().first { $0.name == name }
         let isRight = (user?.password ?? PasswordHash.ofNobody).matches(password)
         guard let user, isRight else {
+            let address = call.request.clientAddress
+            if throttle.isBlocked(name: name, address: address, at: call.nowMilliseconds) {
+                try call.directory.noteBlockedSignIn(name, from: address)
+            }
             throw AdminProblem(401, "unauthenticated", "the name or the password is not right")
         }
         throttle.succeed(name: name, address: call.request.clientAddress)

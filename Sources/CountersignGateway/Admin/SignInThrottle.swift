@@ -42,6 +42,15 @@ final class SignInThrottle: Sendable {
         }
     }
 
+    /// True from the last wrong password that is taken until the next may be tried.
+    func isBlocked(name: String, address: String, at milliseconds: Int64) -> Bool {
+        attempts.withLock { attempts in
+            [Self.key(name, address), address].contains {
+                attempts[$0].map { $0.blockedUntil > milliseconds } ?? false
+            }
+        }
+    }
+
     /// The attempt's password was right.
     func succeed(name: String, address: String) {
         attempts.withLock { attempts in

@@ -179,6 +179,14 @@ extension AppDirectory {
         return token
     }
 
+    /// Writes down that nobody may try this name from there for a while.
+    func noteBlockedSignIn(_ name: String, from address: String) throws(GatewayError) {
+        try write { sqlite in
+            try audit(
+                sqlite, "session.blocked", String(name.prefix(64)), after: ["address": .string(address)])
+        }
+    }
+
     /// Whose session it is and when it ends; nil when it is none or over.
     func session(_ token: String, at milliseconds: Int64) throws(GatewayError) -> (
         user: AdminUser, expires: Int64

@@ -87,6 +87,10 @@ struct SignInTests {
         // Many names from one address.
         let names = try (1...25).map { try attempt("user-\($0)", "wrong password", from: "192.0.2.3").status }
         #expect(names == Array(repeating: 401, count: 20) + Array(repeating: 429, count: 5))
+        let blocks = try bench.apps.auditEntries(limit: 100).filter { $0.action == "session.blocked" }
+        #expect(blocks.map(\.target) == ["user-20", "ada"])
+        #expect(blocks.map(\.after) == [#"{"address":"192.0.2.3"}"#, #"{"address":"192.0.2.1"}"#])
+        #expect(blocks.allSatisfy { $0.actor == "anonymous" })
     }
 
     @Test func manyAtOnceCountAsMany() async throws {
