@@ -8,6 +8,8 @@ package import Foundation
 /// Reads the track points of a GPX file, version 1.0 or 1.1. Waypoints and routes are no track and are passed over.
 package final class GPXReader: NSObject, XMLParserDelegate {
     package struct Point: Sendable {
+        /// The line, from 1.
+        package let line: Int
         /// The track that it is in, from 1.
         package let track: Int
         package let latitude: Double
@@ -28,6 +30,8 @@ package final class GPXReader: NSObject, XMLParserDelegate {
     package struct Document: Sendable {
         package var points: [Point] = []
         package var problems: [Problem] = []
+        /// Whether the XML breaks or just ends; the last problem is where.
+        package var isCutShort = false
     }
 
     private struct Draft {
@@ -52,6 +56,7 @@ package final class GPXReader: NSObject, XMLParserDelegate {
         parser.delegate = reader
         // On Linux `parse` is content with a document that just ends.
         if !parser.parse() || reader.openElements > 0 {
+            reader.document.isCutShort = true
             reader.document.problems.append(
                 Problem(line: parser.lineNumber, reason: "the XML is broken here; what follows is not read"))
         }
@@ -114,8 +119,8 @@ package final class GPXReader: NSObject, XMLParserDelegate {
         }
         document.points.append(
             Point(
-                track: track, latitude: latitude, longitude: longitude, elevation: elevation,
-                milliseconds: milliseconds))
+                line: draft.line, track: track, latitude: latitude, longitude: longitude,
+                elevation: elevation, milliseconds: milliseconds))
     }
 
     private func refuse(_ draft: Draft, _ reason: String) {

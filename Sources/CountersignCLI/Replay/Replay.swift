@@ -15,6 +15,8 @@ struct Replay: Sendable {
     var problems: [Problem] = []
     /// Where each event stands in the input, counted from 1; empty when there is none.
     var lines: [Int] = []
+    /// Whether the input breaks before its end; the last problem is where.
+    var isCutShort = false
 
     /// Reads an access log in the combined format or a GPX file; which one it is, the first byte tells.
     ///

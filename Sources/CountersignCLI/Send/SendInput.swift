@@ -80,10 +80,11 @@ struct SendInput: Sendable {
         }
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         let good = lines.prefix { String(validating: $0, as: UTF8.self) != nil }
-        take(Replay.gpx(Data(good.joined(separator: [UInt8(ascii: "\n")])), named: name))
-        if problems.last?.reason.hasPrefix("the XML is broken") == true { problems.removeLast() }
-        problems.append(
+        var track = Replay.gpx(Data(good.joined(separator: [UInt8(ascii: "\n")])), named: name)
+        if track.isCutShort { track.problems.removeLast() }
+        track.problems.append(
             Replay.Problem(line: good.count + 1, reason: "it is not UTF-8; what follows is not read"))
+        take(track)
     }
 
     private static func format(of bytes: [UInt8], named name: String) -> Format {
