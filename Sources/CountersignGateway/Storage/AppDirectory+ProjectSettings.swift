@@ -3,18 +3,20 @@ internal import CountersignSQLite
 internal import Foundation
 
 /// How clients of the Bloomreach dialect reach an app, and where its pushes go.
-struct ProjectSettings: Sendable, Equatable {
-    /// What stands for the app in paths.
-    var token: String
-    var customerTokens: CustomerTokens
-    var webhook: PushWebhook?
+package struct ProjectSettings: Sendable, Equatable {
+    /// What stands for the app in paths, where shipped apps have another token built in: 1 to 64 letters, digits
+    /// and `-`, or the app's id.
+    package var token: String
+    package var customerTokens: CustomerTokens
+    /// Nil refuses requests for a push notification.
+    package var webhook: PushWebhook?
 }
 
 extension AppDirectory {
     /// Changes how clients of the Bloomreach dialect reach an app, all or nothing.
     ///
     /// - Throws: `invalid`, `conflict` when another app has the token, `notFound`, `storage`, and what `change` throws.
-    func changeProject(
+    package func changeProject(
         of appID: String, _ change: (inout ProjectSettings) throws -> Void
     ) throws(GatewayError) {
         try write { sqlite in
@@ -37,54 +39,6 @@ extension AppDirectory {
                     .blob(webhook.secret), .integer(webhook.allowsPrivateAddresses ? 1 : 0))
             }
             try audit(sqlite, "project.set", appID, app: appID, before: before.json, after: after.json)
-        }
-    }
-
-    /// Sets what stands for an app in paths, where shipped apps have another token built in.
-    ///
-    /// - Parameters:
-    ///   - token: 1 to 64 letters, digits and `-`.
-    ///   - appID: The app.
-    /// - Throws: `invalid`, `conflict` when another app has it, `notFound`, `storage`.
-    package func setProjectToken(_ token: String, for appID: String) throws(GatewayError) {
-        try changeProject(of: appID) { $0.token = token }
-    }
-
-    /// Sets whether customer tokens open the project's App Inbox.
-    ///
-    /// - Throws: `notFound`, `storage`.
-    package func setCustomerTokens(_ mode: CustomerTokens, for appID: String) throws(GatewayError) {
-        try changeProject(of: appID) { $0.customerTokens = mode }
-    }
-
-    /// Sets where requests for a push notification go.
-    ///
-    /// - Parameters:
-    ///   - url: `https:` or `http:`, without a user name.
-    ///   - secret: `whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks); nil makes one.
-    ///   - allowsPrivateAddresses: Whether the address may be one of a private network, or of this machine.
-    ///   - appID: The app.
-    /// - Returns: The secret, which is not shown again.
-    /// - Throws: `invalid`, `notFound`, `storage`.
-    package func setPushWebhook(
-        url: String, secret: String? = nil, allowsPrivateAddresses: Bool = false, for appID: String
-    ) throws(GatewayError) -> String {
-        let secret = secret ?? PushWebhook.newSecret()
-        let webhook = try PushWebhook(
-            url: url, secret: secret, allowsPrivateAddresses: allowsPrivateAddresses)
-        try changeProject(of: appID) { $0.webhook = webhook }
-        return secret
-    }
-
-    /// Removes the webhook; requests for a push notification are refused from then on.
-    ///
-    /// - Throws: `notFound`, `storage`.
-    package func removePushWebhook(of appID: String) throws(GatewayError) {
-        try changeProject(of: appID) { settings in
-            guard settings.webhook != nil else {
-                throw GatewayError(.notFound, "the app \(appID) has no push webhook")
-            }
-            settings.webhook = nil
         }
     }
 
@@ -132,8 +86,12 @@ extension ProjectSettings {
 }
 
 extension PushWebhook {
+    /// - Parameters:
+    ///   - url: `https:` or `http:`, without a user name.
+    ///   - secret: `whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks).
+    ///   - allowsPrivateAddresses: Whether the address may be one of a private network, or of this machine.
     /// - Throws: `invalid`.
-    init(url: String, secret: String, allowsPrivateAddresses: Bool) throws(GatewayError) {
+    package init(url: String, secret: String, allowsPrivateAddresses: Bool) throws(GatewayError) {
         guard let parts = URLComponents(string: url), ["https", "http"].contains(parts.scheme?.lowercased()),
             parts.host?.isEmpty == false, parts.user == nil, parts.password == nil
         else {
@@ -145,7 +103,7 @@ extension PushWebhook {
         self.init(url: url, secret: key, allowsPrivateAddresses: allowsPrivateAddresses)
     }
 
-    static func newSecret() -> String {
+    package static func newSecret() -> String {
         StandardWebhook.prefix + Data([UInt8].random(count: 32)).base64EncodedString()
     }
 }

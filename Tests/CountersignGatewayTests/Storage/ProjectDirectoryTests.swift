@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignGateway
+import CountersignTesting
 import Foundation
 import Testing
 
