@@ -5,12 +5,16 @@ import Testing
 
 /// Hostile clients over real sockets. Meanwhile the gateway answers others.
 @Suite(.serialized) struct AbuseTests {
-    private func withImpatientGateway(_ body: (GatewayFixture) throws -> Void) throws {
+    private func limits(ofSeconds seconds: Int) -> GatewayLimits {
         var limits = GatewayLimits()
-        limits.headerSeconds = 1
-        limits.bodySeconds = 1
-        limits.idleSeconds = 1
-        let fixture = try GatewayFixture(enforcement: .disabled, limits: limits)
+        limits.headerSeconds = seconds
+        limits.bodySeconds = seconds
+        limits.idleSeconds = seconds
+        return limits
+    }
+
+    private func withImpatientGateway(_ body: (GatewayFixture) throws -> Void) throws {
+        let fixture = try GatewayFixture(enforcement: .disabled, limits: limits(ofSeconds: 1))
         defer { fixture.remove() }
         try body(fixture)
     }
@@ -33,11 +37,7 @@ import Testing
     }
 
     @Test func fiveHundredHalfOpenConnectionsHoldNobodyUp() throws {
-        var limits = GatewayLimits()
-        limits.headerSeconds = 3_600
-        limits.bodySeconds = 3_600
-        limits.idleSeconds = 3_600
-        let fixture = try GatewayFixture(enforcement: .disabled, limits: limits)
+        let fixture = try GatewayFixture(enforcement: .disabled, limits: limits(ofSeconds: 3_600))
         defer { fixture.remove() }
         let connections = try halfOpenConnections(fixture)
         try expectAlive(fixture)

@@ -95,6 +95,7 @@ struct EnforcementTests {
     private func required(_ percent: Int, minimum: Int = 100) -> EnforcementPlan {
         var plan = EnforcementPlan()
         plan.state = .required
+        plan.rampPercent = 50
         plan.autoReturn = .init(rejectedPercent: percent, windowMinutes: 5, minimumRequests: minimum)
         return plan
     }
@@ -116,7 +117,7 @@ struct EnforcementTests {
         bench.see(120, rejected: 15)
         bench.look(after: 1_000)
         let after = try plan(bench)
-        #expect(after.state == .optional)
+        #expect(after.state == .optional && after.rampPercent == 100)
         #expect(after.returned == .init(atMilliseconds: start + 10 * minute + 4_000, rejectedPercent: 12.5))
         #expect(bench.changes.withLock { $0 } == 1)
         let entry = try #require(try bench.directory.auditEntries(limit: 1).first)
@@ -131,6 +132,7 @@ struct EnforcementTests {
         defer { remove() }
         var plan = required(10)
         plan.state = .optional
+        plan.rampPercent = 100
         let bench = try bench(plan)
         bench.see(1_000, rejected: 1_000)
         bench.look(after: 1_000)

@@ -52,7 +52,6 @@ struct AdminAccessTests {
         ("GET /apps/{app}/samples", .viewer), ("GET /apps/{app}/samples/{id}", .viewer),
         ("POST /apps/{app}/samples/{id}/recheck", .viewer),
         ("POST /apps/{app}/keys/import", .operator), ("DELETE /apps/{app}/project/sync-tokens", .operator),
-        ("POST /apps/{app}/keys/import", .operator), ("DELETE /apps/{app}/project/sync-tokens", .operator),
     ]
 
     /// A second word on the table: who widens a role says so here too.
