@@ -130,6 +130,12 @@ def house(visitor):
         assert len(lines) > 1, (kind, lines)
     assert {json.loads(line)["app"] for line in lines} == {"shop"}
     visitor.open("system")
+    # One screen of three lists: each is read again.
+    for title in ("Backups", "Signing keys", "Settings"):
+        expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+    with (page.expect_response("**/admin/api/backups**"), page.expect_response("**/admin/api/signing-keys**"),
+          page.expect_response("**/admin/api/settings**")):
+        visitor.button("Refresh").click()
     visitor.button("Make a backup now").click()
     page.get_by_role("button", name=re.compile("^Verify ")).first.click()
     expect(page.get_by_text("is whole.")).to_be_visible()

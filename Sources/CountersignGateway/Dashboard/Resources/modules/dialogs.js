@@ -52,7 +52,7 @@ export function showOnce(title, text, secret) {
 }
 
 /** A form in a dialog: `fields` are shown, `send` runs at submit; resolves with what it gave, or null. */
-export function formDialog(title, action, fields, send, { wide = false, kind = "primary", before } = {}) {
+export function formDialog(title, action, fields, send) {
   const trouble = h("div", {});
   return dialog(title, (close) => h("form", { onsubmit: async (event) => {
     event.preventDefault();
@@ -61,6 +61,6 @@ export function formDialog(title, action, fields, send, { wide = false, kind = "
     let answer = true;
     if (await attempt(async () => { answer = (await send()) ?? true; }, trouble)) close(answer);
     if (submit) submit.disabled = false;
-  } }, fields, trouble, h("div", { class: "actions end" }, before?.(close, trouble), button("Cancel", { onclick: () => close() }),
-  h("button", { type: "submit", class: `button ${kind}` }, action))), { wide });
+  } }, fields, trouble, h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }),
+  h("button", { type: "submit", class: "button primary" }, action))));
 }

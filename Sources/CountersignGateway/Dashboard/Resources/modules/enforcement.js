@@ -186,17 +186,15 @@ function impact(preview) {
   const { requests, users, would_reject: bad } = preview;
   const share = requests ? bad.requests / requests : 0;
   const hours = preview.hours === 1 ? "last hour" : `last ${preview.hours} h`;
-  const estimated = preview.users_estimated;
-  // Estimates are made apart from each other: a part may come out above the whole.
-  const failing = (count) => Math.min(count, users);
-  const people = (count) => `${estimated && count > 0 ? "about " : ""}${plural(count, "user")}`;
-  const usersColumn = { title: estimated ? "Users, about" : "Users", class: "num", cell: (row) => number(failing(row.users)) };
+  // All users are estimated, those who failed are counted.
+  const everybody = `${preview.users_estimated && users > 0 ? "about " : ""}${plural(users, "user")}`;
+  const usersColumn = { title: "Users", class: "num", cell: (row) => number(row.users) };
   const bar = (count) => h("meter", { min: 0, max: Math.max(1, bad.requests), value: count, "aria-hidden": "true" });
   return h("div", { class: "impact" },
     preview.unknown && notice("amber", preview.unknown),
     requests === 0 ? h("p", {}, `No request of a logged-in user came in the ${hours}: there is nothing to judge by.`)
       : h("p", { class: `impact-lead ${bad.requests === 0 ? "good" : "bad"}` }, h("strong", {}, bad.requests === 0 ? "Nothing" : percent(share)), h("span", {},
-        `In the ${hours}, ${plural(bad.requests, "request")} of ${people(failing(bad.users))} would have been rejected, of ${plural(requests, "request")} of ${people(users)}.`)),
+        `In the ${hours}, ${plural(bad.requests, "request")} of ${plural(bad.users, "user")} would have been rejected, of ${plural(requests, "request")} of ${everybody}.`)),
     bad.requests > 0 && h("div", { class: "split tight" },
       table("By code", [
         { title: "Code", heading: true, cell: (row) => h("span", { class: "code-cell" }, swatch(row.code), `${row.code} ${row.reason}`) },

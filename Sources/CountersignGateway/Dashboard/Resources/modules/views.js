@@ -50,9 +50,12 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
     }, every);
     context.signal.addEventListener("abort", () => clearInterval(timer));
   }
-  // A screen may have several; those that were replaced are gone.
-  context.views = [...(context.views ?? []).filter((other) => other.element.isConnected), { element, load }];
-  context.refresh = () => { for (const shown of context.views) if (shown.element.isConnected) shown.load(); };
+  // A screen may have several, which it puts in place together; those that were replaced since are gone.
+  context.views = [...(context.views ?? []), { element, load }];
+  context.refresh = () => {
+    context.views = context.views.filter((other) => other.element.isConnected);
+    for (const shown of context.views) shown.load();
+  };
   load();
   return { element, reload: load };
 }
