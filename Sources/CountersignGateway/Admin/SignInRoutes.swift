@@ -87,17 +87,9 @@ struct SignInRoutes: Sendable {
         let body = try call.body()
         let name = try body.text("name")
         let password = try body.text("password")
-        try begin(call, name: name)
-        let user = try call.directory.users().first { $0.name == name }
-        let isRight = (user?.password ?? PasswordHash.ofNobody).matches(password)
-        guard let user, isRight else {
-            let address = call.request.clientAddress
-            if throttle.isBlocked(name: name, address: address, at: call.nowMilliseconds) {
-                try call.directory.noteBlockedSignIn(name, from: address)
-            }
+        guard let user = try user(name, password, call) else {
             throw AdminProblem(401, "unauthenticated", "the name or the password is not right")
         }
-        throttle.succeed(name: name, address: call.request.clientAddress)
         return try open(call, user.name, user.role, status: 200)
     }
 
@@ -109,16 +101,30 @@ struct SignInRoutes: Sendable {
         let body = try call.body()
         let current = try body.text("current_password")
         let name = call.identity.name
-        try begin(call, name: name)
-        guard let user = try call.directory.users().first(where: { $0.name == name }),
-            user.password.matches(current)
-        else { throw AdminProblem.invalid("current_password", "is not right") }
-        throttle.succeed(name: name, address: call.request.clientAddress)
+        guard try user(name, current, call) != nil else {
+            throw AdminProblem.invalid("current_password", "is not right")
+        }
         guard let password = try Self.password(body) else {
             throw AdminProblem.invalid("password", "is missing")
         }
         try call.directory.changeUser(name, role: nil, password: password, keeping: session.token)
         return call.noContent
+    }
+
+    /// The user with this name and password; nil, after the same time, when there is none.
+    private func user(_ name: String, _ password: String, _ call: AdminCall) throws -> AdminUser? {
+        let address = call.request.clientAddress
+        try begin(call, name: name)
+        let user = try call.directory.users().first { $0.name == name }
+        let isRight = (user?.password ?? PasswordHash.ofNobody).matches(password)
+        if let user, isRight {
+            throttle.succeed(name: name, address: address)
+            return user
+        }
+        if throttle.isBlocked(name: name, address: address, at: call.nowMilliseconds) {
+            try call.directory.noteBlockedSignIn(name, from: address)
+        }
+        return nil
     }
 
     private func begin(_ call: AdminCall, name: String) throws {

@@ -121,6 +121,23 @@ struct AdminRefusalTests {
         #expect(try bench.signIn("vi", "another long password").status == 200)
     }
 
+    /// Who has only the cookie does not get to try passwords without a trace.
+    @Test func guessingTheOldPasswordIsStoppedAndWrittenDown() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let visitor = try bench.visitor(.viewer, "vi")
+        let statuses = try (0..<6).map { number in
+            try bench.ask(
+                "PUT", "session/password",
+                #"{"current_password":"guess number \#(number)","password":"another long password"}"#,
+                visitor.headers
+            ).status
+        }
+        #expect(statuses == [422, 422, 422, 422, 422, 429])
+        let entry = try bench.apps.auditEntries(limit: 1).first
+        #expect(entry?.action == "session.blocked" && entry?.target == "vi")
+    }
+
     /// A quote with a combining mark behind it is one character, and must be doubled all the same (RFC 4180).
     @Test func everyQuoteInACellIsDoubled() {
         var row: [UInt8] = []
