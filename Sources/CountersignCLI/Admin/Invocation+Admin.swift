@@ -20,7 +20,7 @@ extension Flag {
         "allow-plain-http", help: "send the token over http to another machine")
 
     /// Of every command that works on a data directory and on a running gateway.
-    static let place = [Flag.server, .tokenFile, .certificateAuthorityFile, .allowPlainHTTP, .data]
+    static let place = connection + [.data]
 
     /// How a server is reached.
     static let connection = [Flag.server, .tokenFile, .certificateAuthorityFile, .allowPlainHTTP]
@@ -116,7 +116,10 @@ extension Invocation {
     /// A secret from a file when one is named, else from a person, else from standard input.
     func secret(of flag: Flag, asking question: String) throws -> String {
         if let path = try value(of: flag) { return try secret(ofFile: path) }
-        if let answer = io.ask(question) { return answer }
+        if let answer = io.ask(question) {
+            guard !answer.isEmpty else { throw CommandError(.usage, "nothing was typed") }
+            return answer
+        }
         return try secret(ofFile: "-")
     }
 

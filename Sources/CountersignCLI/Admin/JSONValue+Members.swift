@@ -10,7 +10,7 @@ extension JSONValue {
 
     var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
 
-    /// A number as JSON has it; `-` for what is none.
+    /// For people: a text without its control characters, `-` for null, else JSON.
     var shown: String {
         switch self {
         case .null: "-"

@@ -68,6 +68,7 @@ struct Profiles: Sendable {
                 hint: "countersign profile delete \(profile.name)")
         }
         all.append(profile)
+        if all.count == 1 { nameInUse = profile.name }
         try write()
     }
 

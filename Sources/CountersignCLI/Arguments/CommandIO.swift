@@ -50,13 +50,15 @@ struct CommandIO: Sendable {
         var before = termios()
         guard isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &before) == 0 else { return nil }
         var silent = before
-        silent.c_lflag &= ~tcflag_t(ECHO)
+        // Not ISIG either: Ctrl-C would end the program and leave the terminal without echo.
+        silent.c_lflag &= ~tcflag_t(ECHO | ISIG)
         try? FileHandle.standardError.write(contentsOf: Data((question + ": ").utf8))
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
         defer {
             tcsetattr(STDIN_FILENO, TCSAFLUSH, &before)
             try? FileHandle.standardError.write(contentsOf: Data("\n".utf8))
         }
-        return readLine().flatMap { $0.isEmpty ? nil : $0 }
+        let answer = readLine() ?? ""
+        return answer.utf8.contains(0x03) ? "" : answer
     }
 }

@@ -34,7 +34,7 @@ enum EnforcementCommand {
         }
         if let percent = plan["auto_return"]["rejected_percent"].integer {
             invocation.io.say(
-                "It returns to optional once more than \(percent) % are refused within \(plan["auto_return"]["window_minutes"].shown) minutes."
+                "It returns to optional once \(percent) % are refused within \(plan["auto_return"]["window_minutes"].shown) minutes."
             )
         }
         if plan["returned"] != .null {
@@ -94,7 +94,7 @@ enum EnforcementCommand {
         "at", .text("TIME"), help: "not now but then, such as 2030-01-31T08:00:00Z")
     private static let returnAbove = Flag(
         "return-above", .integer("PERCENT", 0...100),
-        help: "go back to optional once more requests than this are refused within five minutes; 0 never does"
+        help: "go back to optional once that much of the requests of five minutes was refused; 0 never does"
     )
 
     private static let set = Command(

@@ -22,7 +22,7 @@ enum EventCommand {
 
     private static let list = Command(
         "event list", summary: "List an app's events, the newest first",
-        details: "With --json one object a line, with the event's body as it came.",
+        details: "With --json one object a line, with the event's body, its members sorted.",
         positionals: [app], flags: filters + [limit, .json] + Flag.place,
         examples: [
             .init("What came last?", "countersign event list shop"),
@@ -54,7 +54,7 @@ enum EventCommand {
     private static let export = Command(
         "event export", summary: "Print an app's events, the oldest first",
         details: """
-            NDJSON is what `countersign send` takes: each line is the event as it came. CSV has the columns that all events
+            NDJSON is what `countersign send` takes: each line is an event, its members sorted. CSV has the columns that all events
             have, and the event as JSON in the last one.
             """,
         positionals: [app], flags: filters + [format] + Flag.place,

@@ -150,9 +150,14 @@ enum KeyCommand {
     ) { invocation in
         let appID = invocation.requiredWord(of: app)
         let keys = try await invocation.admin().items("apps", appID, "keys").map { key -> JSONValue in
-            guard case .string(let pem) = key["pem"] else { return .null }
-            let text = Array(try PublicKey(text: pem).jwk.utf8)
-            let jwk = try StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: text) { $0.value }
+            guard let known = try? PublicKey(text: key["pem"].text ?? "") else {
+                throw CommandError(
+                    .failed, "the key \(key["id"].shown) cannot be read",
+                    hint: "countersign key delete \(appID) \(key["id"].shown)")
+            }
+            let jwk = try StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: Array(known.jwk.utf8)) {
+                $0.value
+            }
             guard case .object(var members) = jwk else { return jwk }
             members["alg"] = key["alg"]
             return .object(members)
@@ -165,9 +170,14 @@ enum KeyCommand {
 extension Invocation {
     /// The text of a file, or of standard input for `-`.
     func text(ofFile path: String) throws -> String {
-        if path == "-" { return String(decoding: try io.input(), as: UTF8.self) }
+        String(decoding: try bytes(ofFile: path), as: UTF8.self)
+    }
+
+    /// The bytes of a file, or of standard input for `-`.
+    func bytes(ofFile path: String) throws -> [UInt8] {
+        if path == "-" { return try io.input() }
         do {
-            return String(decoding: try Data(contentsOf: URL(fileURLWithPath: path)), as: UTF8.self)
+            return [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
         } catch {
             throw CommandError(.notFound, "cannot read \(path)")
         }

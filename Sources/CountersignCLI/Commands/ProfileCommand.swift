@@ -34,7 +34,6 @@ enum ProfileCommand {
                 name: name, server: server.url, token: token,
                 certificateAuthorityFile: server.certificateAuthorityFile,
                 allowsPlainHTTP: server.allowsPlainHTTP))
-        if profiles.all.count == 1 { try profiles.use(name) }
         invocation.io.say("Kept in \(profiles.path). Next: countersign whoami")
         return .done
     }

@@ -152,16 +152,6 @@ extension Invocation {
         }
         return (try Self.gatewayURL(profile.server), profile)
     }
-
-    /// The bytes of a file, or of standard input for `-`.
-    fileprivate func bytes(ofFile path: String) throws -> [UInt8] {
-        if path == "-" { return try io.input() }
-        do {
-            return [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
-        } catch {
-            throw CommandError(.notFound, "cannot read \(path)")
-        }
-    }
 }
 
 /// How far a file has been sent, for the next call; kept in the account's state folder until it is done.

@@ -24,7 +24,7 @@ enum TriggerCommand {
     ) { invocation in
         let word = invocation.requiredWord(of: verdict)
         let wanted = try wanted(word)
-        let url = try invocation.gatewayURL()
+        let url = try invocation.gatewayURL(note: try invocation.onlyHere())
         let trigger = try Trigger(dataDirectory: try invocation.dataDirectory(), url: url)
         var allAsWanted = true
         for code in wanted {
@@ -64,19 +64,17 @@ extension Flag {
 }
 
 extension Invocation {
-    /// `--url`, else the gateway that runs on the data directory.
-    func gatewayURL() throws -> URL {
+    /// `--url`, else the gateway that runs on the data directory; `note` is said too when none runs.
+    func gatewayURL(note: String? = nil) throws -> URL {
         let text: String
         if let given = try value(of: .url) {
             text = given
         } else {
             let data = try dataDirectory()
             guard let running = RunningGateway(dataDirectory: data) else {
-                let profile = try onlyHere()
                 throw CommandError(
-                    .unavailable, "no gateway runs on \(data)" + (profile.map { "; \($0)" } ?? ""),
-                    hint: "start one with `countersign serve`, or give \(profile == nil ? "--url" : "--data")"
-                )
+                    .unavailable, "no gateway runs on \(data)" + (note.map { "; \($0)" } ?? ""),
+                    hint: "start one with `countersign serve`, or give \(note == nil ? "--url" : "--data")")
             }
             text = running.url
         }
@@ -93,9 +91,7 @@ extension Invocation {
 
     /// What to say when a profile is in use and the command does not follow it; nil when none is.
     func onlyHere() throws -> String? {
-        guard let profile = try Profiles(environment: io.environment).inUse, command.name != "send" else {
-            return nil
-        }
+        guard let profile = try Profiles(environment: io.environment).inUse else { return nil }
         return "`\(command.name)` works on the data directory only, not on the profile \(profile.name)"
     }
 }

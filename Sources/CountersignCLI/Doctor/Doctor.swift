@@ -45,7 +45,8 @@ struct Doctor: Sendable {
         if let missing { return [missing] + (url == nil ? [] : await gateway()) }
         var findings = [folder, disk]
         if findings[0].outcome != .failed {
-            findings += databases + files + keys
+            let closed = closedDatabases
+            findings += databases(closed: closed) + files + keys(closed: closed)
         }
         findings += settings + certificate
         // Whoever may not look into the folder cannot say that no gateway runs.
@@ -82,8 +83,7 @@ struct Doctor: Sendable {
         return Finding(name: "disk", outcome: .ok, detail: text)
     }
 
-    private var databases: [Finding] {
-        let closed = closedDatabases
+    private func databases(closed: [Finding]) -> [Finding] {
         let checks = DatabaseCheck.all(in: dataDirectory).filter { check in
             !closed.contains { $0.name == check.name }
         }
@@ -101,9 +101,9 @@ struct Doctor: Sendable {
             }
     }
 
-    private var keys: [Finding] {
+    private func keys(closed: [Finding]) -> [Finding] {
         let control = "control.sqlite"
-        guard !closedDatabases.contains(where: { $0.name == control }) else { return [] }
+        guard !closed.contains(where: { $0.name == control }) else { return [] }
         let apps: [App]
         do throws(GatewayError) {
             let isThere = FileManager.default.fileExists(atPath: dataDirectory + "/" + control)

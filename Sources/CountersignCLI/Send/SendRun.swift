@@ -78,8 +78,9 @@ struct SendRun: Sendable {
             case let status:
                 throw CommandError(
                     .failed,
-                    "the gateway answered \(status) at line \(batch.first?.line ?? 0): \(Self.reason(answer))"
-                )
+                    "the gateway answered \(status) at line \(batch.first?.line ?? 0): \(Self.reason(answer))",
+                    hint: status == 404
+                        ? "a listener for operators takes no events: --url says where clients send" : nil)
             }
         }
         return outcome
