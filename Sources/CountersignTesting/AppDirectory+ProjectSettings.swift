@@ -21,13 +21,7 @@ extension AppDirectory {
         return secret
     }
 
-    /// - Throws: `notFound` also when there is no webhook.
     package func removePushWebhook(of appID: String) throws(GatewayError) {
-        try changeProject(of: appID) { settings in
-            guard settings.webhook != nil else {
-                throw GatewayError(.notFound, "the app \(appID) has no push webhook")
-            }
-            settings.webhook = nil
-        }
+        try changeProject(of: appID) { $0.webhook = nil }
     }
 }

@@ -113,7 +113,7 @@ struct CommandParser {
             command: command, flagValues: values, words: try Self.words(loose, of: command), io: io)
     }
 
-    /// True for the form of a key's id (RFC 7638) or an API token's, in base64url, which may begin with a dash.
+    /// True for the form of a key's id (RFC 7638) in base64url, which may begin with a dash; API tokens' ids once did.
     private static func isID(_ argument: String) -> Bool {
         guard !argument.contains("=") else { return false }
         return argument.utf8.count == 43 || argument.utf8.count == 12 && !argument.hasPrefix("--")

@@ -164,7 +164,6 @@ struct ProjectDirectoryTests {
                 == .invalid)
         try directory.removePushWebhook(of: "shop")
         #expect(try project().webhook == nil)
-        #expect(code { try directory.removePushWebhook(of: "shop") } == .notFound)
     }
 
     @Test func anInboxMessageMustBeOneThatClientsShow() throws {
