@@ -94,14 +94,12 @@ extension Doctor {
             .map { dataDirectory + "/" + $0 }
     }
 
-    private func status(of path: String) -> stat? {
+    private func mode(of path: String) -> Int {
         var status = stat()
-        return stat(path, &status) == 0 ? status : nil
+        return stat(path, &status) == 0 ? Int(status.st_mode) : 0
     }
 
-    private func mode(of path: String) -> Int { status(of: path).map { Int($0.st_mode) } ?? 0 }
-
-    private func owner(of path: String) -> String? { status(of: path).map { account($0.st_uid) } }
+    private func owner(of path: String) -> String? { ownerID(path).map { account($0) } }
 
     /// An account's name, or its number when it has none.
     private func account(_ id: uid_t) -> String {

@@ -31,6 +31,12 @@ struct Doctor: Sendable {
     /// What keeps this account from a file in this mode (`R_OK` and such), as `errno` says; 0 is nothing.
     var obstacle: @Sendable (_ path: String, _ mode: Int32) -> Int32 = { access($0, $1) == 0 ? 0 : errno }
 
+    /// The account that a file belongs to; nil when that cannot be seen.
+    var ownerID: @Sendable (_ path: String) -> uid_t? = { path in
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_uid : nil
+    }
+
     var now: @Sendable () -> Date = { Date() }
     /// Why the settings cannot be used; then ``configuration`` has none of them.
     var settingsProblem: CommandError?
