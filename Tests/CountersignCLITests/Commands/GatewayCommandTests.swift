@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// `app`, `key` and `enforcement` on a data directory of their own.
+/// `app`, `write-key`, `key` and `enforcement` on a data directory of their own.
 struct GatewayCommandTests {
     private let folder: TemporaryFolder
     private let environment: [String: String]
@@ -94,6 +94,19 @@ struct GatewayCommandTests {
             #expect(await run("enforcement set shop \(wrong)").0 == .usage, "\(wrong)")
         }
         #expect(await run("enforcement set shop required --at 2020-01-01T00:00:00Z").0 == .failed)
+    }
+
+    @Test func aWriteKeyIsMadeListedAndDeleted() async throws {
+        _ = await run("app create shop")
+        let directory = try AppDirectory(dataDirectory: folder.path + "/data")
+        let first = try #require(try directory.writeKeys(of: "shop").first)
+        let made = await run("write-key create shop --description second")
+        #expect(made.0 == .done && made.1.output.hasPrefix("wk_"))
+        let listed = await run("write-key list shop").1.output
+        #expect(listed.contains(first.id) && listed.contains("second"))
+        #expect(await run("write-key delete shop \(first.id)").0 == .done)
+        #expect(try directory.writeKeys(of: "shop").map(\.description) == ["second"])
+        #expect(await run("write-key delete shop \(first.id)").0 == .notFound)
     }
 
     @Test func requiringTokensWithoutAKeyIsPointedOut() async {
