@@ -91,10 +91,13 @@ bench: ## Measure verification and the gateway (release build)
 interop: build ## Exchange tokens and keys with PyJWT (makes .venv)
 	scripts/interop-pyjwt.py
 
-compat: build ## Deliver through the Python clients of Segment and RudderStack, unchanged (makes .venv)
+compat: build ## Deliver through the Python clients of Segment and RudderStack, unchanged, and refuse others (makes .venv)
 	python3 -m venv .venv
 	.venv/bin/pip install -q segment-analytics-python rudder-sdk-python
 	.venv/bin/python scripts/segment-clients.py $(COUNTERSIGN)
+	.venv/bin/pip install -q posthog amplitude-analytics mixpanel snowplow-tracker sentry-sdk \
+		opentelemetry-sdk opentelemetry-exporter-otlp-proto-http
+	.venv/bin/python scripts/foreign-clients.py $(COUNTERSIGN)
 
 oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Segment's client, unchanged (makes .venv)
 	python3 -m venv .venv

@@ -112,7 +112,10 @@ public final class Gateway: Sendable {
             isDraining: { [isDraining] in isDraining.withLock { $0 } },
             appsProblem: { [registry] in registry.problem })
         let endpoints =
-            health.endpoints + monitoring.endpoints + NativeDialect(path: path).endpoints
+            health.endpoints + monitoring.endpoints
+            + NativeDialect(
+                path: path, publicURL: configuration.publicURL, isSecure: configuration.tls != nil
+            ).endpoints
             + BrazeDialect(path: path).endpoints + GeolocationDialect(path: path).endpoints
             + bloomreach.endpoints
             + GeolocationTokens(service: tokens, parsers: path.parsers).endpoints
@@ -125,7 +128,8 @@ public final class Gateway: Sendable {
             now: now)
         let isApart = configuration.adminHost != nil
         let router = Router(
-            endpoints + [Self.description(document)] + (isApart ? [] : admin.endpoints),
+            endpoints + UnsupportedProtocol.endpoints + [Self.description(document)]
+                + (isApart ? [] : admin.endpoints),
             refusals: [BloomreachDialect.refusal, AdminAPI.refusal])
         let door = FrontDoor(
             router: router,

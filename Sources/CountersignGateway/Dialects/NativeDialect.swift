@@ -5,6 +5,10 @@ internal import Foundation
 /// The native dialect: the shape of Segment's public HTTP API, with a signed-user token beside the write key.
 struct NativeDialect: Sendable {
     let path: RequestPath
+    /// Where clients reach the gateway, when that is set.
+    let publicURL: String?
+    /// True when the gateway itself serves HTTPS.
+    let isSecure: Bool
 
     var endpoints: [Endpoint] {
         [
@@ -15,7 +19,65 @@ struct NativeDialect: Sendable {
                 Endpoint(method: "POST", path: "/v1/\(kind.rawValue)") { request, _ in
                     ingest(request, single: kind)
                 }.described(.ingest("Store one \(kind.rawValue) event", body: "Event"))
+            } + shortEndpoints + [settings]
+    }
+
+    /// The paths of Segment's mobile and web clients, and of its import of past events.
+    private var shortEndpoints: [Endpoint] {
+        ["/v1/b", "/v1/import"].map { path in
+            Endpoint(method: "POST", path: path) { request, _ in ingest(request, single: nil) }
+                .described(.ingest("Store a batch of events, as /v1/batch does", body: "Batch"))
+        }
+            + EventKind.all.map { kind in
+                Endpoint(method: "POST", path: "/v1/\(kind.rawValue.prefix(1))") { request, _ in
+                    ingest(request, single: kind)
+                }.described(
+                    .ingest("Store one \(kind.rawValue) event, as /v1/\(kind.rawValue) does", body: "Event"))
             }
+    }
+
+    /// What Segment's mobile and web clients ask for before they send: which integrations there are, and where events go.
+    private var settings: Endpoint {
+        Endpoint(method: "GET", path: "/v1/projects/{writeKey}/settings") { request, parameters in
+            guard let writeKey = parameters.first.map(String.init),
+                let app = path.apps.app(writeKey: writeKey)
+            else {
+                return .answer(
+                    .failure(
+                        404, code: "invalid_write_key", reason: "no app has this write key",
+                        requestID: request.id))
+            }
+            request.trail.appID = app.id
+            var integration: [String: JSONValue] = [
+                "apiKey": .string(writeKey), "addBundledMetadata": false, "unbundledIntegrations": [],
+            ]
+            if let origin = origin(of: request) {
+                integration["apiHost"] = .string(origin.authority + "/v1")
+                // Left out, it is https, and mobile clients know nothing else.
+                if !origin.isSecure { integration["protocol"] = "http" }
+            }
+            let everything: JSONValue = ["__default": ["enabled": true, "integrations": [:]]]
+            var body: [UInt8] = []
+            JSONValue.object([
+                "integrations": ["Segment.io": .object(integration)],
+                "plan": ["track": everything, "identify": everything, "group": everything],
+                "middlewareSettings": [:], "enabledMiddleware": [:], "edgeFunction": [:], "remotePlugins": [],
+                "metrics": ["sampleRate": 0], "legacyVideoPluginsEnabled": false,
+            ]).write(to: &body)
+            return .answer(.json(200, body).with("Cache-Control", "no-store"))
+        }.described(
+            APIOperation(
+                summary: "Read the settings that Segment's mobile and web clients ask for", refusals: [404]))
+    }
+
+    /// Where this client reaches the gateway; nil when neither the settings nor the request say so.
+    private func origin(of request: HTTPRequest) -> (authority: String, isSecure: Bool)? {
+        if let publicURL {
+            let parts = publicURL.split(separator: "/", omittingEmptySubsequences: true)
+            guard parts.count >= 2 else { return nil }
+            return (parts.dropFirst().joined(separator: "/"), parts[0] == "https:")
+        }
+        return request.header("host").flatMap { $0.isEmpty ? nil : ($0, isSecure) }
     }
 
     private func ingest(_ request: HTTPRequest, single: EventKind?) -> HTTPOutcome {

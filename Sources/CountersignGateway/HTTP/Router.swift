@@ -36,14 +36,25 @@ struct Router: Sendable {
     init(_ endpoints: [Endpoint], refusals: [Refusal] = []) {
         self.refusals = refusals
         exact = Dictionary(grouping: endpoints.filter { !$0.path.contains("{") }, by: \.path)
-        templates = endpoints.filter { $0.path.contains("{") }.map { ($0.path.split(separator: "/"), $0) }
+        templates = endpoints.filter { $0.path.contains("{") }.map {
+            // As requests are split: a slash at the end is a segment of its own.
+            (Array($0.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()), $0)
+        }
+    }
+
+    /// The endpoints of a path without parts that vary. One slash too many at its end means the same, since Braze's Web
+    /// SDK and others write it.
+    private func exactly(_ path: String) -> [Endpoint] {
+        if let endpoints = exact[path] { return endpoints }
+        guard path.utf8.last == UInt8(ascii: "/") else { return [] }
+        return exact[String(path.dropLast())] ?? []
     }
 
     /// What a path takes; empty when there is no such path.
     func methods(of path: String) -> [String] {
         let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         let found =
-            (exact[path] ?? [])
+            exactly(path)
             + templates.filter {
                 $0.segments.count == segments.count && Self.match($0.segments, segments) != nil
             }.map(\.endpoint)
@@ -54,7 +65,7 @@ struct Router: Sendable {
     func route(_ request: HTTPRequest) -> HTTPOutcome {
         // HEAD is GET without a body, which the server leaves out (RFC 9110, section 9.3.2).
         let method = request.method == "HEAD" ? "GET" : request.method
-        for endpoint in exact[request.path] ?? [] where endpoint.method == method {
+        for endpoint in exactly(request.path) where endpoint.method == method {
             return Self.handle(request, endpoint, [])
         }
         let segments = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()

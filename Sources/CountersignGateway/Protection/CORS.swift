@@ -6,8 +6,13 @@ struct CORS: Sendable {
     let originsOfAllApps: @Sendable () -> Set<String>
 
     private static let allowedHeaders =
-        "Authorization, Content-Encoding, Content-Type, X-Braze-Api-Key, X-Braze-Auth-Signature, "
-        + "X-Countersign-Signature, X-Request-Id, X-Write-Key, traceparent"
+        "Authorization, Content-Encoding, Content-Type, X-Countersign-Signature, X-Request-Id, X-Requested-With, "
+        + "X-Retry-Count, X-Write-Key, traceparent, " + brazeHeaders
+    /// What versions of Braze's Web SDK send besides, all of it seen in its published bundles.
+    private static let brazeHeaders =
+        "BRAZE-SYNC-RETRY-COUNT, X-Braze-Api-Key, X-Braze-Auth-Signature, X-Braze-ContentCardsRequest, "
+        + "X-Braze-DataRequest, X-Braze-FeatureFlagsRequest, X-Braze-Last-Req-Ms-Ago, X-Braze-Req-Attempt, "
+        + "X-Braze-Req-Tokens-Remaining, X-Braze-Request-Initiated-By, X-Braze-TriggersRequest"
     private static let exposedHeaders =
         "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id, traceresponse"
 

@@ -70,4 +70,23 @@ struct CORSTests {
         rules.origins = [origin]
         #expect(throws: GatewayError.self) { try fixture.apps.setRules(rules, of: fixture.appID) }
     }
+
+    /// Braze's Web SDK and analytics.js name these in their preflights; one that is missing stops every request.
+    @Test func theHeadersOfShippedWebClientsAreAllowed() throws {
+        try withPages(["https://shop.example"]) { _, connection in
+            let asked = preflight(connection, origin: "https://shop.example", path: "/api/v3/data/")
+            #expect(asked?.status == 204)
+            let allowed = Set(
+                (asked?.headers["access-control-allow-headers"] ?? "").lowercased()
+                    .split(separator: ", ").map(String.init))
+            #expect(
+                allowed.isSuperset(of: [
+                    "content-type", "x-requested-with", "x-retry-count", "braze-sync-retry-count",
+                    "x-braze-api-key", "x-braze-auth-signature", "x-braze-contentcardsrequest",
+                    "x-braze-datarequest", "x-braze-featureflagsrequest", "x-braze-last-req-ms-ago",
+                    "x-braze-req-attempt", "x-braze-req-tokens-remaining", "x-braze-request-initiated-by",
+                    "x-braze-triggersrequest",
+                ]))
+        }
+    }
 }

@@ -1,0 +1,110 @@
+import CountersignGateway
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+/// Requests as analytics-swift 1.9.4 and analytics.js (@segment/analytics-next 1.84.1) send them.
+struct SegmentClientsTests {
+    private let fixture: GatewayFixture
+    private let connection: RawConnection
+
+    init() throws {
+        fixture = try GatewayFixture(enforcement: .disabled)
+        connection = try RawConnection(port: fixture.gateway.port)
+    }
+
+    private func stored() throws -> [[String?]] {
+        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        return try database.all("SELECT type, user_id, anonymous_id, name FROM event ORDER BY seq") { row in
+            (0..<4).map { row.optionalText($0) }
+        }
+    }
+
+    private func event(_ type: String, _ members: String) -> String {
+        """
+        {"type":"\(type)",\(members),"anonymousId":"a-1","messageId":"\(UUID().uuidString)",\
+        "timestamp":"2026-11-21T08:30:00.250Z","context":{"library":{"name":"analytics-swift","version":"1.9.4"}},\
+        "integrations":{},"_metadata":{"bundled":[],"bundledIds":[],"unbundled":[]}}
+        """
+    }
+
+    /// The file of events is the body, so the write key stands behind them and in no header.
+    @Test(arguments: ["/v1/b", "/v1/import"])
+    func aMobileClientsBatchIsStored(path: String) throws {
+        defer { fixture.remove() }
+        let events = [
+            event("identify", #""userId":"user-1","traits":{"plan":"pro"}"#),
+            event("track", #""userId":"user-1","event":"Order Placed","properties":{"total":12.5}"#),
+        ]
+        let body =
+            #"{ "batch": [\#(events.joined(separator: ","))],"sentAt":"2026-11-21T08:31:00.000Z","#
+            + #""writeKey":"\#(fixture.writeKey)"}"#
+        let answer = connection.post(
+            body, path: path,
+            headers: [
+                "Content-Type": "application/json; charset=utf-8", "User-Agent": "analytics-ios/1.9.4",
+                "Accept-Encoding": "gzip",
+            ])
+        #expect(answer?.status == 200)
+        #expect(
+            try stored() == [
+                ["identify", "user-1", "a-1", nil], ["track", "user-1", "a-1", "Order Placed"],
+            ])
+    }
+
+    @Test(arguments: [
+        ("t", "track", #""userId":null,"event":"Clicked""#),
+        ("i", "identify", #""userId":"user-1","traits":{}"#),
+        ("p", "page", #""userId":"user-1","name":"Home""#),
+        ("s", "screen", #""userId":"user-1","name":"Home""#),
+        ("g", "group", #""userId":"user-1","groupId":"g-1""#),
+        ("a", "alias", #""userId":"user-1","previousId":"a-1""#),
+    ])
+    func aWebClientsEventIsStored(path: String, type: String, members: String) throws {
+        defer { fixture.remove() }
+        let basic = Data((fixture.writeKey + ":").utf8).base64EncodedString()
+        let answer = connection.post(
+            String(event(type, members).dropLast()) + #","writeKey":"\#(fixture.writeKey)"}"#,
+            path: "/v1/\(path)",
+            headers: ["Content-Type": "text/plain", "Authorization": "Basic \(basic)", "X-Retry-Count": "1"])
+        #expect(answer?.status == 200)
+        #expect(try stored().map(\.first) == [type])
+    }
+
+    @Test func theSettingsSendClientsHere() throws {
+        defer { fixture.remove() }
+        let host = "127.0.0.1:\(fixture.gateway.port)"
+        connection.send(
+            "GET /v1/projects/\(fixture.writeKey)/settings HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+        let answer = try #require(connection.answer())
+        #expect(answer.status == 200)
+        let integrations = try #require(answer.json["integrations"] as? [String: [String: Any]])
+        #expect(integrations.keys.sorted() == ["Segment.io"])
+        let own = try #require(integrations["Segment.io"])
+        #expect(own["apiKey"] as? String == fixture.writeKey)
+        #expect(own["apiHost"] as? String == host + "/v1")
+        #expect(own["protocol"] as? String == "http")
+        // Otherwise clients send figures about themselves to Segment.
+        #expect((answer.json["metrics"] as? [String: Int])?["sampleRate"] == 0)
+        let unknown = try #require(connection.get("/v1/projects/wk_nobody/settings"))
+        #expect(unknown.status == 404)
+        #expect(unknown.json["code"] as? String == "invalid_write_key")
+    }
+
+    @Test(arguments: [
+        ("/batch/", "PostHog", "detail"), ("/i/v0/e/", "PostHog", "detail"),
+        ("/2/httpapi", "Amplitude", "error"), ("/track", "Mixpanel", "error"),
+        ("/com.snowplowanalytics.snowplow/tp2", "Snowplow", "message"),
+        ("/api/42/envelope/", "Sentry", "detail"), ("/v1/traces", "OTLP", "message"),
+    ])
+    func anotherProductsProtocolIsNamedWhereItsClientsLook(path: String, name: String, member: String) throws
+    {
+        defer { fixture.remove() }
+        let answer = try #require(connection.post("{}", path: path))
+        #expect(answer.status == 400)
+        let sentence = "the \(name) protocol is not supported; send events to POST /v1/batch"
+        #expect((answer.json[member] as? String)?.hasSuffix(sentence) == true)
+        #expect(answer.json["success"] as? Bool == false)
+    }
+}
