@@ -80,7 +80,8 @@ public final class LocationClient: Sendable {
                 lockFile: base.instanceDirectory.appendingPathComponent("tokens.lock"),
                 // A refresh does not wait behind an upload.
                 transport: transport ?? makeDefaultTransport(), clock: clock, random: random,
-                timeout: configuration.http.timeout, log: configuration.log,
+                timeout: min(configuration.http.timeout, AccessTokens.longestExchange),
+                log: configuration.log,
                 common: {
                     let http = state.withLock { $0.configuration.http }
                     return (http.headers, http.endpoint)

@@ -15,15 +15,19 @@ enum AppTokensCommand {
         help: "how long a session lives without being used")
     private static let reuse = Flag(
         "reuse-seconds", .integer("SECONDS", TokenRules.reuseRange),
-        help: "how long an exchanged refresh token still gets the active one")
+        help: "how long an exchanged refresh token still gets the one that took its place")
+    private static let absolute = Flag(
+        "absolute-seconds", .integer("SECONDS", TokenRules.absoluteRange),
+        help: "how long a session lives however much it is used")
 
     private static let tokens = Command(
         "app tokens", summary: "Print or set how the gateway issues an app's tokens",
         details: """
             Without a flag it prints the rules. Registration is closed at first: where it is open, anybody who knows the
-            app's id gets a token for a device of their own, though never for a user. Tokens that exist keep their lifetime.
+            app's id gets a token for a device of their own, though never for a user. Tokens that exist keep their lifetime; a
+            shorter absolute lifetime holds for sessions that exist too.
             """,
-        positionals: [app], flags: [registration, access, refresh, reuse, .json] + Flag.place,
+        positionals: [app], flags: [registration, access, refresh, reuse, absolute, .json] + Flag.place,
         examples: [
             .init("Let devices register", "countersign app tokens shop --registration open"),
             .init("Tokens of ten minutes", "countersign app tokens shop --access-seconds 600"),
@@ -35,6 +39,7 @@ enum AppTokensCommand {
         if let word = try invocation.value(of: registration) { changes["registration"] = .string(word) }
         for (name, flag) in [
             ("access_seconds", access), ("refresh_seconds", refresh), ("reuse_seconds", reuse),
+            ("absolute_seconds", absolute),
         ] {
             if let seconds = try invocation.integer(of: flag) { changes[name] = .integer(Int64(seconds)) }
         }
@@ -48,7 +53,7 @@ enum AppTokensCommand {
         }
         var table = TextTable()
         table.add("registration", rules["registration"].shown)
-        for name in ["access", "refresh", "reuse"] {
+        for name in ["access", "refresh", "reuse", "absolute"] {
             table.add(name, "\(rules[name + "_seconds"].shown) s")
         }
         try invocation.io.print(table)

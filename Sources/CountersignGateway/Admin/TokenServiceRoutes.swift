@@ -17,7 +17,7 @@ struct TokenServiceRoutes: Sendable {
             },
             AdminRoute(
                 "PUT", "/apps/{app}/token-rules", .operator, "Set how the gateway issues an app's tokens",
-                body: Self.rules, match: .required, .json(Self.rules)
+                body: Self.changedRules, match: .required, .json(Self.rules)
             ) { call in
                 let body = try call.body()
                 var rules = try call.directory.tokenRules(of: call[0])
@@ -26,6 +26,7 @@ struct TokenServiceRoutes: Sendable {
                 if let seconds = body.integer("access_seconds") { rules.accessSeconds = Int(seconds) }
                 if let seconds = body.integer("refresh_seconds") { rules.refreshSeconds = Int(seconds) }
                 if let seconds = body.integer("reuse_seconds") { rules.reuseSeconds = Int(seconds) }
+                if let seconds = body.integer("absolute_seconds") { rules.absoluteSeconds = Int(seconds) }
                 try call.directory.setTokenRules(rules, for: call[0])
                 return call.answer(rules.json, tag: rules.json)
             },
@@ -139,9 +140,14 @@ struct TokenServiceRoutes: Sendable {
         .integer(Int64(range.lowerBound)...Int64(range.upperBound))
     }
 
-    private static let rules = AdminType.all([
+    private static let firstRules = AdminType.all([
         "registration": .choice(["open", "closed"]), "access_seconds": seconds(TokenRules.accessRange),
         "refresh_seconds": seconds(TokenRules.refreshRange), "reuse_seconds": seconds(TokenRules.reuseRange),
+    ])
+    private static let rules = firstRules.with([.must("absolute_seconds", seconds(TokenRules.absoluteRange))])
+    // Programs that were written before there was an absolute lifetime leave it as it is.
+    private static let changedRules = firstRules.with([
+        .may("absolute_seconds", seconds(TokenRules.absoluteRange))
     ])
 
     private static let grant = AdminType.choice(of: OAuthClient.Grant.self)

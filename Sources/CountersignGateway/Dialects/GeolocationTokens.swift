@@ -46,7 +46,7 @@ struct GeolocationTokens: Sendable {
             )
         }
         let opening = SessionLedger.Opening(
-            appID: app.id, subject: "device:" + device, lifetime: app.tokenRules.refreshSeconds)
+            appID: app.id, subject: "device:" + device, rules: app.tokenRules)
         return service.open(opening, for: request, finish: Self.response)
     }
 

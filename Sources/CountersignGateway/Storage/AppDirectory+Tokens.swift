@@ -10,15 +10,17 @@ extension AppDirectory {
         try allTokenRules()[try app(id: appID).id] ?? TokenRules()
     }
 
-    /// Sets how an app's sessions are treated. Tokens that exist keep the lifetime that they were issued with.
+    /// Sets how an app's sessions are treated. Tokens that exist keep the lifetime that they were issued with; a shorter
+    /// absolute lifetime holds for sessions that exist too.
     ///
     /// - Throws: `invalid` for a time out of its range, `notFound`, `storage`.
     public func setTokenRules(_ rules: TokenRules, for appID: String) throws(GatewayError) {
         let app = try app(id: appID)
         for (name, value, range) in [
             ("an access token's lifetime", rules.accessSeconds, TokenRules.accessRange),
-            ("a session's lifetime", rules.refreshSeconds, TokenRules.refreshRange),
+            ("an unused session's lifetime", rules.refreshSeconds, TokenRules.refreshRange),
             ("the reuse window", rules.reuseSeconds, TokenRules.reuseRange),
+            ("a session's absolute lifetime", rules.absoluteSeconds, TokenRules.absoluteRange),
         ] where !range.contains(value) {
             throw GatewayError(
                 .invalid, "\(name) must be \(range.lowerBound) to \(range.upperBound) seconds, not \(value)")
@@ -28,9 +30,10 @@ extension AppDirectory {
             try audit(
                 $0, "tokens.rules", app.id, app: app.id, before: before.json, after: rules.json)
             try $0.run(
-                "INSERT OR REPLACE INTO token_rules VALUES (?, ?, ?, ?, ?)", .text(app.id),
+                "INSERT OR REPLACE INTO token_rules VALUES (?, ?, ?, ?, ?, ?)", .text(app.id),
                 .integer(rules.allowsRegistration ? 1 : 0), .integer(Int64(rules.accessSeconds)),
-                .integer(Int64(rules.refreshSeconds)), .integer(Int64(rules.reuseSeconds)))
+                .integer(Int64(rules.refreshSeconds)), .integer(Int64(rules.reuseSeconds)),
+                .integer(Int64(rules.absoluteSeconds)))
         }
     }
 
@@ -39,7 +42,8 @@ extension AppDirectory {
         let rows = try read { sqlite in
             try sqlite.all(
                 """
-                SELECT app_id, allows_registration, access_seconds, refresh_seconds, reuse_seconds
+                SELECT app_id, allows_registration, access_seconds, refresh_seconds, reuse_seconds,
+                    absolute_seconds
                 FROM token_rules
                 """
             ) { row in
@@ -48,6 +52,7 @@ extension AppDirectory {
                 rules.accessSeconds = row.int(2)
                 rules.refreshSeconds = row.int(3)
                 rules.reuseSeconds = row.int(4)
+                rules.absoluteSeconds = row.int(5)
                 return (row.text(0), rules)
             }
         }

@@ -47,6 +47,7 @@ public final class AppDirectory: @unchecked Sendable {
         AdminSchema.alerts,
         "ALTER TABLE write_key ADD COLUMN used_ms INTEGER",
         "ALTER TABLE enforcement_plan ADD COLUMN scheduled_ramp INTEGER",
+        TokenSchema.absoluteLifetime,
     ]
 
     /// The most keys that an app may have.

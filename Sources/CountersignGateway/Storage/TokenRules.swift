@@ -7,7 +7,9 @@ public struct TokenRules: Sendable, Equatable {
     /// What ``refreshSeconds`` may be.
     public static let refreshRange = 1...31_536_000
     /// What ``reuseSeconds`` may be.
-    public static let reuseRange = 0...300
+    public static let reuseRange = 0...60
+    /// What ``absoluteSeconds`` may be: up to ten years.
+    public static let absoluteRange = 1...315_360_000
 
     /// Whether devices may register themselves at `/api/register`, where nobody vouches for them.
     public var allowsRegistration = false
@@ -15,11 +17,21 @@ public struct TokenRules: Sendable, Equatable {
     public var accessSeconds = 3_600
     /// How long a session lives without being used, in seconds.
     public var refreshSeconds = 30 * 86_400
-    /// How long after its exchange an older refresh token still gets the active one, in seconds.
-    public var reuseSeconds = 30
+    /// How long after its exchange a refresh token still gets the one that took its place, in seconds.
+    public var reuseSeconds = 60
+    /// How long a session lives however much it is used, in seconds.
+    public var absoluteSeconds = 90 * 86_400
 
-    /// No registration; an hour, thirty days, thirty seconds.
+    /// No registration; an hour, thirty days, a minute, ninety days.
     public init() {}
+
+    /// When a session's absolute lifetime ends, in the unit of `start`: milliseconds since 1970.
+    func end(of start: Int64) -> Int64 { start + Int64(absoluteSeconds) * 1000 }
+
+    /// When a session is over that is not used again, in milliseconds since 1970.
+    func expiry(of start: Int64, usedAt now: Int64) -> Int64 {
+        min(now + Int64(refreshSeconds) * 1000, end(of: start))
+    }
 }
 
 extension TokenRules {
@@ -30,6 +42,7 @@ extension TokenRules {
             "access_seconds": .integer(Int64(accessSeconds)),
             "refresh_seconds": .integer(Int64(refreshSeconds)),
             "reuse_seconds": .integer(Int64(reuseSeconds)),
+            "absolute_seconds": .integer(Int64(absoluteSeconds)),
         ]
     }
 }

@@ -18,4 +18,11 @@ enum TokenSchema {
             created_ms INTEGER NOT NULL
         ) STRICT;
         """
+
+    /// A session that was allowed to rest for longer than the default may go on doing so.
+    static let absoluteLifetime = """
+        ALTER TABLE token_rules ADD COLUMN absolute_seconds INTEGER NOT NULL DEFAULT 7776000;
+        UPDATE token_rules SET absolute_seconds = max(absolute_seconds, refresh_seconds),
+            reuse_seconds = min(reuse_seconds, 60);
+        """
 }

@@ -29,7 +29,7 @@ public struct Session: Sendable, Identifiable {
         case `operator`
         /// Its client, at `/oauth/revoke`.
         case client
-        /// A refresh token was presented that had long been replaced: somebody has a copy.
+        /// A refresh token was presented that had been replaced: somebody has a copy.
         case reuse
     }
 

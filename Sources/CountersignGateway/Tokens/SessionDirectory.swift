@@ -19,7 +19,8 @@ public final class SessionDirectory: Sendable {
         public let milliseconds: Int64
         /// The session.
         public let sessionID: String
-        /// `opened`, `revoked_operator`, `revoked_client` or `revoked_reuse`.
+        /// `opened`, `repeated` (a refresh token got the one that took its place again), `revoked_operator`,
+        /// `revoked_client` or `revoked_reuse`.
         public let action: String
         /// Which of the session's refresh tokens was presented; nil where none was.
         public let generation: Int?
@@ -91,8 +92,7 @@ public final class SessionDirectory: Sendable {
         let now = clock()
         let (session, token) = try store.perform { sqlite in
             try SessionLedger(connection: sqlite, key: key).open(
-                .init(
-                    appID: appID, subject: subject, clientID: clientID, lifetime: rules.refreshSeconds),
+                .init(appID: appID, subject: subject, clientID: clientID, rules: rules),
                 at: now, address: "")
         }
         return Opened(session: session, refreshToken: token.text)

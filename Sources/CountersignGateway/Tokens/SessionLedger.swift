@@ -3,10 +3,10 @@ internal import CountersignSQLite
 
 /// The rules by which sessions are opened, exchanged and ended. Works inside one transaction of `tokens.sqlite`.
 ///
-/// A refresh token is exchanged for its child. The client may never see the answer, so the direct parent of the active
-/// token gets the active one again, however late; and since two processes of a client may refresh at once, a still
-/// older one does too until the reuse window after its exchange ends. After that somebody else has a copy: the session
-/// ends (RFC 9700, section 4.14.2; FAPI 2.0 Security Profile, section 5.3.2.1).
+/// A refresh token is exchanged for its child. The client may never see the answer, and two of its processes may refresh
+/// at once, so the direct parent of the active token gets the active one again until that one is exchanged, or the reuse
+/// window is over. Any other token that was replaced is a copy in somebody else's hands: the session ends (RFC 9700,
+/// section 4.14.2; see `docs/adr/0015-reuse-of-refresh-tokens.md`).
 struct SessionLedger {
     let connection: SQLiteConnection
     /// Derives refresh tokens; see ``RefreshToken``.
@@ -18,8 +18,7 @@ struct SessionLedger {
         var subject: String
         var clientID: String?
         var scope = TokenScope.all
-        /// Seconds that it lives without being used.
-        var lifetime: Int
+        var rules: TokenRules
     }
 
     /// Who presents a refresh token, and when.
@@ -67,14 +66,19 @@ struct SessionLedger {
         let session = Session(
             id: token.sessionID, appID: opening.appID, subject: opening.subject, clientID: opening.clientID,
             scope: opening.scope, generation: 0, createdMilliseconds: now, usedMilliseconds: now,
-            expiresMilliseconds: now + Int64(opening.lifetime) * 1000, revokedMilliseconds: nil,
+            expiresMilliseconds: opening.rules.expiry(of: now, usedAt: now), revokedMilliseconds: nil,
             revocation: nil)
         try connection.run(
-            "INSERT INTO session VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, NULL, NULL)", .text(session.id),
-            .text(session.appID), .text(session.subject), .optionalText(session.clientID),
-            .text(session.scope), .integer(now), .integer(now), .integer(session.expiresMilliseconds))
+            """
+            INSERT INTO session (id, app_id, subject, client_id, scope, generation, created_ms, used_ms,
+                expires_ms, lifetime_from_ms)
+            VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6, ?7, ?6)
+            """, .text(session.id), .text(session.appID), .text(session.subject),
+            .optionalText(session.clientID), .text(session.scope), .integer(now),
+            .integer(session.expiresMilliseconds))
         try connection.run(
-            "INSERT INTO refresh_token VALUES (?, 0, ?, NULL, NULL)", .text(session.id), .blob(token.hash))
+            "INSERT INTO refresh_token (session_id, generation, hash) VALUES (?, 0, ?)", .text(session.id),
+            .blob(token.hash))
         try audit("opened", session.appID, session.id, generation: nil, address, at: now)
         return (session, token)
     }
@@ -90,7 +94,11 @@ struct SessionLedger {
             presentation.publicClientID == nil || presentation.publicClientID == session.appID
         else { return .refused(.otherClient) }
         guard session.revokedMilliseconds == nil else { return .refused(.revoked) }
-        guard session.isActive(atMilliseconds: now) else { return .refused(.expired) }
+        let lifetimeFrom = try lifetimeFrom(session.id)
+        // The rules may have become stricter since the session's expiry was written.
+        guard session.isActive(atMilliseconds: now), now < rules.end(of: lifetimeFrom) else {
+            return .refused(.expired)
+        }
         if let scope = presentation.scope, !TokenScope.contains(session.scope, scope) {
             return .refused(.scope)
         }
@@ -99,54 +107,63 @@ struct SessionLedger {
         let record = try record(session.id, presented).flatMap { $0.hash == token.hash ? $0 : nil }
         if presented == session.generation {
             guard record != nil else { return .refused(.unknown) }
-            return try rotate(session, token, rules, at: now)
+            return try rotate(
+                session, token, expires: rules.expiry(of: lifetimeFrom, usedAt: now), at: now)
         }
-        let isLate =
-            record?.exchangedMilliseconds.map { now >= $0 + Int64(rules.reuseSeconds) * 1000 } ?? true
-        if record != nil, presented == session.generation - 1 || !isLate,
-            let active = try active(of: session, from: token)
+        if presented == session.generation - 1, let exchanged = record?.exchangedMilliseconds,
+            now < exchanged + Int64(rules.reuseSeconds) * 1000,
+            let child = try activeChild(of: token, in: session)
         {
-            return .granted(session, active)
+            try noteRepetition(of: token, in: session, presentation.address, at: now)
+            return .granted(session, child)
         }
         try end(session, .reuse, generation: presented, presentation.address, at: now)
         return .refused(.reused(sessionID: session.id, appID: session.appID))
     }
 
     private func rotate(
-        _ session: Session, _ token: RefreshToken, _ rules: TokenRules, at now: Int64
+        _ session: Session, _ token: RefreshToken, expires: Int64, at now: Int64
     ) throws -> Exchange {
         let nonce = [UInt8].random(count: RefreshToken.nonceBytes)
         let child = token.child(nonce: nonce, key: key)
         let generation = Int64(child.generation)
-        let expires = now + Int64(rules.refreshSeconds) * 1000
         try connection.run(
             "UPDATE refresh_token SET exchanged_ms = ?3 WHERE session_id = ?1 AND generation = ?2",
             .text(session.id), .integer(generation - 1), .integer(now))
         try connection.run(
-            "INSERT INTO refresh_token VALUES (?, ?, ?, ?, NULL)", .text(session.id), .integer(generation),
-            .blob(child.hash), .blob(nonce))
+            "INSERT INTO refresh_token (session_id, generation, hash, nonce) VALUES (?, ?, ?, ?)",
+            .text(session.id), .integer(generation), .blob(child.hash), .blob(nonce))
         // What is too old to be answered is not needed to be recognized: the token itself says what it is.
         try connection.run(
-            "DELETE FROM refresh_token WHERE session_id = ?1 AND generation < ?2 AND exchanged_ms < ?3",
-            .text(session.id), .integer(generation - 1),
-            .integer(now - Int64(TokenRules.reuseRange.upperBound) * 1000))
+            "DELETE FROM refresh_token WHERE session_id = ?1 AND generation < ?2", .text(session.id),
+            .integer(generation - 1))
         try connection.run(
             "UPDATE session SET generation = ?2, used_ms = ?3, expires_ms = ?4 WHERE id = ?1",
             .text(session.id), .integer(generation), .integer(now), .integer(expires))
         return .granted(session, child)
     }
 
-    /// The active token, derived step by step from one of its ancestors; nil when a step is missing.
-    private func active(of session: Session, from ancestor: RefreshToken) throws -> RefreshToken? {
-        var token = ancestor
-        while Int(token.generation) < session.generation {
-            guard let next = try record(session.id, Int(token.generation) + 1), let nonce = next.nonce else {
-                return nil
-            }
-            token = token.child(nonce: nonce, key: key)
-            guard token.hash == next.hash else { return nil }
+    /// The active token, derived from its parent; nil when it is not a child of it.
+    private func activeChild(of parent: RefreshToken, in session: Session) throws -> RefreshToken? {
+        guard let active = try record(session.id, session.generation), let nonce = active.nonce else {
+            return nil
         }
-        return token
+        let child = parent.child(nonce: nonce, key: key)
+        return child.hash == active.hash ? child : nil
+    }
+
+    /// Writes into the history that a token was handed out again, once for each.
+    private func noteRepetition(
+        of token: RefreshToken, in session: Session, _ address: String, at now: Int64
+    ) throws {
+        try connection.run(
+            """
+            UPDATE refresh_token SET is_repeated = 1
+            WHERE session_id = ?1 AND generation = ?2 AND is_repeated = 0
+            """, .text(session.id), .integer(Int64(token.generation)))
+        guard connection.changes > 0 else { return }
+        try audit(
+            "repeated", session.appID, session.id, generation: Int(token.generation), address, at: now)
     }
 
     /// Notes that an assertion was used; false when it had been before.
@@ -255,6 +272,13 @@ struct SessionLedger {
                 hash: row.blob(0), nonce: row.isNull(1) ? nil : row.blob(1),
                 exchangedMilliseconds: row.optionalInt64(2))
         }
+    }
+
+    /// Milliseconds since 1970 from which on a session's absolute lifetime counts.
+    private func lifetimeFrom(_ sessionID: String) throws -> Int64 {
+        try connection.first("SELECT lifetime_from_ms FROM session WHERE id = ?", .text(sessionID)) {
+            $0.int64(0)
+        } ?? 0
     }
 
     /// The session with this id, or nil.

@@ -48,5 +48,11 @@ enum SessionSchema {
         CREATE INDEX session_audit_app ON session_audit (app_id, seq);
         """,
         "CREATE INDEX session_created ON session (app_id, created_ms, id);",
+        // Sessions that are older than their absolute lifetime would all end at once: theirs counts from the upgrade.
+        """
+        ALTER TABLE session ADD COLUMN lifetime_from_ms INTEGER NOT NULL DEFAULT 0;
+        UPDATE session SET lifetime_from_ms = 1000 * CAST(strftime('%s', 'now') AS INTEGER);
+        ALTER TABLE refresh_token ADD COLUMN is_repeated INTEGER NOT NULL DEFAULT 0;
+        """,
     ]
 }

@@ -9,19 +9,22 @@ struct SessionLedgerTests {
         "countersign-" + UUID().uuidString
     ).path
     private let key = [UInt8](repeating: 7, count: 32)
-    private let rules = TokenRules()
 
     private func store() throws -> SessionStore {
         try SessionStore(dataDirectory: DataDirectory(path: folder))
     }
 
     private func open(
-        _ store: SessionStore, client: String? = nil, lifetime: Int = 1_000, at seconds: Int64 = 0
+        _ store: SessionStore, client: String? = nil, lifetime: Int = 100_000, at seconds: Int64 = 0
     ) throws -> RefreshToken {
         let key = key
+        var rules = TokenRules()
+        rules.refreshSeconds = lifetime
+        let opening = SessionLedger.Opening(
+            appID: "shop", subject: "user-1", clientID: client, rules: rules)
         return try store.perform { sqlite in
             try SessionLedger(connection: sqlite, key: key).open(
-                .init(appID: "shop", subject: "user-1", clientID: client, lifetime: lifetime),
+                opening,
                 at: seconds * 1000, address: "192.0.2.1"
             ).1
         }
@@ -64,11 +67,11 @@ struct SessionLedgerTests {
         }
     }
 
-    // The process may die between its commit and its answer: it is opened anew here, much later.
+    // The process may die between its commit and its answer: it is opened anew here.
     @Test func theDirectParentGetsTheActiveTokenAgainAfterARestart() throws {
         let first = try open(store())
         let second = try granted(exchange(first, store()))
-        let again = try granted(exchange(first, store(), at: 900))
+        let again = try granted(exchange(first, store(), at: 59))
         #expect(again.text == second.text)
         let third = try granted(exchange(again, store(), at: 901))
         #expect(third.generation == 2)
@@ -84,32 +87,56 @@ struct SessionLedgerTests {
         #expect(texts.count == 1)
     }
 
-    @Test func anOlderTokenGetsTheActiveOneWithinTheReuseWindow() throws {
-        let store = try store()
-        let first = try open(store)
-        let third = try granted(exchange(granted(exchange(first, store, at: 10)), store, at: 11))
-        #expect(try granted(exchange(first, store, at: 39)).text == third.text)
-        #expect(refusal(try exchange(third, store, at: 39)) == nil)
+    private func history(_ store: SessionStore) throws -> [[String?]] {
+        try store.perform { sqlite in
+            try sqlite.all("SELECT action, generation, address FROM session_audit ORDER BY seq") { row in
+                (0..<3).map { row.optionalText($0) }
+            }
+        }
     }
 
-    @Test func anOlderTokenEndsTheSessionAfterTheReuseWindow() throws {
+    private func isReused(_ exchange: SessionLedger.Exchange) -> Bool {
+        if case .refused(.reused) = exchange { true } else { false }
+    }
+
+    @Test func theDirectParentEndsTheSessionAfterTheReuseWindow() throws {
+        let store = try store()
+        let first = try open(store)
+        let second = try granted(exchange(first, store, at: 10))
+        #expect(isReused(try exchange(first, store, at: 70)))
+        #expect(refusal(try exchange(second, store, at: 70)) == .revoked)
+        let key = key
+        let session = try store.perform {
+            try SessionLedger(connection: $0, key: key).session(id: first.sessionID)
+        }
+        #expect(session?.revocation == .reuse)
+        #expect(try history(store) == [["opened", nil, "192.0.2.1"], ["revoked_reuse", "0", "192.0.2.2"]])
+    }
+
+    @Test func aGrandparentEndsTheSessionAtOnce() throws {
         let store = try store()
         let first = try open(store)
         let third = try granted(exchange(granted(exchange(first, store, at: 10)), store, at: 11))
-        #expect(
-            refusal(try exchange(first, store, at: 40)) == .reused(sessionID: first.sessionID, appID: "shop"))
-        #expect(refusal(try exchange(third, store, at: 40)) == .revoked)
-        let key = key
-        let (session, audit) = try store.perform { sqlite in
-            (
-                try SessionLedger(connection: sqlite, key: key).session(id: first.sessionID),
-                try sqlite.all("SELECT action, generation, address FROM session_audit ORDER BY seq") { row in
-                    (0..<3).map { row.optionalText($0) }
-                }
-            )
+        #expect(isReused(try exchange(first, store, at: 12)))
+        #expect(refusal(try exchange(third, store, at: 12)) == .revoked)
+    }
+
+    @Test func aThiefAndTheOwnerDoNotLiveSideBySide() throws {
+        let store = try store()
+        var (owner, thief) = (try open(store), nil as RefreshToken?)
+        thief = owner
+        var rounds = 0
+        for round in 1...50 {
+            let time = Int64(round) * 600
+            guard case .granted(_, let next) = try exchange(owner, store, at: time) else { break }
+            owner = next
+            guard let stolen = thief, case .granted(_, let copy) = try exchange(stolen, store, at: time + 300)
+            else { break }
+            thief = copy
+            rounds += 1
         }
-        #expect(session?.revocation == .reuse)
-        #expect(audit == [["opened", nil, "192.0.2.1"], ["revoked_reuse", "0", "192.0.2.2"]])
+        #expect(rounds == 0)
+        #expect(try history(store).last?.first == "revoked_reuse")
     }
 
     // Rows of old generations are deleted; the token itself says that it was ours.
@@ -135,6 +162,61 @@ struct SessionLedgerTests {
         let next = try granted(exchange(token, store, at: 99, rules: short))
         #expect(refusal(try exchange(next, store, at: 149, rules: short)) == .expired)
         #expect(refusal(try exchange(next, store, at: 148, rules: short)) == nil)
+    }
+
+    @Test func aSessionThatIsUsedEndsWithItsAbsoluteLifetime() throws {
+        let store = try store()
+        var rules = TokenRules()
+        rules.absoluteSeconds = 1_000
+        var token = try open(store)
+        for time in stride(from: Int64(100), to: 1_000, by: 100) {
+            token = try granted(exchange(token, store, at: time, rules: rules))
+        }
+        let key = key
+        let id = token.sessionID
+        let session = try store.perform { try SessionLedger(connection: $0, key: key).session(id: id) }
+        #expect(session?.expiresMilliseconds == 1_000_000)
+        #expect(refusal(try exchange(token, store, at: 999, rules: rules)) == nil)
+        #expect(refusal(try exchange(token, store, at: 1_000, rules: rules)) == .expired)
+    }
+
+    @Test func aShorterAbsoluteLifetimeHoldsForSessionsThatExist() throws {
+        let store = try store()
+        let token = try open(store)
+        var rules = TokenRules()
+        rules.absoluteSeconds = 1_000
+        #expect(refusal(try exchange(token, store, at: 1_000, rules: rules)) == .expired)
+        #expect(refusal(try exchange(token, store, at: 999, rules: rules)) == nil)
+    }
+
+    // The ages of sessions are from before there was an absolute lifetime.
+    @Test func sessionsOfAnEarlierVersionLiveOn() throws {
+        let path = try DataDirectory(path: folder).file("tokens.sqlite")
+        let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
+        do {
+            let old = try SQLiteConnection(path: path)
+            try Schema.migrate(old, Array(SessionSchema.migrations.prefix(2)))
+            try old.run(
+                "INSERT INTO session VALUES (?, 'shop', 'user-1', NULL, 'api', 0, 1, 1, ?, NULL, NULL)",
+                .text(token.sessionID), .integer(.max))
+            try old.run(
+                "INSERT INTO refresh_token VALUES (?, 0, ?, NULL, NULL)", .text(token.sessionID),
+                .blob(token.hash))
+        }
+        let store = try store()
+        let upgrade = try #require(
+            try store.perform { try $0.first("SELECT lifetime_from_ms FROM session") { $0.int64(0) } })
+        let now = Int64(Date().timeIntervalSince1970)
+        #expect(abs(upgrade / 1000 - now) < 600)
+        let next = try granted(exchange(token, store, at: now))
+        #expect(refusal(try exchange(next, store, at: upgrade / 1000 + 90 * 86_400)) == .expired)
+    }
+
+    @Test func aRepetitionIsInTheHistoryOnce() throws {
+        let store = try store()
+        let first = try open(store)
+        for _ in 0..<5 { _ = try granted(exchange(first, store)) }
+        #expect(try history(store) == [["opened", nil, "192.0.2.1"], ["repeated", "0", "192.0.2.2"]])
     }
 
     @Test func aSessionBelongsToItsClientAndItsApp() throws {

@@ -86,8 +86,7 @@ extension AccessTokens.Verdict {
     }
 }
 
-/// Rotates refresh tokens as FAPI 2.0 wants it: the parent of the active token gets the active one again, and an older one
-/// ends the family.
+/// Rotates refresh tokens: the parent of the active token gets the active one again, and an older one ends the family.
 final class TokenServer: Sendable {
     struct State {
         var serial = 0

@@ -379,6 +379,26 @@ struct AccessTokensTests {
         #expect(bench.sent == ["R0", "R0"])
     }
 
+    // Servers give a lost answer again for a minute only, so however long the network was away, the next try comes within
+    // what the exchange that may have succeeded leaves of it.
+    @Test func exchangeWithoutAnAnswerIsRepeatedWithinAMinute() async throws {
+        let bench = AccessTokenBench()
+        let failure = Lock(HTTPTransportError(.cannotConnect, "offline"))
+        bench.transport.setHandler { _ in throw failure.withLock { $0 } }
+        let tokens = bench.make()
+        for _ in 0..<12 {
+            let verdict = await tokens.authorize(rejected: 1)
+            bench.clock.advance(by: try #require(verdict.retryAt) - bench.clock.uptime)
+        }
+        for code in [HTTPTransportError.Code.timedOut, .connectionLost] {
+            failure.withLock { $0 = HTTPTransportError(code, "") }
+            let retryAt = try #require(await tokens.authorize(rejected: 1).retryAt)
+            let longest = try #require(bench.transport.requests.last).timeout
+            #expect(longest + retryAt - bench.clock.uptime < 60)
+            bench.clock.advance(by: retryAt - bench.clock.uptime)
+        }
+    }
+
     @Test func requestDuringTheStartWaitsForTheToken() async {
         let bench = AccessTokenBench()
         let store = SlowStore(store: bench.store)

@@ -14,7 +14,7 @@ actor AccessTokens {
         var clock: any ClientClock = SystemClock()
         var random: @Sendable () -> Double = { Double.random(in: 0...1) }
         var policy = RefreshMachine.Policy()
-        var timeout: TimeInterval = 30
+        var timeout = AccessTokens.longestExchange
         var log: CountersignLog?
         /// Header fields of all the app's requests, and where those go.
         var common: @Sendable () -> (headers: [String: String], origin: URL?) = { ([:], nil) }
@@ -23,6 +23,10 @@ actor AccessTokens {
         /// Called when there is another access token, with its generation.
         var changed: @Sendable (Int) -> Void = { _ in }
     }
+
+    /// Seconds that a refresh may take. The server may have exchanged the token at once, and gives a lost answer again for
+    /// a minute only: there must be time left for another try.
+    static let longestExchange: TimeInterval = 20
 
     private struct Change {
         let configuration: AuthorizationConfiguration

@@ -21,8 +21,12 @@ struct RefreshAnswer: Equatable {
     /// The server's clock.
     var serverTime: Date?
 
+    /// True if the server may have exchanged the token although no answer came.
+    var mayBeExchanged = false
+
     /// There was no answer.
     init(failure: HTTPTransportError) {
+        mayBeExchanged = [.timedOut, .connectionLost].contains(failure.code)
         meaning = .transient(.init(failure.code.rawValue, failure.detail))
         status = 0
     }

@@ -23,6 +23,9 @@ struct RefreshMachine {
         /// Seconds until one more try after any of these.
         var suspension: TimeInterval = 3_600
         var retry = RetryPolicy(baseDelay: 2, maximumDelay: 300)
+        /// The same after an exchange whose answer was lost: servers give it again for a minute, and a request may take
+        /// `AccessTokens.longestExchange` of that.
+        var retryWhenLost = RetryPolicy(baseDelay: 2, maximumDelay: 30)
     }
 
     enum Demand: Equatable {
@@ -364,7 +367,10 @@ struct RefreshMachine {
                 wait(problem, serverDelay: answer.retryAfter, uptime: uptime, fraction: fraction)
             }
         case .transient(let problem):
-            wait(problem, serverDelay: answer.retryAfter, uptime: uptime, fraction: fraction)
+            wait(
+                problem, mayBeExchanged: answer.mayBeExchanged, serverDelay: answer.retryAfter,
+                uptime: uptime,
+                fraction: fraction)
         }
         return finish()
     }
@@ -394,11 +400,12 @@ struct RefreshMachine {
     }
 
     private mutating func wait(
-        _ problem: ServerAnswer.Explanation, serverDelay: TimeInterval?, uptime: TimeInterval,
-        fraction: Double
+        _ problem: ServerAnswer.Explanation, mayBeExchanged: Bool = false, serverDelay: TimeInterval?,
+        uptime: TimeInterval, fraction: Double
     ) {
         failures += 1
-        let delay = policy.retry.delay(afterFailure: failures, serverDelay: serverDelay, fraction: fraction)
+        let retry = mayBeExchanged ? policy.retryWhenLost : policy.retry
+        let delay = retry.delay(afterFailure: failures, serverDelay: serverDelay, fraction: fraction)
         // Not at once even if chance says so: a refresh is never worth a busy loop.
         obstacle = .waiting(until: uptime + max(delay, 1), problem)
     }

@@ -12,13 +12,15 @@ export function tokenRules(context) {
     const seconds = (name, least, most) => h("input", { type: "number", name, min: least, max: most, required: true, value: rules[name], disabled });
     const access = seconds("access_seconds", 1, 86_400);
     const refresh = seconds("refresh_seconds", 1, 31_536_000);
-    const reuse = seconds("reuse_seconds", 0, 300);
+    const reuse = seconds("reuse_seconds", 0, 60);
+    const absolute = seconds("absolute_seconds", 1, 315_360_000);
     let open = rules.registration === "open";
     const trouble = h("div", {});
     return card("Rules", h("form", { class: "stack", onsubmit: async (event) => {
       event.preventDefault();
       const done = await attempt(() => api.put(base, {
         registration: open ? "open" : "closed", access_seconds: Number(access.value), refresh_seconds: Number(refresh.value), reuse_seconds: Number(reuse.value),
+        absolute_seconds: Number(absolute.value),
       }, etag), trouble);
       if (done) { await part.reload(); toast("The rules are saved and in force.", { tone: "good" }); }
     } },
@@ -27,7 +29,8 @@ export function tokenRules(context) {
     h("div", { class: "grid-form" },
       field("An access token lives, seconds", access, "Up to a day."),
       field("A session lives unused, seconds", refresh, "Up to a year."),
-      field("An exchanged refresh token still works, seconds", reuse, "For devices whose answer was lost; later use ends the session.")),
+      field("A session lives however much it is used, seconds", absolute, "Then its user logs in again. Holds for open sessions too."),
+      field("An exchanged refresh token still works, seconds", reuse, "Up to a minute, for devices whose answer was lost; later use ends the session.")),
     trouble, !disabled && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save the rules"))));
   });
   return part.element;
