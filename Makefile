@@ -1,16 +1,19 @@
 # Everything that a fresh machine needs: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: tsan libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
+.PHONY: countersign tsan libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
 BREW := $(shell brew --prefix 2>/dev/null)
-export CPATH := $(BREW)/include:$(BREW)/opt/openssl@3/include:$(BREW)/opt/sqlite/include:$(CPATH)
-export LIBRARY_PATH := $(BREW)/lib:$(BREW)/opt/openssl@3/lib:$(BREW)/opt/sqlite/lib:$(LIBRARY_PATH)
+export CPATH := $(BREW)/include:$(BREW)/opt/openssl@3/include:$(CPATH)
+export LIBRARY_PATH := $(BREW)/lib:$(BREW)/opt/openssl@3/lib:$(LIBRARY_PATH)
 export PKG_CONFIG_PATH := $(BREW)/opt/openssl@3/lib/pkgconfig:$(BREW)/opt/sqlite/lib/pkgconfig:$(PKG_CONFIG_PATH)
 endif
 
-COUNTERSIGN := .build/debug/countersign
+COUNTERSIGN := .build/debug/countersign-cli
+
+# Warnings are errors here, and for nobody who adds the package (Package.swift).
+export COUNTERSIGN_STRICT := 1
 
 # Left alone, swift-testing begins all tests at once, each waits for all others, and time limits are reached that no test needs.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 4
@@ -24,7 +27,12 @@ setup: ## Install the missing system packages
 build: setup ## Build the debug products
 	swift build
 
-# The executable has the name countersign already, so the library's product is called CountersignC.
+countersign: setup ## Build the command line, and link it to .build/bin/countersign
+	swift build --product countersign-cli
+	@mkdir -p .build/bin
+	@ln -sf ../debug/countersign-cli .build/bin/countersign
+
+# Named like its target; installed, it is libcountersign.
 CONFIGURATION ?= release
 LIBRARY := $(if $(filter Darwin,$(shell uname -s)),dylib,so)
 libcountersign: setup ## Build libcountersign and its header into .build/libcountersign
@@ -34,7 +42,7 @@ libcountersign: setup ## Build libcountersign and its header into .build/libcoun
 	cp Sources/CCountersign/include/countersign.h .build/libcountersign/
 
 demo: setup ## Show events going from devices through the gateway to disk (INPUT=path replays a file)
-	swift build --product countersign
+	swift build --product countersign-cli
 	@$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"}
 
 test: setup lint ## Check the style, run every test, build the documentation, and drive the dashboard where there is a browser
@@ -49,7 +57,7 @@ tsan: setup ## Run the SDK's tests under the thread sanitizer
 
 torture: ## Kill devices, gateways and power, and count what is left (ROUNDS=n)
 	swift build --product CountersignTorture
-	swift build --product countersign
+	swift build --product countersign-cli
 	@.build/debug/CountersignTorture all $(ROUNDS)
 	@scripts/torture-gateway.py $(if $(ROUNDS),--rounds $(ROUNDS))
 
@@ -82,10 +90,10 @@ format: ## Put the sources into the house style
 
 bench: ## Measure verification and the gateway (release build)
 	@scripts/setup.sh bench
-	swift build -c release --product countersign
+	swift build -c release --product countersign-cli
 	swift run -c release --package-path Benchmarks Verifying
-	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign"
-	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign" views
+	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli"
+	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli" views
 	swift run -c release --package-path Benchmarks Queue
 
 interop: build ## Exchange tokens and keys with PyJWT (makes .venv)

@@ -1,36 +1,43 @@
-// swift-tools-version: 6.2
+// swift-tools-version: 6.3
 import PackageDescription
 
-let strict: [SwiftSetting] = [
-    .swiftLanguageMode(.v6),
-    .treatAllWarnings(as: .error),
-    .enableUpcomingFeature("ExistentialAny"),
-    .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-]
+/// Warnings are errors for those who work on this package, and `make` says so. For who adds it, the build system passes
+/// `-suppress-warnings`, which the compiler refuses beside `-warnings-as-errors`.
+let warnings: [SwiftSetting] =
+    Context.environment["COUNTERSIGN_STRICT"] == "1" ? [.treatAllWarnings(as: .error)] : []
 
 /// Samples are compiled as an app would: `import` makes a module's names public.
-let sample: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
+let sample: [SwiftSetting] = [.swiftLanguageMode(.v6)] + warnings
+
+let strict: [SwiftSetting] =
+    [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+    ] + warnings
 
 let package = Package(
     name: "countersign",
     platforms: [.macOS(.v13), .iOS(.v15)],
     products: [
         .library(name: "Countersign", targets: ["Countersign"]),
+        .library(name: "CountersignLocations", targets: ["CountersignLocations"]),
         .library(name: "BrazeCompat", targets: ["BrazeCompat"]),
         .library(name: "ExponeaCompat", targets: ["ExponeaCompat"]),
         .library(name: "BackgroundGeolocationCompat", targets: ["BackgroundGeolocationCompat"]),
+        .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
         .library(name: "CountersignC", type: .dynamic, targets: ["CountersignC"]),
         .library(name: "CountersignJOSE", targets: ["CountersignJOSE"]),
         .library(name: "CountersignGateway", targets: ["CountersignGateway"]),
-        .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
-        .executable(name: "countersign", targets: ["CountersignCLI"]),
+        .library(name: "CountersignGatewayTesting", targets: ["CountersignGatewayTesting"]),
+        // Installed as `countersign`. In a build folder that name would differ from the SDK's in case only.
+        .executable(name: "countersign-cli", targets: ["CountersignCLI"]),
     ],
     targets: [
-        // System libraries, from the distribution.
-        .systemLibrary(
-            name: "CSQLite", pkgConfig: "sqlite3",
-            providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+        // System libraries, from the distribution. SQLite is the platform's own wherever the SDK runs: pkg-config would
+        // hand an iOS build the paths of the Mac that it runs on.
+        .systemLibrary(name: "CSQLite"),
         .systemLibrary(
             name: "COpenSSL", pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
@@ -65,11 +72,16 @@ let package = Package(
             resources: [.copy("PrivacyInfo.xcprivacy")],
             swiftSettings: strict),
 
+        // Apart from the SDK, so that only an app that records locations refers to Core Location.
+        .target(
+            name: "CountersignLocations", dependencies: ["Countersign", "CountersignCore"],
+            resources: [.copy("PrivacyInfo.xcprivacy")], swiftSettings: strict),
+
         .target(
             name: "BrazeCompat", dependencies: ["Countersign", "CountersignCore"], swiftSettings: strict),
         .target(
-            name: "BackgroundGeolocationCompat", dependencies: ["Countersign", "CountersignCore"],
-            swiftSettings: strict),
+            name: "BackgroundGeolocationCompat",
+            dependencies: ["Countersign", "CountersignCore", "CountersignLocations"], swiftSettings: strict),
 
         .target(
             name: "ExponeaCompat", dependencies: ["Countersign", "CountersignCore"], swiftSettings: strict),
@@ -98,17 +110,22 @@ let package = Package(
             ],
             exclude: ["Dashboard/Resources"], swiftSettings: strict),
 
-        // Shipped help for tests.
+        // Shipped help for tests: for apps, and for those who can run a gateway beside them.
         .target(
-            name: "CountersignTesting",
-            dependencies: ["CountersignCore", "Countersign", "CountersignJOSE", "CountersignGateway"],
+            name: "CountersignTesting", dependencies: ["CountersignCore", "Countersign"],
+            swiftSettings: strict),
+        .target(
+            name: "CountersignGatewayTesting",
+            dependencies: ["CountersignCore", "CountersignJOSE", "CountersignGateway"],
             swiftSettings: strict),
 
         // The command line.
         .executableTarget(
             name: "CountersignCLI",
             dependencies: [
-                "CountersignCore", "Countersign", "CountersignJOSE", "CountersignGateway", "COpenSSL",
+                "CountersignCore", "Countersign", "CountersignLocations", "CountersignJOSE",
+                "CountersignGateway",
+                "COpenSSL",
             ],
             swiftSettings: strict),
 
@@ -116,8 +133,8 @@ let package = Package(
         .executableTarget(
             name: "CountersignTorture",
             dependencies: [
-                "Countersign", "CountersignCore", "CountersignGateway", "CountersignSQLite",
-                "CountersignTesting",
+                "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
+                "CountersignLocations", "CountersignSQLite",
             ],
             swiftSettings: strict),
 
@@ -128,23 +145,23 @@ let package = Package(
         .testTarget(
             name: "CountersignTests",
             dependencies: [
-                "Countersign", "CountersignCore", "CountersignGateway", "CountersignJOSE",
-                "CountersignSQLite",
-                "CountersignTesting",
+                "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
+                "CountersignJOSE", "CountersignLocations", "CountersignSQLite", "CountersignTesting",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "BackgroundGeolocationCompatTests",
             dependencies: [
                 "BackgroundGeolocationCompat", "Countersign", "CountersignCore", "CountersignGateway",
-                "CountersignSQLite", "CountersignTesting",
+                "CountersignGatewayTesting", "CountersignLocations", "CountersignSQLite",
+                "CountersignTesting",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "BrazeCompatTests",
             dependencies: [
                 "BrazeCompat", "Countersign", "CountersignCore", "CountersignGateway", "CountersignJOSE",
-                "CountersignSQLite", "CountersignTesting",
+                "CountersignGatewayTesting", "CountersignSQLite",
             ],
             swiftSettings: strict),
         // The samples of the vendor's documentation, each in a module of its own since all name their class alike.
@@ -164,31 +181,33 @@ let package = Package(
             name: "ExponeaCompatTests",
             dependencies: [
                 "ExponeaCompat", "ExponeaSampleToken", "ExponeaSampleAsynchronous", "ExponeaSampleCaching",
-                "Countersign", "CountersignCore", "CountersignGateway", "CountersignJOSE",
-                "CountersignSQLite", "CountersignTesting",
+                "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
+                "CountersignJOSE", "CountersignSQLite",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "CountersignCTests",
             dependencies: [
-                "CountersignC", "CountersignCore", "CountersignGateway", "CountersignJOSE",
-                "CountersignSQLite", "CountersignTesting",
+                "CountersignC", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
+                "CountersignJOSE", "CountersignSQLite",
             ],
             exclude: ["Drivers"], swiftSettings: strict),
         .testTarget(
             name: "CountersignJOSETests",
-            dependencies: ["CountersignJOSE", "CountersignCore", "CountersignTesting"],
+            dependencies: ["CountersignJOSE", "CountersignCore"],
             swiftSettings: strict),
         .testTarget(
             name: "CountersignGatewayTests",
             dependencies: [
                 "CountersignGateway", "CountersignCore", "CountersignSQLite", "CountersignJOSE",
-                "CountersignTesting",
+                "CountersignGatewayTesting", "CountersignTesting",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "CountersignCLITests",
-            dependencies: ["CountersignCLI", "CountersignCore", "CountersignTesting"],
+            dependencies: [
+                "CountersignCLI", "CountersignCore", "CountersignGatewayTesting", "CountersignTesting",
+            ],
             swiftSettings: strict),
     ],
     cxxLanguageStandard: .cxx17

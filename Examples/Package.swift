@@ -1,9 +1,9 @@
-// swift-tools-version: 6.2
+// swift-tools-version: 6.3
 import PackageDescription
 
 /// Each folder is an example; they share this manifest, so that what they depend on is built once.
 let package = Package(
-    name: "Examples", platforms: [.macOS(.v13), .iOS(.v16)],
+    name: "Examples", platforms: [.macOS(.v13), .iOS(.v15)],
     dependencies: [.package(name: "countersign", path: "..")],
     targets: [
         .executableTarget(

@@ -1,4 +1,4 @@
-// swift-tools-version: 6.2
+// swift-tools-version: 6.3
 import PackageDescription
 
 // A package of its own: the fuzzer brings its own `main`, and nobody else needs it. `make fuzz` builds and runs it.

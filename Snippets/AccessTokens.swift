@@ -1,5 +1,5 @@
 // Access tokens that refresh themselves: configuration, other answers, requests of the app's own.
-import Countersign
+import CountersignLocations
 import Foundation
 
 func configure(token: String, refreshToken: String) async throws {

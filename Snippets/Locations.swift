@@ -1,5 +1,5 @@
 // Upload locations under an access token that refreshes itself.
-import Countersign
+import CountersignLocations
 import Foundation
 
 // snippet.show

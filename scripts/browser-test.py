@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Drives the dashboard in Chromium against a real gateway with real traffic.
 
-    scripts/browser-test.py .build/debug/countersign [--screenshots docs/images]
+    scripts/browser-test.py .build/debug/countersign-cli [--screenshots docs/images]
 
 Each step says what it saw; the first that fails ends the run with exit code 1 and leaves a picture of the page.
 """

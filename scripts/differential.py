@@ -9,7 +9,7 @@ import base64, json, os, random, re, socket, subprocess, sys, tempfile, time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-COUNTERSIGN = os.environ.get("COUNTERSIGN", str(ROOT / ".build/debug/countersign"))
+COUNTERSIGN = os.environ.get("COUNTERSIGN", str(ROOT / ".build/debug/countersign-cli"))
 COUNT = int(os.environ.get("COUNT", "400"))
 SEED = int(os.environ.get("SEED", str(random.randrange(1 << 32))))
 NOW = 1_800_000_000

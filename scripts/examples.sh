@@ -4,9 +4,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-swift build --product countersign
+swift build --product countersign-cli
 swift build --package-path Examples
-countersign="$PWD/.build/debug/countersign"
+countersign="$PWD/.build/debug/countersign-cli"
 examples="$PWD/Examples/.build/debug"
 venv=.venv/examples
 if [ ! -x "$venv/bin/python" ]; then

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = Path(os.environ.get("VENV", ROOT / ".venv"))
-COUNTERSIGN = os.environ.get("COUNTERSIGN", str(ROOT / ".build/debug/countersign"))
+COUNTERSIGN = os.environ.get("COUNTERSIGN", str(ROOT / ".build/debug/countersign-cli"))
 
 try:
     import jwt

@@ -6,8 +6,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 if [ -z "${COUNTERSIGN:-}" ]; then
-    swift build --product countersign
-    COUNTERSIGN=.build/debug/countersign
+    swift build --product countersign-cli
+    COUNTERSIGN=.build/debug/countersign-cli
 fi
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT

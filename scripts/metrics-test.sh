@@ -12,8 +12,8 @@ if ! command -v promtool >/dev/null 2>&1 || ! command -v prometheus >/dev/null 2
     PATH="$folder/usr/bin:$PATH"
 fi
 
-swift build --product countersign
-countersign="$PWD/.build/debug/countersign"
+swift build --product countersign-cli
+countersign="$PWD/.build/debug/countersign-cli"
 data="$(mktemp -d)"
 prometheus=""
 trap 'kill "$gateway" $prometheus 2>/dev/null || true; rm -rf "$data" "${folder:-}"' EXIT

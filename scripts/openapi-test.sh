@@ -10,8 +10,8 @@ if [ ! -x "$venv/bin/st" ]; then
     "$venv/bin/pip" install --quiet "schemathesis>=4,<5" openapi-spec-validator
 fi
 
-swift build --product countersign
-countersign="${COUNTERSIGN:-$PWD/.build/debug/countersign}"
+swift build --product countersign-cli
+countersign="${COUNTERSIGN:-$PWD/.build/debug/countersign-cli}"
 folder="$(mktemp -d)"
 gateway=""
 trap '[ -z "$gateway" ] || kill "$gateway" 2>/dev/null || true; rm -rf "$folder"' EXIT

@@ -4,8 +4,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-swift build --product countersign
-countersign="$PWD/.build/debug/countersign"
+swift build --product countersign-cli
+countersign="$PWD/.build/debug/countersign-cli"
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 fail() {
@@ -36,7 +36,7 @@ done
 # What the image copies is a package that can be built; planning the build says so without building.
 mkdir "$folder/source"
 for path in $(sed -n 's/^COPY \([^-][^ ]*\) .*/\1/p' packaging/Containerfile); do cp -r "$path" "$folder/source/"; done
-said="$(swift build --package-path "$folder/source" --product countersign --print-manifest-job-graph 2>&1)" ||
+said="$(swift build --package-path "$folder/source" --product countersign-cli --print-manifest-job-graph 2>&1)" ||
     fail "what the image copies cannot be built: $(printf '%s' "$said" | head -n 3)"
 
 # The packages that the image installs are those whose libraries the program loads.

@@ -26,8 +26,8 @@ for program in nginx haproxy; do
     PATH="$folder/programs/usr/sbin:$PATH"
 done
 
-swift build --product countersign
-countersign="$PWD/.build/debug/countersign"
+swift build --product countersign-cli
+countersign="$PWD/.build/debug/countersign-cli"
 
 # Ports that are free now: 8787 and 443 may be taken.
 ports="$(python3 -c '

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 command -v debootstrap >/dev/null 2>&1 || apt-get install -y -qq --no-install-recommends debootstrap >/dev/null
 
 scratch="${SCRATCH_PATH:-.build-static}"
-swift build -c release --static-swift-stdlib --product countersign --scratch-path "$scratch"
+swift build -c release --static-swift-stdlib --product countersign-cli --scratch-path "$scratch"
 root="$(mktemp -d /var/tmp/countersign-service.XXXXXX)"
 chmod 755 "$root"
 init=""
@@ -23,7 +23,7 @@ packages="$(sed -n '/bookworm-slim/,$p' packaging/Containerfile | grep -oE '(^| 
 debootstrap --variant=minbase --include="systemd,systemd-sysv,curl,$packages" bookworm "$root" >"$root.log" 2>&1 ||
     { tail -n 5 "$root.log" >&2; exit 1; }
 rm -f "$root.log"
-install -m 0755 "$scratch/release/countersign" "$root/usr/local/bin/countersign"
+install -m 0755 "$scratch/release/countersign-cli" "$root/usr/local/bin/countersign"
 install -m 0644 packaging/countersign.service "$root/etc/systemd/system/"
 install -d -m 0750 "$root/etc/countersign" "$root/old"
 cat >"$root/etc/countersign/environment" <<'END'

@@ -5,7 +5,7 @@
 set -eu
 
 minimum_major=6
-minimum_minor=2
+minimum_minor=3
 
 fail() {
     printf 'setup: %s\n' "$1" >&2
@@ -26,7 +26,7 @@ need() {
 
 # Homebrew keeps these out of the default search path.
 if [ "$(uname -s)" = Darwin ] && command -v brew >/dev/null 2>&1; then
-    for formula in openssl@3 sqlite curl zlib; do
+    for formula in openssl@3 curl zlib; do
         directory="$(brew --prefix)/opt/$formula/lib/pkgconfig"
         PKG_CONFIG_PATH="$directory${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
     done
@@ -44,7 +44,7 @@ cxx_check() {
 }
 
 need "command -v pkg-config" pkg-config pkgconf
-need "pkg-config --exists sqlite3" libsqlite3-dev sqlite
+need "test $(uname -s) = Darwin || pkg-config --exists sqlite3" libsqlite3-dev -
 need "pkg-config --exists openssl" libssl-dev openssl@3
 need "pkg-config --exists libmicrohttpd" libmicrohttpd-dev libmicrohttpd
 need "pkg-config --exists gnutls" libgnutls28-dev gnutls

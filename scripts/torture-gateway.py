@@ -337,7 +337,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("scenario", nargs="?", default="all", choices=[*SCENARIOS, "all"])
     parser.add_argument("--rounds", type=int)
-    parser.add_argument("--countersign", default=str(SCRIPTS.parent / ".build/debug/countersign"))
+    parser.add_argument("--countersign", default=str(SCRIPTS.parent / ".build/debug/countersign-cli"))
     arguments = parser.parse_args()
     if sys.platform != "linux":
         print("torture-gateway: the models of power and disk need Linux", file=sys.stderr)

@@ -1,5 +1,6 @@
 internal import Countersign
 internal import CountersignCore
+internal import CountersignLocations
 
 /// An access token, and how to get the next one.
 public final class AuthorizationConfig {

@@ -1,5 +1,6 @@
 package import Countersign
 internal import CountersignCore
+internal import CountersignLocations
 package import Foundation
 
 /// The part of Transistorsoft's background geolocation API that uploads locations, over a `LocationClient`.

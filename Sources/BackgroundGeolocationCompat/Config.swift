@@ -1,5 +1,6 @@
 internal import Countersign
 internal import CountersignCore
+internal import CountersignLocations
 
 /// The settings of `BGGeo`.
 public final class Config {

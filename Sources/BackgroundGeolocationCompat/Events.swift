@@ -1,5 +1,6 @@
 internal import Countersign
 internal import CountersignCore
+internal import CountersignLocations
 
 /// What came of one request to `refreshUrl`.
 public struct AuthorizationEvent {

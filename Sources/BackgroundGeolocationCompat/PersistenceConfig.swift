@@ -1,5 +1,6 @@
 internal import Countersign
 internal import CountersignCore
+internal import CountersignLocations
 
 /// What is stored, and for how long.
 public final class PersistenceConfig {

@@ -17,7 +17,7 @@ public final class CountersignClient: Sendable {
     let storage: Storage
     let recorder: Recorder
     let engine: DeliveryEngine
-    let clock: any ClientClock
+    package let clock: any ClientClock
     let session: Lock<SessionTracker>
     #if canImport(Darwin)
         private let lifecycle = Lock<LifecycleObserver?>(nil)
@@ -50,7 +50,7 @@ public final class CountersignClient: Sendable {
             random: random, accessTokens: nil)
     }
 
-    init(
+    package init(
         configuration: CountersignConfiguration, dialect: any DeliveryDialect,
         transport: (any HTTPTransport)?, clock: any ClientClock,
         random: @escaping @Sendable () -> Double, accessTokens: AccessTokens?

@@ -80,7 +80,7 @@ extension CountersignConfiguration {
     }
 
     /// The app's token store, or the platform's.
-    func makeTokenStore() -> any TokenStore {
+    package func makeTokenStore() -> any TokenStore {
         if let tokenStore { return tokenStore }
         #if canImport(Security)
             return KeychainTokenStore(service: "countersign.\(writeKey).\(instanceName)")

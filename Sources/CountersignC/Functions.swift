@@ -1,4 +1,5 @@
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
+
 // The functions of `countersign.h`; the compiler holds them against it.
 public import CCountersign
 internal import Countersign

@@ -34,11 +34,12 @@ package final class SQLiteConnection {
             case .readOnly: SQLITE_OPEN_READONLY
             }
         var opened: OpaquePointer?
-        let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+        let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX, nil)
         guard code == SQLITE_OK, let opened else {
             let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
+            let extendedCode = opened.map { sqlite3_extended_errcode($0) } ?? code
             sqlite3_close_v2(opened)
-            throw SQLiteError(extendedCode: code, message: "\(message) (\(path))")
+            throw SQLiteError(extendedCode: extendedCode, message: "\(message) (\(path))")
         }
         handle = opened
         self.path = path
@@ -159,7 +160,7 @@ package final class SQLiteConnection {
     package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
     /// Rows changed by the last `INSERT`, `UPDATE` or `DELETE`.
-    package var changes: Int { Int(sqlite3_changes64(handle)) }
+    package var changes: Int { Int(sqlite3_changes(handle)) }
 
     /// The row id of the last `INSERT` that made a row.
     package var lastInsertRowID: Int64 { sqlite3_last_insert_rowid(handle) }

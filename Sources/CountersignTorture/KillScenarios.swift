@@ -1,5 +1,5 @@
 internal import CountersignGateway
-internal import CountersignTesting
+internal import CountersignGatewayTesting
 internal import Foundation
 
 /// Processes that are killed at random moments.

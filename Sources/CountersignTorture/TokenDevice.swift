@@ -1,5 +1,6 @@
 internal import Countersign
 internal import CountersignCore
+internal import CountersignLocations
 internal import Foundation
 
 /// A device whose access tokens live for seconds: records locations four times a second, uploads and refreshes.

@@ -1,6 +1,6 @@
 internal import CountersignGateway
+internal import CountersignGatewayTesting
 internal import CountersignSQLite
-internal import CountersignTesting
 internal import Foundation
 
 /// A gateway with an app, and the files of the devices of one scenario.

@@ -2,8 +2,9 @@ import BackgroundGeolocationCompat
 import Countersign
 import CountersignCore
 import CountersignGateway
+import CountersignGatewayTesting
+import CountersignLocations
 import CountersignSQLite
-import CountersignTesting
 import Foundation
 import Testing
 

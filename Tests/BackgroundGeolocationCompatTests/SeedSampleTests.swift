@@ -1,6 +1,7 @@
 import BackgroundGeolocationCompat
 import Countersign
 import CountersignCore
+import CountersignLocations
 import CountersignTesting
 import Foundation
 import Testing

@@ -1,8 +1,8 @@
 import BrazeCompat
 import CountersignGateway
+import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
-import CountersignTesting
 import Foundation
 import Testing
 

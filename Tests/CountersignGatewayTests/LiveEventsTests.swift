@@ -1,5 +1,5 @@
 import CountersignCore
-import CountersignTesting
+import CountersignGatewayTesting
 import Foundation
 import Testing
 

@@ -1,7 +1,7 @@
 import CountersignGateway
+import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
-import CountersignTesting
 import Foundation
 import Testing
 

@@ -1,6 +1,7 @@
 import Countersign
 import CountersignCore
 import CountersignGateway
+import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
 import Testing

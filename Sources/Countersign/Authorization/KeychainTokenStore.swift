@@ -1,5 +1,5 @@
 #if canImport(Security)
-    public import Foundation
+    internal import Foundation
     internal import Security
 
     /// Tokens in the Keychain, readable after the first unlock, on this device only: they are in no backup.

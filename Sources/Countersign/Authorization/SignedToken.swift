@@ -66,7 +66,7 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
 
 extension SignedToken {
     /// An access token of any kind: printable ASCII, spaces inside included, as shared access signatures have them.
-    static func accessToken(_ text: String) -> SignedToken? {
+    package static func accessToken(_ text: String) -> SignedToken? {
         let utf8 = text.utf8
         guard !utf8.isEmpty, utf8.count <= 16_384, utf8.allSatisfy({ (0x20...0x7E).contains($0) }),
             utf8.first != 0x20, utf8.last != 0x20

@@ -32,7 +32,7 @@ public struct CountersignLog: Sendable {
         sink = write
     }
 
-    func callAsFunction(
+    package func callAsFunction(
         _ level: Level, _ message: StaticString, _ values: @autoclosure () -> [String: String]
     ) {
         guard isEnabled(level) else { return }

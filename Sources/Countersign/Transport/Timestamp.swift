@@ -1,11 +1,11 @@
-internal import Foundation
+package import Foundation
 
 /// Instants as text, without a formatter object: one is made for each recorded event.
-enum Timestamp {
+package enum Timestamp {
     /// `2026-01-31T23:59:59.999Z` (RFC 3339), appended to `output`.
     ///
     /// Instants outside of the years 0 to 9999 are written as the nearest one inside.
-    static func write(_ date: Date, to output: inout [UInt8]) {
+    package static func write(_ date: Date, to output: inout [UInt8]) {
         let seconds = min(max(date.timeIntervalSince1970, -62_167_219_200), 253_402_300_799.999)
         let milliseconds = Int64((seconds * 1_000).rounded(.down))
         let (day, rest) = flooredDivision(milliseconds, 86_400_000)

@@ -1,5 +1,6 @@
 internal import Countersign
 internal import CountersignCore
+internal import CountersignLocations
 internal import Foundation
 
 extension Replay {

@@ -1,6 +1,6 @@
 import CountersignCore
 import CountersignGateway
-import CountersignTesting
+import CountersignGatewayTesting
 import Foundation
 import Testing
 

@@ -1,6 +1,6 @@
 import CountersignGateway
+import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignTesting
 import Foundation
 import Testing
 

@@ -69,10 +69,10 @@ struct DocumentTests {
         let probe = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/probe") { _ in }
         let port = try #require(try await probe.start().port)
         _ = await probe.stop()
-        let samples = try blocks("sh", of: "README.md").filter { !$0.contains("make ") }
+        let samples = try blocks("sh", of: "README.md").filter { !$0.contains("make demo") }
         #expect(samples.count == 2)
         let script = samples.joined().replacingOccurrences(of: ":8787/", with: ":\(port)/")
-            .replacingOccurrences(of: "swift build --product countersign\n", with: "")
+            .replacingOccurrences(of: "make countersign\n", with: "")
         let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_PORT": String(port)])
         let result = try await shell.run(
             """

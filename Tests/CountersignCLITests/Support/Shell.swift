@@ -2,7 +2,7 @@ import Foundation
 
 @testable import CountersignCLI
 
-/// A shell in a folder of its own that finds the built `countersign`.
+/// A shell in a folder of its own that finds the built program as `countersign`, the name under which it is installed.
 struct Shell {
     struct Result {
         let status: Int32
@@ -48,7 +48,12 @@ struct Shell {
         process.arguments = ["-c", script]
         process.currentDirectoryURL = URL(fileURLWithPath: folder)
         process.standardInput = FileHandle.nullDevice
-        let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
+        let programs = folder + "/.bin"
+        if !FileManager.default.fileExists(atPath: programs) {
+            try FileManager.default.createDirectory(atPath: programs, withIntermediateDirectories: true)
+            try FileManager.default.createSymbolicLink(
+                atPath: programs + "/countersign", withDestinationPath: Program.path)
+        }
         let inherited = ProcessInfo.processInfo.environment
         var all = inherited.filter { !$0.key.hasPrefix("COUNTERSIGN_") }
         all["PATH"] = "\(programs):\(inherited["PATH"] ?? "/usr/bin:/bin")"

@@ -1,6 +1,6 @@
 import CountersignGateway
+import CountersignGatewayTesting
 import CountersignSQLite
-import CountersignTesting
 import Foundation
 
 /// A gateway and a connection that sends what a shipped client sends.

@@ -1,5 +1,5 @@
+import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignTesting
 import Foundation
 import Testing
 

@@ -1,4 +1,4 @@
-import CountersignTesting
+import CountersignGatewayTesting
 import Foundation
 import Testing
 

@@ -1,5 +1,5 @@
 import CountersignGateway
-import CountersignTesting
+import CountersignGatewayTesting
 import Testing
 
 struct CORSTests {

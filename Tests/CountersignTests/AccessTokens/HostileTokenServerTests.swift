@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignLocations
 import CountersignTesting
 import Foundation
 import Testing

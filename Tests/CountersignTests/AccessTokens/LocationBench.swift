@@ -3,6 +3,7 @@ import CountersignTesting
 import Foundation
 
 @testable import Countersign
+@testable import CountersignLocations
 
 /// A `LocationClient` on a directory of its own, with a location server and a token server in memory.
 final class LocationBench: Sendable {

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignLocations
 
 @Suite(.timeLimit(.minutes(5)))
 struct LocationClientTests {

@@ -1,4 +1,5 @@
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
+
 // What the sample takes for granted: an app's own way to its backend.
 import Foundation
 

@@ -1,4 +1,5 @@
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
+
 // The calls of `configure` in the vendor's documentation of the iOS SDK, unchanged.
 import ExponeaCompat
 

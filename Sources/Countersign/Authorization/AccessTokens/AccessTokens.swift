@@ -1,32 +1,53 @@
 internal import CountersignCore
-internal import Foundation
+package import Foundation
 
 /// One access token for all requests, refreshed by itself: carries out what `RefreshMachine` decides.
 ///
 /// However many ask, there is one refresh at a time, in this process and, through a lock on the store, in all. A caller
 /// that is cancelled stops waiting; the refresh goes on, since its answer may be the only copy of the next token.
-actor AccessTokens {
-    struct Surroundings: Sendable {
+package actor AccessTokens {
+    package struct Surroundings: Sendable {
         var store: any TokenStore
         /// Beside the store; processes that share the store share this file.
         var lockFile: URL
         var transport: any HTTPTransport
-        var clock: any ClientClock = SystemClock()
-        var random: @Sendable () -> Double = { Double.random(in: 0...1) }
+        var clock: any ClientClock
+        var random: @Sendable () -> Double
         var policy = RefreshMachine.Policy()
-        var timeout = AccessTokens.longestExchange
+        var timeout: TimeInterval
         var log: CountersignLog?
         /// Header fields of all the app's requests, and where those go.
-        var common: @Sendable () -> (headers: [String: String], origin: URL?) = { ([:], nil) }
+        var common: @Sendable () -> (headers: [String: String], origin: URL?)
         /// Called for each answer to a refresh, and for each that did not come.
-        var report: @Sendable (AuthorizationEvent) -> Void = { _ in }
+        var report: @Sendable (AuthorizationEvent) -> Void
         /// Called when there is another access token, with its generation.
-        var changed: @Sendable (Int) -> Void = { _ in }
+        var changed: @Sendable (Int) -> Void
+
+        package init(
+            store: any TokenStore, lockFile: URL, transport: any HTTPTransport,
+            clock: any ClientClock = SystemClock(),
+            random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) },
+            timeout: TimeInterval = AccessTokens.longestExchange, log: CountersignLog? = nil,
+            common: @escaping @Sendable () -> (headers: [String: String], origin: URL?) = { ([:], nil) },
+            report: @escaping @Sendable (AuthorizationEvent) -> Void = { _ in },
+            changed: @escaping @Sendable (Int) -> Void = { _ in }
+        ) {
+            self.store = store
+            self.lockFile = lockFile
+            self.transport = transport
+            self.clock = clock
+            self.random = random
+            self.timeout = timeout
+            self.log = log
+            self.common = common
+            self.report = report
+            self.changed = changed
+        }
     }
 
     /// Seconds that a refresh may take. The server may have exchanged the token at once, and gives a lost answer again for
     /// a minute only: there must be time left for another try.
-    static let longestExchange: TimeInterval = 20
+    package static let longestExchange: TimeInterval = 20
 
     private struct Change {
         let configuration: AuthorizationConfiguration
@@ -50,7 +71,7 @@ actor AccessTokens {
     private var isClosed = false
 
     // `isSparse`: go on with what the store has even if the configuration has no token.
-    init(
+    package init(
         configuration: AuthorizationConfiguration, isSparse: Bool = false, surroundings: Surroundings
     ) {
         self.configuration = configuration
@@ -64,7 +85,7 @@ actor AccessTokens {
 
     /// Takes what the app hands over, and makes it durable. A pair of the present chain changes nothing; in a sparse
     /// configuration the tokens that are left out stay as they are.
-    func configure(_ configuration: AuthorizationConfiguration, isSparse: Bool = true) async {
+    package func configure(_ configuration: AuthorizationConfiguration, isSparse: Bool = true) async {
         self.configuration = configuration
         guard isPrepared else {
             pending = Change(configuration: configuration, isSparse: isSparse && pending?.isSparse != false)
@@ -74,7 +95,7 @@ actor AccessTokens {
     }
 
     /// Forgets the tokens, such as when the person logs out.
-    func forget() async {
+    package func forget() async {
         await prepare()
         machine.forget()
         pending = nil
@@ -87,7 +108,7 @@ actor AccessTokens {
     }
 
     /// Ends the waiting for the next expiry, and waits for a refresh that is under way: its answer must be kept.
-    func close() async {
+    package func close() async {
         isClosed = true
         timer?.task.cancel()
         timer = nil
@@ -115,7 +136,7 @@ actor AccessTokens {
     }
 
     /// Reads the store, once, and then takes what the app has said so far.
-    func prepare() async {
+    package func prepare() async {
         if isPrepared { return }
         if let preparation { return await preparation.value }
         let task = Task {
@@ -140,7 +161,7 @@ actor AccessTokens {
 
     // MARK: What requests say
 
-    enum Verdict: Equatable {
+    package enum Verdict: Equatable {
         case ready(token: SignedToken?, generation: Int)
         /// Asking again before `retryAt` is useless, and if that is nil, before there are new credentials.
         case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)
@@ -148,7 +169,7 @@ actor AccessTokens {
 
     /// The token for a request, refreshed first if need be. `rejected` is the generation of the token that a server has
     /// refused; nil if none was.
-    func authorize(rejected: Int?) async -> Verdict {
+    package func authorize(rejected: Int?) async -> Verdict {
         await prepare()
         guard isPrepared else {
             return .unavailable(
@@ -179,7 +200,7 @@ actor AccessTokens {
     }
 
     /// The generation of a token; 0 if it is not the present one.
-    func generation(of token: String) -> Int {
+    package func generation(of token: String) -> Int {
         machine.credential?.accessToken == token ? machine.generation : 0
     }
 
@@ -192,7 +213,7 @@ actor AccessTokens {
         machine.noteServerTime(date, now: surroundings.clock.now)
     }
 
-    var state: AuthorizationState { machine.state(uptime: surroundings.clock.uptime) }
+    package var state: AuthorizationState { machine.state(uptime: surroundings.clock.uptime) }
 
     // MARK: A refresh
 

@@ -21,7 +21,7 @@ public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, Expre
     public static let sas = AuthorizationStrategy(rawValue: "SAS")
 
     /// The value of the header field. An unknown word counts as JWT.
-    func headerValue(_ token: String) -> String {
+    package func headerValue(_ token: String) -> String {
         self == .sas ? token : "Bearer \(token)"
     }
 }

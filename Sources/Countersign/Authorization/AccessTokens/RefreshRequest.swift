@@ -98,10 +98,12 @@ private struct Substitution {
 /// Header fields whose names are the same in any case (RFC 9110, section 5.1).
 ///
 /// What cannot stand in a header field is left out, so that no value can end the field and begin another.
-struct HeaderFields {
-    private(set) var fields: [(name: String, value: String)] = []
+package struct HeaderFields {
+    package private(set) var fields: [(name: String, value: String)] = []
 
-    subscript(name: String) -> String? {
+    package init() {}
+
+    package subscript(name: String) -> String? {
         get { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
         set {
             fields.removeAll { $0.name.lowercased() == name.lowercased() }
@@ -112,7 +114,7 @@ struct HeaderFields {
     }
 
     /// RFC 9110, section 5.5 and 5.6.2, without the bytes above ASCII.
-    static func isValid(name: String, value: String) -> Bool {
+    package static func isValid(name: String, value: String) -> Bool {
         let separators = Set("\"(),/:;<=>?@[\\]{} ".utf8)
         return !name.isEmpty
             && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && !separators.contains($0) }

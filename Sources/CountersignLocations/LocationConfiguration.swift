@@ -1,3 +1,4 @@
+public import Countersign
 public import CountersignCore
 public import Foundation
 

@@ -1,3 +1,4 @@
+internal import Countersign
 public import CountersignCore
 public import Foundation
 

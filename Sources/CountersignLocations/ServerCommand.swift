@@ -1,3 +1,4 @@
+internal import Countersign
 internal import CountersignCore
 
 /// A command in a server's answer: an element of `background_geolocation`, or the whole of it.

@@ -1,3 +1,4 @@
+public import Countersign
 public import CountersignCore
 public import Foundation
 
@@ -98,8 +99,8 @@ public final class LocationClient: Sendable {
                 observed.withLock { $0 }?(result)
             }, clock: clock, random: random, accessTokens: tokens)
         announce.withLock { announce in
-            announce = { [inbox = client.engine.inbox] generation in
-                inbox.post(.accessTokenChanged(generation: generation))
+            announce = { [weak client = client] generation in
+                client?.accessTokenChanged(generation: generation)
             }
         }
         observed.withLock { observed in
@@ -165,10 +166,9 @@ public final class LocationClient: Sendable {
     }
 
     private func post(_ configuration: LocationConfiguration) {
-        client.engine.inbox.post(
-            .configure(
-                configuration.http.flushPolicy, batchEvents: configuration.http.batchEvents,
-                newestFirst: configuration.persistence.locationsOrderDirection == .newestFirst))
+        client.configure(
+            configuration.http.flushPolicy, batchEvents: configuration.http.batchEvents,
+            newestFirst: configuration.persistence.locationsOrderDirection == .newestFirst)
     }
 
     // MARK: Tokens
@@ -245,13 +245,9 @@ public final class LocationClient: Sendable {
                     .warning, "locationTemplate error: not a JSON object or array, the default is used", [:])
             }
         }
-        _ = try await withCheckedThrowingContinuation { continuation in
-            client.recorder.record(
-                .location, name: nil, payload: [LocationDialect.member: body], messageID: made.uuid
-            ) { continuation.resume(with: $0) }
-        }
+        try await client.store(.location, payload: [LocationDialect.member: body], messageID: made.uuid)
         if configuration.http.autoSync, made.object["event"] == "motionchange" {
-            client.engine.inbox.post(.sendSoon)
+            client.sendSoon()
         }
         if let handler = configuration.onLocation {
             callbacks.async { handler(made.object) }
@@ -329,8 +325,7 @@ public final class LocationClient: Sendable {
     /// - Returns: How many.
     /// - Throws: When the store cannot be read now.
     public func count() async throws -> Int {
-        await client.recorder.drain()
-        return try await client.storage.perform { queue in try queue.value(of: .rows) }
+        try await client.waitingCount()
     }
 
     /// The records that wait, the oldest first.
@@ -338,9 +333,7 @@ public final class LocationClient: Sendable {
     /// - Returns: Each as it will be sent.
     /// - Throws: When the store cannot be read now.
     public func records() async throws -> [JSONValue] {
-        await client.recorder.drain()
-        let bodies = try await client.storage.perform { queue in try queue.bodies() }
-        return bodies.compactMap(JSONDocument.value)
+        try await client.waitingBodies().compactMap(JSONDocument.value)
     }
 
     /// Removes a record that waits.
@@ -350,16 +343,14 @@ public final class LocationClient: Sendable {
     /// - Throws: When the store cannot be written now.
     @discardableResult
     public func remove(uuid: String) async throws -> Bool {
-        await client.recorder.drain()
-        return try await client.storage.perform { queue in try queue.remove(messageID: uuid) }
+        try await client.removeWaiting(messageID: uuid)
     }
 
     /// Removes all records. Tokens stay.
     ///
     /// - Throws: When the store cannot be written now.
     public func removeAll() async throws {
-        await client.recorder.drain()
-        try await client.storage.perform { queue in try queue.wipe() }
+        try await client.removeAllWaiting()
     }
 
     /// Sends everything that waits.

@@ -1,3 +1,5 @@
+internal import Countersign
+
 /// Shows each exchange to somebody before the answer is used.
 struct ObservedTransport: HTTPTransport {
     let transport: any HTTPTransport

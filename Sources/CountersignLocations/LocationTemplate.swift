@@ -1,3 +1,4 @@
+internal import Countersign
 internal import CountersignCore
 internal import Foundation
 
