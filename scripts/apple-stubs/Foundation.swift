@@ -1,0 +1,3 @@
+extension Date {
+    public static func += (date: inout Date, interval: TimeInterval) {}
+}

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Adds this package to another one as an app does, by URL and version, and builds that with both of SwiftPM's build systems:
+# its own and the one that Xcode uses. What is not committed yet comes along.
+# usage: consumer-test.sh [native|swiftbuild]...
+set -eu
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- native swiftbuild
+
+# A consumer does not have the variable that makes warnings errors.
+unset COUNTERSIGN_STRICT
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+mkdir "$folder/countersign" "$folder/app"
+git ls-files --cached --others --exclude-standard | while read -r file; do
+    [ ! -e "$file" ] || printf '%s\n' "$file"
+done | tar -cf - -T - | tar -xf - -C "$folder/countersign"
+git -C "$folder/countersign" init -q
+git -C "$folder/countersign" add -A
+git -C "$folder/countersign" -c user.name=test -c user.email=test@example.com commit -q -m "a release"
+git -C "$folder/countersign" tag 1.0.0
+
+cat >"$folder/app/Package.swift" <<END
+// swift-tools-version: 6.0
+import PackageDescription
+
+let package = Package(
+    name: "app", platforms: [.macOS(.v13), .iOS(.v15)],
+    dependencies: [.package(url: "file://$folder/countersign", from: "1.0.0")],
+    targets: [
+        .executableTarget(
+            name: "App",
+            dependencies: [
+                .product(name: "Countersign", package: "countersign"),
+                .product(name: "CountersignLocations", package: "countersign"),
+            ])
+    ])
+END
+mkdir -p "$folder/app/Sources/App"
+cat >"$folder/app/Sources/App/App.swift" <<'END'
+import CountersignLocations
+import Foundation
+
+@main struct App {
+    static func main() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var configuration = CountersignConfiguration(
+            endpoint: URL(string: "http://127.0.0.1:9")!, writeKey: "wk_consumer")
+        configuration.dataDirectory = folder
+        configuration.flushPolicy = .manual
+        let client = try CountersignClient(configuration: configuration)
+        client.track("Order Completed", properties: ["total": 42.5])
+        await client.close()
+        print("waiting:", await client.snapshot().queued, Location(latitude: 1, longitude: 2, timestamp: Date()).latitude)
+    }
+}
+END
+for system in "$@"; do
+    # No shared cache: this package is fetched once.
+    build="swift build --package-path $folder/app --build-system $system --scratch-path $folder/$system"
+    if ! $build --disable-dependency-cache --product App >"$folder/log" 2>&1; then
+        grep -E 'error:' "$folder/log" | sort -u >&2 || cat "$folder/log" >&2
+        echo "consumer: a package that adds this one by URL does not build with $system" >&2
+        exit 1
+    fi
+    said="$("$($build --show-bin-path)/App")" || said="it ended with $?"
+    case "$said" in "waiting: 1 "*) ;; *) echo "consumer: built with $system, the app says: $said" >&2; exit 1 ;; esac
+    echo "consumer: builds by URL with $system, and runs"
+done
