@@ -24,6 +24,8 @@ struct Analytics: Sendable {
         }
     }
 
+    private init(client: CountersignClient) { self.client = client }
+
     func logIn(_ userID: String) { client.identify(userID: userID) }
 
     func logOut() async { _ = await client.logOut() }
@@ -32,3 +34,31 @@ struct Analytics: Sendable {
         client.track("Note Added", properties: ["length": .integer(Int64(length))])
     }
 }
+
+#if DEBUG
+    extension Analytics {
+        /// For previews: a server in memory that takes every event.
+        static func inMemory() -> Analytics? {
+            struct Server: HTTPTransport {
+                struct Body: Decodable {
+                    struct Event: Decodable {}
+                    let batch: [Event]
+                }
+
+                func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+                    let body = try? JSONDecoder().decode(Body.self, from: Data(request.body))
+                    let answer = #"{"success":true,"accepted":\#(body?.batch.count ?? 0)}"#
+                    return HTTPResponse(status: 200, body: Array(answer.utf8))
+                }
+            }
+            guard let nowhere = URL(string: "https://preview.invalid") else { return nil }
+            var configuration = CountersignConfiguration(endpoint: nowhere, writeKey: "preview")
+            // A queue of its own: what waits in the app's is none of a preview's business.
+            configuration.dataDirectory = FileManager.default.temporaryDirectory.appendingPathComponent(
+                UUID().uuidString)
+            guard let client = try? CountersignClient(configuration: configuration, transport: Server())
+            else { return nil }
+            return Analytics(client: client)
+        }
+    }
+#endif

@@ -32,39 +32,9 @@
             }
         }
     }
-
-    struct NotesView: View {
-        let analytics: Analytics
-        @State private var notes: [String] = []
-        @State private var draft = ""
-        @State private var waiting = 0
-
-        var body: some View {
-            VStack {
-                List(notes, id: \.self) { Text($0) }
-                TextField("New note", text: $draft).onSubmit(add)
-                Text("\(waiting) events wait").font(.footnote)
-            }
-            .padding()
-            .task {
-                analytics.logIn("user-1")
-                while !Task.isCancelled {
-                    waiting = await analytics.client.snapshot().queued
-                    try? await Task.sleep(nanoseconds: 1_000_000_000)
-                }
-            }
-        }
-
-        private func add() {
-            guard !draft.isEmpty else { return }
-            notes.append(draft)
-            analytics.noteAdded(length: draft.count)
-            draft = ""
-        }
-    }
 #else
     @main
     struct NotesApp {
-        static func main() { print("This app needs SwiftUI: open it in Xcode on a Mac.") }
+        static func main() { print("This app needs SwiftUI: open NotesApp.xcodeproj in Xcode on a Mac.") }
     }
 #endif
