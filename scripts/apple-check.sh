@@ -37,7 +37,11 @@ for sample in Snippets/*.swift; do
         "$sample" >"$sources/$module/$module.swift"
     samples="$samples $module"
 done
-cp -r Examples/NotesApp/Sources "$sources/NotesApp"
+mkdir "$sources/NotesApp"
+for file in Examples/NotesApp/Sources/*.swift; do
+    # Its previews are in debug builds only.
+    sed 's/#if DEBUG/#if true/' "$file" >"$sources/NotesApp/$(basename "$file")"
+done
 
 # The header of `libcountersign` is a module of its own.
 cp -r Sources/CCountersign/include "$folder/CCountersign"

@@ -50,8 +50,10 @@ import Foundation
         configuration.flushPolicy = .manual
         let client = try CountersignClient(configuration: configuration)
         client.track("Order Completed", properties: ["total": 42.5])
+        // Nobody listens there: the event waits.
+        let result = await client.flush()
         await client.close()
-        print("waiting:", await client.snapshot().queued, Location(latitude: 1, longitude: 2, timestamp: Date()).latitude)
+        print("waiting:", result.queued, Location(latitude: 46, longitude: 14, timestamp: Date()).latitude)
     }
 }
 END
