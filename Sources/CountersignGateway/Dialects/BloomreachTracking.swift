@@ -17,6 +17,7 @@ struct BloomreachTracking {
         var name: String?
         var properties: [(name: String, json: [UInt8])] = []
         var messageID = ""
+        var isIdentifiedByContent = false
         var timestampMilliseconds: Int64 = 0
         var client: ClientInfo?
     }
@@ -36,7 +37,8 @@ struct BloomreachTracking {
             messageID: contents.messageID, kind: kind == .customer ? .identify : .track, userID: hard,
             anonymousID: identifier(CustomerIdentifier.cookieName)
                 ?? (hard == nil ? contents.identifiers.first?.value : nil),
-            name: contents.name, timestampMilliseconds: contents.timestampMilliseconds, json: json)
+            name: contents.name, timestampMilliseconds: contents.timestampMilliseconds, json: json,
+            isIdentifiedByContent: contents.isIdentifiedByContent)
         var change: CustomerChange?
         if !contents.identifiers.isEmpty {
             // A clock that runs ahead must not win over every later update.
@@ -102,6 +104,7 @@ struct BloomreachTracking {
         contents.messageID =
             given.text
             ?? BloomreachMessageID.make(root, kind: kind, identifiers: contents.identifiers, time: time)
+        contents.isIdentifiedByContent = given.text == nil && !contents.identifiers.isEmpty
         return contents
     }
 

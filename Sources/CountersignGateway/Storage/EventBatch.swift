@@ -28,7 +28,7 @@ package struct EventBatch: Sendable {
 
     /// One event, in the model that every dialect decodes into.
     package struct Event: Sendable {
-        /// What makes the event one of a kind within its app.
+        /// What makes the event one of a kind among those of its sender: of its user or, without one, of its device.
         package var messageID: String
         package var kind: EventKind
         package var userID: String?
@@ -39,6 +39,9 @@ package struct EventBatch: Sendable {
         package var timestampMilliseconds: Int64
         /// Where its JSON stands in the batch's body.
         package var json: Range<Int>
+        /// True when the message id was made from the content and from who sent it, so that the event is the same
+        /// whoever its sender has become.
+        package var isIdentifiedByContent = false
     }
 }
 

@@ -12,7 +12,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         let completion: @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
     }
 
-    private static let migrations = [
+    static let migrations = [
         """
         CREATE TABLE event (
             seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -33,12 +33,48 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         RetentionSweeper.script,
         KeyUse.schema,
         "CREATE INDEX event_user ON event (app_id, user_id) WHERE user_id IS NOT NULL",
+        messageIDsOfSenders,
     ]
 
+    /// Message ids were unique in an app before, so anybody could use up somebody else's. A unique constraint can only
+    /// be taken away by making the table anew.
+    ///
+    /// Ids that were made from the content of a Bloomreach event get their sender too: such an event is the same after
+    /// its customer has signed in (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).
+    private static let messageIDsOfSenders = """
+        CREATE TABLE event_of_sender (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            app_id TEXT NOT NULL,
+            message_id TEXT NOT NULL,
+            type TEXT NOT NULL,
+            user_id TEXT,
+            anonymous_id TEXT,
+            name TEXT,
+            timestamp_ms INTEGER NOT NULL,
+            received_ms INTEGER NOT NULL,
+            body TEXT NOT NULL,
+            sender TEXT
+        ) STRICT;
+        INSERT INTO event_of_sender
+            SELECT seq, app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body,
+                CASE WHEN message_id GLOB 'sha256-*' AND coalesce(user_id, anonymous_id) IS NOT NULL
+                    AND json_type(iif(json_valid(body), body, 'null'), '$.customer_ids') = 'object'
+                THEN 'content' END
+            FROM event ORDER BY seq;
+        DELETE FROM sqlite_sequence WHERE name = 'event_of_sender';
+        INSERT INTO sqlite_sequence SELECT 'event_of_sender', seq FROM sqlite_sequence WHERE name = 'event';
+        DROP TABLE event;
+        ALTER TABLE event_of_sender RENAME TO event;
+        CREATE UNIQUE INDEX event_once ON event (
+            app_id, message_id, coalesce(sender, 'user ' || user_id, 'device ' || anonymous_id, ''));
+        CREATE INDEX event_user ON event (app_id, user_id) WHERE user_id IS NOT NULL;
+        """
+
     private static let insert = """
-        INSERT INTO event (app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-        ON CONFLICT (app_id, message_id) DO NOTHING
+        INSERT INTO event
+            (app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body, sender)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+        ON CONFLICT DO NOTHING
         """
 
     private let path: String
@@ -288,6 +324,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 try statement.bind(.optionalText(event.name), at: 6)
                 try statement.bind(.integer(event.timestampMilliseconds), at: 7)
                 try statement.bind(borrowing: body, event.json, at: 9)
+                try statement.bind(event.isIdentifiedByContent ? .text("content") : .null, at: 10)
                 _ = try statement.step()
                 if connection.changes > 0 {
                     outcome.accepted += 1

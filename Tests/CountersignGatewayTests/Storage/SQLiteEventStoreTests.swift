@@ -80,9 +80,67 @@ struct SQLiteEventStoreTests {
         #expect(try reader.first("SELECT events FROM app_usage") { $0.int(0) } == 0)
     }
 
-    private func append(_ id: String, to store: SQLiteEventStore) -> Result<AppendOutcome, StoreFailure> {
+    /// A file of the version before, in which message ids were unique in an app.
+    @Test func whatWasStoredBeforeMessageIDsHadSendersIsStillADuplicate() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "store-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("events.sqlite").path
+        do {
+            let old = try SQLiteConnection(path: path)
+            try old.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")
+            try Schema.migrate(old, Array(SQLiteEventStore.migrations.prefix(5)))
+            for (id, user, device, body) in [
+                ("m-1", "'jane'", "'d-1'", "{}"), ("m-2", "NULL", "'d-1'", "{}"),
+                ("m-3", "NULL", "NULL", "{}"),
+                ("sha256-a", "NULL", "'cookie-1'", #"{"customer_ids":{"cookie":"cookie-1"}}"#),
+                ("sha256-b", "NULL", "'d-1'", #"{"name":"ce"}"#), ("gone", "'jane'", "NULL", "{}"),
+            ] {
+                try old.execute(
+                    """
+                    INSERT INTO event
+                        (app_id, message_id, type, user_id, anonymous_id, timestamp_ms, received_ms, body)
+                    VALUES ('shop', '\(id)', 'track', \(user), \(device), 1, 2, '\(body)')
+                    """)
+            }
+            try old.execute("DELETE FROM event WHERE message_id = 'gone'")
+        }
+        let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
+        defer { store.close() }
+        let again = AppendOutcome(accepted: 0, duplicates: 1)
+        let new = AppendOutcome(accepted: 1, duplicates: 0)
+        #expect(try append("m-1", user: "jane", device: "d-2", to: store).get() == again)
+        #expect(try append("m-1", user: "john", device: "d-1", to: store).get() == new)
+        #expect(try append("m-1", device: "jane", to: store).get() == new)
+        #expect(try append("m-2", device: "d-1", to: store).get() == again)
+        #expect(try append("m-2", user: "d-1", to: store).get() == new)
+        #expect(try append("m-3", to: store).get() == again)
+        // The customer has signed in since, and the event comes again with the id that its content gives it.
+        #expect(
+            try append("sha256-a", user: "jane", device: "cookie-1", isIdentifiedByContent: true, to: store)
+                .get()
+                == again)
+        #expect(try append("sha256-b", device: "d-1", to: store).get() == again)
+        #expect(try append("m-4", to: store).get() == new)
+        let reader = try SQLiteConnection(path: path, mode: .readOnly)
+        // Numbers of events that are gone are not given out again.
+        let numbers = try reader.all("SELECT seq FROM event ORDER BY seq") { $0.int(0) }
+        #expect(numbers.prefix(5) == [1, 2, 3, 4, 5])
+        #expect(numbers.count == 9 && numbers.dropFirst(5).allSatisfy { $0 > 6 })
+        let plan = try reader.all(
+            "EXPLAIN QUERY PLAN SELECT body FROM event WHERE app_id = 'shop' AND message_id = 'm-1'"
+        ) { $0.text(3) }
+        #expect(plan.allSatisfy { $0.contains("USING INDEX event_once (app_id=? AND message_id=?)") })
+    }
+
+    private func append(
+        _ id: String, user: String? = nil, device: String? = nil, isIdentifiedByContent: Bool = false,
+        to store: SQLiteEventStore
+    ) -> Result<AppendOutcome, StoreFailure> {
         let event = EventBatch.Event(
-            messageID: id, kind: .track, timestampMilliseconds: 0, json: 0..<2)
+            messageID: id, kind: .track, userID: user, anonymousID: device, timestampMilliseconds: 0,
+            json: 0..<2, isIdentifiedByContent: isIdentifiedByContent)
         let batch = EventBatch(
             appID: "shop", receivedMilliseconds: 0, body: Array("{}".utf8), events: [event])
         let result = Lock<Result<AppendOutcome, StoreFailure>?>(nil)
