@@ -136,7 +136,10 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
         Entry(
             code: .payloadUserIDMismatch, reason: "PAYLOAD_USER_ID_MISMATCH",
             summary: "The request carries events of more than one user.",
-            causes: ["a client batches events of several users", "an event names its user in two ways"],
+            causes: [
+                "a client batches events of several users", "an event names its user in two ways",
+                "an alias has the id of another user in previousId",
+            ],
             fix: "Send one request per user, each with that user's token."),
         Entry(
             code: .notYetValid, reason: "NOT_YET_VALID",

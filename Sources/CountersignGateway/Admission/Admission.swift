@@ -29,7 +29,7 @@ enum Verdict {
 extension AdmittedApp {
     /// Judges a request by this app's keys, policy and enforcement. `instant` is now, in seconds since 1970.
     func admit(_ request: AdmissionRequest, at instant: Double) -> Verdict {
-        guard let user = request.userIDs.first else { return .anonymous }
+        guard !request.userIDs.isEmpty else { return .anonymous }
         guard enforcement != .disabled else { return .notJudged }
         let report =
             issued.report(on: request.token, appID: id, userIDs: request.userIDs, at: instant)
@@ -37,7 +37,8 @@ extension AdmittedApp {
                 request.token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
                 deviceTime: request.deviceTime)
         if report.isAccepted { return .accepted(report) }
-        return enforcement(of: user) == .required ? .rejected(report) : .acceptedWithWarning(report)
+        return enforcement(of: request.userIDs) == .required
+            ? .rejected(report) : .acceptedWithWarning(report)
     }
 }
 

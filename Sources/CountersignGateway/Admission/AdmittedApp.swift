@@ -39,9 +39,14 @@ final class AdmittedApp: Sendable {
             }, ring: verifier)
     }
 
-    /// How strictly a user's requests are judged.
-    func enforcement(of userID: String) -> Enforcement {
-        guard enforcement == .required, rampPercent < 100 else { return enforcement }
-        return EnforcementPlan.isRamped(userID, of: id, percent: rampPercent) ? .required : .optional
+    /// How strictly a request is judged that names these users.
+    ///
+    /// One who is beyond the ramp opens it for nobody else: where the app requires tokens, a request that names several
+    /// users is always required to have a good one.
+    func enforcement(of userIDs: [String]) -> Enforcement {
+        guard enforcement == .required, rampPercent < 100, let user = userIDs.first, userIDs.count == 1 else {
+            return enforcement
+        }
+        return EnforcementPlan.isRamped(user, of: id, percent: rampPercent) ? .required : .optional
     }
 }

@@ -27,6 +27,7 @@ struct BrazeDecoder {
         let device = EventIdentifier(root["device_id"]).text
         for holder in [root, root["respond_with"]] {
             note(EventIdentifier(holder?["user_id"]), in: &contents)
+            note(EventIdentifier(holder?["external_id"]), in: &contents)
         }
         request.trail.client = ClientInfo(
             sdk: root["sdk_flavor"] ?? root["sdk_name"], root["sdk_version"], app: root["app_version"])
@@ -64,6 +65,8 @@ struct BrazeDecoder {
         guard node.kind == .object else { return reject("invalid_event", "an event must be a JSON object") }
         let user = EventIdentifier(node["user_id"])
         note(user, in: &contents)
+        // The name that the vendor's own server knows a user id by: never stored as one, but judged like one.
+        note(EventIdentifier(node["external_id"]), in: &contents)
         let messageID = EventIdentifier(node["message_id"])
         guard user.isValid, messageID.isValid else {
             return reject("invalid_event", "user_id and message_id must be \(EventIdentifier.shape)")

@@ -64,9 +64,12 @@ struct NativeDecoder {
             contents.rejected.append(RejectedEvent(index: index, code: code, reason: reason))
         }
         guard node.kind == .object else { return reject("invalid_event", "an event must be a JSON object") }
-        // A user id counts for admission even when its event is rejected for another fault.
+        // A user id counts for admission even when its event is rejected for another fault. The former id of an alias
+        // is a user id, and whoever reads the stored body finds it whatever the type of the event is here.
         let userID = EventIdentifier(node["userId"])
-        if let id = userID.text, !contents.userIDs.contains(where: { $0.utf8.elementsEqual(id.utf8) }) {
+        let previousID = EventIdentifier(node["previousId"])
+        for case let id? in [userID.text, previousID.text]
+        where !contents.userIDs.contains(where: { $0.utf8.elementsEqual(id.utf8) }) {
             contents.userIDs.append(id)
         }
         guard json.count <= limits.eventBytes else {
@@ -102,7 +105,7 @@ struct NativeDecoder {
             }
             name = group
         case .alias:
-            guard let previous = EventIdentifier(node["previousId"]).text else {
+            guard let previous = previousID.text else {
                 return reject("invalid_event", "an alias event must have a previousId")
             }
             name = previous

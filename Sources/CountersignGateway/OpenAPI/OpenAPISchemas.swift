@@ -71,8 +71,17 @@ enum OpenAPISchemas {
             "type": "object",
             "properties": [
                 "type": ["enum": ["track", "identify", "page", "screen", "group", "alias"]],
-                "messageId": ["type": "string", "minLength": 1, "maxLength": 128],
-                "userId": identifier, "anonymousId": identifier, "event": text, "name": text,
+                "messageId": [
+                    "type": "string", "minLength": 1, "maxLength": 128,
+                    "description": "Stored once for each user or, without userId, each anonymousId.",
+                ],
+                "userId": identifier, "anonymousId": identifier,
+                "previousId": [
+                    "type": "string",
+                    "description":
+                        "The former user id of an alias; judged like userId, so the two need one token.",
+                ],
+                "groupId": identifier, "event": text, "name": text,
                 "timestamp": ["type": "string", "format": "date-time"],
                 "properties": ["type": "object"], "traits": ["type": "object"], "context": ["type": "object"],
             ],

@@ -1,0 +1,196 @@
+import CountersignGateway
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// What somebody with the write key, and perhaps a token of their own, sends in order to be taken for somebody else.
+struct ForgedIdentityTests {
+    private let fixture: GatewayFixture
+    private let connection: RawConnection
+
+    init() throws {
+        fixture = try GatewayFixture()
+        connection = try RawConnection(port: fixture.gateway.port)
+    }
+
+    private func post(
+        _ body: String, path: String = "/v1/batch", as user: String? = nil
+    ) throws -> RawConnection.Answer {
+        var headers = ["X-Write-Key": fixture.writeKey]
+        if let user { headers["Authorization"] = "Bearer " + (try fixture.token(for: user)) }
+        return try #require(connection.post(body, path: path, headers: headers))
+    }
+
+    private func ramp(_ percent: Int) throws {
+        var plan = EnforcementPlan()
+        plan.state = .required
+        plan.rampPercent = percent
+        try fixture.apps.setEnforcementPlan(plan, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+    }
+
+    private func stored() throws -> Int {
+        try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+            .first("SELECT count(*) FROM event") { $0.int(0) } ?? 0
+    }
+
+    private func code(_ answer: RawConnection.Answer) -> Int? {
+        (answer.json["auth_error"] as? [String: Any])?["error_code"] as? Int
+    }
+
+    // MARK: A part of the users
+
+    private func users(inside: Bool, of percent: Int, count: Int) -> [String] {
+        Array(
+            (0..<1_000).lazy.map { "user-\($0)" }
+                .filter { EnforcementPlan.isRamped($0, of: "shop", percent: percent) == inside }.prefix(count)
+        )
+    }
+
+    @Test func aUserOutsideTheRampOpensItForNobodyElse() throws {
+        defer { fixture.remove() }
+        try ramp(50)
+        let outside = users(inside: false, of: 50, count: 2)
+        let inside = users(inside: true, of: 50, count: 1)
+        let forged = (0..<5).map { trackEvent("f-\($0)", user: inside[0]) }
+        for first in outside {
+            let body = #"{"batch":[\#(([trackEvent("m", user: first)] + forged).joined(separator: ","))]}"#
+            let answer = try post(body)
+            #expect(answer.status == 401)
+            #expect(code(answer) == 26)
+            // Nor with a good token of the one who is outside.
+            #expect(code(try post(body, as: first)) == 28)
+        }
+        // Several users are refused also when all of them are outside.
+        let two = try post(
+            batch(trackEvent("a", user: outside[0]), trackEvent("b", user: outside[1])), as: outside[0])
+        #expect(code(two) == 28)
+        #expect(try stored() == 0)
+        #expect(try post(batch(trackEvent("c", user: outside[0]))).status == 200)
+        #expect(try stored() == 1)
+    }
+
+    @Test func aUserOutsideTheRampOpensItForNobodyElseInBrazesShape() throws {
+        defer { fixture.remove() }
+        try ramp(50)
+        let outside = users(inside: false, of: 50, count: 1)[0]
+        let victim = users(inside: true, of: 50, count: 1)[0]
+        for body in [
+            #"{"user_id":"\#(outside)","events":[{"name":"ce","user_id":"\#(victim)"}]}"#,
+            #"{"respond_with":{"user_id":"\#(outside)"},"attributes":[{"user_id":"\#(victim)"}]}"#,
+            #"{"events":[{"name":"ce","user_id":"\#(outside)"},{"name":"ce","user_id":"\#(victim)"}]}"#,
+        ] {
+            let answer = try #require(
+                connection.post(body, path: "/api/v3/data", headers: ["X-Braze-Api-Key": fixture.writeKey]))
+            #expect(answer.status == 401, "\(body)")
+        }
+        #expect(try stored() == 0)
+    }
+
+    // MARK: Ids beside userId
+
+    @Test(arguments: [
+        #"{"type":"alias","userId":"user-1","previousId":"victim","messageId":"m"}"#,
+        #"{"type":"alias","anonymousId":"a","userId":"user-1","previousId":"victim","messageId":"m"}"#,
+        // An anonymous id of one's own choosing makes a user id no less a user id.
+        #"{"type":"alias","anonymousId":"victim","userId":"user-1","previousId":"victim","messageId":"m"}"#,
+        #"{"type":"track","event":"e","userId":"user-1","previousId":"victim","messageId":"m"}"#,
+    ])
+    func anAliasOfSomebodyElseIsRefused(event: String) throws {
+        defer { fixture.remove() }
+        #expect(code(try post(batch(event), as: "user-1")) == 28)
+        #expect(code(try post(batch(event), as: "victim")) == 28)
+        #expect(code(try post(batch(event))) == 26)
+        #expect(try stored() == 0)
+    }
+
+    @Test(arguments: ["/v1/alias", "/v1/track", "/v1/batch"])
+    func anAliasOfSomebodyElseIsNoAnonymousEvent(path: String) throws {
+        defer { fixture.remove() }
+        let event = #"{"type":"alias","event":"e","anonymousId":"a","previousId":"victim","messageId":"m"}"#
+        let body = path == "/v1/batch" ? batch(event) : event
+        #expect(code(try post(body, path: path)) == 26)
+        #expect(code(try post(body, path: path, as: "user-1")) == 21)
+        #expect(try stored() == 0)
+        // The user may say so of themselves.
+        #expect(try post(body, path: path, as: "victim").status == 200)
+        #expect(try stored() == 1)
+    }
+
+    @Test func anExternalIDOfSomebodyElseIsAUserIDInBrazesShape() throws {
+        defer { fixture.remove() }
+        let headers = ["X-Braze-Api-Key": fixture.writeKey]
+        let mine = headers.merging(["X-Braze-Auth-Signature": try fixture.token(for: "user-1")]) { $1 }
+        for body in [
+            #"{"device_id":"d","events":[{"name":"ce","external_id":"victim"}]}"#,
+            #"{"device_id":"d","external_id":"victim","events":[{"name":"ce"}]}"#,
+            #"{"device_id":"d","user_id":"user-1","attributes":[{"user_id":"user-1","external_id":"victim"}]}"#,
+        ] {
+            for headers in [headers, mine] {
+                let answer = connection.post(body, path: "/api/v3/data", headers: headers)
+                #expect(answer?.status == 401, "\(body)")
+            }
+        }
+        #expect(try stored() == 0)
+    }
+
+    @Test func aLocationBelongsToTheTokensUserWhateverItSays() throws {
+        defer { fixture.remove() }
+        let record =
+            #"{"location":{"coords":{"latitude":1,"longitude":2},"uuid":"u","extras":{"user_id":"victim"}},"user_id":"victim","userId":"victim"}"#
+        let answer = connection.post(
+            record, path: "/api/locations/shop",
+            headers: ["Authorization": "Bearer " + (try fixture.token(for: "user-1"))])
+        #expect(answer?.status == 200)
+        let users = try SQLiteConnection(
+            path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly
+        ).all("SELECT user_id FROM event") { $0.text(0) }
+        #expect(users == ["user-1"])
+    }
+
+    // MARK: Message ids
+
+    private let genuine =
+        #"{"type":"track","event":"paid","userId":"victim","anonymousId":"d","messageId":"m-1"}"#
+
+    @Test func aMessageIDThatSomebodyElseHasUsedIsFree() throws {
+        defer { fixture.remove() }
+        let forged = [
+            (#"{"type":"track","event":"x","anonymousId":"x","messageId":"m-1"}"#, nil),
+            // The classes of ids are kept apart, whatever the ids look like.
+            (#"{"type":"track","event":"x","anonymousId":"victim","messageId":"m-1"}"#, nil),
+            (#"{"type":"track","event":"x","anonymousId":"uvictim","messageId":"m-1"}"#, nil),
+            (
+                #"{"type":"track","event":"x","userId":"user-1","anonymousId":"d","messageId":"m-1"}"#,
+                "user-1"
+            ),
+        ]
+        for (event, user) in forged {
+            #expect(try post(batch(event), as: user).json["accepted"] as? Int == 1, "\(event)")
+            #expect(try post(batch(event), as: user).json["duplicates"] as? Int == 1, "\(event)")
+        }
+        #expect(try post(batch(genuine), as: "victim").json["accepted"] as? Int == 1)
+        // Again under another anonymous id it is still the same user's.
+        let again = genuine.replacingOccurrences(of: #""d""#, with: #""e""#)
+        #expect(try post(batch(again), as: "victim").json["duplicates"] as? Int == 1)
+        #expect(try stored() == forged.count + 1)
+    }
+
+    @Test func aMessageIDThatSomebodyElseHasUsedIsFreeInBrazesShape() throws {
+        defer { fixture.remove() }
+        func send(_ event: String, as user: String? = nil) throws {
+            var headers = ["X-Braze-Api-Key": fixture.writeKey]
+            if let user { headers["X-Braze-Auth-Signature"] = try fixture.token(for: user) }
+            let answer = connection.post(
+                #"{"device_id":"d","events":[\#(event)]}"#, path: "/api/v3/data", headers: headers)
+            #expect(answer?.status == 201)
+        }
+        try send(#"{"name":"ce","message_id":"m-1"}"#)
+        try send(#"{"name":"ce","message_id":"m-1","user_id":"victim"}"#, as: "victim")
+        try send(#"{"name":"ce","message_id":"m-1","user_id":"victim"}"#, as: "victim")
+        #expect(try stored() == 2)
+    }
+}
