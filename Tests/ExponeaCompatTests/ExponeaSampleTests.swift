@@ -254,7 +254,8 @@ struct ExponeaSampleTests {
         let result = await flush()
         #expect(result.isComplete)
         #expect(try storedNames() == ["opened", nil, "purchase", "payment", "campaign_click"])
-        #expect(try await inbox().map(\.id) == ["offer"])
+        // What is for her alone takes a customer token.
+        #expect(try await inbox().isEmpty)
         await finish()
     }
 

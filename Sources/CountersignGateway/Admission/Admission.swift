@@ -31,14 +31,18 @@ extension AdmittedApp {
     func admit(_ request: AdmissionRequest, at instant: Double) -> Verdict {
         guard !request.userIDs.isEmpty else { return .anonymous }
         guard enforcement != .disabled else { return .notJudged }
-        let report =
-            issued.report(on: request.token, appID: id, userIDs: request.userIDs, at: instant)
-            ?? verifier.verify(
-                request.token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
-                deviceTime: request.deviceTime)
+        let report = report(on: request, at: instant)
         if report.isAccepted { return .accepted(report) }
         return enforcement(of: request.userIDs) == .required
             ? .rejected(report) : .acceptedWithWarning(report)
+    }
+
+    /// Judges the token of a request by this app's keys and policy, whatever its enforcement.
+    func report(on request: AdmissionRequest, at instant: Double) -> VerificationReport {
+        issued.report(on: request.token, appID: id, userIDs: request.userIDs, at: instant)
+            ?? verifier.verify(
+                request.token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
+                deviceTime: request.deviceTime)
     }
 }
 

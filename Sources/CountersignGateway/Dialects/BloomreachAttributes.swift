@@ -9,6 +9,9 @@ struct BloomreachAttributes {
     /// The most attributes of one request.
     static let maximum = 100
 
+    private static let closed =
+        "no customer has these ids, or one whose registered id no token of the request vouches for"
+
     private enum Attribute {
         case property(String)
         case identifier(String)
@@ -31,8 +34,7 @@ struct BloomreachAttributes {
         }
         let caller = try call.admit(identifiers)
         do {
-            let customer = try customers.customer(appID: call.app.id, caller.identifiers)
-                .flatMap { caller.opensIdentified || !$0.isIdentified ? $0 : nil }
+            let customer = try customers.open(caller.readable, appID: call.app.id).customer
             var results = Array("[".utf8)
             for (index, attribute) in attributes.enumerated() {
                 if index > 0 { results.append(UInt8(ascii: ",")) }
@@ -67,10 +69,10 @@ struct BloomreachAttributes {
     ) throws {
         switch attribute {
         case .property(let name):
-            guard let customer else { return fail("no customer has these ids", &output) }
+            guard let customer else { return fail(Self.closed, &output) }
             succeed(try customers.property(name, of: customer).map { Array($0.utf8) }, &output)
         case .identifier(let name):
-            guard let customer else { return fail("no customer has these ids", &output) }
+            guard let customer else { return fail(Self.closed, &output) }
             let value = try customers.identifiers(of: customer).last { $0.name == name }?.value
             succeed(value.map { JSONValue.string($0).bytes }, &output)
         case .recommendation(let query):

@@ -161,27 +161,35 @@ struct BloomreachCall {
         guard identifiers.isEmpty || !covered.isEmpty else {
             throw foreign("the customer token names no id of the request")
         }
-        return BloomreachCaller(identifiers: covered, warning: nil, opensIdentified: true)
+        return BloomreachCaller(identifiers: covered, warning: nil, vouched: covered)
     }
 
     private func admitByKey(
         _ identifiers: [CustomerIdentifier]
     ) throws(BloomreachRefusal) -> BloomreachCaller {
-        let user =
-            identifiers.first { $0.name == CustomerIdentifier.hardName }
-            ?? identifiers.first { $0.name != CustomerIdentifier.cookieName }
+        let hard = identifiers.first(where: \.isHard)
+        var users: [String] = []
+        for identifier in hard.map({ [$0] }) ?? identifiers
+        where identifier.name != CustomerIdentifier.cookieName
+            && !users.contains(where: { $0.utf8.elementsEqual(identifier.value.utf8) })
+        {
+            users.append(identifier.value)
+        }
         let admission = AdmissionRequest(
-            token: request.header("x-countersign-signature"), userIDs: user.map { [$0.value] } ?? [],
-            deviceTime: nil)
+            token: request.header("x-countersign-signature"), userIDs: users, deviceTime: nil)
         switch path.admit(admission, app: app, request: request) {
         case .refused(let refusal):
             throw BloomreachRefusal(BloomreachAnswer.overLimit(refusal, request))
         case .rejected(let error):
             throw BloomreachRefusal(BloomreachAnswer.rejection(error, request))
         case .accepted(let warning):
+            // What is let in is not yet proven: beyond a ramp, while tokens are optional, and while they are disabled,
+            // when nobody has looked at the token.
+            let isProven =
+                admission.token != nil && warning == nil
+                && app.report(on: admission, at: path.now().timeIntervalSince1970).isAccepted
             return BloomreachCaller(
-                identifiers: identifiers, warning: warning,
-                opensIdentified: app.enforcement != .required || user != nil)
+                identifiers: identifiers, warning: warning, vouched: isProven ? hard.map { [$0] } ?? [] : [])
         }
     }
 }
@@ -191,6 +199,9 @@ struct BloomreachCaller {
     let identifiers: [CustomerIdentifier]
     /// Rides along with the answer.
     let warning: AuthErrorBody?
-    /// False when a cookie is all there is and the app requires tokens: then a profile with a hard id stays closed.
-    let opensIdentified: Bool
+    /// Those of the ids that a token has vouched for, whatever the app's enforcement.
+    let vouched: [CustomerIdentifier]
+
+    /// The ids by which it may read: of a customer with a hard id only what a token opens.
+    var readable: [CustomerIdentifier] { identifiers.filter { !$0.isHard || vouched.contains($0) } }
 }

@@ -78,11 +78,12 @@ struct BloomreachInbox {
 
     private func messages(for caller: BloomreachCaller, since syncToken: String?) throws -> HTTPResponse {
         let inbox = call.app.project.inbox
-        let customer = try customers.customer(appID: call.app.id, caller.identifiers)
-            .flatMap { caller.opensIdentified || !$0.isIdentified ? $0 : nil }
+        let (customer, own) = try customers.open(caller.readable, appID: call.app.id)
         // The ids of the request may be newer than what is stored: an update of the customer may be on its way.
         var identifiers = try customer.map { try customers.identifiers(of: $0) } ?? []
-        identifiers += caller.identifiers.filter { !identifiers.contains($0) }
+        for identifier in own + caller.vouched where !identifiers.contains(identifier) {
+            identifiers.append(identifier)
+        }
         var since: InboxSyncToken?
         if let syncToken {
             guard let token = InboxSyncToken(syncToken), token.epoch == inbox.epoch,
@@ -92,8 +93,11 @@ struct BloomreachInbox {
                 // With other ids it starts over, because theirs may be older messages.
                 if token.audience == InboxSyncToken.audience(of: identifiers) { since = token }
             } else if let id = token.customerID {
-                // A profile that has become part of this one starts over; anybody else's token is none.
-                guard let customer, try customers.isMerged(id, into: customer) else { return invalidToken() }
+                // A profile that has become part of this one starts over, and so does one that is closed to this request.
+                // Anybody else's token is none.
+                let isClosed = customer == nil && caller.readable.count < caller.identifiers.count
+                guard try isClosed || customer.map({ try customers.isMerged(id, into: $0) }) == true
+                else { return invalidToken() }
             }
         }
         let reads = try customer.map { try customers.inboxReads(of: $0) } ?? []

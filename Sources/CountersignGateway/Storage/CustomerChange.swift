@@ -10,6 +10,9 @@ package struct CustomerIdentifier: Sendable, Hashable {
 
     /// The hard id: a customer has at most one, and two customers that have one each are never merged.
     package static let hardName = "registered"
+    /// True for the hard id.
+    package var isHard: Bool { name.utf8.elementsEqual(Self.hardName.utf8) }
+
     /// The soft id that a device makes up for itself.
     package static let cookieName = "cookie"
 

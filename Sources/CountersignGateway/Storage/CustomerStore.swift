@@ -1,7 +1,7 @@
 /// Reading what is kept of customers. Reading never waits for a writer, and sees all that was answered before.
 package protocol CustomerStore: Sendable {
-    /// The customer that one of these ids belongs to; the hard id decides, then the order of the ids.
-    func customer(appID: String, _ identifiers: [CustomerIdentifier]) throws -> StoredCustomer?
+    /// The customer that an id belongs to.
+    func owner(of identifier: CustomerIdentifier, appID: String) throws -> StoredCustomer?
 
     /// A property's JSON, or nil when the customer does not have it.
     func property(_ name: String, of customer: StoredCustomer) throws -> String?
@@ -14,6 +14,31 @@ package protocol CustomerStore: Sendable {
 
     /// True when the customer with this id has been merged into `customer`.
     func isMerged(_ id: String, into customer: StoredCustomer) throws -> Bool
+}
+
+extension CustomerStore {
+    /// Finds whom the ids of a request open, for reading.
+    ///
+    /// A hard id opens its customer. Soft ids open a customer only who has no hard id: whoever knows somebody's cookie or
+    /// address is not yet that customer.
+    ///
+    /// - Parameters:
+    ///   - identifiers: The ids; a hard one only if a token has vouched for it.
+    ///   - appID: Of which app.
+    /// - Returns: The customer, nil if there is none or they stay closed; and the ids without those of other customers
+    ///   who have a hard id.
+    func open(
+        _ identifiers: [CustomerIdentifier], appID: String
+    ) throws -> (customer: StoredCustomer?, identifiers: [CustomerIdentifier]) {
+        var customer = try identifiers.first(where: \.isHard).flatMap { try owner(of: $0, appID: appID) }
+        let own = try identifiers.filter { identifier in
+            guard !identifier.isHard, let owner = try owner(of: identifier, appID: appID) else { return true }
+            if owner.isIdentified { return owner == customer }
+            customer = customer ?? owner
+            return true
+        }
+        return (customer, own)
+    }
 }
 
 /// A customer, as far as most requests need to know.

@@ -3,9 +3,9 @@ internal import CountersignSQLite
 
 /// Finds, makes and merges customers. Runs inside the writer's transaction.
 ///
-/// The rules are those of the vendor's documents on merging: no two customers share an id; customers with different
-/// hard ids are never merged; a soft id that a hard id claims moves to it; of two values of a property the newer wins;
-/// the customer that was made first goes on living.
+/// No two customers share an id. Only its hard id selects a customer who has one, and no id leaves such a customer: soft
+/// ids are claims of clients, which make customers, merge those without a hard id, and attach to the customer of the hard
+/// id beside them. Of two values of a property the newer wins; the customer that was made first goes on living.
 struct CustomerWriter {
     /// The most soft ids of one name that a customer keeps; a further one takes the place of the oldest.
     static let maximumSoftIDs: Int64 = 64
@@ -16,13 +16,15 @@ struct CustomerWriter {
     private struct Found {
         let id: String
         let createdMilliseconds: Int64
-        /// Its hard id, or nil while it is anonymous.
-        let hard: String?
+        /// True when it has a hard id.
+        let isIdentified: Bool
     }
 
     /// Stores the change.
     func apply(_ change: CustomerChange, receivedMilliseconds: Int64) throws {
-        let customer = try resolve(change.identifiers, receivedMilliseconds: receivedMilliseconds)
+        // Without a hard id, and with soft ones that all belong to customers who have one, it is nobody's.
+        guard let customer = try resolve(change.identifiers, receivedMilliseconds: receivedMilliseconds)
+        else { return }
         for property in change.properties {
             try set(property.name, property.json, of: customer, atMilliseconds: change.atMilliseconds)
         }
@@ -35,65 +37,58 @@ struct CustomerWriter {
         }
     }
 
-    /// The customer that all these ids belong to from now on.
-    private func resolve(_ identifiers: [CustomerIdentifier], receivedMilliseconds: Int64) throws -> String {
-        let hard = identifiers.first { $0.name == CustomerIdentifier.hardName }
+    /// The customer that these ids select or make; nil when they do neither.
+    private func resolve(_ identifiers: [CustomerIdentifier], receivedMilliseconds: Int64) throws -> String? {
         var found: [Found] = []
+        var free: [CustomerIdentifier] = []
         for identifier in identifiers {
-            guard let customer = try find(identifier), !found.contains(where: { $0.id == customer.id })
+            guard let owner = try find(identifier) else {
+                free.append(identifier)
+                continue
+            }
+            guard identifier.isHard || !owner.isIdentified, !found.contains(where: { $0.id == owner.id })
             else { continue }
-            found.append(customer)
-        }
-        // Whose request this is: the hard id decides, else the first id that is known.
-        let owner = hard?.value ?? found.first?.hard ?? found.compactMap(\.hard).first
-        let mergeable = found.filter { customer in
-            guard let theirs = customer.hard else { return true }
-            return owner.map { theirs.utf8.elementsEqual($0.utf8) } ?? false
+            found.append(owner)
         }
         let target: String
-        if let survivor = mergeable.min(by: {
+        if let survivor = found.min(by: {
             ($0.createdMilliseconds, $0.id) < ($1.createdMilliseconds, $1.id)
         }) {
             target = survivor.id
-            for other in mergeable where other.id != target {
+            for other in found where other.id != target {
                 try merge(other.id, into: target, atMilliseconds: receivedMilliseconds)
             }
+        } else if free.isEmpty {
+            return nil
         } else {
             target = UUIDv7.make()
             try connection.run(
                 "INSERT INTO customer VALUES (?1, ?2, ?3)", .text(target), .text(appID),
                 .integer(receivedMilliseconds))
         }
-        for identifier in identifiers {
-            try assign(identifier, to: target, steals: hard != nil)
-        }
+        for identifier in free { try assign(identifier, to: target) }
         return target
     }
 
     private func find(_ identifier: CustomerIdentifier) throws -> Found? {
         try connection.first(
             """
-            SELECT customer.id, customer.created_ms, hard.value
+            SELECT customer.id, customer.created_ms, hard.value IS NOT NULL
             FROM customer_identifier AS own
             JOIN customer ON customer.id = own.customer_id
             LEFT JOIN customer_identifier AS hard ON hard.customer_id = customer.id AND hard.name = ?4
             WHERE own.app_id = ?1 AND own.name = ?2 AND own.value = ?3
             """, .text(appID), .text(identifier.name), .text(identifier.value),
             .text(CustomerIdentifier.hardName)
-        ) { Found(id: $0.text(0), createdMilliseconds: $0.int64(1), hard: $0.optionalText(2)) }
+        ) { Found(id: $0.text(0), createdMilliseconds: $0.int64(1), isIdentified: $0.int(2) != 0) }
     }
 
-    /// Gives an id to a customer; a known one moves only when a hard id claims it.
-    private func assign(_ identifier: CustomerIdentifier, to customer: String, steals: Bool) throws {
+    /// Gives an id that nobody has to a customer.
+    private func assign(_ identifier: CustomerIdentifier, to customer: String) throws {
         try connection.run(
-            """
-            INSERT INTO customer_identifier (app_id, name, value, customer_id) VALUES (?1, ?2, ?3, ?4)
-            ON CONFLICT (app_id, name, value) DO UPDATE SET customer_id = ?4
-            WHERE ?5 AND customer_id <> ?4
-            """, .text(appID), .text(identifier.name), .text(identifier.value), .text(customer),
-            .integer(steals ? 1 : 0))
-        guard connection.changes > 0, identifier.name != CustomerIdentifier.hardName else { return }
-        try trim(identifier.name, of: customer)
+            "INSERT INTO customer_identifier (app_id, name, value, customer_id) VALUES (?1, ?2, ?3, ?4)",
+            .text(appID), .text(identifier.name), .text(identifier.value), .text(customer))
+        if !identifier.isHard { try trim(identifier.name, of: customer) }
     }
 
     private func trim(_ name: String, of customer: String) throws {

@@ -27,25 +27,18 @@ package final class SQLiteCustomerStore: CustomerStore {
         }
     }
 
-    package func customer(appID: String, _ identifiers: [CustomerIdentifier]) throws -> StoredCustomer? {
-        let ordered =
-            identifiers.filter { $0.name == CustomerIdentifier.hardName }
-            + identifiers.filter { $0.name != CustomerIdentifier.hardName }
-        return try read { sqlite in
-            for identifier in ordered {
-                let found = try sqlite.first(
-                    """
-                    SELECT own.customer_id, EXISTS (
-                        SELECT 1 FROM customer_identifier AS hard
-                        WHERE hard.customer_id = own.customer_id AND hard.name = ?4)
-                    FROM customer_identifier AS own
-                    WHERE own.app_id = ?1 AND own.name = ?2 AND own.value = ?3
-                    """, .text(appID), .text(identifier.name), .text(identifier.value),
-                    .text(CustomerIdentifier.hardName)
-                ) { StoredCustomer(id: $0.text(0), isIdentified: $0.int(1) != 0) }
-                if let found { return found }
-            }
-            return nil
+    package func owner(of identifier: CustomerIdentifier, appID: String) throws -> StoredCustomer? {
+        try read { sqlite in
+            try sqlite.first(
+                """
+                SELECT own.customer_id, EXISTS (
+                    SELECT 1 FROM customer_identifier AS hard
+                    WHERE hard.customer_id = own.customer_id AND hard.name = ?4)
+                FROM customer_identifier AS own
+                WHERE own.app_id = ?1 AND own.name = ?2 AND own.value = ?3
+                """, .text(appID), .text(identifier.name), .text(identifier.value),
+                .text(CustomerIdentifier.hardName)
+            ) { StoredCustomer(id: $0.text(0), isIdentified: $0.int(1) != 0) }
         }
     }
 

@@ -23,8 +23,8 @@ struct BloomreachContentTests {
         let answer = try #require(
             client.post(
                 attributes,
-                #"{\#(ids),"attributes":[{"type":"property","property":"city"},{"type":"id","id":"registered"},{"type":"segmentation","id":"s"},{"type":"id","id":"cookie"},{"type":"id","id":"other"},{"type":"property"},{"id":"x"},7]}"#
-            ))
+                #"{\#(ids),"attributes":[{"type":"property","property":"city"},{"type":"id","id":"registered"},{"type":"segmentation","id":"s"},{"type":"id","id":"cookie"},{"type":"id","id":"other"},{"type":"property"},{"id":"x"},7]}"#,
+                extra: ["X-Countersign-Signature": try client.fixture.token(for: "jane")]))
         #expect(answer.status == 200)
         #expect(answer.json["success"] as? Bool == true)
         let results = try #require(answer.json["results"] as? [[String: Any]])

@@ -12,11 +12,12 @@ struct BloomreachTrackingTests {
 
     private let cookie = "1B0B6A6F-90D4-4B3C-8A41-6F2D37A7B5E1"
 
-    private func properties(_ names: String...) throws -> [Any?] {
+    private func properties(_ names: String..., of user: String? = nil) throws -> [Any?] {
         let asked = names.map { #"{"type":"property","property":"\#($0)"}"# }.joined(separator: ",")
         let answer = client.post(
             "/data/v2/projects/{p}/customers/attributes",
-            #"{"customer_ids":{"cookie":"\#(cookie)"},"attributes":[\#(asked)]}"#)
+            #"{"customer_ids":{"cookie":"\#(cookie)"\#(user.map { #","registered":"\#($0)""# } ?? "")},"attributes":[\#(asked)]}"#,
+            extra: try user.map { ["X-Countersign-Signature": try client.fixture.token(for: $0)] } ?? [:])
         let results = try #require(answer?.json["results"] as? [[String: Any]])
         return results.map { $0["value"] is NSNull ? nil : $0["value"] }
     }
@@ -33,7 +34,7 @@ struct BloomreachTrackingTests {
         #expect(answer.body == #"{"success":true,"errors":[]}"#)
         #expect(
             try client.events() == [["identify", "jane@example.com", cookie, nil, "1700000000123", body]])
-        let values = try properties("first_name", "age", "tags", "vip", "missing")
+        let values = try properties("first_name", "age", "tags", "vip", "missing", of: "jane@example.com")
         #expect(values[0] as? String == "Jane")
         #expect(values[1] as? Int == 31)
         #expect(values[2] as? [String] == ["a"])

@@ -116,7 +116,8 @@ struct BloomreachGatewayTests {
         let attributes = try await client.fetchAttributes([
             .property("city"), .id("registered"), .property("x"),
         ])
-        #expect(attributes.map(\.value) == ["London", "ada", nil])
+        // What is known of a customer with a hard id takes a token of theirs, and the API key is none.
+        #expect(attributes.map(\.isSuccess) == [false, false, false])
         let items = try await client.fetchRecommendations(RecommendationOptions(id: "e"))
         #expect(items.map(\.itemID) == ["1"] && items.first?.raw["title"] == "Tea")
         #expect(try await client.fetchConsents().map(\.id) == ["newsletter"])
