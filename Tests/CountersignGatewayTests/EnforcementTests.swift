@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignGatewayTesting
+import CountersignJOSE
 import Foundation
 import Testing
 
@@ -17,7 +18,8 @@ struct EnforcementTests {
         let directory: AppDirectory
         let watch: EnforcementWatch
         let now: Lock<Int64>
-        let seen = Lock((requests: 0, rejected: 0))
+        let seen = Lock(EnforcementWatch.Recent())
+        let known = Lock(KnownTokens.Sum())
         let askedSince = Lock<Int64>(0)
         let sent = Lock<[Alert]>([])
         let outcome = Lock(WebhookSender.Outcome.delivered)
@@ -30,9 +32,10 @@ struct EnforcementTests {
             watch = EnforcementWatch(
                 directory: directory,
                 now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1000) },
-                recent: { [seen, askedSince] _, since in
+                recent: { [seen] _, _ in seen.withLock { $0 } },
+                known: { [known, askedSince] _, since in
                     askedSince.withLock { $0 = since }
-                    return seen.withLock { $0 }
+                    return known.withLock { $0 }
                 }, changed: { [changes] in changes.withLock { $0 += 1 } },
                 send: { [sent, outcome] alert, completion in
                     sent.withLock { $0.append(alert) }
@@ -45,7 +48,11 @@ struct EnforcementTests {
             watch.look()
         }
 
-        func see(_ requests: Int, rejected: Int) { seen.withLock { $0 = (requests, rejected) } }
+        func see(_ requests: Int, rejected: Int) {
+            seen.withLock { $0 = .init(requests: requests, rejected: rejected) }
+        }
+
+        func see(users: Int, lost: Int) { known.withLock { $0 = .init(users: users, lost: lost) } }
     }
 
     private func bench(_ plan: EnforcementPlan) throws -> Bench {
@@ -100,21 +107,21 @@ struct EnforcementTests {
         return plan
     }
 
-    @Test func tooManyRejectionsLeadBackToOptional() throws {
+    @Test func tooManyLostTokensLeadBackToOptional() throws {
         defer { remove() }
         let bench = try bench(required(10))
-        // Few requests prove nothing; nine of a hundred are below the limit.
-        for (requests, rejected) in [(0, 0), (99, 99), (100, 9)] {
-            bench.see(requests, rejected: rejected)
+        // Few users prove nothing; nine of a hundred are below the limit.
+        for (users, lost) in [(0, 0), (99, 99), (100, 9)] {
+            bench.see(users: users, lost: lost)
             bench.look(after: 1_000)
-            #expect(try plan(bench).state == .required, "\(rejected) of \(requests)")
+            #expect(try plan(bench).state == .required, "\(lost) of \(users)")
         }
         // What was judged before it was required does not count, nor what is older than the window.
         #expect(bench.askedSince.withLock { $0 } == start)
         bench.look(after: 10 * minute)
         #expect(bench.askedSince.withLock { $0 } == start + 3_000 + 5 * minute)
 
-        bench.see(120, rejected: 15)
+        bench.see(users: 120, lost: 15)
         bench.look(after: 1_000)
         let after = try plan(bench)
         #expect(after.state == .optional && after.rampPercent == 100)
@@ -126,6 +133,60 @@ struct EnforcementTests {
         #expect(bench.sent.withLock { $0 }.isEmpty)
         try bench.directory.setEnforcement(.optional, for: "shop")
         #expect(try plan(bench).returned == nil)
+    }
+
+    @Test func manyRejectionsAreToldOfAndChangeNothing() throws {
+        defer { remove() }
+        for rule in [required(10).autoReturn, nil] {
+            var plan = required(10)
+            plan.autoReturn = rule
+            let bench = try bench(plan)
+            defer { remove() }
+            _ = try bench.directory.setAlertWebhook(
+                url: "https://alerts.example/in", secret: nil, for: "shop")
+            bench.see(99, rejected: 99)
+            bench.look(after: 1_000)
+            #expect(bench.sent.withLock { $0.isEmpty })
+            bench.see(1_000, rejected: 1_000)
+            for _ in 0..<100 { bench.look(after: 1_000) }
+            #expect(try self.plan(bench).state == .required && bench.changes.withLock { $0 } == 0)
+            let alert = try #require(bench.sent.withLock { $0 }.first)
+            let body = try #require(
+                try JSONSerialization.jsonObject(with: Data(alert.body)) as? [String: Any])
+            #expect(body["type"] as? String == "enforcement.rejecting")
+            #expect((body["data"] as? [String: Any])?["rejected_percent"] as? Double == 100)
+            // Once an hour.
+            #expect(bench.sent.withLock { $0.count } == 1)
+            bench.look(after: 60 * minute)
+            #expect(bench.sent.withLock { $0.count } == 2)
+        }
+    }
+
+    @Test func onlyTokensThatWereGoodCountAndEachUserOnce() {
+        var known = KnownTokens()
+        func sum() -> [Int] { [known.sum(since: 1_000).users, known.sum(since: 1_000).lost] }
+        known.note(1, of: "jane", .accepted, nil, atMilliseconds: 500)
+        known.note(2, of: "john", .accepted, nil, atMilliseconds: 1_500)
+        #expect(sum() == [1, 0])
+        // What a stranger can send, and a token that fails for another reason.
+        for code in [
+            AuthErrorCode.missingToken, .decodingError, .incorrectAlgorithm, .noMatchingPublicKeys, .expired,
+        ] {
+            known.note(9, of: "jane", .rejected, code, atMilliseconds: 1_600)
+        }
+        for code in [AuthErrorCode.subjectMismatch, .payloadUserIDMismatch, .revoked] {
+            known.note(1, of: "jane", .rejected, code, atMilliseconds: 1_600)
+        }
+        #expect(sum() == [1, 0])
+        // One's own expired token sent in the names of others is still one user's.
+        for name in ["jane", "ann", "bob"] {
+            known.note(1, of: name, .rejected, .expired, atMilliseconds: 1_700)
+            known.note(1, of: name, .rejected, .noMatchingPublicKeys, atMilliseconds: 1_700)
+        }
+        #expect(sum() == [2, 1])
+        // Who got a new token has lost nothing.
+        known.note(3, of: "jane", .accepted, nil, atMilliseconds: 1_800)
+        #expect(sum() == [2, 0])
     }
 
     @Test func whatIsOnlyWarnedAboutNeedsNoReturn() throws {
@@ -143,7 +204,7 @@ struct EnforcementTests {
         defer { remove() }
         let bench = try bench(required(10, minimum: 1))
         _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
-        bench.see(10, rejected: 10)
+        bench.see(users: 10, lost: 10)
         bench.outcome.withLock { $0 = .refused("it answered 500") }
         bench.look()
         let first = try #require(bench.sent.withLock { $0 }.first)
@@ -170,7 +231,7 @@ struct EnforcementTests {
         defer { remove() }
         let bench = try bench(required(10, minimum: 1))
         _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
-        bench.see(10, rejected: 10)
+        bench.see(users: 10, lost: 10)
         bench.outcome.withLock { $0 = .refused("it answered 500") }
         for _ in 0..<20 { bench.look(after: 6 * 60 * minute) }
         #expect(bench.sent.withLock { $0.map(\.attempt) } == [1, 2, 3, 4, 5, 6])
@@ -179,18 +240,45 @@ struct EnforcementTests {
     @Test func theGatewayItselfReturnsAndTellsTheWebhookSigned() throws {
         let fixture = try GatewayFixture(enforcement: .required)
         defer { fixture.remove() }
-        let receiver = try WebhookReceiver(status: 204)
-        defer { receiver.close() }
+        let first = try WebhookReceiver(status: 204)
+        defer { first.close() }
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         _ = try fixture.apps.setAlertWebhook(
-            url: "http://127.0.0.1:\(receiver.port)/alerts", secret: secret, for: "shop")
-        try fixture.apps.setEnforcementPlan(required(50, minimum: 6), for: "shop")
+            url: "http://127.0.0.1:\(first.port)/alerts", secret: secret, for: "shop")
+        try fixture.apps.setEnforcementPlan(required(100, minimum: 6), for: "shop")
+        try fixture.gateway.refreshApps()
         let connection = try RawConnection(port: fixture.gateway.port)
-        for number in 0..<6 {
-            let answer = connection.post(
-                batch(trackEvent("m-\(number)")), headers: ["X-Write-Key": fixture.writeKey])
-            #expect(answer?.status == 401)
+        let users = (0..<500).map { "user-\($0)" }
+            .filter { EnforcementPlan.isRamped($0, of: "shop", percent: 50) }.prefix(6)
+        func send(_ user: String, _ token: String?) -> Int? {
+            let credentials = token.map { ["Authorization": "Bearer \($0)"] } ?? [:]
+            return connection.post(
+                batch(trackEvent(UUID().uuidString, user: user)),
+                headers: credentials.merging(["X-Write-Key": fixture.writeKey]) { $1 })?.status
         }
+        // A stranger's requests, however many, and tokens of a key that never was the app's.
+        let stranger = try SigningKey.generate(.rs256)
+        for number in 0..<60 {
+            let user = "\(users[number % users.count])"
+            #expect(send(user, number < 30 ? nil : try fixture.token(for: user, key: stranger)) == 401)
+        }
+        let told = try #require(first.request())
+        #expect(String(decoding: told.body, as: UTF8.self).contains(#""type":"enforcement.rejecting""#))
+        let receiver = try WebhookReceiver(status: 204)
+        defer { receiver.close() }
+        _ = try fixture.apps.setAlertWebhook(
+            url: "http://127.0.0.1:\(receiver.port)/alerts", secret: secret, for: "shop")
+        #expect(try fixture.apps.enforcementPlan(of: "shop").state == .required)
+        // Everybody's key goes.
+        let tokens = try users.map { try fixture.token(for: $0) }
+        for (user, token) in zip(users, tokens) { #expect(send(user, token) == 200) }
+        let other = try fixture.apps.addKey(stranger.publicKey.pem, description: "another", to: "shop")
+        try fixture.apps.makePrimary(keyID: other.id, of: "shop")
+        try fixture.apps.deleteKey(
+            keyID: try #require(try fixture.apps.app(id: "shop").keys.first { $0.id != other.id }).id,
+            of: "shop")
+        try fixture.gateway.refreshApps()
+        for (user, token) in zip(users, tokens) { #expect(send(user, token) == 401) }
         let request = try #require(receiver.request())
         let id = try #require(request.headers["webhook-id"])
         let timestamp = try #require(request.headers["webhook-timestamp"].flatMap(Int64.init))

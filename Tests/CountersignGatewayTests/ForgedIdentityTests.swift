@@ -1,6 +1,6 @@
 import CountersignGateway
+import CountersignGatewayTesting
 import CountersignSQLite
-import CountersignTesting
 import Foundation
 import Testing
 

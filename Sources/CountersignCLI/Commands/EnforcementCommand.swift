@@ -34,7 +34,7 @@ enum EnforcementCommand {
         }
         if let percent = plan["auto_return"]["rejected_percent"].integer {
             invocation.io.say(
-                "It returns to optional once \(percent) % are refused within \(plan["auto_return"]["window_minutes"].shown) minutes."
+                "It returns to optional once \(percent) % of the users lose their token within \(plan["auto_return"]["window_minutes"].shown) minutes."
             )
         }
         if plan["returned"] != .null {
@@ -94,7 +94,8 @@ enum EnforcementCommand {
         "at", .text("TIME"), help: "not now but then, such as 2030-01-31T08:00:00Z")
     private static let returnAbove = Flag(
         "return-above", .integer("PERCENT", 0...100),
-        help: "go back to optional once that much of the requests of five minutes was refused; 0 never does"
+        help:
+            "go back to optional once so many of a hundred users lost a good token in five minutes; 0 never does"
     )
 
     private static let set = Command(
@@ -105,6 +106,11 @@ enum EnforcementCommand {
             required  tokens of identified users are verified; a bad one is refused with its error code
             A running gateway takes the change over within a second. A change that was scheduled before is dropped; the rule
             of --return-above stays until it is given again.
+
+            --return-above trades protection for delivery: forged events are stored too once it has acted. It counts at least
+            100 users, and only those whose very token was accepted before and is refused since, expired (22) or without a
+            key (27). Requests without a token or with a made-up one cannot bring it about; owners of that many accounts can.
+            Without it the app's alert webhook is told when 5 % of the requests are refused, and you decide.
             """,
         positionals: [app, state], flags: [percent, time, returnAbove] + Flag.place,
         examples: [

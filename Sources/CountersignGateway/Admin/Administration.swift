@@ -24,8 +24,8 @@ final class Administration: Sendable {
             directory: directory, now: now,
             recent: { appID, since in
                 let sum = recorder.recent(of: appID, since: since)
-                return (sum.required, sum.rejected)
-            }, changed: changed,
+                return EnforcementWatch.Recent(requests: sum.required, rejected: sum.rejected)
+            }, known: { recorder.knownTokens(of: $0, since: $1) }, changed: changed,
             send: { alert, completion in
                 alerts.send(alert.body, id: alert.id, to: alert.webhook, completion: completion)
             }, log: log)

@@ -6,6 +6,8 @@ final class AdmittedApp: Sendable {
     let enforcement: Enforcement
     /// How many of a hundred users are judged by it while it is `required`.
     let rampPercent: Int
+    /// Whether its enforcement goes back to `optional` by itself when users lose their tokens.
+    let returnsByItself: Bool
     let verifier: TokenVerifier
     /// What it is to clients of the Bloomreach dialect.
     let project: Project
@@ -19,9 +21,10 @@ final class AdmittedApp: Sendable {
 
     init(
         _ app: App, published: [PublicKey], project: Project, cache: VerifiedTokenCache,
-        tokenRules: TokenRules, issued: IssuedTokens, rampPercent: Int = 100
+        tokenRules: TokenRules, issued: IssuedTokens, plan: EnforcementPlan = EnforcementPlan()
     ) {
-        self.rampPercent = rampPercent
+        rampPercent = plan.rampPercent
+        returnsByItself = plan.autoReturn != nil
         self.tokenRules = tokenRules
         self.issued = issued
         self.project = project

@@ -189,7 +189,7 @@ final class AppRegistry: Sendable {
                 app, published: published[app.id]?.keys ?? [],
                 project: projects[app.id] ?? Project(token: app.id), cache: verifiedTokens,
                 tokenRules: tokenRules[app.id] ?? TokenRules(), issued: issued,
-                rampPercent: plans[app.id]?.rampPercent ?? 100)
+                plan: plans[app.id] ?? EnforcementPlan())
             apps.byID[app.id] = admitted
             // An app whose id is another's token is reached by write key only.
             let holder = apps.byProject[admitted.project.token]

@@ -20,11 +20,13 @@ package struct EnforcementPlan: Sendable, Equatable {
         package var rampPercent = 100
     }
 
-    /// When `required` becomes `optional` again by itself.
+    /// When `required` becomes `optional` again by itself: when users whose token was good are refused, because it has
+    /// expired or no key verifies it any more. What anybody else sends does not count, for a stranger could bring it about.
     package struct Return: Sendable, Equatable {
-        /// Of the requests within the window of those users for whom tokens are required.
+        /// Of the users within the window whose token is or was good.
         package var rejectedPercent: Int
         package var windowMinutes: Int
+        /// How many such users there must be.
         package var minimumRequests: Int
     }
 

@@ -43,6 +43,8 @@ package final class AnalyticsRecorder: GatewayObserver {
         var gathered = Gathered()
         /// By app.
         var recent: [String: RecentVerdicts] = [:]
+        /// By app, of those whose enforcement may return by itself.
+        var knownTokens: [String: KnownTokens] = [:]
         /// Values of the clients' own choosing, by app: what comes beyond the limit is counted together.
         var names: [String: Set<ClientInfo>] = [:]
         var sampledMinute: Int64 = 0
@@ -85,6 +87,10 @@ package final class AnalyticsRecorder: GatewayObserver {
                 verdict, trail.enforcement, events: trail.accepted,
                 atMilliseconds: record.receivedMilliseconds)
             Self.noteUser(key, trail.userID, record.receivedMilliseconds, &state)
+            if let token = trail.tokenHash, let userID = trail.userID {
+                state.knownTokens[appID, default: KnownTokens()].note(
+                    token, of: userID, verdict, trail.authCode, atMilliseconds: record.receivedMilliseconds)
+            }
             guard let failure = trail.failure else { return nil }
             return Self.sample(record, key, failure, minute, &state)
         }
@@ -111,6 +117,11 @@ package final class AnalyticsRecorder: GatewayObserver {
             }
             return sum
         }
+    }
+
+    /// The users of an app whose tokens were good, and those who have lost theirs since a time.
+    func knownTokens(of appID: String, since milliseconds: Int64) -> KnownTokens.Sum {
+        state.withLock { $0.knownTokens[appID]?.sum(since: milliseconds) ?? KnownTokens.Sum() }
     }
 
     /// Takes out what was gathered.

@@ -22,6 +22,7 @@ struct RequestPath: Sendable {
         let verdict = app.admit(admission, at: instant)
         request.trail.note(verdict, app: app)
         request.trail.userID = admission.userIDs.first
+        if app.returnsByItself { request.trail.tokenHash = admission.token.map(KnownTokens.hash) }
         if request.trail.client == ClientInfo() {
             request.trail.client = ClientInfo(userAgent: request.headerBytes("user-agent"))
         }

@@ -17,6 +17,8 @@ package struct RequestTrail: Sendable {
     package var userID: String?
     /// The key that verified the token; nil when none did.
     package var keyID: String?
+    /// Stands for the token, for apps whose enforcement may return by itself; nil for all others.
+    package var tokenHash: UInt64?
     /// What the client says of its software.
     package var client = ClientInfo()
     /// The token that was not good, for the samples.

@@ -18,7 +18,7 @@ struct Alert: Sendable {
     var isLastAttempt: Bool { attempt > Self.pauses.count }
 }
 
-/// Where a gateway says that it has changed an app's enforcement by itself.
+/// Where a gateway tells of an app's enforcement: that it refuses many requests, or has returned by itself.
 extension AppDirectory {
     /// Where an app's alerts go; nil for nowhere.
     ///
@@ -40,6 +40,13 @@ extension AppDirectory {
             """
             INSERT INTO alert SELECT ?1, app_id, ?2, 0, ?3 FROM alert_webhook WHERE app_id = ?4
             """, .text("msg_" + UUIDv7.make()), .blob(body.bytes), .integer(milliseconds), .text(appID))
+    }
+
+    /// Has an app's webhook told.
+    ///
+    /// - Throws: `storage`.
+    func tell(_ body: JSONValue, of appID: String, at milliseconds: Int64) throws(GatewayError) {
+        try write { try addAlert(body, of: appID, at: milliseconds, $0) }
     }
 
     /// Takes the alerts that are due, and sets when each is due again if it is not delivered.

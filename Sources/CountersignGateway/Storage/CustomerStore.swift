@@ -27,6 +27,7 @@ extension CustomerStore {
     ///   - appID: Of which app.
     /// - Returns: The customer, nil if there is none or they stay closed; and the ids without those of other customers
     ///   who have a hard id.
+    /// - Throws: `SQLiteError` when the storage cannot be read; try again.
     func open(
         _ identifiers: [CustomerIdentifier], appID: String
     ) throws -> (customer: StoredCustomer?, identifiers: [CustomerIdentifier]) {

@@ -1,7 +1,7 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
-import CountersignTesting
 import Foundation
 import Testing
 
@@ -24,7 +24,8 @@ struct BloomreachForgeryTests {
             try client.edit {
                 try $0.putInboxMessage(
                     id: id, type: "html", content: #"{"title":"secret"}"#,
-                    recipient: CustomerIdentifier(name: name, value: value), expiresMilliseconds: nil, in: "shop")
+                    recipient: CustomerIdentifier(name: name, value: value), expiresMilliseconds: nil,
+                    in: "shop")
             }
         }
     }
@@ -71,7 +72,8 @@ struct BloomreachForgeryTests {
     private func janesProfile() throws -> [String] {
         let database = try SQLiteConnection(
             path: client.fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-        let jane = "(SELECT customer_id FROM customer_identifier WHERE name = 'registered' AND value = 'jane')"
+        let jane =
+            "(SELECT customer_id FROM customer_identifier WHERE name = 'registered' AND value = 'jane')"
         return try database.all(
             """
             SELECT name || '=' || value FROM customer_identifier WHERE customer_id = \(jane)
@@ -90,7 +92,8 @@ struct BloomreachForgeryTests {
         (#"{"zzz":"attacker","email":"jane@x.com"}"#, "attacker"),
         (#"{"email":"jane@x.com","zzz":"attacker"}"#, "attacker"),
         (#"{"email":"jane@x.com"}"#, nil), (#"{"email":"jane@x.com"}"#, "jane@x.com"),
-        (#"{"cookie":"C"}"#, nil), (#"{"cookie":"C"}"#, "attacker"), (#"{"cookie":"C","email":"jane@x.com"}"#, nil),
+        (#"{"cookie":"C"}"#, nil), (#"{"cookie":"C"}"#, "attacker"),
+        (#"{"cookie":"C","email":"jane@x.com"}"#, nil),
         (#"{"registered":"attacker","email":"jane@x.com"}"#, "attacker"),
         (#"{"registered":"attacker","cookie":"C"}"#, "attacker"),
         (#"{"cookie":"C","registered":"attacker","email":"jane@x.com"}"#, "attacker"),
@@ -137,7 +140,8 @@ struct BloomreachForgeryTests {
         }
         // Her own next request finds all of it in place.
         _ = try post(
-            track, #"{"customer_ids":{"registered":"jane","cookie":"D"},"properties":{"city":"Wien"}}"#, as: "jane")
+            track, #"{"customer_ids":{"registered":"jane","cookie":"D"},"properties":{"city":"Wien"}}"#,
+            as: "jane")
         #expect(
             try janesProfile() == [
                 "city=\"Wien\"", "cookie=C", "cookie=D", "email=jane@x.com", "registered=jane",
@@ -166,10 +170,13 @@ struct BloomreachForgeryTests {
             #expect(
                 try !read(#"{"registered":"\#(composed)"}"#, as: decomposed).body.contains("Lyon"), "\(mode)")
             #expect(
-                try !read(#"{"registered":"\#(decomposed)"}"#, as: decomposed).body.contains("Lyon"), "\(mode)")
-            #expect(try read(#"{"registered":"\#(composed)"}"#, as: composed).body.contains("Lyon"), "\(mode)")
+                try !read(#"{"registered":"\#(decomposed)"}"#, as: decomposed).body.contains("Lyon"),
+                "\(mode)")
+            #expect(
+                try read(#"{"registered":"\#(composed)"}"#, as: composed).body.contains("Lyon"), "\(mode)")
         }
-        let twice = try post(track, #"{"customer_ids":{"registered":"attacker","registered":"jane"}}"#, as: "attacker")
+        let twice = try post(
+            track, #"{"customer_ids":{"registered":"attacker","registered":"jane"}}"#, as: "attacker")
         #expect(twice.status == 400)
         let escaped = #"{"customer_ids":{"registered":"attacker","re\u0067istered":"jane"}}"#
         #expect(try post(track, escaped, as: "attacker").status == 400)

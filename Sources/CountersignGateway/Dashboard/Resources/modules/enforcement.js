@@ -57,7 +57,7 @@ export function enforcement(context) {
     const ramp = h("input", { type: "range", min: 1, max: 100, value: rule.state === "required" ? rule.ramp_percent ?? 100 : 100 });
     const rampText = h("output", {}, `${ramp.value} % of users`);
     ramp.addEventListener("input", () => replace(rampText, `${ramp.value} % of users`));
-    const back = autoReturn(rule.auto_return ?? { rejected_percent: 5, window_minutes: 5, minimum_requests: 100 }, rule.auto_return !== null || rule.state !== "required");
+    const back = autoReturn(rule.auto_return ?? { rejected_percent: 5, window_minutes: 5, minimum_requests: 100 }, rule.auto_return !== null);
     const phrase = h("input", { type: "text", autocomplete: "off", spellcheck: "false" });
     const place = h("div", {});
     const trouble = h("div", {});
@@ -90,7 +90,7 @@ export function enforcement(context) {
     };
     return h("div", { class: "stack" },
       rule.returned && notice("amber", `Returned to Optional automatically ${ago(rule.returned.at_ms)}.`,
-        h("p", {}, `${rule.returned.rejected_percent} % of requests were rejected (${dateTime(rule.returned.at_ms)}). `, h("a", { href: `#${path("apps", app.id, "failures")}` }, "See which failures"))),
+        h("p", {}, `${rule.returned.rejected_percent} % of the users had lost a good token (${dateTime(rule.returned.at_ms)}). `, h("a", { href: `#${path("apps", app.id, "failures")}` }, "See which failures"))),
       operator && rule.state !== "disabled" && h("div", { class: "panic" },
         h("div", {}, h("p", {}, h("strong", {}, "Something wrong with tokens?")), h("p", {}, "Disabled lets all data flow at once, without verification. One click, and it can be undone.")),
         button("Disable now", { kind: "danger", symbol: "stop", "data-focus": "panic", onclick: () => change({ ...rule, state: "disabled", scheduled: null }, "Disabled: data flows without verification.") })),
@@ -130,7 +130,7 @@ export function enforcement(context) {
     const trouble = h("div", {});
     if (!operator) {
       return card("Automatic return", h("p", {}, rule.auto_return
-        ? `Back to Optional when more than ${rule.auto_return.rejected_percent} % of requests are rejected within ${rule.auto_return.window_minutes} minutes.` : "Off."));
+        ? `Back to Optional when ${rule.auto_return.rejected_percent} % of the users lose a good token within ${rule.auto_return.window_minutes} minutes.` : "Off."));
     }
     return card("Automatic return", h("form", { onsubmit: (event) => { event.preventDefault(); change({ ...rule, auto_return: form.read() }, "Saved.", trouble); } },
       form.element, trouble, h("button", { type: "submit", class: "button plain" }, "Save")));
@@ -172,12 +172,14 @@ function autoReturn(rule, on) {
   const share = h("input", { type: "number", min: 1, max: 100, value: rule.rejected_percent });
   const minutes = h("input", { type: "number", min: 1, max: 60, value: rule.window_minutes });
   const least = h("input", { type: "number", min: 1, max: 1_000_000, value: rule.minimum_requests });
-  const fields = h("div", { class: "inline-form" }, field("Rejected, in %", share), field("Within minutes", minutes), field("At least requests", least));
+  const fields = h("div", { class: "inline-form" }, field("Users who lost their token, in %", share), field("Within minutes", minutes), field("Of at least users", least));
+  const trade = h("p", { class: "muted" }, "This trades protection for delivery: once it has acted, forged events are stored too. Only users count whose token was accepted before and is refused since (22, 27); "
+    + "requests without a token cannot bring it about, owners of enough accounts can. When it is off, the alert webhook is told that many requests are rejected, and you decide.");
   let enabled = on;
   const show = () => { fields.hidden = !enabled; };
   show();
   return {
-    element: h("div", { class: "auto-return" }, toggle("Return to Optional when too much is rejected", enabled, (value) => { enabled = value; show(); }), fields),
+    element: h("div", { class: "auto-return" }, toggle("Return to Optional when users lose their tokens", enabled, (value) => { enabled = value; show(); }), trade, fields),
     read: () => (enabled ? { rejected_percent: Number(share.value), window_minutes: Number(minutes.value), minimum_requests: Number(least.value) } : null),
   };
 }
