@@ -1,3 +1,6 @@
 extension Date {
     public static func += (date: inout Date, interval: TimeInterval) {}
 }
+extension FileManager {
+    public var temporaryDirectory: URL { fatalError() }
+}
