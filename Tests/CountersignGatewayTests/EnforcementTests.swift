@@ -244,7 +244,8 @@ struct EnforcementTests {
         defer { first.close() }
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         _ = try fixture.apps.setAlertWebhook(
-            url: "http://127.0.0.1:\(first.port)/alerts", secret: secret, for: "shop")
+            url: "http://127.0.0.1:\(first.port)/alerts", secret: secret,
+            allowsPrivateAddresses: true, for: "shop")
         try fixture.apps.setEnforcementPlan(required(100, minimum: 6), for: "shop")
         try fixture.gateway.refreshApps()
         let connection = try RawConnection(port: fixture.gateway.port)
@@ -267,7 +268,8 @@ struct EnforcementTests {
         let receiver = try WebhookReceiver(status: 204)
         defer { receiver.close() }
         _ = try fixture.apps.setAlertWebhook(
-            url: "http://127.0.0.1:\(receiver.port)/alerts", secret: secret, for: "shop")
+            url: "http://127.0.0.1:\(receiver.port)/alerts", secret: secret,
+            allowsPrivateAddresses: true, for: "shop")
         #expect(try fixture.apps.enforcementPlan(of: "shop").state == .required)
         // Everybody's key goes.
         let tokens = try users.map { try fixture.token(for: $0) }

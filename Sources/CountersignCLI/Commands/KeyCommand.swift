@@ -10,7 +10,8 @@ enum KeyCommand {
     private static let file = Positional("FILE", help: "a public key as PEM or JWK; - reads standard input")
     private static let url = Positional("URL", help: "the https address of a JWK Set")
     private static let allowPrivate = Flag(
-        "allow-private", help: "also when it is on a private network or on this machine")
+        "allow-private", help: "also when it is on a private network or on this machine; needs the role owner"
+    )
     private static let set = Positional("FILE", help: "a JWK Set as JSON; - reads standard input")
     private static let keyID = Positional("KEY", help: "the key's id, as `countersign key list` shows it")
     private static let note = Flag("description", .text("TEXT"), default: "", help: "a note for people")

@@ -27,7 +27,8 @@ enum ProjectCommand {
         "webhook-secret-file", .path("FILE"),
         help: "whsec_ and base64, in a file; one is made and printed otherwise")
     private static let allowPrivate = Flag(
-        "allow-private", help: "the webhook may be on a private network or on this machine")
+        "allow-private",
+        help: "the webhook may be on a private network or on this machine; needs the role owner")
     private static let endSyncTokens = Flag(
         "end-sync-tokens", help: "clients fetch their App Inbox from the start")
     private static let secret = Flag(

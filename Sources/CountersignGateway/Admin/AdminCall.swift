@@ -74,6 +74,19 @@ struct AdminCall: Sendable {
         }
     }
 
+    /// Refuses to let the gateway's own requests into the inner network, unless an owner asks or nothing changes.
+    ///
+    /// - Parameters:
+    ///   - url: Where requests are to go.
+    ///   - before: Where they go now, if that may be a private address.
+    /// - Throws: 403.
+    func checkPrivateAddress(_ url: String, before: String?) throws {
+        guard identity.role < .owner, url != before else { return }
+        throw AdminProblem(
+            403, "forbidden",
+            "this needs the role owner: allow_private opens the inner network to the gateway's requests")
+    }
+
     static func tag(_ value: JSONValue) -> String {
         "\"\(Base64URL.encode(Array(SHA256.digest(value.bytes).prefix(12))))\""
     }

@@ -35,7 +35,7 @@ struct EnforcementRoutes: Sendable {
                 "PUT", "/apps/{app}/webhook", .operator, "Set where an app's alerts go",
                 body: .object([
                     .may("url", .text(longest: 2_048)), .may("secret", .text(longest: 200)),
-                    .ignored("secret_set", .bool),
+                    .may("allow_private", .bool), .ignored("secret_set", .bool),
                 ]), match: .required, .json(Self.webhook.with([.may("secret", .string)])), answer: setWebhook),
         ]
     }
@@ -90,7 +90,9 @@ struct EnforcementRoutes: Sendable {
         .may("issuer", .text(longest: 512)), .may("required", required),
     ])
 
-    private static let webhook = AdminType.all(["url": .nullable(.string), "secret_set": .bool])
+    private static let webhook = AdminType.all([
+        "url": .nullable(.string), "allow_private": .bool, "secret_set": .bool,
+    ])
 
     // MARK: Answers
 
@@ -145,9 +147,14 @@ struct EnforcementRoutes: Sendable {
 
     private func setWebhook(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
-        try call.checkMatch(try Self.json(call.directory.alertWebhook(of: call[0])))
+        let current = try call.directory.alertWebhook(of: call[0])
+        try call.checkMatch(Self.json(current))
+        let url = body.optionalText("url")
+        let allowsPrivate = body.bool("allow_private") ?? false
+        if let url, allowsPrivate { try call.checkPrivateAddress(url, before: current?.privateURL) }
         let made = try call.directory.setAlertWebhook(
-            url: body.optionalText("url"), secret: body.optionalText("secret"), for: call[0])
+            url: url, secret: body.optionalText("secret"), allowsPrivateAddresses: allowsPrivate, for: call[0]
+        )
         let json = try Self.json(call.directory.alertWebhook(of: call[0]))
         guard let made, case .object(var members) = json else { return call.answer(json, tag: json) }
         members["secret"] = .string(made)
@@ -155,6 +162,10 @@ struct EnforcementRoutes: Sendable {
     }
 
     private static func json(_ webhook: PushWebhook?) -> JSONValue {
-        ["url": webhook.map { .string($0.url) } ?? .null, "secret_set": .bool(webhook != nil)]
+        [
+            "url": webhook.map { .string($0.url) } ?? .null,
+            "allow_private": .bool(webhook?.allowsPrivateAddresses ?? false),
+            "secret_set": .bool(webhook != nil),
+        ]
     }
 }

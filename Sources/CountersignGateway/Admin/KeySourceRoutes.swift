@@ -23,9 +23,15 @@ struct KeySourceRoutes: Sendable {
             ) { call in
                 let body = try call.body()
                 try call.checkMatch(try Self.tagged(call))
+                let url = try body.text("url")
+                let allowsPrivate = body.bool("allow_private") ?? false
+                if allowsPrivate {
+                    let source = try call.directory.keySources()[call.app().id]
+                    try call.checkPrivateAddress(
+                        url, before: source.flatMap { $0.allowsPrivateAddresses ? $0.url : nil })
+                }
                 try call.directory.setKeySource(
-                    url: try body.text("url"), allowsPrivateAddresses: body.bool("allow_private") ?? false,
-                    of: call[0])
+                    url: url, allowsPrivateAddresses: allowsPrivate, of: call[0])
                 return try answer(call)
             },
             AdminRoute(

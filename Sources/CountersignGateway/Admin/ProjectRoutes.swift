@@ -128,6 +128,9 @@ struct ProjectRoutes: Sendable {
         if let given = body.object("webhook") {
             let url = try given.text("url")
             let allowsPrivate = given.bool("allow_private") ?? false
+            if allowsPrivate {
+                try call.checkPrivateAddress(url, before: current.webhook?.privateURL)
+            }
             let secret = given.optionalText("secret")
             if secret == nil, current.webhook == nil { made = PushWebhook.newSecret() }
             // The secret there is stays when none is given.

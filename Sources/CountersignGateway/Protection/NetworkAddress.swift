@@ -19,6 +19,11 @@ struct NetworkAddress: Hashable, Sendable {
         low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
+    /// - Parameter v4: An IPv4 address, its first byte the highest.
+    init(v4: UInt32) {
+        low = 0xFFFF << 32 | UInt64(v4)
+    }
+
     private init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low

@@ -91,30 +91,35 @@ extension AppDirectory {
     /// Sets where an app's alerts go.
     ///
     /// - Parameters:
-    ///   - url: `https:`, without a user name; `http:` to this machine. Nil: nowhere.
+    ///   - url: `https:`, without a user name; where private addresses are allowed also `http:` to this machine. Nil:
+    ///     nowhere.
     ///   - secret: `whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks); nil keeps the one there is, or makes one.
+    ///   - allowsPrivateAddresses: Whether it may be on a private network or on this machine.
     ///   - appID: The app.
     /// - Returns: The secret, when one was made: it is not shown again.
     /// - Throws: `invalid`, `notFound`, `storage`.
     func setAlertWebhook(
-        url: String?, secret: String?, for appID: String
+        url: String?, secret: String?, allowsPrivateAddresses: Bool = false, for appID: String
     ) throws(GatewayError) -> String? {
         let before = try alertWebhook(of: appID)
         guard let url else {
             try write { sqlite in
                 try sqlite.run("DELETE FROM alert_webhook WHERE app_id = ?", .text(appID))
                 try audit(
-                    sqlite, "webhook.remove", appID, app: appID, before: before.map { .string($0.url) })
+                    sqlite, "webhook.remove", appID, app: appID, before: before.map(Self.json))
             }
             return nil
         }
         let own = ["localhost", "127.0.0.1", "::1", "[::1]"]
         guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
-            parts.scheme == "https" || (parts.scheme == "http" && own.contains(host)), parts.user == nil,
-            parts.password == nil
+            parts.scheme == "https"
+                || (parts.scheme == "http" && own.contains(host) && allowsPrivateAddresses),
+            parts.user == nil, parts.password == nil
         else {
             throw GatewayError(
-                .invalid, "url begins with https:// and has no user name in it; http:// only to this machine")
+                .invalid,
+                "url begins with https:// and has no user name in it; http:// only to this machine, with allow_private"
+            )
         }
         var made: String?
         var key = before?.secret ?? []
@@ -131,11 +136,16 @@ extension AppDirectory {
         try write { sqlite in
             try sqlite.run(
                 "INSERT OR REPLACE INTO alert_webhook VALUES (?1, ?2, ?3, ?4)", .text(appID), .text(url),
-                .blob(bytes), .integer(own.contains(host) ? 1 : 0))
+                .blob(bytes), .integer(allowsPrivateAddresses ? 1 : 0))
             try audit(
-                sqlite, "webhook.set", appID, app: appID, before: before.map { .string($0.url) },
-                after: .string(url))
+                sqlite, "webhook.set", appID, app: appID, before: before.map(Self.json),
+                after: Self.json(
+                    PushWebhook(url: url, secret: [], allowsPrivateAddresses: allowsPrivateAddresses)))
         }
         return made
+    }
+
+    private static func json(_ webhook: PushWebhook) -> JSONValue {
+        ["url": .string(webhook.url), "allow_private": .bool(webhook.allowsPrivateAddresses)]
     }
 }

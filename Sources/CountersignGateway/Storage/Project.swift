@@ -51,6 +51,9 @@ package struct PushWebhook: Sendable, Equatable {
     let secret: [UInt8]
     /// True when the address may be one of a private network, or of this machine.
     package let allowsPrivateAddresses: Bool
+
+    /// The URL, if its address may be private.
+    var privateURL: String? { allowsPrivateAddresses ? url : nil }
 }
 
 /// Something that is answered as the operator wrote it.

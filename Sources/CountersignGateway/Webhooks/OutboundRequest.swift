@@ -5,6 +5,8 @@ internal import Foundation
 ///
 /// The address is judged where it is connected to, so that a name which resolves to another address the second time
 /// gains nothing. Redirects are not followed and no proxy is used, because both would decide the address elsewhere.
+/// What is set by less than an owner reaches the public Internet only, at ports of web servers; link-local addresses and
+/// the metadata services of clouds are out of reach for all.
 struct OutboundRequest {
     let url: String
     /// Nil asks with GET, bytes are sent with POST.
@@ -64,9 +66,7 @@ struct OutboundRequest {
                 return curl_easy_perform(handle)
             }
         }
-        if exchange.refusedPrivate {
-            throw Failure(reason: "its address is private; allow private addresses for it to use it")
-        }
+        if let reason = exchange.refusal { throw Failure(reason: reason) }
         if exchange.isTooLong { throw Failure(reason: "its answer is longer than \(maximumBytes) bytes") }
         guard code == CURLE_OK else { throw Failure(reason: String(cString: curl_easy_strerror(code))) }
         var status = 0
@@ -74,26 +74,40 @@ struct OutboundRequest {
         return Answer(status: status, body: exchange.received)
     }
 
-    fileprivate struct Exchange {
+    struct Exchange {
         let allowsPrivate: Bool
         let maximumBytes: Int
         var received: [UInt8] = []
         var isTooLong = false
-        var refusedPrivate = false
+        var refusal: String?
+
+        /// Why there is no connection to an address; nil when there may be one.
+        func refusal(of target: NetworkAddress?, port: UInt16) -> String? {
+            guard let target, target.reach != .never else {
+                return "its address is link-local or a cloud's metadata service, which is never asked"
+            }
+            if allowsPrivate { return nil }
+            guard target.reach == .everywhere else {
+                return "its address is private; an owner can allow private addresses for it"
+            }
+            guard [80, 443].contains(port) || port >= 1_024 else {
+                return "its port is 80, 443 or at least 1024, unless an owner allows private addresses for it"
+            }
+            return nil
+        }
     }
 }
 
 private let openSocket: countersign_curl_socket_callback = { context, _, address in
     guard let context, let address else { return CURL_SOCKET_BAD }
     let exchange = context.assumingMemoryBound(to: OutboundRequest.Exchange.self)
-    if !exchange.pointee.allowsPrivate {
-        let target = countersign_curl_address(address).flatMap {
-            NetworkAddress($0, length: Int(address.pointee.addrlen))
-        }
-        guard target?.isPublic == true else {
-            exchange.pointee.refusedPrivate = true
-            return CURL_SOCKET_BAD
-        }
+    guard let target = countersign_curl_address(address) else { return CURL_SOCKET_BAD }
+    let length = Int(address.pointee.addrlen)
+    if let refusal = exchange.pointee.refusal(
+        of: NetworkAddress(target, length: length), port: NetworkAddress.port(target, length: length))
+    {
+        exchange.pointee.refusal = refusal
+        return CURL_SOCKET_BAD
     }
     return countersign_curl_open_socket(address)
 }

@@ -34,6 +34,44 @@ struct AdminRefusalTests {
         #expect(answer.status == 422, "\(answer.body)")
     }
 
+    @Test(arguments: [
+        ("key-source", #"{"url":"https://HOST/jwks.json","allow_private":true}"#),
+        (
+            "project",
+            #"{"token":"shop","customer_tokens":"off","webhook":{"url":"https://HOST/","allow_private":true}}"#
+        ), ("webhook", #"{"url":"https://HOST/","allow_private":true}"#),
+    ])
+    func onlyAnOwnerSendsTheGatewayIntoThePrivateNetwork(resource: String, template: String) throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let any = ["If-Match": "*"]
+        let owner = try bench.token("admin").merging(any) { $1 }
+        let author = try bench.token("write").merging(any) { $1 }
+        func put(_ host: String, _ headers: [String: String], _ allows: Bool = true) throws -> Int {
+            try bench.ask(
+                "PUT", "apps/shop/" + resource,
+                template.replacing("HOST", with: host).replacing("true", with: "\(allows)"), headers
+            ).status
+        }
+        #expect(try put("inner.example", author) == 403)
+        #expect(try put("inner.example", author, false) == 200)
+        #expect(try put("inner.example", author) == 403)
+        #expect(try put("inner.example", owner) == 200)
+        #expect(try put("inner.example", author) == 200)
+        #expect(try put("other.example", author) == 403)
+        #expect(try put("other.example", author, false) == 200)
+    }
+
+    @Test func anAlertDoesNotGoToThisMachineByItself() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let headers = try bench.token("write").merging(["If-Match": "*"]) { $1 }
+        for host in ["127.0.0.1", "localhost", "[::1]"] {
+            let answer = try bench.ask("PUT", "apps/shop/webhook", #"{"url":"http://\#(host):1/"}"#, headers)
+            #expect(answer.status == 422)
+        }
+    }
+
     @Test func aClaimThatIsComparedMayBeRequired() throws {
         let bench = try AdminBench()
         defer { bench.remove() }

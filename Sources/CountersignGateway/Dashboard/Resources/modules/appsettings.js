@@ -58,16 +58,18 @@ export function appSettings(context) {
 
   function webhookCard(webhook, etag) {
     const url = h("input", { type: "url", name: "url", value: webhook.url ?? "", placeholder: "https://example.com/hooks/countersign", disabled: readonly });
+    let inside = webhook.allow_private;
     const trouble = h("div", {});
     return card("Alert webhook", h("p", { class: "muted" }, "Called, signed (Standard Webhooks), when enforcement returns to Optional by itself."),
       h("form", { class: "stack", onsubmit: async (event) => {
         event.preventDefault();
         let answer;
-        if (!await attempt(async () => { answer = (await api.put(`${base}/webhook`, { url: url.value.trim() || null }, etag)).data; }, trouble)) return;
+        if (!await attempt(async () => { answer = (await api.put(`${base}/webhook`, { url: url.value.trim() || null, allow_private: inside }, etag)).data; }, trouble)) return;
         if (answer?.secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it.", answer.secret);
         await part.reload();
         toast("Saved.", { tone: "good" });
-      } }, field("Address", url, webhook.secret_set ? "A secret is set." : "A secret is made when you save."), trouble, !readonly && h("div", { class: "actions" }, h("button", { type: "submit", class: "button plain" }, "Save"))));
+      } }, field("Address", url, webhook.secret_set ? "A secret is set." : "A secret is made when you save."),
+      context.can("owner") && toggle("It may be on a private network or on this machine", inside, (on) => { inside = on; }), trouble, !readonly && h("div", { class: "actions" }, h("button", { type: "submit", class: "button plain" }, "Save"))));
   }
 
   replace(context.body, part.element);

@@ -25,7 +25,7 @@ export function keySource(context) {
     const url = h("input", { type: "url", name: "url", required: true, maxlength: 2048, value: source.url ?? "", placeholder: "https://login.example.com/.well-known/jwks.json", autofocus: true });
     let inside = source.allow_private;
     const done = await formDialog("Follow a JWK Set", "Follow", [field("Address", url, "https, without a user name."),
-      toggle("It may be on a private network or on this machine", inside, (on) => { inside = on; })],
+      context.can("owner") && toggle("It may be on a private network or on this machine", inside, (on) => { inside = on; })],
     () => api.put(base, { url: url.value.trim(), allow_private: inside }, etag));
     if (done) { await part.reload(); toast("The keys are fetched now.", { tone: "good" }); }
   }

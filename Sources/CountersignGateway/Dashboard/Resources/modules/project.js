@@ -34,7 +34,7 @@ export function project(context) {
       toast("The project is saved.", { tone: "good" });
     } }, field("Project token", token, "What shipped apps have built in."), field("What opens the App Inbox", mode),
     field("Webhook for push notifications", url, "Signed requests go there; empty sends none."),
-    !disabled && toggle("It may be on a private network or on this machine", inside, (on) => { inside = on; }),
+    context.can("owner") && toggle("It may be on a private network or on this machine", inside, (on) => { inside = on; }),
     trouble, !disabled && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save the project"))));
   }
 
