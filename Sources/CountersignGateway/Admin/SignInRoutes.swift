@@ -66,14 +66,14 @@ struct SignInRoutes: Sendable {
         let body = try call.body()
         let token = try body.text("token")
         let name = try body.text("name")
-        try begin(call, name: "setup")
+        try begin(call, name: SignInThrottle.oneTimeLink)
         guard try call.directory.isSetupToken(token, at: call.nowMilliseconds) else {
             throw AdminProblem(
                 403, "forbidden",
                 "the link was used or is older than 30 minutes; start the gateway again while there is no user, "
                     + "or run `countersign admin reset`")
         }
-        throttle.succeed(name: "setup", address: call.request.clientAddress)
+        throttle.succeed(name: SignInThrottle.oneTimeLink, address: call.request.clientAddress)
         guard let password = try Self.password(body) else {
             throw AdminProblem.invalid("password", "is missing")
         }

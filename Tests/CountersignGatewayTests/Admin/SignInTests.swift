@@ -93,6 +93,37 @@ struct SignInTests {
         #expect(blocks.allSatisfy { $0.actor == "anonymous" })
     }
 
+    @Test func anIPv6NetworkIsOnePlace() {
+        let throttle = SignInThrottle()
+        let waits = (1...30).map { throttle.begin(name: "user-\($0)", address: "2001:db8::\($0)", at: 0) }
+        #expect(waits.filter { $0 == nil }.count == 20)
+        let mapped = (1...6).map { number in
+            throttle.begin(
+                name: "ada", address: number.isMultiple(of: 2) ? "192.0.2.9" : "::ffff:192.0.2.9", at: 0)
+        }
+        #expect(mapped.filter { $0 == nil }.count == 5)
+    }
+
+    @Test func aNameIsCountedOverAllPlacesButNotWhereItHasSignedIn() {
+        let throttle = SignInThrottle()
+        #expect(throttle.begin(name: "ada", address: "192.0.2.1", at: 0) == nil)
+        throttle.succeed(name: "ada", address: "192.0.2.1")
+        let waits = (1...200).map { throttle.begin(name: "ada", address: "2001:db8:0:\($0)::1", at: 0) }
+        #expect(waits.filter { $0 == nil }.count == 50)
+        #expect(throttle.begin(name: "ada", address: "192.0.2.1", at: 0) == nil)
+        #expect(throttle.begin(name: "eve", address: "192.0.2.2", at: 0) == nil)
+    }
+
+    @Test func inventedNamesAndPlacesEndNoBlock() {
+        let throttle = SignInThrottle()
+        for _ in 1...5 { _ = throttle.begin(name: "ada", address: "192.0.2.1", at: 0) }
+        for number in 1...12_000 {
+            _ = throttle.begin(
+                name: "user-\(number)", address: "2001:db8:\(String(number, radix: 16))::1", at: 1)
+        }
+        #expect(throttle.begin(name: "ada", address: "192.0.2.1", at: 2) != nil)
+    }
+
     @Test func manyAtOnceCountAsMany() async throws {
         let bench = try AdminBench()
         defer { bench.remove() }
