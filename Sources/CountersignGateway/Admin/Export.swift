@@ -7,13 +7,12 @@ enum Export {
 
     static func isCSV(_ call: AdminCall) -> Bool { call.query("format") == "csv" }
 
-    /// Appends a line of CSV. A cell that a spreadsheet would take for a formula gets an apostrophe in front.
+    /// Appends a line of CSV, with an apostrophe before whatever a spreadsheet would take for a formula.
     static func write(_ cells: [String], to output: inout [UInt8]) {
         for (index, cell) in cells.enumerated() {
             if index > 0 { output.append(UInt8(ascii: ",")) }
-            let isFormula = "=+-@\t\r".utf8.contains(cell.utf8.first ?? 0) && Int64(cell) == nil
-            let text = isFormula ? "'" + cell : cell
-            if text.utf8.contains(where: { ",\"\r\n".utf8.contains($0) }) {
+            let text = Int64(cell) == nil ? withoutFormulas(cell) : cell
+            if text.utf8.contains(where: { ",;\t\"\r\n".utf8.contains($0) }) {
                 // Byte by byte: a quote with a combining mark behind it is another character, and still a quote.
                 output.append(UInt8(ascii: "\""))
                 for byte in text.utf8 {
@@ -27,6 +26,33 @@ enum Export {
         }
         output.append(contentsOf: "\r\n".utf8)
     }
+
+    /// Where a spreadsheet takes `;`, a tab or `|` for the separator, as in many languages, quotes in the middle of a line
+    /// hold nothing together: a cell may begin behind each of them and at each line break. Blanks and quotes do not
+    /// count, since some spreadsheets drop them. Behind a comma a cell begins for those that read this as it is written,
+    /// and there the quotes hold.
+    private static func withoutFormulas(_ cell: String) -> String {
+        guard let first = cell.unicodeScalars.first else { return cell }
+        var text = String.UnicodeScalarView()
+        var begins = true
+        if lineBreaks.contains(first) { text.append("'") }
+        for scalar in cell.unicodeScalars {
+            if begins, formulaSigns.contains(scalar) { text.append("'") }
+            begins =
+                lineBreaks.contains(scalar) || scalar == ";" || scalar == "|"
+                || begins && (scalar == " " || scalar == "\u{A0}" || scalar == "\"" || scalar == "\u{FEFF}")
+            text.append(scalar)
+        }
+        return String(text)
+    }
+
+    private static let lineBreaks: Set<Unicode.Scalar> = ["\t", "\r", "\n", "\u{B}", "\u{C}"]
+    /// The full-width and small forms too: some input methods write them, and some spreadsheets take them.
+    private static let formulaSigns: Set<Unicode.Scalar> = [
+        "=", "+", "-", "@", "\u{FF1D}", "\u{FF0B}", "\u{FF0D}", "\u{FF20}", "\u{FE66}", "\u{FE62}",
+        "\u{FE63}",
+        "\u{FE6B}",
+    ]
 
     /// What one entry of a list is in a file.
     struct Row: Sendable {
