@@ -294,4 +294,21 @@ struct AnalyticsTests {
         #expect(counts.count == 301)
         #expect(counts.first { $0.key.key.client.sdk == "(other)" }?.value == 700)
     }
+
+    @Test func inventedNamesDoNotHideThoseThatAreUsedMost() {
+        let recorder = AnalyticsRecorder()
+        let genuine = ClientInfo(sdk: "countersign-swift 1.0.0", appVersion: "7.1")
+        for number in 0..<5_000 {
+            note(recorder, at: 0, client: ClientInfo(sdk: "sdk-\(number)", appVersion: nil))
+            if number.isMultiple(of: 50) { note(recorder, at: 0, client: genuine) }
+        }
+        _ = recorder.take()
+        for number in 5_000..<6_000 {
+            note(recorder, at: 60_000, client: ClientInfo(sdk: "sdk-\(number)", appVersion: nil))
+        }
+        for _ in 0..<10 { note(recorder, at: 60_000, client: genuine) }
+        let counts = recorder.take().counts
+        #expect(counts.first { $0.key.key.client == genuine }?.value == 10)
+        #expect(counts.count <= 301)
+    }
 }

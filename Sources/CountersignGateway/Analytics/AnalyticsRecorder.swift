@@ -45,8 +45,8 @@ package final class AnalyticsRecorder: GatewayObserver {
         var recent: [String: RecentVerdicts] = [:]
         /// By app, of those whose enforcement may return by itself.
         var knownTokens: [String: KnownTokens] = [:]
-        /// Values of the clients' own choosing, by app: what comes beyond the limit is counted together.
-        var names: [String: Set<ClientInfo>] = [:]
+        /// By app; all other clients are counted together.
+        var clients: [String: FrequentClients] = [:]
         var sampledMinute: Int64 = 0
         var sampled: [SampleKey: Int] = [:]
         /// Tokens of the latest samples, in memory only: to be judged again.
@@ -59,7 +59,6 @@ package final class AnalyticsRecorder: GatewayObserver {
         let code: AuthErrorCode
     }
 
-    private static let longestNames = 300
     private static let samplesPerMinute = 5
     private static let longestTokens = 2_000
     private static let longestFailedUsers = 50_000
@@ -81,7 +80,9 @@ package final class AnalyticsRecorder: GatewayObserver {
             appID: appID, endpoint: trail.route ?? "", verdict: verdict, code: trail.authCode,
             enforcement: trail.enforcement, client: trail.client, keyID: trail.keyID)
         let sample = state.withLock { state -> FailureSample? in
-            key.client = Self.known(key.client, of: appID, &state)
+            if !state.clients[appID, default: FrequentClients()].note(key.client, minute: minute) {
+                key.client = ClientInfo(sdk: "(other)", appVersion: "(other)")
+            }
             state.gathered.counts[Gathered.Minute(start: minute, key: key), default: 0] += 1
             state.recent[appID, default: RecentVerdicts()].note(
                 verdict, trail.enforcement, events: trail.accepted,
@@ -147,15 +148,6 @@ package final class AnalyticsRecorder: GatewayObserver {
 
     /// The token of a sample, while it is in memory.
     func failedToken(of sampleID: String) -> FailedToken? { state.withLock { $0.tokens[sampleID] } }
-
-    private static func known(_ client: ClientInfo, of appID: String, _ state: inout State) -> ClientInfo {
-        if state.names[appID]?.contains(client) == true { return client }
-        guard state.names[appID, default: []].count < longestNames else {
-            return ClientInfo(sdk: "(other)", appVersion: "(other)")
-        }
-        state.names[appID, default: []].insert(client)
-        return client
-    }
 
     private static func noteUser(_ key: VerdictKey, _ userID: String?, _ at: Int64, _ state: inout State) {
         guard let userID, key.verdict != .anonymous else { return }
