@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignGateway
+internal import Foundation
 
 /// `countersign serve`.
 enum ServeCommand {
@@ -18,6 +19,7 @@ enum ServeCommand {
             .init("On a free port, with the data here", "countersign serve --data ./data --port 0"),
         ]
     ) { invocation in
+        leaveNoCore()
         let running = Lock<Gateway?>(nil)
         let signals = StopSignals { running.withLock { $0 }?.reload() }
         let configuration = try SettingReader(invocation: invocation).configuration()
@@ -31,6 +33,17 @@ enum ServeCommand {
         gateway.stop()
         invocation.io.say("Stopped.")
         return .done
+    }
+
+    /// A process that crashes writes no copy of its memory, which holds tokens and keys. Where the limit may not be set, the
+    /// service manager's holds.
+    private static func leaveNoCore() {
+        var none = rlimit(rlim_cur: 0, rlim_max: 0)
+        #if canImport(Glibc)
+            _ = setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        #else
+            _ = setrlimit(RLIMIT_CORE, &none)
+        #endif
     }
 
     private static func announce(
