@@ -18,28 +18,61 @@ enum TokenCreateCommand {
         "now", .integer("EPOCH", 0...4_102_444_800), help: "becomes iat; default: now")
 
     static let command = Command(
-        "token create", summary: "Sign a token for a user and print it",
-        details: "For trials and tests: in production your backend signs with a JWT library.",
-        flags: [key, user, lifetime, audience, issuer, keyID, algorithm, now],
+        "token create", summary: "Sign a token for a user or a customer and print it",
+        details: """
+            For trials and tests: in production your backend signs with a JWT library.
+            With --customer-id it makes a customer token of the Bloomreach dialect, signed with HS256 by a private key of the
+            project (--secret-file and --kid) or by any key that the app allows (--key).
+            """,
+        flags: [
+            key, user, CustomerTokenFlags.customerID, CustomerTokenFlags.secret, lifetime, audience, issuer,
+            keyID, algorithm, now,
+        ],
         examples: [
-            .init("A token for an hour", "countersign token create --key private.pem --user user-1")
+            .init("A token for an hour", "countersign token create --key private.pem --user user-1"),
+            .init(
+                "A customer token",
+                "countersign token create --customer-id registered=ada --secret-file secret.txt --kid backend"
+            ),
         ]
     ) { invocation in
-        guard let file = try invocation.value(of: key) else {
-            throw CommandError(
-                .usage, "which key?",
-                hint: "`countersign key generate` makes private.pem; then --key private.pem")
-        }
-        guard let user = try invocation.value(of: user), !user.isEmpty else {
-            throw CommandError(.usage, "which user?", hint: "--user ID")
-        }
         let issuedAt = try invocation.integer(of: now) ?? Int(Date().timeIntervalSince1970)
         var claims: [String: JSONValue] = [
-            "sub": .string(user), "iat": .integer(Int64(issuedAt)),
+            "iat": .integer(Int64(issuedAt)),
             "exp": .integer(Int64(issuedAt + (try invocation.integer(of: lifetime) ?? 3600))),
         ]
         if let audience = try invocation.value(of: audience) { claims["aud"] = .string(audience) }
         if let issuer = try invocation.value(of: issuer) { claims["iss"] = .string(issuer) }
+        let customerIDs = try CustomerTokenFlags.customerIDs(invocation)
+        let user = try invocation.value(of: user)
+        guard customerIDs.isEmpty || user == nil else {
+            throw CommandError(
+                .usage, "a token is for a user or for a customer", hint: "--user or --customer-id")
+        }
+        if let customerKey = try CustomerTokenFlags.key(invocation, keyID: keyID) {
+            guard !customerIDs.isEmpty else {
+                throw CommandError(.usage, "which customer?", hint: "--customer-id registered=ID")
+            }
+            guard try invocation.value(of: key) == nil, try invocation.value(of: algorithm) == nil else {
+                throw CommandError(.usage, "--secret-file signs with HS256: leave out --key and --alg")
+            }
+            try invocation.io.print(customerKey.sign(customerIDs: customerIDs, claims: claims))
+            return .done
+        }
+        guard let file = try invocation.value(of: key) else {
+            throw CommandError(
+                .usage, "which key?",
+                hint: customerIDs.isEmpty
+                    ? "`countersign key generate` makes private.pem; then --key private.pem"
+                    : "--secret-file FILE and --kid ID for HS256, or --key FILE")
+        }
+        if !customerIDs.isEmpty {
+            claims["sub"] = .object(customerIDs.mapValues { .string($0) })
+        } else if let user, !user.isEmpty {
+            claims["sub"] = .string(user)
+        } else {
+            throw CommandError(.usage, "which user?", hint: "--user ID, or --customer-id NAME=VALUE")
+        }
         do {
             let signer = try SigningKey(
                 pem: try invocation.text(ofFile: file),

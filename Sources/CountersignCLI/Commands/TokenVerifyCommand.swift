@@ -16,6 +16,7 @@ enum TokenVerifyCommand {
     private static let algorithm = Flag(
         "alg", .choice(JWSAlgorithm.all.map(\.rawValue)), maximumCount: JWSAlgorithm.all.count,
         help: "an algorithm that the app allows (default: RS256)")
+    private static let keyID = Flag("kid", .text("ID"), help: "the id of the private key in --secret-file")
     private static let batch = Flag(
         "batch", .path("FILE"), help: "judge one JSON object a line; - reads standard input")
 
@@ -23,6 +24,8 @@ enum TokenVerifyCommand {
         "token verify", summary: "Judge a token as the gateway does, check by check",
         details: """
             The exit status is 0 when the token is accepted and 3 when it is rejected.
+            With --secret-file or --customer-id it judges a customer token of the Bloomreach dialect: every --customer-id other
+            than cookie must be in it.
             A token is a credential, which other users of this machine could see as an argument: it is taken from a file or
             standard input.
             Each line of a batch is {"name","keys":[PEM or JWK],"token","now","expected_user","user_ids","config":
@@ -30,11 +33,19 @@ enum TokenVerifyCommand {
             "require_type"}}, where algorithms are by default RS256 and those that the keys are bound to; each answer is {"name","verdict":"accept" or "reject","code","reason","faults"}.
             A line without expected_user is a request of nobody, whose token is not looked at; the exit status of a batch is 0.
             """,
-        positionals: [token], flags: [key, user, now, algorithm, batch, .json],
+        positionals: [token],
+        flags: [
+            key, user, CustomerTokenFlags.customerID, CustomerTokenFlags.secret, keyID, now, algorithm, batch,
+            .json,
+        ],
         examples: [
             .init(
                 "Why is this token rejected?",
                 "countersign token verify token.txt --key public.pem --user user-1"),
+            .init(
+                "A customer token",
+                "countersign token verify token.txt --customer-id registered=ada --secret-file secret.txt --kid backend"
+            ),
             .init("Many at once", "countersign token verify --batch tokens.jsonl"),
         ]
     ) { invocation in
@@ -42,7 +53,10 @@ enum TokenVerifyCommand {
             return try verifyBatch(try invocation.text(ofFile: path), invocation.io)
         }
         let report = try report(invocation)
-        let checks = VerificationCheck.list(of: report, withUser: try invocation.value(of: user) != nil)
+        let namesSomebody =
+            try invocation.value(of: user) != nil
+            || !invocation.values(of: CustomerTokenFlags.customerID).isEmpty
+        let checks = VerificationCheck.list(of: report, withUser: namesSomebody)
         if invocation.isSet(.json) {
             try invocation.io.print(report.json(checks))
         } else {
@@ -53,7 +67,9 @@ enum TokenVerifyCommand {
 
     private static func report(_ invocation: Invocation) throws -> VerificationReport {
         let texts = try invocation.values(of: key).map { ($0, try invocation.text(ofFile: $0)) }
-        guard !texts.isEmpty else {
+        let customerKey = try CustomerTokenFlags.key(invocation, keyID: keyID)
+        let customerIDs = try CustomerTokenFlags.customerIDs(invocation)
+        guard !texts.isEmpty || customerKey != nil else {
             throw CommandError(
                 .usage, "which key?",
                 hint: "--key FILE takes the public key that the app has, up to three times")
@@ -68,6 +84,14 @@ enum TokenVerifyCommand {
         let verifier = TokenVerifier(keys: KeyRing(entries: entries), policy: policy)
         let instant = try time(invocation)
         let text = try invocation.tokenText(token)
+        if customerKey != nil || !customerIDs.isEmpty {
+            guard try invocation.value(of: user) == nil else {
+                throw CommandError(
+                    .usage, "a token is for a user or for a customer", hint: "--user or --customer-id")
+            }
+            return CustomerTokenVerifier(secrets: customerKey.map { [$0.verifying] } ?? [], ring: verifier)
+                .verify(text, naming: customerIDs, at: instant)
+        }
         if let user = try invocation.value(of: user) {
             guard !user.isEmpty else { throw CommandError(.usage, "--user needs an id that is not empty") }
             return verifier.verify(text, userID: user, at: instant)

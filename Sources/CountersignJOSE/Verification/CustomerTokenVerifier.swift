@@ -62,6 +62,23 @@ package struct CustomerTokenVerifier: Sendable {
         return (report, report.isAccepted ? identifiers : [])
     }
 
+    /// Judges a token for a request that names these ids, as tools do that explain tokens.
+    ///
+    /// Every id other than `cookie`, which belongs to the device and not to the customer, must be in the token.
+    package func verify(
+        _ token: String, naming customerIDs: [String: String], at now: Double
+    ) -> VerificationReport {
+        var (report, identifiers) = verify(token, at: now)
+        guard report.isAccepted else { return report }
+        for (name, value) in customerIDs.sorted(by: { $0.key < $1.key }) where name != "cookie" {
+            let isThere = identifiers.contains {
+                $0.name.hasSameBytes(as: name) && $0.value.hasSameBytes(as: value)
+            }
+            if !isThere { report.add(.subjectMismatch, "sub does not name this \(name)") }
+        }
+        return report
+    }
+
     private func judge(
         _ jws: CompactJWS, _ token: String, at now: Double, _ report: inout VerificationReport
     ) {

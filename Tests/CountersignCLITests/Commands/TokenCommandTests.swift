@@ -157,4 +157,80 @@ struct TokenCommandTests {
             ])
         #expect(answers.allSatisfy { $0["faults"] is [Any] && $0["reason"] != nil })
     }
+
+    private static let secret = "0123456789abcdef0123456789abcdef"
+
+    private func customerToken(_ more: String...) async throws -> String {
+        let secret = folder.path + "/secret"
+        try Self.secret.write(toFile: secret, atomically: true, encoding: .utf8)
+        let recorded = RecordedIO()
+        let code = await recorded.run(
+            arguments: [
+                "token", "create", "--customer-id", "registered=ada", "--customer-id", "email=a=b@x.example",
+                "--secret-file", secret, "--kid", "backend", "--now", "1800000000",
+            ] + more)
+        #expect(code == .done, "\(recorded.talk)")
+        return recorded.output
+    }
+
+    @Test func aCustomerTokenHoldsTheCustomersIDs() async throws {
+        let inspected = RecordedIO(input: try await customerToken())
+        #expect(await inspected.run("token", "inspect", "-", "--json") == .done)
+        #expect(
+            inspected.output.contains(#""alg":"HS256""#) && inspected.output.contains(#""kid":"backend""#))
+        #expect(inspected.output.contains(#""sub":{"email":"a=b@x.example","registered":"ada"}"#))
+        #expect(inspected.output.contains(#""exp":1800003600"#))
+    }
+
+    @Test(arguments: [
+        (["registered=ada"], "backend", "1800000000", ExitCode.done),
+        (["registered=ada", "email=a=b@x.example"], "backend", "1800000000", .done),
+        // The device's own id need not be in the token.
+        (["registered=ada", "cookie=c-1"], "backend", "1800000000", .done),
+        (["registered=bob"], "backend", "1800000000", .verificationFailed),
+        (["registered=ada", "phone=1"], "backend", "1800000000", .verificationFailed),
+        (["registered=ada"], "another", "1800000000", .verificationFailed),
+        (["registered=ada"], "backend", "1800009999", .verificationFailed),
+    ])
+    func aCustomerTokenIsJudged(ids: [String], keyID: String, now: String, expected: ExitCode) async throws {
+        let recorded = RecordedIO(input: try await customerToken())
+        let code = await recorded.run(
+            arguments: [
+                "token", "verify", "--secret-file", folder.path + "/secret", "--kid", keyID, "--now", now,
+            ] + ids.flatMap { ["--customer-id", $0] })
+        #expect(code == expected, "\(recorded.output)\(recorded.talk)")
+        #expect(!(recorded.output + recorded.talk).contains(Self.secret))
+    }
+
+    @Test func aCustomerTokenMayAlsoBeSignedByAKeyOfTheApp() async throws {
+        let made = await run(
+            "token", "create", "--customer-id", "registered=ada", "--key", privateKey, "--now", "1800000000")
+        #expect(made.0 == .done)
+        for (id, expected) in [("registered=ada", ExitCode.done), ("registered=bob", .verificationFailed)] {
+            let (code, _) = await run(
+                "token", "verify", "--key", publicKey, "--customer-id", id, "--now", "1800000000",
+                input: made.1.output)
+            #expect(code == expected)
+        }
+    }
+
+    @Test(arguments: [
+        ["--customer-id", "registered"], ["--customer-id", "=ada"], ["--customer-id", "registered="],
+        ["--customer-id", "registered=ada", "--customer-id", "registered=bob"],
+        ["--customer-id", "registered=ada", "--user", "ada"],
+    ])
+    func idsThatAreNoneAreUsageErrors(flags: [String]) async throws {
+        let recorded = RecordedIO()
+        #expect(
+            await recorded.run(arguments: ["token", "create", "--key", privateKey] + flags) == .usage)
+    }
+
+    @Test func aSecretNeedsItsIDAndThirtyTwoBytes() async throws {
+        let short = try folder.write("short", to: "short")
+        let flags = ["token", "create", "--customer-id", "registered=ada", "--secret-file", short]
+        #expect(await RecordedIO().run(arguments: flags) == .usage)
+        let recorded = RecordedIO()
+        #expect(await recorded.run(arguments: flags + ["--kid", "backend"]) == .failed)
+        #expect(recorded.talk.contains("32 bytes"))
+    }
 }

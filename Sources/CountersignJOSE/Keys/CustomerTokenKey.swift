@@ -1,0 +1,56 @@
+public import CountersignCore
+
+/// A private key of a Bloomreach project: what a backend signs customer tokens with (seed 000, "Customer Token
+/// Authorization"). It never prints itself.
+public struct CustomerTokenKey: Sendable {
+    /// What stands in the header's `kid`.
+    public let id: String
+
+    private let secret: [UInt8]
+
+    /// Takes the key as the gateway or the vendor shows it.
+    ///
+    /// - Parameters:
+    ///   - id: The key's id; becomes `kid`.
+    ///   - secret: The secret as text, used by its UTF-8 bytes and not decoded; 32 bytes or more.
+    /// - Throws: ``JOSEError`` with code `weakKey` for a shorter secret (RFC 7518, section 3.2).
+    public init(id: String, secret: String) throws(JOSEError) {
+        guard secret.utf8.count >= 32 else {
+            throw JOSEError(.weakKey, "a secret for HS256 must have at least 32 bytes")
+        }
+        self.id = id
+        self.secret = Array(secret.utf8)
+    }
+
+    /// Signs a token for a customer with HS256.
+    ///
+    /// - Parameters:
+    ///   - customerIDs: The ids that the token opens by name, such as `["registered": "ada"]`. They become `sub`.
+    ///   - claims: Further claims; `exp` must be among them, in seconds since 1970. A `sub` here is replaced.
+    /// - Returns: Header, claims and signature in base64url, joined by dots.
+    public func sign(customerIDs: [String: String], claims: [String: JSONValue]) -> String {
+        let header = JSONValue.object(["alg": "HS256", "typ": "JWT", "kid": .string(id)])
+        var claims = claims
+        claims["sub"] = .object(customerIDs.mapValues { .string($0) })
+        var token: [UInt8] = []
+        Base64URL.encode(header.bytes, to: &token)
+        token.append(UInt8(ascii: "."))
+        Base64URL.encode(JSONValue.object(claims).bytes, to: &token)
+        let code = HMACSHA256.authenticate(token, key: secret)
+        token.append(UInt8(ascii: "."))
+        Base64URL.encode(code, to: &token)
+        return String(decoding: token, as: UTF8.self)
+    }
+
+    /// The same key for a verifier.
+    package var verifying: CustomerTokenVerifier.Secret {
+        CustomerTokenVerifier.Secret(id: id, bytes: secret)
+    }
+}
+
+extension CustomerTokenKey: CustomStringConvertible, CustomReflectable {
+    /// The id without the secret; safe to log.
+    public var description: String { "CustomerTokenKey(\(id))" }
+    /// The id without the secret, so that `dump` shows no more than `print`.
+    public var customMirror: Mirror { Mirror(self, children: ["id": id]) }
+}
