@@ -54,6 +54,9 @@ let package = Package(
             name: "CZlib", pkgConfig: "zlib",
             providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
         .systemLibrary(
+            name: "CQREncode", pkgConfig: "libqrencode",
+            providers: [.apt(["libqrencode-dev"]), .brew(["qrencode"])]),
+        .systemLibrary(
             name: "CSimdjson",
             providers: [.apt(["libsimdjson-dev"]), .brew(["simdjson"])]),
 
@@ -102,11 +105,14 @@ let package = Package(
         .target(name: "CHTTPServer", dependencies: ["CMicroHTTPD", "CGnuTLS"]),
         // The files of the dashboard, embedded.
         .target(name: "CDashboard"),
+        // The table of common passwords, embedded.
+        .target(name: "CCommonPasswords", exclude: ["NOTICE", "common-passwords.bin"]),
         .target(
             name: "CountersignGateway",
             dependencies: [
                 "CountersignCore", "CountersignSQLite", "CountersignJOSE",
                 "CStrictJSON", "CMicroHTTPD", "CHTTPServer", "CZlib", "CCurl", "CDashboard",
+                "CCommonPasswords", "CQREncode",
             ],
             exclude: ["Dashboard/Resources"], swiftSettings: strict),
 

@@ -12,7 +12,7 @@ import sys
 
 from playwright.sync_api import sync_playwright
 
-from browser import account, journey, rules, screens, services, trouble
+from browser import account, factor, journey, rules, screens, services, trouble
 from browser.day import Day
 from browser.gateway import Gateway
 from browser.page import Visitor, say
@@ -37,6 +37,7 @@ def test(browser, owner, gateway):
     trouble.keyboard(browser, gateway.url)
     trouble.viewer(browser, owner, screens.all_of("shop"))
     account.change_password(browser, gateway.url, "vera")
+    factor.second_factor(browser, gateway)
     trouble.expired(browser, gateway.url)
     trouble.stopped(owner, trouble.live_cut(browser, gateway, storage), gateway)
     screens.check(browser, gateway.url, storage)

@@ -51,6 +51,7 @@ need "pkg-config --exists gnutls" libgnutls28-dev gnutls
 need "pkg-config --exists libcurl" libcurl4-openssl-dev curl
 need "pkg-config --exists zlib" zlib1g-dev zlib
 need "pkg-config --exists simdjson" libsimdjson-dev simdjson
+need "pkg-config --exists libqrencode" libqrencode-dev qrencode
 need "command -v sqlite3" sqlite3 sqlite
 need "command -v openssl" openssl openssl@3
 need "command -v curl" curl curl

@@ -88,6 +88,9 @@ static const unsigned char file_modules_project_js[] = {
 static const unsigned char file_modules_sample_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/sample.js"
 };
+static const unsigned char file_modules_secondfactor_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/secondfactor.js"
+};
 static const unsigned char file_modules_sessions_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/sessions.js"
 };
@@ -108,6 +111,9 @@ static const unsigned char file_modules_tokenrules_js[] = {
 };
 static const unsigned char file_modules_ui_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/ui.js"
+};
+static const unsigned char file_modules_userids_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/userids.js"
 };
 static const unsigned char file_modules_views_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/views.js"
@@ -157,6 +163,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/preferences.js", file_modules_preferences_js, sizeof file_modules_preferences_js},
     {"assets/modules/project.js", file_modules_project_js, sizeof file_modules_project_js},
     {"assets/modules/sample.js", file_modules_sample_js, sizeof file_modules_sample_js},
+    {"assets/modules/secondfactor.js", file_modules_secondfactor_js, sizeof file_modules_secondfactor_js},
     {"assets/modules/sessions.js", file_modules_sessions_js, sizeof file_modules_sessions_js},
     {"assets/modules/signin.js", file_modules_signin_js, sizeof file_modules_signin_js},
     {"assets/modules/signingkeys.js", file_modules_signingkeys_js, sizeof file_modules_signingkeys_js},
@@ -164,6 +171,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/system.js", file_modules_system_js, sizeof file_modules_system_js},
     {"assets/modules/tokenrules.js", file_modules_tokenrules_js, sizeof file_modules_tokenrules_js},
     {"assets/modules/ui.js", file_modules_ui_js, sizeof file_modules_ui_js},
+    {"assets/modules/userids.js", file_modules_userids_js, sizeof file_modules_userids_js},
     {"assets/modules/views.js", file_modules_views_js, sizeof file_modules_views_js},
     {"assets/styles/chart.css", file_styles_chart_css, sizeof file_styles_chart_css},
     {"assets/styles/layout.css", file_styles_layout_css, sizeof file_styles_layout_css},

@@ -33,7 +33,7 @@ struct LiveEventsTests {
         }
 
         func watch(after id: UInt64? = nil, _ filter: LiveEvents.Filter = .init()) -> LiveEvents {
-            LiveEvents(feed, after: id, filter, nanoseconds: { [time] in time.withLock { $0 } })
+            LiveEvents(feed, after: id, filter, .none, nanoseconds: { [time] in time.withLock { $0 } })
         }
 
         /// What the next look sends, as lines; a tenth of a second later.

@@ -34,6 +34,8 @@ def token_service(visitor):
         secret(visitor, r"\S{20,}")
     sessions = page.get_by_role("table", name="Sessions")
     expect(sessions.get_by_text("active")).to_have_count(2)
+    expect(visitor.button(re.compile(r"^Revoke the session of u-[a-z2-7]{8}$"))).to_have_count(2)
+    page.get_by_text("Show ids").click()
     visitor.button("Revoke the session of user-1").first.click()
     visitor.dialog.get_by_role("button", name="Revoke").click()
     expect(sessions.get_by_text("revoked: operator")).to_have_count(1)

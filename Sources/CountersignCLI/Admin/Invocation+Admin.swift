@@ -22,11 +22,19 @@ extension Flag {
     /// Of every command that works on a data directory and on a running gateway.
     static let place = connection + [.data]
 
+    /// Shows the users of apps as they are; on a data directory they always are.
+    static let unmask = Flag(
+        "unmask",
+        help: "show user ids instead of pseudonyms, of a server; needs the scope write, and is written down")
+
     /// How a server is reached.
     static let connection = [Flag.server, .tokenFile, .certificateAuthorityFile, .allowPlainHTTP]
 }
 
 extension Invocation {
+    /// What asks for user ids as they are.
+    var unmasking: (name: String, value: String?) { ("unmask", isSet(.unmask) ? "1" : nil) }
+
     /// Where the command works: a flag says it, else the environment, else the profile in use, else it is the data
     /// directory.
     ///

@@ -4,7 +4,8 @@ internal import Foundation
 
 /// `countersign admin …`.
 enum AdminCommand {
-    static let commands = [reset, createToken, listTokens, deleteToken] + AdminUserCommand.commands
+    static let commands =
+        [reset, secondFactor, createToken, listTokens, deleteToken] + AdminUserCommand.commands
 
     private static let name = Flag("name", .text("TEXT"), default: "cli", help: "what the token is for")
     private static let scopes = Flag(
@@ -18,7 +19,7 @@ enum AdminCommand {
         "admin reset", summary: "Print a one-time link that makes an owner or sets an owner's new password",
         details: """
             For the first sign-in, and when nobody can sign in any more. The link is good once, for 30 minutes; a link made
-            before is void. Whoever can write the data directory may do this: protect it.
+            before is void. The one for whom it is used loses the second factor too. Whoever can write the data directory may do this: protect it.
             """,
         flags: [.url, .data],
         examples: [.init("Nobody knows the password", "countersign admin reset")]
@@ -31,6 +32,37 @@ enum AdminCommand {
             ?? "http://127.0.0.1:8787"
         invocation.io.say("For the data directory \(data); good once, for 30 minutes:")
         try invocation.io.print("\(url)/admin/#/setup/\(token)")
+        return .done
+    }
+
+    private static let state = Positional(
+        "STATE", .optional, choices: ["required", "optional"],
+        help: "required or optional; else it is printed")
+
+    private static let secondFactor = Command(
+        "admin second-factor",
+        summary: "Print or set whether every user of the dashboard needs a second factor",
+        details: """
+            Once it is required, whoever has none must set one up before anything else, also who is signed in already. API tokens
+            go on.
+            """,
+        positionals: [state], flags: [.json] + Flag.place,
+        examples: [.init("Must everybody have one?", "countersign admin second-factor")]
+    ) { invocation in
+        let admin = try invocation.admin()
+        let rules: JSONValue
+        if let word = invocation.word(of: state) {
+            rules = try await admin.change("sign-in-rules") {
+                $0["second_factor_required"] = .bool(word == "required")
+            }
+        } else {
+            rules = try await admin.get("sign-in-rules").body
+        }
+        if invocation.isSet(.json) {
+            try invocation.io.print(rules)
+        } else {
+            try invocation.io.print(rules["second_factor_required"].isTrue ? "required" : "optional")
+        }
         return .done
     }
 

@@ -3,7 +3,7 @@ internal import CountersignGateway
 
 /// `countersign admin user …`: who may sign in at the dashboard.
 enum AdminUserCommand {
-    static let commands = [create, list, setRole, setPassword, delete]
+    static let commands = [create, list, setRole, setPassword, resetSecondFactor, delete]
 
     private static let name = Positional("NAME", help: "the name to sign in with, without blanks")
     private static let roles = AdminRole.allCases.map(\.rawValue)
@@ -13,7 +13,7 @@ enum AdminUserCommand {
     private static let newRole = Positional("ROLE", choices: roles, help: roles.joined(separator: ", "))
     private static let password = Flag(
         "password-file", .path("FILE"),
-        help: "at least 12 bytes; - reads standard input; asked for at a terminal")
+        help: "at least 12 bytes, none of the common ones; - reads standard input; asked for at a terminal")
 
     private static let create = Command(
         "admin user create", summary: "Make a user of the dashboard",
@@ -44,9 +44,14 @@ enum AdminUserCommand {
     ) { invocation in
         try invocation.printList(
             try await invocation.admin().items("users"),
-            header: ["NAME", "ROLE", "MADE", "LAST SIGN-IN"],
+            header: ["NAME", "ROLE", "SECOND FACTOR", "MADE", "LAST SIGN-IN"],
             empty: "No user. Next: countersign admin reset"
-        ) { [$0["name"].shown, $0["role"].shown, $0["created_ms"].time, $0["last_sign_in_ms"].time] }
+        ) { user in
+            [
+                user["name"].shown, user["role"].shown, user["second_factor"].isTrue ? "on" : "off",
+                user["created_ms"].time, user["last_sign_in_ms"].time,
+            ]
+        }
         return .done
     }
 
@@ -74,6 +79,22 @@ enum AdminUserCommand {
         let user = try await invocation.admin().patch(
             "users", invocation.requiredWord(of: name), body: ["password": .string(secret)])
         invocation.io.say("\(user["name"].shown) has a new password.")
+        return .done
+    }
+
+    private static let resetSecondFactor = Command(
+        "admin user reset-second-factor",
+        summary: "Take away the second factor of a user of the dashboard who has lost it",
+        details: "The password alone is enough then, until another is set up. The user's sessions end.",
+        positionals: [name], flags: Flag.place,
+        examples: [
+            .init(
+                "The phone and the recovery codes are gone", "countersign admin user reset-second-factor kim")
+        ]
+    ) { invocation in
+        let name = invocation.requiredWord(of: name)
+        _ = try await invocation.admin().delete("users", name, "second-factor")
+        invocation.io.say("\(name) signs in with the password alone.")
         return .done
     }
 

@@ -13,8 +13,11 @@ enum AuditCommand {
 
     private static let list = Command(
         "audit list", summary: "List what was changed and by whom, the newest first",
-        details: "With --json one object a line, with what was there before and after.",
-        flags: [app, actor, limit, .json] + Flag.place,
+        details: """
+            With --json one object a line, with what was there before and after. A server names users by pseudonyms, and leaves
+            the hashes out, unless --unmask is given.
+            """,
+        flags: [app, actor, limit, .unmask, .json] + Flag.place,
         examples: [
             .init("What happened lately?", "countersign audit list"),
             .init("Who changed this app?", "countersign audit list --app shop"),
@@ -22,7 +25,10 @@ enum AuditCommand {
     ) { invocation in
         let entries = try await invocation.admin().items(
             "audit",
-            query: [("app", try invocation.value(of: app)), ("actor", try invocation.value(of: actor))],
+            query: [
+                ("app", try invocation.value(of: app)), ("actor", try invocation.value(of: actor)),
+                invocation.unmasking,
+            ],
             limit: try invocation.integer(of: limit) ?? 50)
         if invocation.isSet(.json) {
             for entry in entries { try invocation.io.print(entry) }

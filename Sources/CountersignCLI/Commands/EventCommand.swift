@@ -7,7 +7,7 @@ enum EventCommand {
     static let commands = [list, export]
 
     private static let app = Positional("APP", help: "the app's id")
-    private static let user = Flag("user", .text("ID"), help: "only this user's")
+    private static let user = Flag("user", .text("ID"), help: "only this user's: the id, or the pseudonym")
     private static let messageID = Flag("message-id", .text("ID"), help: "only the one with this message id")
     private static let type = Flag("type", .choice(EventKind.all.map(\.rawValue)), help: "only this kind")
     private static let name = Flag("name", .text("TEXT"), help: "only events of this name")
@@ -18,11 +18,14 @@ enum EventCommand {
         "limit", .integer("N", 1...10_000), default: "20", help: "at most so many")
     private static let format = Flag(
         "format", .choice(["ndjson", "csv"]), default: "ndjson", help: "one JSON object a line, or CSV")
-    private static let filters = [user, messageID, type, name, since, until]
+    private static let filters = [user, messageID, type, name, since, until, .unmask]
 
     private static let list = Command(
         "event list", summary: "List an app's events, the newest first",
-        details: "With --json one object a line, with the event's body, its members sorted.",
+        details: """
+            With --json one object a line, with the event's body, its members sorted. A server names users by pseudonyms, and hides
+            what else says who they are, unless --unmask is given.
+            """,
         positionals: [app], flags: filters + [limit, .json] + Flag.place,
         examples: [
             .init("What came last?", "countersign event list shop"),
@@ -55,7 +58,8 @@ enum EventCommand {
         "event export", summary: "Print an app's events, the oldest first",
         details: """
             NDJSON is what `countersign send` takes: each line is an event, its members sorted. CSV has the columns that all events
-            have, and the event as JSON in the last one.
+            have, and the event as JSON in the last one. A server names users by pseudonyms, and hides what else says who they
+            are, unless --unmask is given: an export that is to be sent elsewhere needs it.
             """,
         positionals: [app], flags: filters + [format] + Flag.place,
         examples: [.init("All that an app has", "countersign event export shop")]
@@ -97,7 +101,7 @@ enum EventCommand {
             ("user", try invocation.value(of: user)), ("message_id", try invocation.value(of: messageID)),
             ("type", try invocation.value(of: type)), ("name", try invocation.value(of: name)),
             ("from_ms", try invocation.time(of: since).map { String($0) }),
-            ("to_ms", try invocation.time(of: until).map { String($0) }),
+            ("to_ms", try invocation.time(of: until).map { String($0) }), invocation.unmasking,
         ]
     }
 }

@@ -40,13 +40,13 @@ enum SessionCommand {
     private static let list = Command(
         "session list", summary: "List an app's sessions, the one opened last first",
         details: "At most 1000. A session can be listed for 30 days after it would have expired.",
-        positionals: [app], flags: [user, .json] + Flag.place,
+        positionals: [app], flags: [user, .unmask, .json] + Flag.place,
         examples: [.init("Where is this user logged in?", "countersign session list shop --user user-1")]
     ) { invocation in
         try invocation.printList(
             try await invocation.admin().items(
                 "apps", invocation.requiredWord(of: app), "sessions",
-                query: [("user", try invocation.value(of: user))], limit: 1_000),
+                query: [("user", try invocation.value(of: user)), invocation.unmasking], limit: 1_000),
             header: ["SESSION", "STATE", "USER", "USED", "REFRESHES", "CLIENT"], rightAligned: [4],
             empty: "No session."
         ) { session in

@@ -6,18 +6,18 @@ internal import Foundation
 enum TailCommand {
     private static let app = Flag("app", .text("APP"), help: "only of this app")
     private static let code = Flag("code", .text("CODE"), help: "only this one: 22, or EXPIRED")
-    private static let user = Flag("user", .text("ID"), help: "only of this user")
+    private static let user = Flag("user", .text("ID"), help: "only of this user: the id, or the pseudonym")
     private static let count = Flag(
         "count", .integer("N", 1...1_000_000_000), help: "end after so many; else it goes on until Ctrl-C")
 
     static let command = Command(
         "tail", summary: "Print verdicts as a running gateway gives them",
         details: """
-            One line for each request; user ids are masked. With --json one object a line. When the connection ends it is made
+            One line for each request; users are named by pseudonyms unless --unmask is given. With --json one object a line. When the connection ends it is made
             again and goes on where it stopped; what was missed is said on standard error. On a data directory it finds the
             gateway that runs there, and makes itself a token for each connection, which is good for a minute.
             """,
-        flags: [app, code, user, count, .json] + Flag.place,
+        flags: [app, code, user, count, .unmask, .json] + Flag.place,
         examples: [
             .init("The next expired token", "countersign tail --code EXPIRED --count 1")
         ]
@@ -26,7 +26,7 @@ enum TailCommand {
             query: [
                 ("app", try invocation.value(of: app)),
                 ("code", try invocation.value(of: code).map { String(try AuthErrorCode(word: $0).rawValue) }),
-                ("user", try invocation.value(of: user)),
+                ("user", try invocation.value(of: user)), invocation.unmasking,
             ], count: try invocation.integer(of: count), printsJSON: invocation.isSet(.json))
         let tail = Tail(options, io: invocation.io, connect: try connection(invocation))
         let signals = StopSignals()
@@ -48,6 +48,7 @@ enum TailCommand {
         if let remote = try invocation.remoteAdmin() { return { Tail.Connection(admin: remote) } }
         let data = try invocation.dataDirectory()
         let authority = try invocation.value(of: .certificateAuthorityFile)
+        let scope = invocation.isSet(.unmask) ? "write" : "read"
         return {
             guard let running = RunningGateway(dataDirectory: data) else {
                 throw CommandError(
@@ -57,7 +58,8 @@ enum TailCommand {
             let local = try LocalAdmin(dataDirectory: data)
             let expires = Int64((Date().timeIntervalSince1970 + 60) * 1000)
             let made = try await local.post(
-                "tokens", body: ["name": "tail", "scopes": ["read"], "expires_ms": .integer(expires)])
+                "tokens",
+                body: ["name": "tail", "scopes": .array([.string(scope)]), "expires_ms": .integer(expires)])
             let server = RemoteAdmin.Server(
                 url: running.adminURL, certificateAuthorityFile: authority, allowsPlainHTTP: true)
             return Tail.Connection(

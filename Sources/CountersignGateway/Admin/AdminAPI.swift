@@ -146,6 +146,12 @@ final class AdminAPI: Sendable {
         guard identity.role >= needed else {
             throw AdminProblem(403, "forbidden", "this needs the role \(needed.rawValue)")
         }
+        // What is one's own stands there: the session, its password and its second factor.
+        if identity.mustEnrol, !route.path.hasPrefix("/session") {
+            throw AdminProblem(
+                403, "second_factor_setup_required",
+                "set up a second factor first: an owner has made it a requirement")
+        }
         if let expected = identity.csrfToken, !request.isSafe {
             guard request.isOwnOrigin(publicURL: publicURL) == true else { throw Self.foreignPage }
             guard let given = request.csrfToken, Scrypt.isEqual(Array(given.utf8), Array(expected.utf8))
@@ -167,7 +173,8 @@ final class AdminAPI: Sendable {
             let session = try directory.session(cookie, at: milliseconds)
         else { throw AdminProblem(401, "unauthenticated", "sign in, or send an API token as Bearer") }
         return AdminIdentity(
-            name: session.user.name, role: session.user.role, session: (cookie, session.expires))
+            name: session.user.name, role: session.user.role, session: (cookie, session.expires),
+            mustEnrol: session.mustEnrol)
     }
 
     private static let foreignPage = AdminProblem(

@@ -7,6 +7,10 @@ struct AdminIdentity: Sendable {
     let role: AdminRole
     /// The session; nil for a token.
     var session: (token: String, expiresMilliseconds: Int64)?
+    /// True until the second factor is set up that every user needs: nothing else may be done before.
+    var mustEnrol = false
+    /// True for the account that owns the data directory, from which no file in it is hidden.
+    var ownsData = false
 
     /// What a page must send with every change: known only to who knows the cookie.
     var csrfToken: String? {

@@ -30,8 +30,9 @@ final class Administration: Sendable {
                 alerts.send(alert.body, id: alert.id, to: alert.webhook, completion: completion)
             }, log: log)
         let isSecure = configuration.tls != nil || configuration.publicURL?.hasPrefix("https:") == true
+        let signIn = SignInRoutes(isSecure: isSecure)
         let routes =
-            SignInRoutes(isSecure: isSecure).all
+            signIn.all + SecondFactorRoutes(signIn: signIn).own
             + (try Self.storedRoutes(
                 dataDirectory: dataDirectory, backupFolder: configuration.backups.folder, registry: registry,
                 judge: judge, flush: { analytics.flush() }, now: now))
@@ -67,6 +68,7 @@ final class Administration: Sendable {
             + EnforcementRoutes().all
             + EventRoutes(dataDirectory: dataDirectory).all
             + PeopleRoutes().all
+            + SecondFactorRoutes.others
             + BackupRoutes(
                 dataDirectory: dataDirectory, folder: backupFolder ?? dataDirectory + "/backups"
             ).all

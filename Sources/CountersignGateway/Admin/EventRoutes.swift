@@ -18,7 +18,7 @@ struct EventRoutes: Sendable {
     private static let filters: [AdminRoute.Parameter] = [
         .init("user", .text(longest: 512)), .init("message_id", .text(longest: 512)),
         .init("type", .text(longest: 64)), .init("name", .text(longest: 512)),
-        .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
+        .init("from_ms", .milliseconds), .init("to_ms", .milliseconds), .unmask,
     ]
 
     private static let event = AdminType.named(
@@ -32,7 +32,9 @@ struct EventRoutes: Sendable {
 
     private func query(_ call: AdminCall) throws -> EventQuery {
         var query = EventQuery(appID: try call.app().id)
-        query.userID = call.query("user")
+        query.userID = try call.user(of: query.appID) { isEnough in
+            try EventReader(dataDirectory: dataDirectory).users(of: query.appID, isEnough)
+        }
         query.messageID = call.query("message_id")
         query.type = call.query("type")
         query.name = call.query("name")
@@ -45,20 +47,26 @@ struct EventRoutes: Sendable {
     }
 
     private func list(_ call: AdminCall) throws -> HTTPResponse {
+        let query = try query(call)
+        let mask = try call.userMask("event", "list", app: query.appID, user: query.userID)
         let events = try EventReader(dataDirectory: dataDirectory).newest(
-            try query(call), before: try call.cursor()?.number, limit: call.limit + 1)
-        return try call.page(read: events, at: { PagePosition($0.sequence) }, json: \.json)
+            query, before: try call.cursor()?.number, limit: call.limit + 1)
+        return try call.page(read: events, at: { PagePosition($0.sequence) }) {
+            mask.event($0, of: query.appID).json
+        }
     }
 
     private func export(_ call: AdminCall) throws -> HTTPResponse {
         let query = try query(call)
+        let mask = try call.userMask("event", "export", app: query.appID, user: query.userID)
         return Export.list(
             call, name: "\(query.appID)-events", columns: Self.columns, from: 0
         ) { [dataDirectory] sequence in
             let events = try EventReader(dataDirectory: dataDirectory).oldest(
                 query, behind: sequence, limit: 500)
             let rows = events.map { event in
-                Export.Row(
+                let event = mask.event(event, of: query.appID)
+                return Export.Row(
                     cells: [
                         String(event.sequence), event.messageID, event.type, event.userID ?? "",
                         event.anonymousID ?? "", event.name ?? "", String(event.timestampMilliseconds),

@@ -7,11 +7,15 @@ final class LiveEvents: Sendable {
     struct Filter: Sendable {
         var appID: String?
         var code: Int?
+        /// The id, or the pseudonym.
         var user: String?
+        /// Finds who has the pseudonym; nil when ``user`` is none.
+        var pseudonymMask: UserMask?
 
         func matches(_ entry: LiveFeed.Entry) -> Bool {
             (appID == nil || entry.key.appID == appID) && (code == nil || entry.key.code?.rawValue == code)
-                && (user == nil || entry.userID == user)
+                && (user == nil || entry.userID == user
+                    || pseudonymMask.map { $0.user(entry.userID, of: entry.key.appID) == user } ?? false)
         }
     }
 
@@ -38,6 +42,7 @@ final class LiveEvents: Sendable {
 
     private let feed: LiveFeed
     private let filter: Filter
+    private let mask: UserMask
     private let isAllowed: @Sendable () -> Bool
     private let nanoseconds: @Sendable () -> UInt64
     private let state: Lock<State>
@@ -46,15 +51,17 @@ final class LiveEvents: Sendable {
     ///   - feed: Where they come from.
     ///   - lastID: The last one that the watcher has; nil begins with what comes now.
     ///   - filter: Which ones.
+    ///   - mask: How users are named.
     ///   - isAllowed: Whether the watcher may still watch; asked every two seconds, on another thread.
     ///   - nanoseconds: A clock that never goes back.
     init(
-        _ feed: LiveFeed, after lastID: UInt64?, _ filter: Filter,
+        _ feed: LiveFeed, after lastID: UInt64?, _ filter: Filter, _ mask: UserMask,
         isAllowed: @escaping @Sendable () -> Bool = { true },
         nanoseconds: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
     ) {
         self.feed = feed
         self.filter = filter
+        self.mask = mask
         self.isAllowed = isAllowed
         self.nanoseconds = nanoseconds
         state = Lock(State(lastID: lastID))
@@ -101,7 +108,7 @@ final class LiveEvents: Sendable {
         state.hasBegun = true
         state.oneIn = oneIn
         for (index, entry) in entries.enumerated() where index % oneIn == 0 {
-            let data = String(decoding: Self.json(entry).bytes, as: UTF8.self)
+            let data = String(decoding: json(entry).bytes, as: UTF8.self)
             text += "event: verdict\nid: \(entry.id)\ndata: \(data)\n\n"
         }
         state.lastID = page.lastID
@@ -112,14 +119,14 @@ final class LiveEvents: Sendable {
         return text
     }
 
-    private static func json(_ entry: LiveFeed.Entry) -> JSONValue {
+    private func json(_ entry: LiveFeed.Entry) -> JSONValue {
         let key = entry.key
         return [
             "id": .string(entry.sampleID ?? String(entry.id)), "app": .string(key.appID),
             "at_ms": .integer(entry.atMilliseconds), "verdict": .string(key.verdict.rawValue),
             "code": key.code.map { .integer(Int64($0.rawValue)) } ?? .null,
             "reason": key.code.map { .string($0.reason) } ?? .null, "endpoint": .string(key.endpoint),
-            "user": FailureSample.mask(entry.userID).map { .string($0) } ?? .null,
+            "user": mask.user(entry.userID, of: key.appID).map { .string($0) } ?? .null,
             "sdk": key.client.sdk.map { .string($0) } ?? .null,
             "app_version": key.client.appVersion.map { .string($0) } ?? .null,
             "client": .string(entry.network), "enforcement": .string(key.enforcement?.rawValue ?? ""),

@@ -36,7 +36,7 @@ package final class LocalAdministration: Sendable {
         _ method: String, _ path: String, query: String?, ifMatch: String?, body: [UInt8]
     ) -> HTTPResponse {
         let account = Operator.account
-        let identity = AdminIdentity(name: account.name, role: .owner)
+        let identity = AdminIdentity(name: account.name, role: .owner, ownsData: true)
         let milliseconds = AppDirectory.now()
         let router = Router(
             routes.map { [directory] route in

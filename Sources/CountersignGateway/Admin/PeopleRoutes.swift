@@ -21,7 +21,7 @@ struct PeopleRoutes: Sendable {
                 let body = try call.body()
                 let name = try body.text("name")
                 guard let role: AdminRole = body.choice("role"),
-                    let password = try SignInRoutes.password(body)
+                    let password = try SignInRoutes.password(body, of: name)
                 else { throw AdminProblem.invalid("role", "is missing") }
                 try call.directory.createUser(name: name, role: role, password: password)
                 return try Self.answer(call, name, status: 201)
@@ -38,7 +38,8 @@ struct PeopleRoutes: Sendable {
                 let body = try call.body()
                 try call.checkMatch(try Self.user(call, call[0]).tagged)
                 try call.directory.changeUser(
-                    call[0], role: body.choice("role"), password: try SignInRoutes.password(body))
+                    call[0], role: body.choice("role"), password: try SignInRoutes.password(body, of: call[0])
+                )
                 return try Self.answer(call, call[0])
             },
             AdminRoute("DELETE", "/users/{name}", .owner, "Delete a user", match: .optional, .nothing) {
@@ -82,18 +83,20 @@ struct PeopleRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/audit", .viewer, "List changes, the newest first",
-                query: [.init("app", .text(longest: 64)), .init("actor", .text(longest: 512))],
+                query: [.init("app", .text(longest: 64)), .init("actor", .text(longest: 512)), .unmask],
                 .list(Self.entry)
             ) { call in
+                let mask = try call.userMask("audit", "list", app: call.query("app"))
                 let entries = try call.directory.auditEntries(
                     app: call.query("app"), actor: call.query("actor"),
                     before: try call.cursor()?.number ?? .max, limit: call.limit + 1)
-                return try call.page(read: entries, at: { PagePosition($0.seq) }, json: \.json)
+                return try call.page(read: entries, at: { PagePosition($0.seq) }) { mask.audit($0).json }
             },
             AdminRoute(
                 "GET", "/audit/export", .viewer, "Export changes, the newest first",
                 query: [
                     .init("app", .text(longest: 64)), .init("actor", .text(longest: 512)), Export.format,
+                    .unmask,
                 ], .file(Export.mediaTypes), answer: exportAudit),
             AdminRoute(
                 "GET", "/audit/verify", .viewer, "Check that no change was altered or taken out",
@@ -114,7 +117,7 @@ struct PeopleRoutes: Sendable {
         "User",
         .all([
             "name": .string, "role": .choice(of: AdminRole.self), "created_ms": .milliseconds,
-            "last_sign_in_ms": .nullable(.milliseconds),
+            "last_sign_in_ms": .nullable(.milliseconds), "second_factor": .bool,
         ]))
 
     private static let token = AdminType.named(
@@ -129,18 +132,20 @@ struct PeopleRoutes: Sendable {
         "AuditEntry",
         .all([
             "seq": .count, "at_ms": .milliseconds, "actor": .string, "role": .string, "action": .string,
-            "target": .string, "app": .nullable(.string), "before": .any, "after": .any, "hash": .string,
-            "previous_hash": .string,
+            "target": .string, "app": .nullable(.string), "before": .any, "after": .any,
+            "hash": .nullable(.string), "previous_hash": .nullable(.string),
         ]))
 
     // MARK: Answers
 
     private func exportAudit(_ call: AdminCall) throws -> HTTPResponse {
         let (app, actor, directory) = (call.query("app"), call.query("actor"), call.directory)
+        let mask = try call.userMask("audit", "export", app: app)
         return Export.list(call, name: "audit", columns: Self.columns, from: .max) { before in
             let entries = try directory.auditEntries(app: app, actor: actor, before: before, limit: 500)
             let rows = entries.map { entry in
-                Export.Row(
+                let entry = mask.audit(entry)
+                return Export.Row(
                     cells: [
                         String(entry.seq), String(entry.atMilliseconds), entry.actor, entry.role,
                         entry.action, entry.target, entry.appID ?? "", entry.before ?? "",
@@ -196,6 +201,7 @@ struct PeopleRoutes: Sendable {
             "name": .string(user.name), "role": .string(user.role.rawValue),
             "created_ms": .integer(user.createdMilliseconds),
             "last_sign_in_ms": user.signedInMilliseconds.map { .integer($0) } ?? .null,
+            "second_factor": .bool(user.hasSecondFactor),
         ]
     }
 

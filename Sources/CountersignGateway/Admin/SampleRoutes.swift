@@ -14,10 +14,11 @@ struct SampleRoutes: Sendable {
                 "GET", "/apps/{app}/samples", .viewer, "List samples of failed requests",
                 query: [
                     .init("code", Self.code), .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
+                    .unmask,
                 ], .list(.named("Sample", .object(Self.facts))), answer: list),
             AdminRoute(
                 "GET", "/apps/{app}/samples/{id}", .viewer, "Show a sample",
-                query: [.init("unmask", .choice(["0", "1"]))],
+                query: [.unmask],
                 .json(
                     .all([
                         "checks": .list(Self.check), "header": .any, "claims": .any,
@@ -53,8 +54,9 @@ struct SampleRoutes: Sendable {
             of: app.id, code: call.integer("code").map { AuthErrorCode(rawValue: Int($0)) },
             from: call.integer("from_ms") ?? 0, to: call.integer("to_ms") ?? .max,
             before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
+        let mask = try call.userMask("sample", "list", app: app.id)
         return try call.page(read: found, at: { PagePosition($0.atMilliseconds, $0.id) }) {
-            .object(Self.members($0))
+            .object(Self.members($0, mask))
         }
     }
 
@@ -65,39 +67,15 @@ struct SampleRoutes: Sendable {
     }
 
     private func show(_ call: AdminCall) throws -> HTTPResponse {
-        let isUnmasked = call.query("unmask") == "1"
-        guard !isUnmasked || call.identity.role >= .operator else {
-            throw AdminProblem(403, "forbidden", "this needs the role operator")
-        }
         let sample = try sample(call)
-        var members = Self.members(sample)
-        var claims = Self.json(sample.claims)
-        if isUnmasked {
-            try call.directory.note("sample.unmask", sample.id, app: sample.appID)
-            members["user"] = sample.userID.map { .string($0) } ?? .null
-        } else {
-            claims = Self.masked(claims)
-        }
+        let mask = try call.userMask("sample", sample.id, app: sample.appID)
+        var members = Self.members(sample, mask)
         members["checks"] = Self.json(sample.checks)
         members["header"] = Self.json(sample.header)
-        members["claims"] = claims
-        members["token_without_signature"] = isUnmasked ? .string(sample.tokenWithoutSignature) : .null
+        members["claims"] = mask.claims(Self.json(sample.claims), of: sample.appID)
+        members["token_without_signature"] = mask.hides ? .null : .string(sample.tokenWithoutSignature)
         members["fix"] = .string(sample.code.fix)
         return call.answer(.object(members))
-    }
-
-    /// Claims for those who need not know whose they are: all but issuer, audience and times may say it.
-    private static func masked(_ claims: JSONValue) -> JSONValue {
-        guard case .object(let members) = claims else { return claims }
-        let shown = members.map { name, value -> (String, JSONValue) in
-            switch value {
-            case _ where ["iss", "aud", "exp", "nbf", "iat"].contains(name): (name, value)
-            case .string(let text): (name, FailureSample.mask(text).map { .string($0) } ?? .null)
-            case .bool, .null: (name, value)
-            default: (name, "…")
-            }
-        }
-        return .object(Dictionary(uniqueKeysWithValues: shown))
     }
 
     private func recheck(_ call: AdminCall) throws -> HTTPResponse {
@@ -132,12 +110,12 @@ struct SampleRoutes: Sendable {
             })
     }
 
-    private static func members(_ sample: FailureSample) -> [String: JSONValue] {
+    private static func members(_ sample: FailureSample, _ mask: UserMask) -> [String: JSONValue] {
         [
             "id": .string(sample.id), "at_ms": .integer(sample.atMilliseconds),
             "code": .integer(Int64(sample.code.rawValue)), "reason": .string(sample.code.reason),
             "verdict": .string(sample.verdict.rawValue), "endpoint": .string(sample.endpoint),
-            "user": FailureSample.mask(sample.userID).map { .string($0) } ?? .null,
+            "user": mask.user(sample.userID, of: sample.appID).map { .string($0) } ?? .null,
             "sdk": sample.client.sdk.map { .string($0) } ?? .null,
             "app_version": sample.client.appVersion.map { .string($0) } ?? .null,
             "client": .string(sample.network), "enforcement": .string(sample.enforcement.rawValue),

@@ -22,8 +22,10 @@ struct SignInRoutes: Sendable {
                 ]), lane: .password, .json(Self.session, status: 201), answer: setUp),
             AdminRoute(
                 "POST", "/session", nil, "Sign in",
-                body: .object([.must("name", .text(longest: 1_024)), .must("password", Self.password)]),
-                lane: .password, .json(Self.session), answer: signIn),
+                body: .object([
+                    .must("name", .text(longest: 1_024)), .must("password", Self.password),
+                    .may("code", .text(longest: 64)),
+                ]), lane: .password, .json(Self.session), answer: signIn),
             Self.whoIs,
             AdminRoute(
                 "PUT", "/session/password", .viewer, "Change one's own password",
@@ -45,20 +47,22 @@ struct SignInRoutes: Sendable {
         .all([
             "user": .all(["name": .string, "role": .choice(of: AdminRole.self)]),
             "csrf": .nullable(.string), "expires_ms": .nullable(.milliseconds),
+            "second_factor": .nullable(
+                .all(["on": .bool, "setup_required": .bool, "recovery_codes": .count])),
         ]))
 
     /// Who asks, for page and programs alike.
     static let whoIs = AdminRoute("GET", "/session", .viewer, "Say who is signed in", .json(Self.session)) {
         call in
-        call.answer(Self.json(call.identity))
+        call.answer(try Self.json(call.identity, call))
     }
 
     /// Reads a password that is about to be set.
-    static func password(_ body: AdminBody) throws -> PasswordHash? {
+    ///
+    /// - Throws: 422 for one that is too easy to guess.
+    static func password(_ body: AdminBody, of user: String) throws -> PasswordHash? {
         guard let text = body.optionalText("password") else { return nil }
-        guard PasswordHash.range.contains(text.utf8.count) else {
-            throw AdminProblem.invalid("password", "must have 12 to 1024 bytes")
-        }
+        if let fault = PasswordRules.fault(text, of: user) { throw AdminProblem.invalid("password", fault) }
         return PasswordHash(text)
     }
 
@@ -74,7 +78,7 @@ struct SignInRoutes: Sendable {
                     + "or run `countersign admin reset`")
         }
         throttle.succeed(name: SignInThrottle.oneTimeLink, address: call.request.clientAddress)
-        guard let password = try Self.password(body) else {
+        guard let password = try Self.password(body, of: name) else {
             throw AdminProblem.invalid("password", "is missing")
         }
         let actor = Operator(name: name, role: AdminRole.owner.rawValue)
@@ -87,44 +91,74 @@ struct SignInRoutes: Sendable {
         let body = try call.body()
         let name = try body.text("name")
         let password = try body.text("password")
+        let address = call.request.clientAddress
         guard let user = try user(name, password, call) else {
             throw AdminProblem(401, "unauthenticated", "the name or the password is not right")
         }
+        if user.hasSecondFactor {
+            guard let code = body.optionalText("code"), !code.isEmpty else {
+                // Neither a failure nor a success: who has the password must not wipe out what was counted by asking
+                // again, and may not be kept from giving the code.
+                throttle.takeBack(name: name, address: address)
+                throw AdminProblem(
+                    401, "second_factor_required", "send the code of the authenticator app as well")
+            }
+            guard try call.directory.useSecondFactor(code, of: user.name, at: call.nowMilliseconds) else {
+                try noteIfBlocked(name, call)
+                throw AdminProblem(401, "unauthenticated", "the code is not right, or was used before")
+            }
+        }
+        throttle.succeed(name: name, address: address)
         return try open(call, user.name, user.role, status: 200)
     }
 
-    /// Needs the session's cookie: who only has the open page does not know the password.
-    private func changePassword(_ call: AdminCall) throws -> HTTPResponse {
-        guard let session = call.identity.session else {
-            throw AdminProblem(409, "conflict", "an API token has no password: sign in")
-        }
-        let body = try call.body()
-        let current = try body.text("current_password")
+    /// The session's user, whose password stands in the body once more: who only has the open page does not know it.
+    ///
+    /// - Throws: 409 for an API token, 422 when the password is wrong, 429.
+    func confirmPassword(_ call: AdminCall, _ member: String = "password") throws -> String {
+        _ = try Self.session(of: call)
         let name = call.identity.name
-        guard try user(name, current, call) != nil else {
-            throw AdminProblem.invalid("current_password", "is not right")
+        guard try user(name, try call.body().text(member), call) != nil else {
+            throw AdminProblem.invalid(member, "is not right")
         }
-        guard let password = try Self.password(body) else {
+        throttle.succeed(name: name, address: call.request.clientAddress)
+        return name
+    }
+
+    /// What the cookie of the session holds.
+    static func session(of call: AdminCall) throws -> String {
+        guard let session = call.identity.session else {
+            throw AdminProblem(409, "conflict", "an API token has no password and no second factor: sign in")
+        }
+        return session.token
+    }
+
+    private func changePassword(_ call: AdminCall) throws -> HTTPResponse {
+        let name = try confirmPassword(call, "current_password")
+        guard let password = try Self.password(try call.body(), of: name) else {
             throw AdminProblem.invalid("password", "is missing")
         }
-        try call.directory.changeUser(name, role: nil, password: password, keeping: session.token)
+        try call.directory.changeUser(
+            name, role: nil, password: password, keeping: try Self.session(of: call))
         return call.noContent
     }
 
-    /// The user with this name and password; nil, after the same time, when there is none.
+    /// The user with this name and password; nil, after the same time, when there is none. Counts as wrong until the
+    /// throttle hears otherwise.
     private func user(_ name: String, _ password: String, _ call: AdminCall) throws -> AdminUser? {
-        let address = call.request.clientAddress
         try begin(call, name: name)
         let user = try call.directory.users().first { $0.name == name }
         let isRight = (user?.password ?? PasswordHash.ofNobody).matches(password)
-        if let user, isRight {
-            throttle.succeed(name: name, address: address)
-            return user
-        }
+        if let user, isRight { return user }
+        try noteIfBlocked(name, call)
+        return nil
+    }
+
+    private func noteIfBlocked(_ name: String, _ call: AdminCall) throws {
+        let address = call.request.clientAddress
         if throttle.isBlocked(name: name, address: address, at: call.nowMilliseconds) {
             try call.directory.noteBlockedSignIn(name, from: address)
         }
-        return nil
     }
 
     private func begin(_ call: AdminCall, name: String) throws {
@@ -144,14 +178,23 @@ struct SignInRoutes: Sendable {
         let identity = AdminIdentity(
             name: name, role: role, session: (token, call.nowMilliseconds + AppDirectory.sessionMilliseconds))
         let (field, value) = AdminCookie.field(token, isSecure: isSecure)
-        return call.answer(Self.json(identity), status: status).with(field, value)
+        return call.answer(try Self.json(identity, call), status: status).with(field, value)
     }
 
-    private static func json(_ identity: AdminIdentity) -> JSONValue {
-        [
+    private static func json(_ identity: AdminIdentity, _ call: AdminCall) throws -> JSONValue {
+        let user = try identity.session.flatMap { session in
+            try call.directory.session(session.token, at: call.nowMilliseconds)
+        }
+        return [
             "user": ["name": .string(identity.name), "role": .string(identity.role.rawValue)],
             "csrf": identity.csrfToken.map { .string($0) } ?? .null,
             "expires_ms": identity.session.map { .integer($0.expiresMilliseconds) } ?? .null,
+            "second_factor": user.map { user, _, mustEnrol in
+                [
+                    "on": .bool(user.hasSecondFactor), "setup_required": .bool(mustEnrol),
+                    "recovery_codes": .integer(Int64(user.recoveryCodes)),
+                ]
+            } ?? .null,
         ]
     }
 }

@@ -66,6 +66,18 @@ final class SignInThrottle: Sendable {
         }
     }
 
+    /// The attempt was neither right nor wrong, and does not count.
+    func takeBack(name: String, address: String) {
+        state.withLock { state in
+            for (key, limit) in Self.limits(name, address, state) {
+                guard var entry = state.attempts[key] else { continue }
+                entry.failures -= 1
+                if entry.failures < limit { entry.blockedUntil = 0 }
+                state.attempts[key] = entry.failures > 0 ? entry : nil
+            }
+        }
+    }
+
     /// The attempt's password was right.
     func succeed(name: String, address: String) {
         state.withLock { state in

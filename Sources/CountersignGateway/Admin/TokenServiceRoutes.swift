@@ -67,13 +67,18 @@ struct TokenServiceRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/sessions", .viewer, "List an app's sessions, the one opened last first",
-                query: [Self.user], .list(Self.session)
+                query: [Self.user, .unmask], .list(Self.session)
             ) { call in
+                let app = try call.app()
+                let user = try user(call, of: app.id)
+                let mask = try call.userMask("session", "list", app: app.id, user: user)
                 let found = try sessions.sessions(
-                    of: try call.app().id, subject: call.query("user"),
+                    of: app.id, subject: user,
                     before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
                 return try call.page(read: found, at: { PagePosition($0.createdMilliseconds, $0.id) }) {
-                    .object($0.members(at: call.nowMilliseconds))
+                    var members = $0.members(at: call.nowMilliseconds)
+                    members["user"] = mask.user($0.subject, of: app.id).map { .string($0) }
+                    return .object(members)
                 }
             },
             AdminRoute(
@@ -85,7 +90,7 @@ struct TokenServiceRoutes: Sendable {
                 query: [Self.user], .json(.all(["ended": .count]))
             ) { call in
                 let app = try call.app()
-                guard let user = call.query("user") else {
+                guard let user = try user(call, of: app.id) else {
                     throw AdminProblem.invalidParameter("user", "is missing")
                 }
                 let ended = try sessions.revokeAll(of: user, in: app.id)
@@ -175,6 +180,11 @@ struct TokenServiceRoutes: Sendable {
         "SigningKey", .all(["id": .string, "signs": .bool, "signs_from_ms": .milliseconds]))
 
     // MARK: Answers
+
+    /// Whose sessions are meant; nil for those of all.
+    private func user(_ call: AdminCall, of appID: String) throws -> String? {
+        try call.user(of: appID) { try sessions.subjects(of: appID, $0) }
+    }
 
     private func createClient(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()

@@ -51,11 +51,6 @@ package struct FailureSample: Sendable {
         }
     }
 
-    /// As much of a user id as tells two apart, for those who need not know it: `al…@…`.
-    static func mask(_ user: String?) -> String? {
-        user.map { $0.count > 2 ? $0.prefix(2) + ($0.contains("@") ? "…@…" : "…") : "…" }
-    }
-
     /// The JSON text of a part of a token, up to 8 KiB; nil when it is none.
     static func json(_ part: Substring?) -> String? {
         guard let part, let bytes = Base64URL.decode(String(part)), bytes.count <= 8_192,

@@ -8,6 +8,10 @@ package struct AdminUser: Sendable {
     package let role: AdminRole
     package let createdMilliseconds: Int64
     package let signedInMilliseconds: Int64?
+    /// True when signing in takes a code besides the password.
+    package let hasSecondFactor: Bool
+    /// How many recovery codes are left.
+    package let recoveryCodes: Int
     let password: PasswordHash
 }
 
@@ -72,7 +76,8 @@ extension AppDirectory {
         }
     }
 
-    /// Uses a one-time link: makes an owner, or gives the one of this name a new password.
+    /// Uses a one-time link: makes an owner, or gives the one of this name a new password and takes the second factor
+    /// away.
     ///
     /// - Throws: `notFound` when the token is not good any more, `invalid`, `storage`.
     func setUp(
@@ -88,6 +93,7 @@ extension AppDirectory {
                     .notFound, "the link was used or is older than 30 minutes; run `countersign admin reset`")
             }
             try sqlite.run("DELETE FROM admin_session WHERE user = ?", .text(name))
+            try Self.forgetSecondFactor(of: name, sqlite)
             try sqlite.run(
                 """
                 INSERT INTO admin_user VALUES (?1, 'owner', ?2, ?3, NULL)
@@ -187,16 +193,20 @@ extension AppDirectory {
         }
     }
 
-    /// Whose session it is and when it ends; nil when it is none or over.
+    /// Whose session it is, when it ends, and whether its user must set up a second factor before anything else; nil when
+    /// it is none or over.
     func session(_ token: String, at milliseconds: Int64) throws(GatewayError) -> (
-        user: AdminUser, expires: Int64
+        user: AdminUser, expires: Int64, mustEnrol: Bool
     )? {
         try read { sqlite in
             let found = try sqlite.first(
                 "SELECT user, expires_ms FROM admin_session WHERE hash = ?1 AND expires_ms > ?2",
                 .blob(SHA256.digest(token.utf8)), .integer(milliseconds)
             ) { ($0.text(0), $0.int64(1)) }
-            return try found.map { (try Self.user($0.0, sqlite), $0.1) }
+            return try found.map { name, expires in
+                let user = try Self.user(name, sqlite)
+                return (user, expires, try !user.hasSecondFactor && Self.requiresSecondFactor(sqlite))
+            }
         }
     }
 
@@ -300,7 +310,7 @@ extension AppDirectory {
         }
     }
 
-    private static func user(_ name: String, _ sqlite: SQLiteConnection) throws -> AdminUser {
+    static func user(_ name: String, _ sqlite: SQLiteConnection) throws -> AdminUser {
         guard let user = try users(sqlite).first(where: { $0.name == name }) else {
             throw GatewayError(.notFound, "there is no user \(name)")
         }
@@ -309,11 +319,17 @@ extension AppDirectory {
 
     private static func users(_ sqlite: SQLiteConnection) throws -> [AdminUser] {
         try sqlite.all(
-            "SELECT name, role, created_ms, signed_in_ms, password FROM admin_user ORDER BY name"
+            """
+            SELECT name, role, created_ms, signed_in_ms, password,
+                EXISTS (SELECT 1 FROM admin_second_factor WHERE user = name AND is_on = 1),
+                (SELECT count(*) FROM admin_recovery_code WHERE user = name)
+            FROM admin_user ORDER BY name
+            """
         ) { row in
             AdminUser(
                 name: row.text(0), role: AdminRole(rawValue: row.text(1)) ?? .viewer,
                 createdMilliseconds: row.int64(2), signedInMilliseconds: row.optionalInt64(3),
+                hasSecondFactor: row.int64(5) != 0, recoveryCodes: row.int(6),
                 password: PasswordHash(text: row.text(4)))
         }
     }

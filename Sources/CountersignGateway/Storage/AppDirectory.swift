@@ -48,6 +48,8 @@ public final class AppDirectory: @unchecked Sendable {
         "ALTER TABLE write_key ADD COLUMN used_ms INTEGER",
         "ALTER TABLE enforcement_plan ADD COLUMN scheduled_ramp INTEGER",
         TokenSchema.absoluteLifetime,
+        pseudonymSchema,
+        secondFactorSchema,
     ]
 
     /// The most keys that an app may have.

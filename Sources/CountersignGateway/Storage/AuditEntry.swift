@@ -22,6 +22,9 @@ package struct AuditEntry: Sendable {
     package var previousHash: [UInt8]
     package var hash: [UInt8]
 
+    /// What is done to a user of an app, who is the target.
+    static let actionsOnUsers: Set = ["session.revoke_user"]
+
     /// What the first entry has instead of the hash of one before it.
     static let root = [UInt8](repeating: 0, count: 32)
 
@@ -48,7 +51,11 @@ extension AuditEntry {
             "seq": .integer(seq), "at_ms": .integer(atMilliseconds), "actor": .string(actor),
             "role": .string(role), "action": .string(action), "target": .string(target),
             "app": appID.map { .string($0) } ?? .null, "before": value(before), "after": value(after),
-            "hash": .string(Base64URL.encode(hash)), "previous_hash": .string(Base64URL.encode(previousHash)),
+            "hash": Self.json(hash), "previous_hash": Self.json(previousHash),
         ]
+    }
+
+    private static func json(_ hash: [UInt8]) -> JSONValue {
+        hash.isEmpty ? .null : .string(Base64URL.encode(hash))
     }
 }

@@ -40,10 +40,13 @@ package struct StoredEvent: Sendable {
             "user_id": userID.map { .string($0) } ?? .null,
             "anonymous_id": anonymousID.map { .string($0) } ?? .null,
             "name": name.map { .string($0) } ?? .null, "timestamp_ms": .integer(timestampMilliseconds),
-            "received_ms": .integer(receivedMilliseconds),
-            "body": (try? StrictJSONParser(maximumBytes: max(1, body.count)).parse(bytes: body) { $0.value })
-                ?? .null,
+            "received_ms": .integer(receivedMilliseconds), "body": bodyValue,
         ]
+    }
+
+    /// The body as a JSON value; null when it cannot be read.
+    var bodyValue: JSONValue {
+        (try? StrictJSONParser(maximumBytes: max(1, body.count)).parse(bytes: body) { $0.value }) ?? .null
     }
 }
 
@@ -92,6 +95,28 @@ package final class EventReader {
         _ query: EventQuery, behind sequence: Int64, limit: Int
     ) throws(GatewayError) -> [StoredEvent] {
         try page(query, where: "seq > ?", bound: sequence, order: "ASC", limit: limit)
+    }
+
+    /// Calls back with an app's users, each once, in the order of their ids, until it answers true.
+    ///
+    /// - Throws: `storage`.
+    func users(of appID: String, _ isEnough: (String) -> Bool) throws(GatewayError) {
+        do {
+            // From user to user through the index, whatever the number of events.
+            let statement = try sqlite.prepare(
+                "SELECT min(user_id) FROM event WHERE app_id = ?1 AND user_id IS NOT NULL AND user_id > ?2")
+            var last = ""
+            while true {
+                try statement.bind([.text(appID), .text(last)])
+                guard try statement.step(), let user = statement.optionalText(0), !isEnough(user) else {
+                    return
+                }
+                last = user
+                statement.reset()
+            }
+        } catch {
+            throw GatewayError(.storage, "\(error)")
+        }
     }
 
     private func page(

@@ -115,6 +115,22 @@ public final class SessionDirectory: Sendable {
         return try ledger { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
     }
 
+    /// Calls back with those whose sessions an app has, each once, until it answers true.
+    func subjects(of appID: String, _ isEnough: (String) -> Bool) throws(GatewayError) {
+        let key = try secrets.refreshKey()
+        var last = ""
+        // A page at a time: others wait for the same connection.
+        while true {
+            let from = last
+            let page = try store.perform {
+                try SessionLedger(connection: $0, key: key).subjects(of: appID, behind: from, limit: 1_000)
+            }
+            for subject in page where isEnough(subject) { return }
+            guard let end = page.last else { return }
+            last = end
+        }
+    }
+
     /// The session with this id, or nil.
     func session(id: String) throws(GatewayError) -> Session? {
         try ledger { try $0.session(id: id) }

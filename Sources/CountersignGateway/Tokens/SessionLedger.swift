@@ -299,6 +299,15 @@ struct SessionLedger {
             .integer(last?.milliseconds ?? .max), .text(last?.id ?? ""), row: Self.session)
     }
 
+    /// A page of those whose sessions an app has, each once, in the order of their ids.
+    func subjects(of appID: String, behind last: String, limit: Int) throws -> [String] {
+        try connection.all(
+            """
+            SELECT DISTINCT subject FROM session WHERE app_id = ?1 AND subject > ?2 ORDER BY subject LIMIT ?3
+            """, .text(appID), .text(last), .integer(Int64(limit))
+        ) { $0.text(0) }
+    }
+
     /// What happened to an app's sessions, the newest first; at most `limit`.
     func audit(of appID: String, limit: Int) throws -> [SessionDirectory.AuditEntry] {
         try connection.all(

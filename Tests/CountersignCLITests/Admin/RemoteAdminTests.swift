@@ -45,6 +45,36 @@ struct RemoteAdminTests {
         #expect(await run("app list --server \(url) --token-file -", input: reader + "\n").code == .done)
     }
 
+    @Test func aServerNamesUsersByPseudonymsUnlessSomebodyWhoMayAsksForIds() async throws {
+        let fixture = try GatewayFixture()
+        defer { fixture.remove() }
+        let local = ["COUNTERSIGN_DATA": fixture.dataDirectory]
+        #expect(await run("session create shop --user alice-4711", environment: local).code == .done)
+        let url = "http://127.0.0.1:\(fixture.gateway.port)"
+        let reader = [
+            "COUNTERSIGN_TOKEN": try fixture.apps.createAdminToken(name: "r", scopes: ["read"]).text
+        ]
+        let writer = [
+            "COUNTERSIGN_TOKEN": try fixture.apps.createAdminToken(name: "w", scopes: ["write"]).text
+        ]
+        for line in ["session list shop", "audit list --json"] {
+            for environment in [reader, writer] {
+                let (code, io) = await run("\(line) --server \(url)", environment: environment)
+                #expect(code == .done && !io.output.contains("alice"), "\(line)")
+                #expect(io.output.contains("u-"))
+            }
+            #expect(await run("\(line) --unmask --server \(url)", environment: reader).code == .notAuthorized)
+            let shown = await run("\(line) --unmask --server \(url)", environment: writer)
+            #expect(shown.io.output.contains("alice-4711"))
+            #expect(await run(line, environment: local).io.output.contains("alice-4711"))
+        }
+        for line in ["event list shop", "event export shop", "tail"] {
+            #expect(
+                await run("\(line) --unmask --server \(url)", environment: reader).code == .notAuthorized,
+                "\(line)")
+        }
+    }
+
     @Test func aGatewayThatIsDownIsUnavailable() async throws {
         let fixture = try GatewayFixture()
         let url = "http://127.0.0.1:\(fixture.gateway.port)"

@@ -51,6 +51,10 @@ struct AdminAccessTests {
         ("PUT /session/password", .viewer), ("GET /audit/export", .viewer),
         ("GET /apps/{app}/samples", .viewer), ("GET /apps/{app}/samples/{id}", .viewer),
         ("POST /apps/{app}/samples/{id}/recheck", .viewer),
+        ("POST /session/second-factor", .viewer), ("POST /session/second-factor/confirm", .viewer),
+        ("POST /session/second-factor/recovery-codes", .viewer),
+        ("POST /session/second-factor/disable", .viewer), ("DELETE /users/{name}/second-factor", .owner),
+        ("GET /sign-in-rules", .owner), ("PUT /sign-in-rules", .owner),
         ("POST /apps/{app}/keys/import", .operator), ("DELETE /apps/{app}/project/sync-tokens", .operator),
     ]
 

@@ -8,7 +8,7 @@ import { paints } from "./codes.js";
 import { clock, ago } from "./format.js";
 import { dialog } from "./dialogs.js";
 import { iconButton, problemNotice, select, stateBadge, toast } from "./ui.js";
-import { accountMenu, signIn, setUp } from "./signin.js";
+import { accountMenu, enrol, signIn, setUp } from "./signin.js";
 import { home } from "./home.js";
 import { failures } from "./failures.js";
 import { sample } from "./sample.js";
@@ -123,6 +123,13 @@ function showSignIn() {
   signIn(root, { done: entered });
 }
 
+function showEnrolment() {
+  wanted ??= location.hash;
+  closeDialogs();
+  document.title = "Set up a second factor · Countersign";
+  enrol(root, { done: entered, signOut });
+}
+
 function closeDialogs() {
   for (const open of document.querySelectorAll("dialog[open]")) open.close();
 }
@@ -150,12 +157,14 @@ async function route() {
   if (!session) return firstScreen();
 
   leave?.abort();
+  if (session.second_factor?.setup_required) return showEnrolment();
   const controller = new AbortController();
   leave = controller;
   try {
     apps = (await api.get("/apps", { limit: 500 }, controller.signal)).items;
   } catch (error) {
     if (controller.signal.aborted || error.name === "AbortError" || !session) return;
+    if (error.code === "second_factor_setup_required") return showEnrolment();
     return replace(root, h("main", { class: "gate" }, problemNotice(error, route)));
   }
   if (controller.signal.aborted) return;

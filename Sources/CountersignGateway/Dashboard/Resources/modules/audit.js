@@ -7,6 +7,7 @@ import { dialog } from "./dialogs.js";
 import { button, emptyState, field, notice, problemNotice, select, table } from "./ui.js";
 import { pagedView } from "./views.js";
 import { icon } from "./icons.js";
+import { userIDs } from "./userids.js";
 import { facts } from "./sample.js";
 
 export function audit(context) {
@@ -14,6 +15,7 @@ export function audit(context) {
   const app = select([["", "every app"], ...apps.map((item) => [item.id, item.name || item.id])], query.get("app") ?? "");
   const actor = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true, value: query.get("actor") ?? "" });
   const place = h("div", {});
+  const ids = userIDs(context, () => search());
   const csv = h("a", { class: "button plain", href: "#", download: "audit.csv" }, icon("down", 16), "CSV");
   const ndjson = h("a", { class: "button plain", href: "#", download: "audit.ndjson" }, icon("down", 16), "NDJSON");
   const result = h("div", { "aria-live": "polite" });
@@ -21,9 +23,9 @@ export function audit(context) {
   const show = (item) => dialog(item.action, () => [
     facts([["When", dateTime(item.at_ms)], ["Who", `${item.actor} (${item.role})`], ["Target", item.target], ["App", item.app]]),
     h("div", { class: "split tight" }, h("div", {}, h("h3", {}, "Before"), state(item.before)), h("div", {}, h("h3", {}, "After"), state(item.after))),
-    h("p", { class: "mono muted wrap" }, item.hash)], { wide: true });
+    item.hash && h("p", { class: "mono muted wrap" }, item.hash)], { wide: true });
   function search() {
-    const asked = { app: app.value, actor: actor.value.trim() };
+    const asked = { app: app.value, actor: actor.value.trim(), ...ids.parameters };
     csv.href = address("/audit/export", { ...asked, format: "csv" });
     ndjson.href = address("/audit/export", { ...asked, format: "ndjson" });
     replace(place, pagedView(context, (cursor, signal) => api.get("/audit", { ...asked, cursor }, signal), (items) => table("Changes, the newest first", [
@@ -43,6 +45,6 @@ export function audit(context) {
     }
   } });
   replace(body, h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); search(); } }, field("App", app), field("Who", actor),
-    h("button", { type: "submit", class: "button plain" }, "Search"), h("div", { class: "push" }, verify, csv, ndjson)), result, h("section", { class: "card" }, place));
+    h("button", { type: "submit", class: "button plain" }, "Search"), h("div", { class: "push" }, ids.control, verify, csv, ndjson)), result, h("section", { class: "card" }, place));
   search();
 }

@@ -7,6 +7,7 @@ import { dialog } from "./dialogs.js";
 import { emptyState, field, table } from "./ui.js";
 import { pagedView } from "./views.js";
 import { icon } from "./icons.js";
+import { userIDs } from "./userids.js";
 
 export function events(context) {
   const { app, body, query } = context;
@@ -20,10 +21,11 @@ export function events(context) {
   const to = h("input", { type: "datetime-local" });
   const filter = () => ({ user: user.value.trim(), message_id: message.value.trim(), name: name.value.trim(), type: type.value.trim(), from_ms: fromInput(from.value), to_ms: fromInput(to.value) });
   const place = h("div", {});
+  const ids = userIDs(context, () => search());
   const csv = h("a", { class: "button plain", href: "#", download: `events-${app.id}.csv` }, icon("down", 16), "CSV");
   const ndjson = h("a", { class: "button plain", href: "#", download: `events-${app.id}.ndjson` }, icon("down", 16), "NDJSON");
   function search() {
-    const asked = filter();
+    const asked = { ...filter(), ...ids.parameters };
     csv.href = address(`${base}/export`, { ...asked, format: "csv" });
     ndjson.href = address(`${base}/export`, { ...asked, format: "ndjson" });
     const part = pagedView(context, (cursor, signal) => api.get(base, { ...asked, cursor, limit: 50 }, signal),
@@ -42,6 +44,6 @@ export function events(context) {
   replace(body, h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); search(); } },
     field("User", user), field("Message id", message), field("Name", name), field("Type", type),
     field(`From (${zoneName()})`, from), field(`To (${zoneName()})`, to),
-    h("button", { type: "submit", class: "button primary" }, "Search"), h("div", { class: "push" }, csv, ndjson)), h("section", { class: "card" }, place));
+    h("button", { type: "submit", class: "button primary" }, "Search"), h("div", { class: "push" }, ids.control, csv, ndjson)), h("section", { class: "card" }, place));
   search();
 }

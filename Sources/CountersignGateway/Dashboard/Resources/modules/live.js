@@ -5,6 +5,7 @@ import { address, api, path } from "./api.js";
 import { everyCode, reason, swatch } from "./codes.js";
 import { clock, number, plural } from "./format.js";
 import { icon } from "./icons.js";
+import { userIDs } from "./userids.js";
 import { badge, button, emptyState, field, notice, select, stacked, verdictBadge } from "./ui.js";
 
 const LIMIT = 300;
@@ -18,6 +19,7 @@ export function live(context) {
   let oneIn = 1;
   const filter = { code: query.get("code") ?? "", user: query.get("user") ?? "", verdict: query.get("verdict") ?? "" };
 
+  const ids = userIDs(context, () => apply());
   const status = h("p", { class: "live-status", role: "status" });
   const hints = h("div", {});
   const rows = h("tbody", {});
@@ -39,7 +41,7 @@ export function live(context) {
   function connect() {
     source?.close();
     say("wait", "Connecting");
-    source = new EventSource(address("/live", { app: app.id, code: filter.code, user: filter.user }));
+    source = new EventSource(address("/live", { app: app.id, code: filter.code, user: filter.user, ...ids.parameters }));
     source.addEventListener("open", () => { sayHow(); context.asOf(Date.now()); });
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) {
@@ -111,7 +113,7 @@ export function live(context) {
     }
     sayHow();
   } });
-  const user = h("input", { type: "search", value: filter.user, placeholder: "exact user id", spellcheck: "false", autocomplete: "off", "data-search": true });
+  const user = h("input", { type: "search", value: filter.user, placeholder: "user id or pseudonym", spellcheck: "false", autocomplete: "off", "data-search": true });
   const code = select([["", "every code"], ...everyCode.map((value) => [value, `${value} ${reason(value)}`])], filter.code);
   const verdict = select([["", "every verdict"], ["accepted", "Accepted"], ["warned", "Accepted, warned"], ["rejected", "Rejected"], ["anonymous", "Anonymous"]], filter.verdict);
   function apply() {
@@ -129,7 +131,7 @@ export function live(context) {
   replace(body,
     h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); apply(); } },
       field("Verdict", verdict), field("Code", code), field("User", user), h("button", { type: "submit", class: "button plain" }, "Filter"),
-      h("div", { class: "push" }, pause, button("Clear", { onclick: () => { rows.replaceChildren(); list.hidden = true; empty.hidden = false; } }))),
+      h("div", { class: "push" }, ids.control, pause, button("Clear", { onclick: () => { rows.replaceChildren(); list.hidden = true; empty.hidden = false; } }))),
     h("div", { class: "live-head" }, status, badge(app.name || app.id), count), hints,
     h("section", { class: "card flush", "aria-label": "Live tail" }, empty, list));
   context.refresh = connect;

@@ -4,7 +4,7 @@ import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime, DAY } from "./format.js";
 import { confirm, dialog, showOnce } from "./dialogs.js";
-import { badge, button, card, emptyState, field, select, table, toast } from "./ui.js";
+import { badge, button, card, emptyState, field, select, table, toast, toggle } from "./ui.js";
 import { attempt, view } from "./views.js";
 
 const roles = [["viewer", "Viewer: reads"], ["operator", "Operator: keys, enforcement, rules"], ["owner", "Owner: everything"]];
@@ -15,9 +15,9 @@ export function members(context) {
     return replace(body, emptyState("members", "Only an owner sees members and tokens", "Ask an owner when you need another role or an API token."));
   }
   const part = view(context, async (signal) => {
-    const [users, tokens] = await Promise.all([api.get("/users", { limit: 500 }, signal), api.get("/tokens", { limit: 500 }, signal)]);
-    return { users: users.items, tokens: tokens.items };
-  }, ({ users, tokens }) => h("div", { class: "stack" },
+    const [users, tokens, rules] = await Promise.all([api.get("/users", { limit: 500 }, signal), api.get("/tokens", { limit: 500 }, signal), api.get("/sign-in-rules", {}, signal)]);
+    return { users: users.items, tokens: tokens.items, rules };
+  }, ({ users, tokens, rules }) => h("div", { class: "stack" },
     card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Members"), button("Add a member", { symbol: "plus", onclick: addUser })),
       table("Members", [
         { title: "Name", heading: true, cell: (user) => user.name },
@@ -27,11 +27,14 @@ export function members(context) {
           part.reload();
         }, { "aria-label": `Role of ${user.name}`, disabled: user.name === session.user.name }) },
         { title: "Since", cell: (user) => dateTime(user.created_ms) }, { title: "Last sign-in", cell: (user) => ago(user.last_sign_in_ms ?? NaN) },
+        { title: "Second factor", cell: (user) => (user.second_factor ? h("span", { class: "actions" }, badge("on", "good"), user.name !== session.user.name
+          && button("Reset", { kind: "small", "aria-label": `Reset the second factor of ${user.name}`, onclick: () => resetFactor(user) })) : badge("off")) },
         { title: "", cell: (user) => (user.name === session.user.name ? badge("you") : button("Remove", { kind: "small", "aria-label": `Remove ${user.name}`, onclick: async () => {
           if (await confirm(`Remove ${user.name}`, { text: "The sessions of this person end at once.", action: "Remove", phrase: user.name })
             && await attempt(() => api.remove(`/users${path(user.name)}`))) part.reload();
         } })) },
-      ], users)),
+      ], users),
+      toggle("Everybody needs a second factor", rules.second_factor_required, (on) => require(on))),
     card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "API tokens"), button("Make a token", { symbol: "plus", onclick: addToken })),
       tokens.length === 0 ? emptyState("key", "No API token", "The command line and your scripts use them instead of a password.") : table("API tokens", [
         { title: "Name", heading: true, cell: (token) => token.name }, { title: "Scopes", cell: (token) => token.scopes.map((scope) => badge(scope)) },
@@ -41,6 +44,19 @@ export function members(context) {
           if (await confirm(`Revoke ${token.name}`, { text: "What uses it stops working at once.", action: "Revoke" }) && await attempt(() => api.remove(`/tokens${path(token.id)}`))) part.reload();
         } }) },
       ], tokens))));
+
+  async function resetFactor(user) {
+    if (await confirm(`Reset the second factor of ${user.name}`, { text: "For one who has lost the phone and the recovery codes: the password alone is enough then. The sessions of this person end.", action: "Reset" })
+      && await attempt(() => api.remove(`/users${path(user.name)}/second-factor`))) part.reload();
+  }
+
+  async function require(on) {
+    const text = on ? "Whoever has none must set one up before anything else, from now on; those who are signed in too. API tokens go on."
+      : "Those who have a second factor keep it.";
+    if (await confirm(on ? "Require a second factor" : "Require it no more", { text, action: on ? "Require it" : "Do not require it", kind: on ? "primary" : "danger" })
+      && await attempt(() => api.put("/sign-in-rules", { second_factor_required: on }))) toast(on ? "Everybody needs a second factor now." : "A second factor is up to each member now.");
+    part.reload();
+  }
 
   async function addUser() {
     const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autofocus: true });

@@ -8,6 +8,7 @@ import { badge, button, emptyState, field, table, toast } from "./ui.js";
 import { attempt, pagedView } from "./views.js";
 import { clients } from "./clients.js";
 import { tokenRules } from "./tokenrules.js";
+import { userIDs } from "./userids.js";
 
 const tones = { active: "good", revoked: "bad", expired: "neutral" };
 
@@ -18,10 +19,11 @@ export function sessions(context) {
   const user = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true });
   const place = h("div", {});
   const all = h("div", {});
+  const ids = userIDs(context, () => search());
   function search() {
     const asked = user.value.trim();
     replace(all, asked && operator && button("End all of this user", { onclick: () => endAll(asked) }));
-    const part = pagedView(context, (cursor, signal) => api.get(base, { user: asked, cursor }, signal), (items) => table("Sessions", [
+    const part = pagedView(context, (cursor, signal) => api.get(base, { user: asked, ...ids.parameters, cursor }, signal), (items) => table("Sessions", [
       { title: "User", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.user) }, { title: "Client", cell: (item) => item.client ?? "–" },
       { title: "Opened", cell: (item) => dateTime(item.created_ms) }, { title: "Last used", cell: (item) => ago(item.last_used_ms) },
       { title: "Expires", cell: (item) => dateTime(item.expires_ms) },
@@ -59,7 +61,7 @@ export function sessions(context) {
   replace(body, h("section", { class: "card" },
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Sessions"), operator && button("Open a session", { symbol: "plus", onclick: open })),
     h("form", { class: "toolbar spaced", onsubmit: (event) => { event.preventDefault(); search(); } }, field("User", user),
-      h("button", { type: "submit", class: "button plain" }, "Search"), all), place),
+      h("button", { type: "submit", class: "button plain" }, "Search"), all, ids.control && h("div", { class: "push" }, ids.control)), place),
   clients(context), tokenRules(context));
   search();
 }

@@ -6,6 +6,7 @@ import { dialog } from "./dialogs.js";
 import { mark } from "./icons.js";
 import { button, field, menu, notice, problemNotice, toast } from "./ui.js";
 import { attempt } from "./views.js";
+import { codeField, ownSecondFactor, setUpFirst } from "./secondfactor.js";
 
 const MINIMUM = 12;
 
@@ -102,6 +103,9 @@ export function signIn(root, { done }) {
       try {
         session = await api.post("/session", { name: name.value.trim(), password: password.value });
       } catch (error) {
+        if (error.code === "second_factor_required") {
+          return secondStep(root, { name: name.value.trim(), password: password.value, done, back: () => signIn(root, { done }) });
+        }
         const wait = error.status === 429 && Number(error.retryAfter);
         replace(trouble, notice("bad", error.status === 401 ? "The name or the password is wrong." : error.message,
           h("p", {}, error.status === 401 ? prose("Forgotten? An owner can set a new password; on the gateway's machine `countersign admin reset` makes a one-time link.")
@@ -117,12 +121,42 @@ export function signIn(root, { done }) {
   name.focus();
 }
 
+/** Asks for the code, behind the right password. */
+function secondStep(root, { name, password, done, back }) {
+  const [box, code] = codeField("Code", "Six digits from your authenticator app, or a recovery code.");
+  const trouble = h("div", {});
+  const send = h("button", { type: "submit", class: "button primary large" }, "Sign in");
+  gate(root, "Second step", `Signing in as ${name}.`, h("form", { onsubmit: async (event) => {
+    event.preventDefault();
+    send.disabled = true;
+    try {
+      done(await api.post("/session", { name, password, code: code.value.trim() }));
+    } catch (error) {
+      const wait = error.status === 429 && Number(error.retryAfter);
+      replace(trouble, notice("bad", error.status === 401 ? "The code is wrong, or was used before." : error.message,
+        h("p", {}, error.status === 401 ? "Wait for the next one. Is the phone gone? Use a recovery code, or ask an owner to reset your second factor." : error.advice)));
+      setTimeout(() => { send.disabled = false; }, (wait || 0) * 1000);
+      code.select();
+    }
+  } }, box, trouble, send, button("Back", { kind: "quiet", onclick: back })));
+  code.focus();
+}
+
+/** Leads to a second factor where every member must have one; nothing else is shown before. */
+export function enrol(root, { done, signOut }) {
+  const place = h("div", {});
+  gate(root, "Set up a second factor", "An owner of this gateway asks one of everybody who signs in.", place,
+    h("p", { class: "gate-foot" }, button("Sign out", { kind: "quiet", onclick: signOut })));
+  setUpFirst(place, async () => done(await api.get("/session")));
+}
+
 /** The menu with the person's name. */
 export function accountMenu(session, signOut) {
   const { name, role } = session.user;
   return menu([h("span", { class: "visually-hidden" }, "Account: "), h("span", { class: "who-name" }, name), " ", h("span", { class: "who-role" }, role)], [
     // An API token has no password, and no CSRF token.
     session.csrf && { label: "Change password", symbol: "key", onclick: () => changePassword(name) },
+    session.csrf && { label: "Second factor", symbol: "shield", onclick: () => attempt(() => ownSecondFactor(() => {})) },
     { label: "Sign out", symbol: "out", onclick: signOut },
   ].filter(Boolean), { place: "who", look: "who-opener" });
 }

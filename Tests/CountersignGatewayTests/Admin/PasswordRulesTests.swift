@@ -1,0 +1,33 @@
+import Testing
+
+@testable import CountersignGateway
+
+/// What may not become a password, and what may.
+struct PasswordRulesTests {
+    @Test(arguments: [
+        "elevenbytes", "123qweasdzxc", "1qaz2wsx3edc", "LeaveMeAlone", "qwerty123456", "password1234",
+        "Password2026!",
+        "P@ssw0rd!!!!", "p4ssw0rd2026", "letmein!!!!!", "!!dragon!!99", "iloveyou2026", "passwordpassword",
+        "dragondragon", "aaaaaaaaaaaa", "abcabcabcabc", "abcdefabcdefab", "abcdefghijkl", "123456789012",
+        "987654321098", "countersign1", "Countersign-2026", "countersigncountersign", "ada-lovelace-1",
+        "ada-lovelace ada", "countersign ada-lovelace", "éééééééééééé",
+    ])
+    func whatIsEasyToGuessIsRefused(password: String) {
+        #expect(PasswordRules.fault(password, of: "ada-lovelace") != nil)
+    }
+
+    @Test(arguments: [
+        "correct horse battery", "another password", "password of my own choosing", "tr0ub4dor&3 stays",
+        "xK9#mQ2$vL7!",
+        "7391 5520 8846", "ich mag lila Kühe", "dragon-x48Kq72ms", "correct horse correct", "一二三四五六七八九十",
+        "adalovelace wrote notes",
+    ])
+    func whatIsNotIsTaken(password: String) {
+        #expect(PasswordRules.fault(password, of: "ada-lovelace") == nil)
+    }
+
+    @Test func aShortNameDoesNotCountAsAWord() {
+        #expect(PasswordRules.fault("a tent of canvas", of: "a") == nil)
+        #expect(PasswordRules.fault(String(repeating: "x9", count: 513), of: "ada") != nil)
+    }
+}

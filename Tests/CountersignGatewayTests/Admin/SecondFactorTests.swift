@@ -1,0 +1,257 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// The second factor from its first code to its loss.
+struct SecondFactorTests {
+    private static let password = #"{"password":"\#(AdminBench.password)"}"#
+
+    /// Somebody with a second factor: the secret and the recovery codes.
+    private struct Enrolled {
+        let visitor: AdminBench.Visitor
+        let app: OneTimePassword
+        let codes: [String]
+    }
+
+    private func begin(_ bench: AdminBench, _ visitor: AdminBench.Visitor) throws -> OneTimePassword {
+        let begun = try bench.ask("POST", "session/second-factor", Self.password, visitor.headers)
+        #expect(begun.status == 201)
+        let secret = try #require(begun.json["secret"] as? String)
+        #expect((begun.json["uri"] as? String)?.contains("secret=\(secret)&") == true)
+        #expect((begun.json["qr"] as? [String])?.isEmpty == false)
+        return OneTimePassword(secret: Self.bytes(secret))
+    }
+
+    private func enrol(_ bench: AdminBench, _ visitor: AdminBench.Visitor) throws -> Enrolled {
+        let app = try begin(bench, visitor)
+        let done = try confirm(bench, visitor, code(app, bench))
+        #expect(done.status == 200)
+        return Enrolled(visitor: visitor, app: app, codes: done.json["recovery_codes"] as? [String] ?? [])
+    }
+
+    private func confirm(
+        _ bench: AdminBench, _ visitor: AdminBench.Visitor, _ code: String
+    ) throws -> AdminBench.Answer {
+        try bench.ask("POST", "session/second-factor/confirm", #"{"code":"\#(code)"}"#, visitor.headers)
+    }
+
+    private func code(_ app: OneTimePassword, _ bench: AdminBench) -> String {
+        app.code(bench.now / OneTimePassword.stepMilliseconds)
+    }
+
+    private func signIn(
+        _ bench: AdminBench, _ name: String, code: String?, password: String = AdminBench.password,
+        from address: String? = nil
+    ) throws -> AdminBench.Answer {
+        let more = code.map { #","code":"\#($0)""# } ?? ""
+        return try bench.ask(
+            "POST", "session", #"{"name":"\#(name)","password":"\#(password)"\#(more)}"#,
+            address.map { ["X-Forwarded-For": $0] } ?? [:])
+    }
+
+    /// Base32 without padding, of whole bytes.
+    private static func bytes(_ text: String) -> [UInt8] {
+        var output: [UInt8] = []
+        var (buffer, bits) = (0, 0)
+        for character in text.utf8 {
+            let value = character >= 0x41 ? Int(character) - 0x41 : Int(character) - 0x32 + 26
+            buffer = (buffer << 5 | value) & 0xFFFF
+            bits += 5
+            if bits >= 8 {
+                bits -= 8
+                output.append(UInt8(buffer >> bits & 0xFF))
+            }
+        }
+        return output
+    }
+
+    private func actions(_ bench: AdminBench) throws -> [String] {
+        try bench.apps.auditEntries(limit: 100).map(\.action).filter {
+            $0.hasPrefix("second_factor") || $0.hasPrefix("sign_in_rules")
+        }.reversed()
+    }
+
+    @Test func signingInTakesACodeFromTheFirstOneOn() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let visitor = try bench.visitor(.operator, "ada")
+        let elsewhere = AdminBench.visitor(try bench.signIn("ada"))
+        let app = try begin(bench, visitor)
+        // Begun is not done.
+        #expect(try bench.signIn("ada").status == 200)
+        #expect(try confirm(bench, visitor, "000000").status == 422)
+        let done = try confirm(bench, visitor, code(app, bench))
+        let codes = try #require(done.json["recovery_codes"] as? [String])
+        #expect(codes.count == 10 && Set(codes).count == 10)
+        #expect(try bench.ask("GET", "session", nil, ["Cookie": elsewhere.cookie]).status == 401)
+        let who = try bench.ask("GET", "session", nil, ["Cookie": visitor.cookie]).json
+        let factor = try #require(who["second_factor"] as? [String: Any])
+        #expect(factor["on"] as? Bool == true && factor["recovery_codes"] as? Int == 10)
+
+        let asked = try signIn(bench, "ada", code: nil)
+        #expect(asked.status == 401 && asked.json["code"] as? String == "second_factor_required")
+        #expect(asked.headers["set-cookie"] == nil)
+        // The code that confirmed was used.
+        #expect(try signIn(bench, "ada", code: code(app, bench)).status == 401)
+        bench.clock.advance(by: 30)
+        let good = code(app, bench)
+        let wrong = try signIn(bench, "ada", code: good, password: "not the password")
+        #expect(wrong.status == 401 && wrong.json["code"] as? String == "unauthenticated")
+        #expect(try signIn(bench, "ada", code: good).status == 200)
+        #expect(try signIn(bench, "ada", code: good).status == 401)
+        #expect(try actions(bench) == ["second_factor.enable"])
+    }
+
+    @Test func aRecoveryCodeIsGoodOnceAndItsUseIsWrittenDown() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let ada = try enrol(bench, try bench.visitor(.viewer, "ada"))
+        #expect(try signIn(bench, "ada", code: ada.codes[3].uppercased()).status == 200)
+        #expect(try signIn(bench, "ada", code: ada.codes[3]).status == 401)
+        let entry = try #require(try bench.apps.auditEntries(limit: 1).first)
+        #expect(entry.action == "second_factor.recovery_code_used" && entry.after == #"{"left":9}"#)
+        let file = FileManager.default.contents(atPath: bench.folder + "/control.sqlite") ?? Data()
+        for code in ada.codes {
+            #expect(file.range(of: Data(code.utf8)) == nil)
+            #expect(file.range(of: Data(code.replacing("-", with: "").utf8)) == nil)
+        }
+        let renewed = try bench.ask(
+            "POST", "session/second-factor/recovery-codes", Self.password, ada.visitor.headers)
+        let codes = try #require(renewed.json["recovery_codes"] as? [String])
+        #expect(try signIn(bench, "ada", code: ada.codes[4]).status == 401)
+        #expect(try signIn(bench, "ada", code: codes[0]).status == 200)
+        for secret in ada.codes + codes {
+            #expect(try !bench.ask("GET", "audit", nil, bench.token("read")).body.contains(secret))
+        }
+    }
+
+    @Test func codesAreGuessedNoMoreOftenThanPasswords() throws {
+        let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
+        defer { bench.remove() }
+        let ada = try enrol(bench, try bench.visitor(.viewer, "ada"))
+        bench.clock.advance(by: 30)
+        var statuses: [Int] = []
+        for guess in 0..<8 {
+            // Asking without a code in between wipes nothing out, and counts for nothing.
+            let asked = try signIn(bench, "ada", code: nil, from: "192.0.2.9")
+            #expect(asked.status == (guess < 5 ? 401 : 429))
+            statuses.append(try signIn(bench, "ada", code: "00000\(guess)", from: "192.0.2.9").status)
+        }
+        #expect(statuses == [401, 401, 401, 401, 401, 429, 429, 429])
+        #expect(try signIn(bench, "ada", code: code(ada.app, bench), from: "192.0.2.9").status == 429)
+        #expect(try bench.apps.auditEntries(limit: 1).first?.action == "session.blocked")
+        bench.clock.advance(by: 61)
+        #expect(try signIn(bench, "ada", code: code(ada.app, bench), from: "192.0.2.9").status == 200)
+        // Signing in in two steps uses up nothing of what an address may fail.
+        for _ in 0..<25 { #expect(try signIn(bench, "ada", code: nil, from: "192.0.2.9").status == 401) }
+    }
+
+    @Test func everyChangeNeedsThePasswordAgainAndASession() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let visitor = try bench.visitor(.owner, "ada")
+        let wrong = #"{"password":"not the password"}"#
+        let paths = [
+            "session/second-factor", "session/second-factor/recovery-codes", "session/second-factor/disable",
+        ]
+        for path in paths {
+            #expect(try bench.ask("POST", path, wrong, visitor.headers).status == 422, "\(path)")
+            #expect(try bench.ask("POST", path, Self.password, bench.token("admin")).status == 409, "\(path)")
+        }
+        #expect(try bench.ask("POST", paths[1], Self.password, visitor.headers).status == 409)
+        #expect(try bench.ask("POST", paths[2], Self.password, visitor.headers).status == 409)
+        #expect(try confirm(bench, visitor, "123456").status == 409)
+        let ada = try enrol(bench, visitor)
+        #expect(try bench.ask("POST", paths[0], Self.password, visitor.headers).status == 409)
+        #expect(try bench.ask("POST", paths[2], Self.password, ada.visitor.headers).status == 204)
+        #expect(try bench.signIn("ada").status == 200)
+        #expect(try actions(bench) == ["second_factor.enable", "second_factor.disable"])
+    }
+
+    @Test func whereItIsRequiredNothingElseComesFirst() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let owner = try bench.visitor(.owner, "ada")
+        let member = try bench.visitor(.operator, "bob")
+        let require = #"{"second_factor_required":true}"#
+        let headers = owner.headers.merging(["If-Match": "*"]) { $1 }
+        // Not before the owner has one.
+        #expect(try bench.ask("PUT", "sign-in-rules", require, headers).status == 409)
+        _ = try enrol(bench, owner)
+        #expect(try bench.ask("PUT", "sign-in-rules", require, headers).status == 200)
+        #expect(
+            try bench.ask("GET", "sign-in-rules", nil, owner.headers).json["second_factor_required"] as? Bool
+                == true)
+
+        for visitor in [member, AdminBench.visitor(try bench.signIn("bob"))] {
+            for (method, path) in [("GET", "apps"), ("GET", "audit"), ("POST", "apps")] {
+                let refused = try bench.ask(
+                    method, path, method == "POST" ? #"{"id":"x"}"# : nil, visitor.headers)
+                #expect(refused.status == 403)
+                #expect(refused.json["code"] as? String == "second_factor_setup_required")
+            }
+            let who = try bench.ask("GET", "session", nil, ["Cookie": visitor.cookie]).json
+            #expect((who["second_factor"] as? [String: Any])?["setup_required"] as? Bool == true)
+        }
+        // Programs go on.
+        #expect(try bench.ask("GET", "apps", nil, bench.token("read")).status == 200)
+        let bob = try enrol(bench, member)
+        #expect(try bench.ask("GET", "apps", nil, ["Cookie": member.cookie]).status == 200)
+        let off = try bench.ask(
+            "POST", "session/second-factor/disable", Self.password, bob.visitor.headers)
+        #expect(off.status == 409)
+        #expect(
+            try actions(bench) == ["second_factor.enable", "sign_in_rules.set", "second_factor.enable"])
+    }
+
+    @Test func anOwnerTakesAwayWhatWasLostAndTheSessionsWithIt() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let owner = try bench.visitor(.owner, "root")
+        let ada = try enrol(bench, try bench.visitor(.operator, "ada"))
+        let path = "users/ada/second-factor"
+        #expect(try bench.ask("DELETE", path, nil, ada.visitor.headers).status == 403)
+        #expect(try bench.ask("GET", "users/ada", nil, owner.headers).json["second_factor"] as? Bool == true)
+        #expect(try bench.ask("DELETE", path, nil, owner.headers).status == 204)
+        #expect(try bench.ask("GET", "session", nil, ["Cookie": ada.visitor.cookie]).status == 401)
+        #expect(try bench.signIn("ada").status == 200)
+        #expect(try bench.ask("DELETE", path, nil, owner.headers).status == 204)
+        #expect(try bench.ask("DELETE", "users/eve/second-factor", nil, owner.headers).status == 404)
+        #expect(try actions(bench) == ["second_factor.enable", "second_factor.reset"])
+    }
+
+    @Test func theOneTimeLinkTakesItAwayToo() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        _ = try enrol(bench, try bench.visitor(.owner, "ada"))
+        let link = try bench.apps.makeSetupToken(at: bench.now)
+        let body = #"{"token":"\#(link)","name":"ada","password":"a new one of my own"}"#
+        #expect(try bench.ask("POST", "setup", body).status == 201)
+        #expect(try signIn(bench, "ada", code: nil, password: "a new one of my own").status == 200)
+    }
+
+    @Test func aPasswordThatIsCommonIsRefusedWhereverOneIsSet() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let owner = try bench.visitor(.owner, "ada")
+        let any = owner.headers.merging(["If-Match": "*"]) { $1 }
+        let link = try bench.apps.makeSetupToken(at: bench.now)
+        for (method, path, body) in [
+            ("POST", "setup", #"{"token":"\#(link)","name":"eve","password":"password1234"}"#),
+            ("POST", "users", #"{"name":"eve","role":"viewer","password":"eve-countersign"}"#),
+            ("PATCH", "users/ada", #"{"password":"passwordpassword"}"#),
+            (
+                "PUT", "session/password",
+                #"{"current_password":"\#(AdminBench.password)","password":"qwerty123456"}"#
+            ),
+        ] {
+            let refused = try bench.ask(method, path, body, any)
+            #expect(refused.status == 422, "\(path)")
+            let errors = refused.json["errors"] as? [[String: Any]]
+            #expect(errors?.first?["pointer"] as? String == "/password")
+        }
+    }
+}

@@ -1,0 +1,256 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+@testable import CountersignJOSE
+
+/// Who sees which user: pseudonyms for those who only read, ids for those who may and say so.
+struct UserMaskTests {
+    private static let user = "Alice-4711"
+    /// All that must not reach a reader, in lower case.
+    private static let secrets = ["alice", "anon-77", "4711", "192.0.2.77", "555-0199"]
+
+    private static let tracked = #"""
+        {"type":"track","event":"Opened for Alice-4711","messageId":"m1","userId":"Alice-4711","anonymousId":"anon-77",
+        "timestamp":"2026-11-21T08:00:00Z","context":{"traits":{"email":"alice@home.example","plan":"gold"},
+        "ip":"192.0.2.77","page":{"url":"https://shop.example/u/alice-4711/cart?mail=alice%40home.example",
+        "title":"Cart"},"library":{"name":"countersign"}},"properties":{"sku":"sku-1","price":12.5,"owner":"ALICE-4711",
+        "Alice-4711":true,"note":"ask alice@work.example, anon-77","referrer_id":"x"}}
+        """#
+    private static let identified = #"""
+        {"type":"identify","messageId":"m2","userId":"Alice-4711","timestamp":"2026-11-21T08:00:01Z",
+        "traits":{"email":"alice@home.example","phone":"555-0199","age":41}}
+        """#
+
+    /// An app with events, a failed request, a session and its end, all of one user.
+    private func bench() throws -> AdminBench {
+        let bench = try AdminBench()
+        let key = try SigningKey.generate(.rs256)
+        _ = try bench.apps.addKey(key.publicKey.pem, to: "shop")
+        try bench.apps.setEnforcement(.optional, for: "shop")
+        try bench.gateway.refreshApps()
+        let token = try key.sign(claims: [
+            "sub": .string(Self.user), "exp": .integer(Int64(bench.clock.now.timeIntervalSince1970) - 600),
+            "iss": "shop-backend", "email": "alice@home.example", "aud": .string(Self.user),
+        ])
+        let stored = try RawConnection(port: bench.gateway.port).post(
+            #"{"batch":[\#(Self.tracked),\#(Self.identified)]}"#,
+            headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer \(token)"])
+        #expect(stored?.status == 200)
+        let owner = try bench.token("admin")
+        let opened = try bench.ask("POST", "apps/shop/sessions", #"{"user":"\#(Self.user)"}"#, owner)
+        let id = opened.json["id"] as? String ?? ""
+        _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"\#(Self.user)"}"#, owner)
+        #expect(try bench.ask("DELETE", "apps/shop/sessions/\(id)", nil, owner).status == 204)
+        #expect(try bench.ask("DELETE", "apps/shop/sessions?user=\(Self.user)", nil, owner).status == 200)
+        return bench
+    }
+
+    private func items(_ answer: AdminBench.Answer) -> [[String: Any]] {
+        answer.json["items"] as? [[String: Any]] ?? []
+    }
+
+    /// The whole of an answer, which may be streamed.
+    private func read(_ bench: AdminBench, _ path: String, _ headers: [String: String]) throws -> String {
+        guard path.contains("export") else { return try bench.ask("GET", path, nil, headers).body }
+        let connection = try RawConnection(port: bench.gateway.adminPort)
+        let fields = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
+        connection.send("GET /admin/api/\(path) HTTP/1.0\r\nHost: localhost\r\n\(fields)\r\n")
+        var lines: [String] = []
+        while let line = connection.line() { lines.append(line) }
+        return lines.joined(separator: "\n")
+    }
+
+    /// Everything that can be read, with a path for each part in braces.
+    private func readable(_ bench: AdminBench) throws -> [String] {
+        let owner = try bench.token("admin")
+        let sample =
+            items(try bench.ask("GET", "apps/shop/samples", nil, owner)).first?["id"] as? String ?? ""
+        return try bench.operations().filter { $0.method == "GET" && $0.path != "/live" }.map { operation in
+            String(operation.path.dropFirst()).replacing("{app}", with: "shop")
+                .replacing("samples/{id}", with: "samples/" + sample).replacing("{id}", with: "none")
+                .replacing("{kind}", with: "in-app-message").replacing("{name}", with: "none")
+        }
+    }
+
+    @Test func noAnswerToAReaderNamesAUser() throws {
+        let bench = try bench()
+        defer { bench.remove() }
+        let key = try Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop")
+        let reader = try bench.token("read")
+        let paths = try readable(bench)
+        #expect(paths.contains("apps/shop/events") && paths.contains("audit/export"))
+        var named = 0
+        for path in paths + ["apps/shop/events/export?format=csv", "audit/export?format=csv"] {
+            let body = try read(bench, path, reader).lowercased()
+            for secret in Self.secrets { #expect(!body.contains(secret), "\(path) shows \(secret)") }
+            if body.contains(key.user(Self.user)) { named += 1 }
+        }
+        // Events twice, samples twice, sessions, the audit log thrice, both exports as CSV.
+        #expect(named >= 8)
+        let recheck = try #require(paths.first { $0.contains("samples/") })
+        let again = try bench.ask("POST", recheck + "/recheck", "{}", bench.token("read"))
+        #expect(again.status == 200)
+        #expect(!again.body.lowercased().contains("alice"))
+    }
+
+    @Test func aViewerWhoIsSignedInSeesAsLittleAsAReadToken() throws {
+        let bench = try bench()
+        defer { bench.remove() }
+        let cookie = ["Cookie": try bench.visitor(.viewer, "vic").cookie]
+        for path in ["apps/shop/events", "apps/shop/sessions", "audit", "apps/shop/samples"] {
+            #expect(try !bench.ask("GET", path, nil, cookie).body.lowercased().contains("alice"), "\(path)")
+            let asked = try bench.ask("GET", path + "?unmask=1", nil, cookie)
+            #expect(asked.status == 403 && asked.json["code"] as? String == "forbidden")
+        }
+    }
+
+    @Test func anOperatorSeesIdsOnlyWhenAskingAndThatIsWrittenDown() throws {
+        let bench = try bench()
+        defer { bench.remove() }
+        let visitor = try bench.visitor(.operator, "olga")
+        let cookie = ["Cookie": visitor.cookie]
+        for (path, action) in [
+            ("apps/shop/events", "event.unmask"), ("apps/shop/events/export", "event.unmask"),
+            ("apps/shop/sessions", "session.unmask"), ("audit", "audit.unmask"),
+            ("audit/export", "audit.unmask"), ("apps/shop/samples", "sample.unmask"),
+        ] {
+            let count = try bench.apps.auditEntries(limit: 1_000).count
+            #expect(try !read(bench, path, cookie).contains(Self.user), "\(path)")
+            #expect(try bench.apps.auditEntries(limit: 1_000).count == count)
+            #expect(try read(bench, path + "?unmask=1", cookie).contains(Self.user), "\(path)")
+            let entry = try #require(try bench.apps.auditEntries(limit: 1).first)
+            #expect(entry.action == action && entry.actor == "olga" && entry.role == "operator")
+        }
+        _ = try bench.ask("GET", "apps/shop/events?user=\(Self.user)&name=x&unmask=1", nil, cookie)
+        let entry = try #require(try bench.apps.auditEntries(limit: 1).first)
+        #expect(entry.after == #"{"name":"x","user":"Alice-4711"}"# && entry.appID == "shop")
+        // Of what was looked for, another reader learns the pseudonym.
+        #expect(try !bench.ask("GET", "audit", nil, bench.token("read")).body.contains(Self.user))
+    }
+
+    @Test func aUserIsFoundByPseudonymAndById() throws {
+        let bench = try bench()
+        defer { bench.remove() }
+        let reader = try bench.token("read")
+        let other = trackEvent("m3", user: "bob")
+        _ = try RawConnection(port: bench.gateway.port).post(
+            batch(other), headers: ["X-Write-Key": bench.writeKey])
+        let pseudonym = try Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop").user(Self.user)
+        for user in [pseudonym, Self.user] {
+            let found = items(try bench.ask("GET", "apps/shop/events?user=\(user)", nil, reader))
+            #expect(found.map { $0["user_id"] as? String } == [pseudonym, pseudonym])
+            #expect(items(try bench.ask("GET", "apps/shop/sessions?user=\(user)", nil, reader)).count == 2)
+        }
+        #expect(items(try bench.ask("GET", "apps/shop/events?user=u-aaaaaaaa", nil, reader)).isEmpty)
+        let ended = try bench.ask(
+            "DELETE", "apps/shop/sessions?user=\(pseudonym)", nil, bench.token("write"))
+        #expect(ended.status == 200)
+    }
+
+    @Test func aPseudonymIsStableAndTellsNothingAcrossAppsOrGateways() throws {
+        let key = [UInt8](repeating: 7, count: 32)
+        let shop = Pseudonyms(key: key, appID: "shop")
+        #expect(shop.user("user-1") == Pseudonyms(key: key, appID: "shop").user("user-1"))
+        #expect(Pseudonyms.isPseudonym(shop.user("user-1")))
+        let different: Set = [
+            shop.user("user-1"), shop.user("user-2"), shop.anonymous("user-1"),
+            Pseudonyms(key: key, appID: "other").user("user-1"),
+            Pseudonyms(key: [1], appID: "shop").user("user-1"),
+        ]
+        #expect(different.count == 5)
+        let users = Set((0..<10_000).map { shop.user("user-\($0)") })
+        #expect(users.count == 10_000)
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let first = try bench.apps.pseudonymKey()
+        #expect(try first.count == 32 && bench.apps.pseudonymKey() == first)
+        #expect(try AppDirectory(dataDirectory: bench.folder).pseudonymKey() == first)
+    }
+
+    @Test func theBodyOfAnEventStaysReadableWithoutSayingWhoseItIs() throws {
+        let bench = try bench()
+        defer { bench.remove() }
+        let reader = try bench.token("read")
+        let events = items(try bench.ask("GET", "apps/shop/events?message_id=m1", nil, reader))
+        let body = try #require(events.first?["body"] as? [String: Any])
+        let user = try Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop").user(Self.user)
+        #expect(body["userId"] as? String == user)
+        #expect(body["event"] as? String == "Opened for \(user)")
+        let properties = try #require(body["properties"] as? [String: Any])
+        #expect(properties["sku"] as? String == "sku-1" && properties["price"] as? Double == 12.5)
+        #expect(properties["owner"] as? String == user && properties[user] as? Bool == true)
+        let context = try #require(body["context"] as? [String: Any])
+        #expect((context["library"] as? [String: String])?["name"] == "countersign")
+        #expect((context["traits"] as? [String: String]) == ["email": "…", "plan": "…"])
+        #expect(context["ip"] as? String == "192.0.2.0/24")
+        let page = try #require(context["page"] as? [String: String])
+        #expect(page["url"] == "https://shop.example/u/\(user)/cart?mail=…" && page["title"] == "Cart")
+        let traits =
+            items(try bench.ask("GET", "apps/shop/events?message_id=m2", nil, reader))
+            .first?["body"] as? [String: Any]
+        #expect(traits?["traits"] as? [String: String] == ["email": "…", "phone": "…", "age": "…"])
+    }
+
+    /// One row for each way in which an id can stand in a body.
+    @Test(arguments: [
+        (#"{"previousId":"vic-1"}"#, "vic-1"), (#"{"customer_ids":{"registered":"vic-1"}}"#, "vic-1"),
+        (#"{"customer_ids":{"own_id":[{"x":"vic-1"}]}}"#, "vic-1"), (#"{"external_id":"vic-1"}"#, "vic-1"),
+        (#"{"external_id":"vic-1","p":{"q":["to VIC-1"]}}"#, "vic-1"), (#"{"p":["me@vic.example"]}"#, "vic"),
+        (#"{"user_id":77,"p":{"n":77}}"#, "77"), (#"{"$email":"vic@a.example"}"#, "vic"),
+        (#"{"userId":"vic 1/a","p":"https://x.example/?u=vic%201%2Fa"}"#, "vic%201"),
+        (#"{"user_id":"7","p":"user 7."}"#, "user 7"), (#"{"userId":"é-vic","p":"xé-vicy"}"#, "vic"),
+        (#"{"traits":{"a":{"b":"vic"}}}"#, "vic"), (#"{"Device-Id":"phone"}"#, "phone"),
+    ])
+    func noIdStays(body: String, id: String) throws {
+        let shown = try Self.masked(body)
+        #expect(!shown.lowercased().contains(id), "\(shown)")
+    }
+
+    @Test func aShortIdDoesNotTearOtherWordsApart() throws {
+        #expect(try Self.masked(#"{"userId":"1","p":"2021 v1.0 10"}"#).contains(#""p":"2021 v1.0 10""#))
+    }
+
+    @Test func anEventOfManyIdsShowsNoOtherText() throws {
+        let ids = (0..<40).map { #""k\#($0)":"person-\#($0)""# }.joined(separator: ",")
+        let shown = try Self.masked(#"{"customer_ids":{\#(ids)},"p":"person-39 was here","n":5}"#)
+        #expect(!shown.contains("person-") && shown.contains(#""p":"…""#) && shown.contains(#""n":5"#))
+    }
+
+    private static func masked(_ body: String, type: String = "track") throws -> String {
+        let event = StoredEvent(
+            sequence: 1, messageID: "m", type: type, userID: nil, anonymousID: nil, name: nil,
+            timestampMilliseconds: 0, receivedMilliseconds: 0, body: Array(body.utf8))
+        let mask = UserMask(key: [UInt8](repeating: 1, count: 32))
+        return String(decoding: mask.event(event, of: "shop").body, as: UTF8.self)
+    }
+
+    @Test func theLiveTailNamesUsersByPseudonymAndFindsThemByEither() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let mask = UserMask(key: try bench.apps.pseudonymKey())
+        let entry = LiveFeed.Entry(
+            id: 1, atMilliseconds: 0,
+            key: VerdictKey(
+                appID: "shop", endpoint: "/v1/batch", verdict: .accepted, code: nil, enforcement: nil,
+                client: ClientInfo(), keyID: nil), userID: Self.user, network: "", requestID: "",
+            sampleID: nil)
+        let pseudonym = try #require(mask.user(Self.user, of: "shop"))
+        #expect(LiveEvents.Filter(user: Self.user).matches(entry))
+        #expect(LiveEvents.Filter(user: pseudonym, pseudonymMask: mask).matches(entry))
+        #expect(!LiveEvents.Filter(user: "u-aaaaaaaa", pseudonymMask: mask).matches(entry))
+        #expect(try bench.ask("GET", "live?unmask=1", nil, bench.token("read")).status == 403)
+    }
+
+    @Test func whoOwnsTheDataDirectorySeesIdsWithoutAnEntry() throws {
+        let bench = try bench()
+        defer { bench.remove() }
+        let local = try LocalAdministration(dataDirectory: bench.folder)
+        let count = try bench.apps.auditEntries(limit: 1_000).count
+        let answer = local.answer("GET", "/apps/shop/events", query: nil, ifMatch: nil, body: [])
+        #expect(String(decoding: answer.body, as: UTF8.self).contains(Self.user))
+        #expect(try bench.apps.auditEntries(limit: 1_000).count == count)
+    }
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+"""Makes the table of common passwords from the ranked list that zxcvbn ships (MIT; see Sources/CCommonPasswords/NOTICE).
+
+usage: python3 -m venv .venv && .venv/bin/pip install zxcvbn==4.5.0 && .venv/bin/python scripts/common-passwords.py
+
+Takes the 10,000 commonest, and of the rest those that are long enough for a dashboard's password. What is written are
+the first five bytes of the SHA-256 of each in lower case, sorted: one chance in a hundred million to refuse another one.
+"""
+
+import hashlib
+import pathlib
+
+from zxcvbn.frequency_lists import FREQUENCY_LISTS
+
+ranked = list(FREQUENCY_LISTS["passwords"])
+chosen = {word.lower() for word in ranked[:10_000]} | {word.lower() for word in ranked if len(word.encode()) >= 12}
+table = sorted(hashlib.sha256(word.encode()).digest()[:5] for word in chosen)
+assert len(table) == len(set(table)) and len(table) >= 10_000
+path = pathlib.Path(__file__).parent.parent / "Sources/CCommonPasswords/common-passwords.bin"
+path.write_bytes(b"".join(table))
+print(f"{len(table)} passwords, {path.stat().st_size} bytes")
