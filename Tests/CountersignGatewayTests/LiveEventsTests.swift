@@ -32,8 +32,10 @@ struct LiveEventsTests {
             }
         }
 
-        func watch(after id: UInt64? = nil, _ filter: LiveEvents.Filter = .init()) -> LiveEvents {
-            LiveEvents(feed, after: id, filter, .none, nanoseconds: { [time] in time.withLock { $0 } })
+        func watch(
+            after id: UInt64? = nil, _ filter: LiveEvents.Filter = .init(), mask: UserMask = .none
+        ) -> LiveEvents {
+            LiveEvents(feed, after: id, filter, mask, nanoseconds: { [time] in time.withLock { $0 } })
         }
 
         /// What the next look sends, as lines; a tenth of a second later.
@@ -128,15 +130,17 @@ struct LiveEventsTests {
         #expect(bench.next(watcher).prefix(2) == ["event: ping", "id: \(first + 1)"])
     }
 
-    @Test func aFilterTellsTheUserOnlyMasked() {
+    @Test func aFilterTellsTheUserOnlyByPseudonym() {
         let bench = Bench()
-        let watcher = bench.watch(.init(appID: "shop", user: "alice@shop.example"))
+        let mask = UserMask(key: [UInt8](repeating: 7, count: 32))
+        let watcher = bench.watch(.init(appID: "shop", user: "alice@shop.example"), mask: mask)
         _ = bench.next(watcher)
         bench.publish(user: "bob@shop.example")
         bench.publish(user: "alice@shop.example")
         let lines = bench.next(watcher)
         #expect(ids(lines) == [first + 2])
-        #expect(!lines.joined().contains("alice@") && lines.joined().contains("al…@…"))
+        let pseudonym = mask.user("alice@shop.example", of: "shop") ?? ""
+        #expect(!lines.joined().contains("alice") && lines.joined().contains(#""\#(pseudonym)""#))
     }
 
     @Test func whoMayNoLongerWatchIsCutOff() throws {

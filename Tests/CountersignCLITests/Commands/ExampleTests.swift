@@ -26,7 +26,8 @@ struct ExampleTests {
             command.examples.map { (command.name, $0.commandLine) }
         })
     func worksAsPrinted(command: String, commandLine: String) async throws {
-        for (name, text) in try files() where commandLine.contains(name) {
+        let files = try files(ofCustomer: commandLine.contains("--customer-id"))
+        for (name, text) in files where commandLine.contains(name) {
             _ = try folder.write(text, to: name)
         }
         let shell = Shell(
@@ -81,16 +82,21 @@ struct ExampleTests {
     }
 
     /// What the examples talk of; each is there only for the examples that name it.
-    private func files() throws -> [String: String] {
-        let token = try key.sign(claims: [
-            "sub": "user-1", "exp": .integer(Int64(Date().timeIntervalSince1970) + 600),
-        ])
+    private func files(ofCustomer isCustomer: Bool) throws -> [String: String] {
+        let expiry = JSONValue.integer(Int64(Date().timeIntervalSince1970) + 600)
+        let secret = "0123456789abcdef0123456789abcdef"
+        let token =
+            isCustomer
+            ? try CustomerTokenKey(id: "backend", secret: secret)
+                .sign(customerIDs: ["registered": "ada"], claims: ["exp": expiry])
+            : try key.sign(claims: ["sub": "user-1", "exp": expiry])
         let line = JSONValue.object([
             "name": "first", "keys": [.string(key.publicKey.pem)], "token": .string(token),
             "expected_user": "user-1",
         ])
         return [
             "public.pem": key.publicKey.pem, "private.pem": key.privatePEM, "token.txt": token,
+            "secret.txt": secret + "\n",
             "tokens.jsonl": String(decoding: line.bytes, as: UTF8.self) + "\n",
             "jwks.json": JWKSet(keys: [key.publicKey]).json, "gateway.json": #"{"port": 8787}"#,
             "message.json":
