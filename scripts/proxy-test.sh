@@ -151,6 +151,29 @@ P
     grep -q '^event: sampling' "$folder/live" || fail "$name holds the live view back"
     client=127.0.0.2
 
+    # Bodies that stop before their end do not reach the gateway, or no more of them than fills the proxy's buffer.
+    python3 - "$port" "$inner" "$folder/fullchain.pem" <<'P' || fail "$name passes on bodies that are not whole"
+import socket, ssl, sys, time, urllib.request
+port, inner, certificate = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+context = ssl.create_default_context(cafile=certificate)
+held = []
+for number in range(100):
+    plain = socket.create_connection(("127.0.0.1", port), 10, (f"127.0.4.{1 + number % 4}", 0))
+    sender = context.wrap_socket(plain, server_hostname="collect.example")
+    sender.sendall(b"POST /v1/batch HTTP/1.1\r\nHost: collect.example\r\nContent-Length: 60000\r\n\r\n" + b" " * 40000)
+    held.append(sender)
+def connections():
+    # As of another address than the proxies', whose requests are looked for in the log.
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{inner}/metrics", headers={"X-Forwarded-For": "127.0.0.5"})
+    text = urllib.request.urlopen(request, timeout=10).read().decode()
+    return next(float(line.split()[1]) for line in text.splitlines() if line.startswith("countersign_connections "))
+# What they have sent is on its way for a moment.
+for _ in range(3):
+    time.sleep(0.3)
+    if connections() > 30: sys.exit(f"the gateway has {connections():.0f} connections")
+P
+
     # New configuration under traffic: no request is lost.
     n=0
     while [ $n -lt 60 ]; do

@@ -5,10 +5,14 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <poll.h>
+#endif
+#ifdef __GLIBC__
+#include <malloc.h>
 #endif
 
 // One for all servers of the process: GnuTLS hands over the session, which leads to the connection.
@@ -63,10 +67,9 @@ struct MHD_Daemon *countersign_mhd_start(
         certificate_of = options->certificate;
     }
     return MHD_start_daemon(
-        flags, port, NULL, NULL, options->handler, options->context,
+        flags, port, options->accept, options->context, options->handler, options->context,
         MHD_OPTION_SOCK_ADDR, address,
         MHD_OPTION_CONNECTION_LIMIT, options->connection_limit,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->connections_per_address,
         MHD_OPTION_CONNECTION_TIMEOUT, options->idle_seconds,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->header_bytes,
         MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned int)1024,
@@ -98,12 +101,38 @@ void *countersign_mhd_socket_context(struct MHD_Connection *connection) {
 void countersign_mhd_client(struct MHD_Connection *connection, char *text, size_t capacity) {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    countersign_mhd_address(info ? info->client_addr : NULL, text, capacity);
+}
+
+void countersign_mhd_address(const struct sockaddr *address, char *text, size_t capacity) {
     text[0] = 0;
-    if (!info || !info->client_addr) return;
-    if (info->client_addr->sa_family == AF_INET)
-        inet_ntop(AF_INET, &((struct sockaddr_in *)info->client_addr)->sin_addr, text, (socklen_t)capacity);
-    else if (info->client_addr->sa_family == AF_INET6)
-        inet_ntop(AF_INET6, &((struct sockaddr_in6 *)info->client_addr)->sin6_addr, text, (socklen_t)capacity);
+    if (!address) return;
+    if (address->sa_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text, (socklen_t)capacity);
+    else if (address->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text, (socklen_t)capacity);
+}
+
+struct MHD_Response *countersign_mhd_response(
+    const void *bytes, size_t count, MHD_ContentReaderFreeCallback release, void *owner) {
+    return MHD_create_response_from_buffer_with_free_callback_cls(count, (void *)bytes, release, owner);
+}
+
+void countersign_return_freed_memory(void) {
+#ifdef __GLIBC__
+    // Without these glibc puts large blocks between small ones once a large one was freed, and into as many arenas as
+    // there are threads, from which they seldom come back.
+    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+    mallopt(M_ARENA_MAX, 2);
+#endif
+}
+
+void countersign_raise_open_files(size_t count) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return;
+    limit.rlim_cur = limit.rlim_max < count ? limit.rlim_max : (rlim_t)count;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int countersign_mhd_is_open(enum MHD_ConnectionNotificationCode code) {

@@ -137,8 +137,9 @@ public final class Gateway: Sendable {
             cors: CORS(
                 origins: { [registry] in registry.origins(of: $0) },
                 originsOfAllApps: { [registry] in registry.originsOfAllApps }))
+        let memory = BodyMemory(limit: configuration.limits.bodyMemoryBytes)
         let server = try HTTPServer(
-            limits: configuration.limits, trustedProxies: configuration.trustedProxies,
+            limits: configuration.limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observer, together: { store.together($0) }
         ) { door.answer($0) }
         if isApart {
@@ -146,7 +147,7 @@ public final class Gateway: Sendable {
                 router: Router(admin.endpoints, refusals: [AdminAPI.refusal]), addresses: door.addresses,
                 cors: door.cors)
             adminServer = try HTTPServer(
-                limits: configuration.limits, trustedProxies: configuration.trustedProxies,
+                limits: configuration.limits, memory: memory, trustedProxies: configuration.trustedProxies,
                 certificates: certificates, observer: observer
             ) { door.answer($0) }
         } else {

@@ -150,12 +150,14 @@ public struct GatewayLimits: Sendable {
     public var bodySeconds = 30
     /// Seconds that a connection may idle between requests.
     public var idleSeconds = 30
-    /// Open connections; beyond it new ones are closed at once.
+    /// Open connections; beyond it one that idles is closed for a new one, then the slowest of an address that has more
+    /// than the newcomer's, and where there is none, the new one.
     public var connections = 4_096
-    /// Open connections of one address; beyond it new ones are closed at once.
-    public var connectionsPerAddress = 1_024
+    /// Open connections of one address (of one /64 for IPv6); beyond it one of them that idles is closed for a new one,
+    /// and where there is none, the new one. Trusted proxies have no such limit.
+    public var connectionsPerAddress = 256
     /// Requests a second of one address (of one /64 for IPv6), five times as many at once; beyond it 429 with
-    /// `Retry-After`. 0 sets no limit. This machine's own requests have none unless a trusted proxy passes them on.
+    /// `Retry-After`. 0 sets no limit. This machine's own requests have none unless a proxy passes them on.
     public var requestsPerSecondPerAddress = 1_000
     /// Requests a second of one app, five times as many at once; beyond it 429 with `Retry-After`. 0 sets no limit.
     public var requestsPerSecondPerApp = 0
@@ -164,6 +166,9 @@ public struct GatewayLimits: Sendable {
     public var tokenRequestsPerSecond = 20
     /// Bytes of events that wait for the disk; beyond it 503 with `Retry-After`.
     public var pendingBytes = 64 * 1024 * 1024
+    /// Bytes of request bodies and answers in memory, of all connections together; beyond it the slowest are closed, and
+    /// where there are none, 503 with `Retry-After`.
+    public var bodyMemoryBytes = 64 * 1024 * 1024
 
     /// The defaults.
     public init() {}

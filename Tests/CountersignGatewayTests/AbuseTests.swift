@@ -10,6 +10,8 @@ import Testing
         limits.headerSeconds = seconds
         limits.bodySeconds = seconds
         limits.idleSeconds = seconds
+        // All of them have one address.
+        limits.connectionsPerAddress = 1_000
         return limits
     }
 

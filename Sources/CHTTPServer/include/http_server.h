@@ -10,9 +10,10 @@
 
 typedef struct countersign_mhd_options {
     unsigned int connection_limit;
-    unsigned int connections_per_address;
     unsigned int idle_seconds;
     size_t header_bytes;
+    // Says who may connect.
+    MHD_AcceptPolicyCallback accept;
     MHD_AccessHandlerCallback handler;
     void *(*request_line)(void *context, const char *uri, struct MHD_Connection *connection);
     MHD_RequestCompletedCallback completed;
@@ -34,6 +35,19 @@ void *countersign_mhd_socket_context(struct MHD_Connection *connection);
 
 // Writes the client's address as text; empty when unknown.
 void countersign_mhd_client(struct MHD_Connection *connection, char *text, size_t capacity);
+
+// The same of an address that is not yet a connection.
+void countersign_mhd_address(const struct sockaddr *address, char *text, size_t capacity);
+
+// An answer whose bytes stay where they are; `release` gets `owner` once it is sent or given up.
+struct MHD_Response *countersign_mhd_response(
+    const void *bytes, size_t count, MHD_ContentReaderFreeCallback release, void *owner);
+
+// Gives freed memory back to the system rather than keep it for later: what a flood took is not held for ever.
+void countersign_return_freed_memory(void);
+
+// Raises the soft limit of open files, which is 1024 in most shells, as far as it goes up to `count`.
+void countersign_raise_open_files(size_t count);
 
 int countersign_mhd_is_open(enum MHD_ConnectionNotificationCode code);
 

@@ -23,6 +23,7 @@ enum ServeCommand {
         let running = Lock<Gateway?>(nil)
         let signals = StopSignals { running.withLock { $0 }?.reload() }
         let configuration = try SettingReader(invocation: invocation).configuration()
+        ProcessLimits.prepare(for: configuration.limits)
         let gateway = try Gateway(configuration: configuration)
         running.withLock { $0 = gateway }
         try gateway.start()

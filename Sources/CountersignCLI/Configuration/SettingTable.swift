@@ -126,11 +126,11 @@ enum SettingTable {
                 "token requests of one session or client and registrations of one address (429); 0 is no limit"
         ),
         Setting(
-            "connections", "N", 1...1_000_000, \.limits.connections, help: "open connections (closed at once)"
-        ),
+            "connections", "N", 1...1_000_000, \.limits.connections,
+            help: "open connections (idle ones go, then the slowest)"),
         Setting(
             "connections-per-address", "N", 1...1_000_000, \.limits.connectionsPerAddress,
-            help: "open connections of one address (closed at once)"),
+            help: "open connections of one address (idle ones go, then new ones)"),
         Setting(
             "header-bytes", "BYTES", 1_024...1_048_576, \.limits.headerBytes,
             help: "bytes of the request line and all header fields (431)"),
@@ -159,5 +159,8 @@ enum SettingTable {
         Setting(
             "pending-bytes", "BYTES", 65_536...(1 << 40), \.limits.pendingBytes,
             help: "bytes of events that may wait for the disk (503)"),
+        Setting(
+            "body-memory-bytes", "BYTES", 1_048_576...(1 << 40), \.limits.bodyMemoryBytes,
+            help: "bytes of request bodies and answers in memory (slowest closed, 503)"),
     ]
 }

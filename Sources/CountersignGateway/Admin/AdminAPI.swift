@@ -12,8 +12,6 @@ final class AdminAPI: Sendable {
         ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
         ("Referrer-Policy", "no-referrer"),
     ]
-    /// The most requests that may wait.
-    private static let longestQueue = 128
 
     private let directory: AppDirectory
     private let publicURL: String?
@@ -24,7 +22,7 @@ final class AdminAPI: Sendable {
     private let queue = DispatchQueue(label: "admin")
     private let passwordQueue = DispatchQueue(label: "admin passwords")
     private let backupQueue = DispatchQueue(label: "admin backups")
-    private let waiting = Lock(0)
+    private let places = AdminPlaces()
     private let remembered = RememberedAnswers()
 
     /// - Parameters:
@@ -66,12 +64,7 @@ final class AdminAPI: Sendable {
     }
 
     private func answer(_ request: AdminRequest, _ route: AdminRoute) -> HTTPOutcome {
-        let isFull = waiting.withLock { waiting in
-            if waiting >= Self.longestQueue { return true }
-            waiting += 1
-            return false
-        }
-        if isFull {
+        guard places.take(route.lane, of: request.clientAddress) else {
             var problem = AdminProblem(503, "busy", "too many requests wait; send it again")
             problem.retryAfterSeconds = 1
             return .answer(problem.response(requestID: request.id))
@@ -81,7 +74,7 @@ final class AdminAPI: Sendable {
             start: { [self] resume in
                 queue(of: route).async { [self] in
                     let response = respond(request, route)
-                    waiting.withLock { $0 -= 1 }
+                    places.give(route.lane, of: request.clientAddress)
                     slot.withLock { $0 = response }
                     resume()
                 }

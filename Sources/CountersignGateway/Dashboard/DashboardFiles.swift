@@ -66,6 +66,8 @@ struct DashboardFiles: Sendable {
             return .answer(HTTPResponse(status: 304, headers: headers, body: []))
         }
         headers.append(("Content-Type", file.type))
-        return .answer(HTTPResponse(status: 200, headers: headers, body: file.body))
+        var response = HTTPResponse(status: 200, headers: headers, body: file.body)
+        response.isShared = true
+        return .answer(response)
     }
 }

@@ -23,6 +23,8 @@ final class Exchange {
     var poll: (() -> HTTPResponse?)?
     /// True when its answer comes piece by piece.
     var isStreaming = false
+    /// Bytes of its body or answer that count in the memory of all.
+    private(set) var heldBytes = 0
     /// The server's pass that brought the last piece of the body.
     var lastPiece = 0
     /// True when the observer has heard of it.
@@ -30,26 +32,37 @@ final class Exchange {
 
     private let began = DispatchTime.now()
 
-    /// The target as sent, up to `?`, and what follows it.
-    private let path: String
-    private let query: String?
+    private let memory: BodyMemory
+    /// The target as sent, for as long as the library has not decoded it in place.
+    private let target: RequestTarget
     private var isCompressed = false
-    private var isTooLarge = false
+    /// Why the body is not kept.
+    private var discarding: Discarding?
 
-    init(connection: OpaquePointer, uri: UnsafePointer<CChar>, watched: WatchedConnection?) {
+    private enum Discarding {
+        case tooLarge
+        case noRoom
+    }
+
+    init(
+        connection: OpaquePointer, uri: UnsafePointer<CChar>, watched: WatchedConnection?, memory: BodyMemory
+    ) {
         self.connection = connection
         self.watched = watched
-        let target = bytes(uri, strlen(uri))
-        let end = target.firstIndex(of: UInt8(ascii: "?"))
-        path = String(decoding: target[..<(end ?? target.endIndex)], as: UTF8.self)
-        query = end.map { String(decoding: target[($0 + 1)...], as: UTF8.self) }
+        self.memory = memory
+        target = RequestTarget(bytes(uri, strlen(uri)))
+    }
+
+    deinit {
+        memory.give(heldBytes)
     }
 
     /// Reads the header fields.
     ///
     /// - Returns: The refusal of a request whose body is not worth reading, or nil.
     func readHeader(
-        method rawMethod: UnsafePointer<CChar>, limits: GatewayLimits, trustedProxies: [AddressRange]
+        method rawMethod: UnsafePointer<CChar>, version: UnsafePointer<CChar>, limits: GatewayLimits,
+        trustedProxies: [AddressRange]
     ) -> HTTPResponse? {
         let method = String(cString: rawMethod)
         var fields: [HTTPField] = []
@@ -58,15 +71,26 @@ final class Exchange {
             _ = MHD_get_connection_values_n(connection, MHD_ValueKind.HEADER_KIND, collectField, pointer)
         }
         let request = HTTPRequest(
-            method: method, path: path, query: query, fields: fields, clientAddress: watched?.address ?? "",
+            method: method, path: target.path, query: target.query, fields: fields,
+            clientAddress: watched?.address ?? "",
             receivedMilliseconds: Int64(Date().timeIntervalSince1970 * 1000))
         self.request = request
-        if let fault = Framing.fault(method: method, fields: fields, limits: limits) { return fault }
         if Framing.libraryIsLenient,
-            !Framing.isWhole(fields, from: rawMethod, count: countersign_mhd_header_bytes(connection))
+            !Framing.isWhole(
+                fields, behind: (rawMethod, target.start, target.count, version),
+                count: countersign_mhd_header_bytes(connection))
         {
             return Framing.swallowed
         }
+        if let fault = Framing.fault(
+            method: method, target: target, version: String(cString: version), fields: fields, limits: limits)
+        {
+            return fault
+        }
+        request.isForwarded =
+            ClientAddress.isTrusted(request.clientAddress, trustedProxies)
+            || request.headerBytes("x-forwarded-for") != nil || request.headerBytes("forwarded") != nil
+            || request.headerBytes("via") != nil
         if !trustedProxies.isEmpty {
             request.clientAddress = ClientAddress.resolve(
                 peer: request.clientAddress, forwarded: request.headers("x-forwarded-for"),
@@ -91,29 +115,84 @@ final class Exchange {
 
     /// Takes a piece of the body.
     ///
+    /// - Parameters:
+    ///   - bytes: The piece.
+    ///   - limits: What a body may have.
+    ///   - makeRoom: Takes memory from others; false when there is none to take.
     /// - Returns: False when the sender goes on long after the limit, so that the connection is closed.
-    func append(_ bytes: UnsafeRawBufferPointer, limits: GatewayLimits) -> Bool {
+    func append(_ bytes: UnsafeRawBufferPointer, limits: GatewayLimits, makeRoom: () -> Bool) -> Bool {
         guard let request else { return false }
-        if isTooLarge || request.body.count + bytes.count > limits.bodyBytes {
+        watched?.notePiece()
+        if discarding == nil {
+            if request.body.count + bytes.count > limits.bodyBytes {
+                discard(.tooLarge)
+            } else if !hold(bytes.count, makeRoom: makeRoom) {
+                discard(.noRoom)
+            }
+        }
+        if discarding != nil {
             // The library takes an answer only after the body: read on, keep nothing.
-            isTooLarge = true
             discarded += bytes.count
-            request.body = []
             return discarded <= 4 * limits.bodyBytes
         }
         request.body.append(contentsOf: bytes)
         return true
     }
 
-    /// Decompresses the body.
+    /// Takes memory for more bytes; false when there is none.
+    func hold(_ count: Int, makeRoom: () -> Bool) -> Bool {
+        guard memory.take(count, held: heldBytes) || makeRoom() && memory.take(count, held: heldBytes) else {
+            return false
+        }
+        heldBytes += count
+        return true
+    }
+
+    /// Remembers the size of the body, for when it is gone.
+    func noteBody() {
+        bodyBytes = request?.body.count ?? 0
+    }
+
+    /// Gives up what it holds.
+    func letGo() {
+        request?.body = []
+        memory.give(heldBytes)
+        heldBytes = 0
+    }
+
+    /// Gives up what it holds while its connection is being closed; what still comes is not kept.
+    func evict() {
+        discard(.noRoom)
+    }
+
+    private func discard(_ reason: Discarding) {
+        discarding = reason
+        letGo()
+    }
+
+    /// Looks at the trailer fields, and decompresses the body.
     ///
     /// - Returns: The refusal of a body that is too large or damaged, or nil.
-    func finishBody(limits: GatewayLimits) -> HTTPResponse? {
+    func finishBody(limits: GatewayLimits, makeRoom: () -> Bool) -> HTTPResponse? {
         guard let request else { return nil }
-        if isTooLarge { return tooLarge(limits) }
+        switch discarding {
+        case .tooLarge: return tooLarge(limits)
+        case .noRoom: return noRoom
+        case nil: break
+        }
+        var trailers: [HTTPField] = []
+        withUnsafeMutablePointer(to: &trailers) { pointer in
+            _ = MHD_get_connection_values_n(connection, MHD_ValueKind.FOOTER_KIND, collectField, pointer)
+        }
+        if let fault = Framing.fault(inTrailers: trailers) { return fault }
         guard isCompressed else { return nil }
         do throws(Gunzip.Failure) {
-            request.body = try Gunzip.decompress(request.body, limits: limits)
+            let size = try Gunzip.size(of: request.body, limits: limits)
+            guard hold(size, makeRoom: makeRoom) else { return noRoom }
+            let sent = request.body.count
+            request.body = try Gunzip.decompress(request.body, size: size, limits: limits)
+            memory.give(sent)
+            heldBytes -= sent
             return nil
         } catch {
             switch error {
@@ -133,13 +212,23 @@ final class Exchange {
             receivedMilliseconds: request?.receivedMilliseconds
                 ?? Int64(Date().timeIntervalSince1970 * 1000),
             id: request?.id ?? "", trace: trace, method: request?.method ?? "",
-            path: path, clientAddress: request?.clientAddress ?? "",
+            path: target.path, clientAddress: request?.clientAddress ?? "",
             trail: request?.trail ?? RequestTrail(), status: response?.status, code: response?.code,
-            bytesIn: request?.body.count ?? 0, bytesOut: response?.body.count ?? 0,
+            bytesIn: max(bodyBytes, request?.body.count ?? 0), bytesOut: response?.body.count ?? 0,
             seconds: Double(now.uptimeNanoseconds - began.uptimeNanoseconds) / 1e9)
     }
 
     private var discarded = 0
+    private var bodyBytes = 0
+
+    /// What a request gets for which there is no memory.
+    var noRoom: HTTPResponse {
+        .failure(
+            503, code: "overloaded",
+            reason: "more is on its way to the gateway than it can hold; nothing was stored, send it again",
+            requestID: request?.id
+        ).with("Retry-After", "1")
+    }
 
     private func tooLarge(_ limits: GatewayLimits) -> HTTPResponse {
         .failure(

@@ -12,16 +12,35 @@ enum Gunzip {
 
     private static let exempt = 64 * 1024
 
-    static func decompress(_ bytes: [UInt8], limits: GatewayLimits) throws(Failure) -> [UInt8] {
+    /// The most that a body can have, decompressed: what it says itself (ISIZE, RFC 1952, section 2.3.1), or the limit.
+    static func size(of bytes: [UInt8], limits: GatewayLimits) throws(Failure) -> Int {
+        guard bytes.count >= 18 else { throw .damaged }
+        // Of a body that was cut off these bytes say nothing, so the limit does not refuse yet.
+        return min(bytes.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }, bound(of: bytes, limits))
+    }
+
+    private static func bound(of bytes: [UInt8], _ limits: GatewayLimits) -> Int {
+        min(limits.bodyBytes, max(exempt, bytes.count * limits.compressionRatio))
+    }
+
+    /// Decompresses a body.
+    ///
+    /// - Parameters:
+    ///   - bytes: The body as sent.
+    ///   - size: What ``size(of:limits:)`` has found; a body with more is damaged or too large.
+    ///   - limits: What a body may have.
+    /// - Returns: The body.
+    /// - Throws: Why it cannot be decompressed.
+    static func decompress(_ bytes: [UInt8], size: Int, limits: GatewayLimits) throws(Failure) -> [UInt8] {
         var stream = z_stream()
         // 16 + 15: a gzip header is required, with the largest window.
         guard
             inflateInit2_(&stream, 16 + MAX_WBITS, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK
         else { throw .damaged }
         defer { inflateEnd(&stream) }
-        let bound = min(limits.bodyBytes, max(exempt, bytes.count * limits.compressionRatio))
+        let bound = bound(of: bytes, limits)
         var output: [UInt8] = []
-        output.reserveCapacity(min(bound, bytes.count * 4))
+        output.reserveCapacity(size)
         let status = bytes.withUnsafeBufferPointer { input -> Int32 in
             stream.next_in = UnsafeMutablePointer(mutating: input.baseAddress)
             stream.avail_in = UInt32(input.count)
@@ -32,8 +51,9 @@ enum Gunzip {
                     stream.avail_out = UInt32(chunk.count)
                     status = inflate(&stream, Z_NO_FLUSH)
                     let made = chunk.count - Int(stream.avail_out)
+                    if output.count + made > bound { return Z_MEM_ERROR }
+                    if output.count + made > size { return Z_DATA_ERROR }
                     output.append(contentsOf: chunk[..<made])
-                    if output.count > bound { return Z_MEM_ERROR }
                 } while status == Z_OK && (stream.avail_in > 0 || stream.avail_out == 0)
                 return status
             }

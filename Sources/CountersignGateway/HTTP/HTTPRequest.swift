@@ -10,6 +10,8 @@ package final class HTTPRequest {
     package let query: String?
     /// The client's address as text, as far as it can be believed; empty when unknown.
     package internal(set) var clientAddress: String
+    /// True when a proxy passed the request on, so that its peer's address says nothing about whose it is.
+    package internal(set) var isForwarded = false
     /// Milliseconds since 1970 when the header was complete.
     package let receivedMilliseconds: Int64
     /// What the answer and the log call this request.

@@ -5,6 +5,8 @@ package struct HTTPResponse: Sendable {
     package var body: [UInt8]
     /// The stable word of a failure, for the log; nil otherwise.
     package var code: String?
+    /// True when many answers share the bytes of the body, which cost no memory of this one's.
+    package var isShared = false
     /// True when the connection must not be used again.
     package var closes = false
     /// What is sent instead of the body, as it comes; nil for an answer that is whole.

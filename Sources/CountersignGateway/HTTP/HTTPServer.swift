@@ -29,7 +29,8 @@ package final class HTTPServer: @unchecked Sendable {
     private let observer: any GatewayObserver
     private let handler: Handler
     private let together: Together
-    private let connections = ConnectionWatch()
+    private let connections: ConnectionWatch
+    private let memory: BodyMemory
     private let control = Lock(Control())
     private let hasEnded = DispatchSemaphore(value: 0)
     private let wake: WakePipe
@@ -46,12 +47,20 @@ package final class HTTPServer: @unchecked Sendable {
     private var isDraining = false
     private var begun: [(@escaping @Sendable () -> Void) -> Void] = []
     private var waiting = 0
-    private var pass = 0
+    private var pass = 0 {
+        didSet { passes.withLock { $0 = pass } }
+    }
+    private let passes = Lock(0)
+    /// Those that hold memory which could be taken from them.
+    private var holders: [ObjectIdentifier: Exchange] = [:]
+    private var streams = 0
+    private var nextSearch = DispatchTime(uptimeNanoseconds: 0)
     /// Answers that this pass has made, which the next one sends, and bodies of which it has brought a piece.
     private var unfinished = 0
 
     /// - Parameters:
     ///   - limits: What a request may take.
+    ///   - memory: What all listeners together may hold of bodies; nil for one listener alone.
     ///   - trustedProxies: Whose word on the client's address counts.
     ///   - certificates: What HTTPS is served with; nil serves HTTP.
     ///   - observer: Hears of every request that has ended.
@@ -59,11 +68,13 @@ package final class HTTPServer: @unchecked Sendable {
     ///   - handler: Answers a request; called on the server's thread.
     /// - Throws: `cannotBind` when the process has no file descriptors left.
     package init(
-        limits: GatewayLimits, trustedProxies: [AddressRange] = [],
+        limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver,
         together: @escaping Together = { $0() }, handler: @escaping Handler
     ) throws(GatewayError) {
         self.limits = limits
+        self.memory = memory ?? BodyMemory(limit: limits.bodyMemoryBytes)
+        connections = ConnectionWatch(limits: limits)
         self.trustedProxies = trustedProxies
         self.certificates = certificates
         self.observer = observer
@@ -77,10 +88,11 @@ package final class HTTPServer: @unchecked Sendable {
     /// - Returns: The port, which is a free one when `port` was 0.
     package func start(host: String, port: UInt16) throws(GatewayError) -> UInt16 {
         var options = countersign_mhd_options(
-            connection_limit: UInt32(limits.connections),
-            connections_per_address: UInt32(limits.connectionsPerAddress),
+            // More than may be, because those that are told to go are gone a little later.
+            connection_limit: UInt32(limits.connections + Self.leavingConnections),
             idle_seconds: UInt32(limits.idleSeconds), header_bytes: limits.headerBytes + 8 * 1024,
-            handler: serveRequest, request_line: beginRequest, completed: endRequest,
+            accept: acceptConnection, handler: serveRequest, request_line: beginRequest,
+            completed: endRequest,
             connection_changed: changeConnection,
             certificate: certificates == nil ? nil : chooseCertificate,
             context: Unmanaged.passUnretained(self).toOpaque())
@@ -93,7 +105,7 @@ package final class HTTPServer: @unchecked Sendable {
         }
         let daemon = Daemon(pointer: started)
         control.withLock { $0.isRunning = true }
-        connections.start(limits: limits)
+        connections.start(passes: { [passes] in passes.withLock { $0 } })
         let bound = countersign_mhd_port(started)
         let thread = Thread { [self] in run(daemon.pointer) }
         thread.name = "http"
@@ -156,12 +168,14 @@ package final class HTTPServer: @unchecked Sendable {
         let watched = countersign_mhd_socket_context(connection)
             .map { Unmanaged<WatchedConnection>.fromOpaque($0).takeUnretainedValue() }
         watched?.enter(.header)
-        return Exchange(connection: connection, uri: uri, watched: watched)
+        return Exchange(connection: connection, uri: uri, watched: watched, memory: memory)
     }
 
     fileprivate func end(_ exchange: Exchange) {
         exchange.watched?.enter(.idle)
         if exchange.phase == .waiting || exchange.isStreaming { waiting -= 1 }
+        if exchange.isStreaming { streams -= 1 }
+        holders[ObjectIdentifier(exchange)] = nil
         if !exchange.isObserved { observer.requestEnded(exchange.record(nil, trace: nil)) }
         inFlight -= 1
     }
@@ -170,8 +184,9 @@ package final class HTTPServer: @unchecked Sendable {
         _ connection: OpaquePointer, context: UnsafeMutablePointer<UnsafeMutableRawPointer?>, isOpen: Bool
     ) {
         if isOpen {
+            let address = Self.text { countersign_mhd_client(connection, $0, $1) }
             let watched = WatchedConnection(
-                socket: countersign_mhd_socket(connection), address: Self.address(of: connection),
+                socket: countersign_mhd_socket(connection), address: address, unit: unit(of: address),
                 certificates: certificates)
             connections.add(watched)
             context.pointee = Unmanaged.passRetained(watched).toOpaque()
@@ -182,24 +197,60 @@ package final class HTTPServer: @unchecked Sendable {
         }
     }
 
-    private static func address(of connection: OpaquePointer) -> String {
+    fileprivate func admits(_ address: UnsafePointer<sockaddr>) -> Bool {
+        connections.admits(unit(of: Self.text { countersign_mhd_address(address, $0, $1) }))
+    }
+
+    /// Whose connections count together; nil for those of a trusted proxy.
+    private func unit(of address: String) -> NetworkAddress? {
+        ClientAddress.isTrusted(address, trustedProxies) ? nil : NetworkAddress(address)?.limitedUnit
+    }
+
+    private static func text(_ write: (UnsafeMutablePointer<CChar>, Int) -> Void) -> String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
             guard let start = text.baseAddress else { return "" }
-            countersign_mhd_client(connection, start, text.count)
+            write(start, text.count)
             return String(cString: start)
         }
     }
 
+    /// Takes the memory of the slowest: a small part of all at once, so that a flood does not cost a search for each piece.
+    private func makeRoom() -> Bool {
+        let now = DispatchTime.now()
+        guard now >= nextSearch else { return false }
+        var found: [(exchange: Exchange, rate: Double)] = []
+        for exchange in holders.values where exchange.heldBytes > Self.untouched {
+            // Who has just begun may be the fastest of all.
+            guard let age = exchange.watched?.age(at: now), age >= 1 else { continue }
+            found.append((exchange, Double(exchange.heldBytes) / age))
+        }
+        var room = limits.bodyMemoryBytes / 16
+        for (exchange, _) in found.sorted(by: { $0.rate < $1.rate }) where room > 0 {
+            room -= exchange.heldBytes
+            holders[ObjectIdentifier(exchange)] = nil
+            if let watched = exchange.watched { connections.close(watched) }
+            exchange.evict()
+        }
+        if found.isEmpty { nextSearch = now + .milliseconds(100) }
+        return !found.isEmpty
+    }
+
+    /// What nobody is closed for: the body of a device that has little to say over a slow line.
+    private static let untouched = 4 * 1024
+    private static let leavingConnections = 128
+    /// Answers that go on: each may hold some pages.
+    private static let mostStreams = 64
+
     fileprivate func receive(
-        _ exchange: Exchange, method: UnsafePointer<CChar>, upload: UnsafePointer<CChar>?,
-        size: UnsafeMutablePointer<Int>
+        _ exchange: Exchange, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
+        upload: UnsafePointer<CChar>?, size: UnsafeMutablePointer<Int>
     ) -> MHD_Result {
         switch exchange.phase {
         case .header:
             exchange.watched?.enter(.body)
             exchange.phase = .body
             if let refusal = exchange.readHeader(
-                method: method, limits: limits, trustedProxies: trustedProxies)
+                method: method, version: version, limits: limits, trustedProxies: trustedProxies)
             {
                 return send(refusal, exchange)
             }
@@ -209,8 +260,10 @@ package final class HTTPServer: @unchecked Sendable {
                 if exchange.lastPiece != pass { unfinished += 1 }
                 exchange.lastPiece = pass
                 let fits = exchange.append(
-                    UnsafeRawBufferPointer(start: upload, count: size.pointee), limits: limits)
+                    UnsafeRawBufferPointer(start: upload, count: size.pointee), limits: limits,
+                    makeRoom: makeRoom)
                 size.pointee = 0
+                if exchange.heldBytes > Self.untouched { holders[ObjectIdentifier(exchange)] = exchange }
                 return fits ? .YES : .NO
             }
             if exchange.lastPiece == pass { unfinished -= 1 }
@@ -227,7 +280,11 @@ package final class HTTPServer: @unchecked Sendable {
     }
 
     private func respond(_ exchange: Exchange) -> MHD_Result {
-        if let refusal = exchange.finishBody(limits: limits) { return send(refusal, exchange) }
+        if let refusal = exchange.finishBody(limits: limits, makeRoom: makeRoom) {
+            return send(refusal, exchange)
+        }
+        // From here on its memory is in use.
+        holders[ObjectIdentifier(exchange)] = nil
         guard let request = exchange.request else { return .NO }
         switch handler(request) {
         case .answer(let response):
@@ -241,7 +298,8 @@ package final class HTTPServer: @unchecked Sendable {
         }
     }
 
-    private func send(_ response: HTTPResponse, _ exchange: Exchange) -> MHD_Result {
+    private func send(_ answer: HTTPResponse, _ exchange: Exchange) -> MHD_Result {
+        let response = affordable(answer, exchange)
         let trace = exchange.request?.header("traceparent").flatMap { TraceParent($0) }
         exchange.isObserved = true
         unfinished += 1
@@ -260,15 +318,31 @@ package final class HTTPServer: @unchecked Sendable {
         return MHD_queue_response(exchange.connection, UInt32(response.status), created)
     }
 
+    /// The answer, or the refusal of one that there is no memory for. The body of its request is let go for it.
+    private func affordable(_ response: HTTPResponse, _ exchange: Exchange) -> HTTPResponse {
+        exchange.noteBody()
+        exchange.letGo()
+        holders[ObjectIdentifier(exchange)] = nil
+        if response.stream != nil { return streams < Self.mostStreams ? response : exchange.noRoom }
+        exchange.watched?.enter(.answering(bytes: response.body.count))
+        guard response.body.count > Self.untouched, !response.isShared else { return response }
+        guard exchange.hold(response.body.count, makeRoom: makeRoom) else { return exchange.noRoom }
+        holders[ObjectIdentifier(exchange)] = exchange
+        return response
+    }
+
     private func created(_ response: HTTPResponse, _ exchange: Exchange) -> OpaquePointer? {
         guard let stream = response.stream else {
-            return response.body.withUnsafeBytes { body in
-                MHD_create_response_from_buffer(
-                    body.count, UnsafeMutableRawPointer(mutating: body.baseAddress), .RESPMEM_MUST_COPY)
+            let body = HeldBody(response.body)
+            return body.bytes.withUnsafeBytes {
+                // The array has storage of its own, which stays where it is for as long as `body` lives.
+                countersign_mhd_response(
+                    $0.baseAddress, $0.count, freeBody, Unmanaged.passRetained(body).toOpaque())
             }
         }
         // A stream waits like a request does: it is asked at each pass.
         waiting += 1
+        streams += 1
         exchange.isStreaming = true
         let context = Unmanaged.passRetained(StreamContext(stream: stream, server: self)).toOpaque()
         return MHD_create_response_from_callback(UInt64.max, 32 * 1024, readStream, context, freeStream)
@@ -289,6 +363,20 @@ package final class HTTPServer: @unchecked Sendable {
     /// `MHD_CONTENT_READER_END_OF_STREAM` and `MHD_CONTENT_READER_END_WITH_ERROR`, which are casts in C.
     fileprivate static let endOfStream = -1
     fileprivate static let endWithError = -2
+}
+
+/// The bytes of an answer, for as long as the library sends them.
+private final class HeldBody {
+    let bytes: [UInt8]
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+}
+
+private let freeBody: MHD_ContentReaderFreeCallback = { context in
+    guard let context else { return }
+    Unmanaged<HeldBody>.fromOpaque(context).release()
 }
 
 /// A stream and the server that sends it, for the library to hand back.
@@ -332,11 +420,16 @@ private let beginRequest:
             return Unmanaged.passRetained(server.begin(uri: uri, connection: connection)).toOpaque()
         }
 
-private let serveRequest: MHD_AccessHandlerCallback = { context, _, _, method, _, upload, size, slot in
-    guard let context, let method, let size, let pointer = slot?.pointee else { return .NO }
+private let acceptConnection: MHD_AcceptPolicyCallback = { context, address, _ in
+    guard let context, let address else { return .NO }
+    return Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue().admits(address) ? .YES : .NO
+}
+
+private let serveRequest: MHD_AccessHandlerCallback = { context, _, _, method, version, upload, size, slot in
+    guard let context, let method, let version, let size, let pointer = slot?.pointee else { return .NO }
     let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
     let exchange = Unmanaged<Exchange>.fromOpaque(pointer).takeUnretainedValue()
-    return server.receive(exchange, method: method, upload: upload, size: size)
+    return server.receive(exchange, method: method, version: version, upload: upload, size: size)
 }
 
 private let endRequest: MHD_RequestCompletedCallback = { context, _, slot, _ in

@@ -8,6 +8,9 @@ final class ParserPool: Sendable {
         var free: [StrictJSONParser] = []
     }
 
+    /// A parser keeps memory for many times the largest body that it has met: one beyond this is not kept.
+    private static let usual = 256 * 1024
+
     private let parsers = Lock(Parsers())
     private let limits: GatewayLimits
 
@@ -31,7 +34,7 @@ final class ParserPool: Sendable {
         let parser =
             parsers.withLock { $0.free.popLast() }
             ?? StrictJSONParser(maximumBytes: limits.bodyBytes, maximumDepth: limits.jsonDepth)
-        defer { parsers.withLock { $0.free.append(parser) } }
+        defer { if request.body.count <= Self.usual { parsers.withLock { $0.free.append(parser) } } }
         do {
             return .success(try parser.parse(bytes: request.body, body))
         } catch {

@@ -74,6 +74,13 @@ struct Router: Sendable {
             guard let parameters = Self.match(template, segments) else { continue }
             return Self.handle(request, endpoint, parameters)
         }
+        // RFC 9110, section 9.3.7: about the server as a whole.
+        if request.path == "*" {
+            return .answer(
+                HTTPResponse(
+                    status: 204, headers: [("Allow", "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT")],
+                    body: []))
+        }
         let allowed = methods(of: request.path)
         if allowed.isEmpty {
             return .answer(

@@ -17,10 +17,14 @@ struct FrontDoor: Sendable {
     }
 
     private func overLimit(_ request: HTTPRequest) -> HTTPResponse? {
-        guard addresses.rate > 0, let address = NetworkAddress(request.clientAddress),
-            !AddressRange.loopback.contains(where: { $0.contains(address) })
-        else { return nil }
-        return addresses.take(address.limitedUnit).refusal(
+        guard addresses.rate > 0 else { return nil }
+        let address = NetworkAddress(request.clientAddress)
+        if !request.isForwarded, let address, AddressRange.loopback.contains(where: { $0.contains(address) })
+        {
+            return nil
+        }
+        // Those of whom a proxy says nothing share one limit.
+        return addresses.take(address?.limitedUnit ?? .unspecified).refusal(
             request, policy: "address", burst: addresses.burst)
     }
 }

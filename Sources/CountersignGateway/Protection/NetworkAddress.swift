@@ -24,6 +24,9 @@ struct NetworkAddress: Hashable, Sendable {
         low = 0xFFFF << 32 | UInt64(v4)
     }
 
+    /// `::`, which nobody has (RFC 4291, section 2.5.2).
+    static let unspecified = NetworkAddress(high: 0, low: 0)
+
     private init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low

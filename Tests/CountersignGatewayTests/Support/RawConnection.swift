@@ -4,6 +4,8 @@ import Foundation
 final class RawConnection {
     private let descriptor: Int32
     private var buffer: [UInt8] = []
+    /// True once the other side has ended the connection, which a time-out of reading is not.
+    private var hasEnded = false
 
     struct Answer {
         var status: Int
@@ -16,8 +18,27 @@ final class RawConnection {
         }
     }
 
-    init(port: UInt16) throws {
+    /// Linux gives this machine all addresses that begin with 127.
+    static var canChooseItsAddress: Bool {
+        #if os(Linux)
+            true
+        #else
+            false
+        #endif
+    }
+
+    init(port: UInt16, from source: String? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        if let source {
+            var own = sockaddr_in()
+            own.sin_family = sa_family_t(AF_INET)
+            own.sin_addr.s_addr = inet_addr(source)
+            _ = withUnsafePointer(to: &own) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+        }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -49,6 +70,9 @@ final class RawConnection {
             rest = rest.dropFirst(sent)
         }
     }
+
+    /// Says that nothing more is sent, and goes on reading.
+    func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     func send(_ text: String) { send(Array(text.utf8)) }
 
@@ -83,7 +107,7 @@ final class RawConnection {
     /// True when the server has closed the connection and nothing is left to read.
     func isClosedByServer() -> Bool {
         while read() {}
-        return buffer.isEmpty
+        return hasEnded && buffer.isEmpty
     }
 
     /// Sends a byte at a time.
@@ -94,7 +118,7 @@ final class RawConnection {
             send([UInt8(ascii: "x")])
             var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             // Waits for the server, not for time to pass: it returns at once when the server has done something.
-            if poll(&state, 1, everyMilliseconds) > 0, !read() { return true }
+            if poll(&state, 1, everyMilliseconds) > 0, !read() { return hasEnded }
         }
         return false
     }
@@ -114,7 +138,10 @@ final class RawConnection {
     private func read() -> Bool {
         var chunk = [UInt8](repeating: 0, count: 16_384)
         let count = recv(descriptor, &chunk, chunk.count, 0)
-        guard count > 0 else { return false }
+        guard count > 0 else {
+            hasEnded = count == 0 || errno != EAGAIN
+            return false
+        }
         buffer.append(contentsOf: chunk[..<count])
         return true
     }

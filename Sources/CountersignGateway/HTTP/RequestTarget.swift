@@ -1,0 +1,71 @@
+/// What stands between method and version of the request line (RFC 9112, section 3.2).
+struct RequestTarget {
+    /// Where it stood; only to be compared.
+    let start: UnsafePointer<UInt8>?
+    let count: Int
+    /// As sent, without the query; `/` when an absolute target has none, and `*` for the gateway itself.
+    let path: String
+    /// What followed `?`, not decoded; nil when there was none.
+    let query: String?
+    /// Host and port of an absolute target, lower case; nil for all others.
+    let authority: String?
+    /// Why it is no target that an origin server takes, or nil.
+    let fault: String?
+
+    init(_ bytes: UnsafeBufferPointer<UInt8>) {
+        start = bytes.baseAddress
+        count = bytes.count
+        var rest = bytes[...]
+        var authority: Slice<UnsafeBufferPointer<UInt8>>?
+        for scheme in ["http://", "https://"] where Self.begins(rest, with: scheme) {
+            rest = rest.dropFirst(scheme.utf8.count)
+            let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
+            authority = rest[..<end]
+            rest = rest[end...]
+        }
+        let end = rest.firstIndex(of: UInt8(ascii: "?")) ?? rest.endIndex
+        let path = String(decoding: rest[..<end], as: UTF8.self)
+        self.path = authority != nil && path.isEmpty ? "/" : path
+        query = end == rest.endIndex ? nil : String(decoding: rest[(end + 1)...], as: UTF8.self)
+        self.authority = authority.map { String(decoding: $0, as: UTF8.self).lowercased() }
+        fault = Self.fault(bytes, path: self.path)
+    }
+
+    private static func begins(_ bytes: Slice<UnsafeBufferPointer<UInt8>>, with scheme: String) -> Bool {
+        let start = bytes.prefix(scheme.utf8.count).map { $0 | 0x20 }
+        return start.elementsEqual(scheme.utf8.map { $0 | 0x20 })
+    }
+
+    private static func fault(_ bytes: UnsafeBufferPointer<UInt8>, path: String) -> String? {
+        guard path.utf8.first == UInt8(ascii: "/") || path == "*" else {
+            return "the target of the request is neither a path nor an absolute URL"
+        }
+        guard bytes.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }) else {
+            return "the target of the request holds characters that must be percent-encoded"
+        }
+        // Whoever reads the query judges its parameters. In the path NUL would end it for whoever works with C strings.
+        let path = Array(path.utf8)
+        var index = 0
+        while index < path.count {
+            guard path[index] == UInt8(ascii: "%") else {
+                index += 1
+                continue
+            }
+            guard index + 2 < path.count, let high = Self.digit(path[index + 1]),
+                let low = Self.digit(path[index + 2])
+            else { return "the path has a percent sign without two hexadecimal digits" }
+            guard high | low != 0 else { return "the path holds an encoded NUL" }
+            index += 3
+        }
+        return nil
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

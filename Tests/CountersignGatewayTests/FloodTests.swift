@@ -1,0 +1,177 @@
+import CountersignGatewayTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// Memory and places under floods, with the smallest limits that show it.
+struct FloodTests {
+    private func withGateway(
+        _ configure: (inout GatewayConfiguration) -> Void = { _ in }, _ body: (GatewayFixture) throws -> Void
+    ) throws {
+        let fixture = try GatewayFixture(enforcement: .disabled, configure: configure)
+        defer { fixture.remove() }
+        try body(fixture)
+    }
+
+    /// Of a request that stays open; what the tests send of its body is no JSON, so whoever is let in gets 400.
+    private func beginning(_ length: Int) -> String {
+        "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n"
+    }
+
+    @Test func bodiesThatTogetherAreTooLargeAreNotBothHeldAndSmallOnesAreTaken() throws {
+        try withGateway({ $0.limits.bodyMemoryBytes = 1 << 20 }) { fixture in
+            let large = try RawConnection(port: fixture.gateway.port)
+            // As much as a large body may have of all: the last quarter is for small ones.
+            large.send(beginning(900_000))
+            large.send([UInt8](repeating: 0x20, count: 750_000))
+            let other = try RawConnection(port: fixture.gateway.port)
+            other.send(beginning(200_000))
+            other.send([UInt8](repeating: 0x20, count: 200_000))
+            // There is room for one of them: the second is refused, or the first is closed if it has had a second.
+            if other.answer()?.status != 503 { #expect(large.isClosedByServer()) }
+            let small = try RawConnection(port: fixture.gateway.port)
+            let answer = small.post(batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey])
+            #expect(answer?.json["accepted"] as? Int == 1)
+        }
+    }
+
+    @Test func memoryComesBackWithTheAnswer() throws {
+        try withGateway({ $0.limits.bodyMemoryBytes = 1 << 20 }) { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            for number in 0..<5 {
+                let text = String(repeating: "x", count: 400_000)
+                let event =
+                    #"{"batch":[{"type":"track","messageId":"m-\#(number)","anonymousId":"a","#
+                    + #""event":"E","properties":{"t":"\#(text)"}}]}"#
+                let answer = connection.post(event, headers: ["X-Write-Key": fixture.writeKey])
+                #expect(answer?.json["accepted"] as? Int == 1)
+            }
+        }
+    }
+
+    @Test func aBodyThatIsLargeOnlyUnpackedCountsToo() throws {
+        try withGateway({ $0.limits.bodyMemoryBytes = 1 << 20 }) { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            let noise = (0..<12_000).map { _ in UInt8.random(in: .min ... .max) }
+            let body = try gzip(noise + [UInt8](repeating: 0x20, count: 1_000_000))
+            let answer = connection.post(bytes: body, headers: ["Content-Encoding": "gzip"])
+            #expect(answer?.status == 503)
+            #expect(answer?.json["code"] as? String == "overloaded")
+            #expect(answer?.headers["retry-after"] == "1")
+        }
+    }
+
+    @Test func aSizeThatIsNotTrueIsDamage() throws {
+        try withGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            var body = try gzip([UInt8](repeating: 0x20, count: 10_000))
+            body[body.count - 4] = 1
+            body[body.count - 3] = 0
+            let answer = connection.post(bytes: body, headers: ["Content-Encoding": "gzip"])
+            #expect(answer?.json["code"] as? String == "invalid_encoding")
+        }
+    }
+
+    @Test func anAddressWithTooManyConnectionsLosesThoseThatIdleFirst() throws {
+        try withGateway({ $0.limits.connectionsPerAddress = 2 }) { fixture in
+            let idle = try RawConnection(port: fixture.gateway.port)
+            #expect(idle.get("/livez")?.status == 200)
+            let busy = try RawConnection(port: fixture.gateway.port)
+            busy.send(beginning(10) + "{")
+            // A round trip on the other shows that the server has seen what was sent before it.
+            #expect(idle.get("/livez")?.status == 200)
+            let third = try RawConnection(port: fixture.gateway.port)
+            third.send(beginning(10) + "{")
+            #expect(idle.isClosedByServer())
+            // Now all are at work.
+            let fourth = try RawConnection(port: fixture.gateway.port)
+            #expect(fourth.isClosedByServer())
+            busy.send(String(repeating: " ", count: 9))
+            #expect(busy.answer()?.status == 400)
+        }
+    }
+
+    @Test func aTrustedProxyMayHaveAllConnections() throws {
+        try withGateway({
+            $0.limits.connectionsPerAddress = 1
+            $0.trustedProxies = AddressRange.loopback
+        }) { fixture in
+            let connections = try (0..<5).map { _ in try RawConnection(port: fixture.gateway.port) }
+            for connection in connections { connection.send(beginning(10) + "{") }
+            for connection in connections {
+                connection.send(String(repeating: " ", count: 9))
+                #expect(connection.answer()?.status == 400)
+            }
+        }
+    }
+
+    @Test(.enabled(if: RawConnection.canChooseItsAddress))
+    func whenAllPlacesAreTakenAnotherAddressGetsThoseOfTheGreediest() throws {
+        try withGateway({ $0.limits.connections = 4 }) { fixture in
+            let port = fixture.gateway.port
+            let greedy = try (0..<4).map { _ in
+                let connection = try RawConnection(port: port)
+                connection.send(beginning(10) + "{")
+                return connection
+            }
+            let other = try RawConnection(port: port, from: "127.0.0.9")
+            #expect(other.get("/livez")?.status == 200)
+            #expect(greedy.allSatisfy { $0.isClosedByServer() })
+        }
+    }
+
+    @Test(.enabled(if: RawConnection.canChooseItsAddress))
+    func whenAllPlacesAreTakenThoseThatIdleGoFirst() throws {
+        try withGateway({ $0.limits.connections = 2 }) { fixture in
+            let port = fixture.gateway.port
+            let idle = try RawConnection(port: port)
+            #expect(idle.get("/livez")?.status == 200)
+            let busy = try RawConnection(port: port)
+            busy.send(beginning(10) + "{")
+            #expect(try RawConnection(port: port, from: "127.0.0.9").get("/livez")?.status == 200)
+            #expect(idle.isClosedByServer())
+            busy.send(String(repeating: " ", count: 9))
+            #expect(busy.answer()?.status == 400)
+        }
+    }
+
+    // The look that finds it comes once a second.
+    @Test func aSenderThatEndsBeforeItsBodyIsClosed() throws {
+        try withGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send(
+                "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
+            connection.endSending()
+            #expect(connection.isClosedByServer())
+        }
+    }
+
+    @Test func aChunkLineThatNeverEndsIsClosed() throws {
+        try withGateway { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send("POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2;")
+            connection.send([UInt8](repeating: UInt8(ascii: "x"), count: 100_000))
+            while let answer = connection.answer() { #expect(answer.status >= 400) }
+            #expect(connection.isClosedByServer())
+        }
+    }
+
+    @Test func signInsThatWaitLeaveTheOtherRequestsTheirPlaces() {
+        let places = AdminPlaces()
+        let waiting = (0..<100).filter { places.take(.password, of: "192.0.2.\($0)") }.count
+        #expect(waiting == 16)
+        #expect(places.take(.common, of: "192.0.2.200"))
+        places.give(.password, of: "192.0.2.0")
+        #expect(places.take(.password, of: "192.0.2.201"))
+    }
+
+    @Test func noAddressTakesAllPlacesOfALane() {
+        let places = AdminPlaces()
+        let ofOne = (0..<100).filter { places.take(.password, of: "2001:db8::\($0)") }.count
+        #expect(ofOne == 4)
+        #expect(places.take(.password, of: "2001:db8:1::1"))
+        let unknown = (0..<100).filter { _ in places.take(.common, of: "") }.count
+        #expect(unknown == 32)
+    }
+}

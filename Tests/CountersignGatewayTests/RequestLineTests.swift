@@ -1,0 +1,125 @@
+import CountersignGatewayTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// Request line, Host and fields that must stand once (RFC 9112, sections 3 and 5; RFC 9110, sections 5.3 and 7.2).
+struct RequestLineTests {
+    private func answers(to head: String) throws -> [RawConnection.Answer] {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        let connection = try RawConnection(port: fixture.gateway.port)
+        connection.send(head)
+        var answers: [RawConnection.Answer] = []
+        while let answer = connection.answer() {
+            answers.append(answer)
+            if answer.headers["connection"] != "close", answer.status < 400 { break }
+        }
+        return answers
+    }
+
+    @Test(arguments: [
+        "GET /livez\0x HTTP/1.1", "GET /livez\0 HTTP/1.1", "GET\0 /livez HTTP/1.1", "GET  /livez HTTP/1.1",
+        "GET /livez  HTTP/1.1", "GET /livez\u{e9} HTTP/1.1", "GET /livez\u{1} HTTP/1.1",
+        "GET /livez\tx HTTP/1.1",
+        "GET /livez\u{7f} HTTP/1.1", "GET /livez%00 HTTP/1.1", "GET /livez?a=\0 HTTP/1.1",
+        "GET /livez% HTTP/1.1",
+        "GET /livez%2 HTTP/1.1", "GET /livez%zz HTTP/1.1", "GET /livez#x HTTP/1.1", "GET livez HTTP/1.1",
+        "GET * HTTP/1.1", "OPTIONS *?a HTTP/1.1", "CONNECT a:443 HTTP/1.1", "CONNECT /livez HTTP/1.1",
+        "GET ftp://a/livez HTTP/1.1", "GET http://b/livez HTTP/1.1", "GET http://u@a/livez HTTP/1.1",
+        "GET http:///livez HTTP/1.1", "GET /livez HTTP/1.1 ", "GET /livez HTTP/1.1\0", "GET /livez HTTP/11",
+        "GET /livez HTTP/2.0", "GET /livez http/1.1", "G\u{e9}T /livez HTTP/1.1", "GET\t/livez HTTP/1.1",
+    ])
+    func aRequestLineThatIsNoneIsRefused(line: String) throws {
+        let all = try answers(to: "\(line)\r\nHost: a\r\n\r\n")
+        #expect(all.count <= 1)
+        for answer in all { #expect([400, 501, 505].contains(answer.status)) }
+    }
+
+    @Test(arguments: [
+        "GET /livez HTTP/1.1\nHost: a\r\n\r\n", "GET /livez HTTP/1.1\r\nHost: a\n\r\n",
+        "GET /livez HTTP/1.1\r\nHost: a\r\n\n", "GET /livez HTTP/1.1\n\nHost: a\r\n\r\n",
+        "GET /livez HTTP/1.1\r\n Host: a\r\nHost: a\r\n\r\n",
+        "GET /livez HTTP/1.1\r\n\tfolded\r\nHost: a\r\n\r\n",
+        "GET /livez HTTP/1.1\r\nHost: a\r\nHost : a\r\n\r\n", "GET /livez HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n",
+        "GET /livez HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", "GET /livez HTTP/1.1\rHost: a\r\n\r\n",
+    ])
+    func aHeaderThatIsNoneIsRefused(head: String) throws {
+        let all = try answers(to: head)
+        #expect(all.count == 1)
+        #expect(all.first?.status == 400)
+    }
+
+    @Test(arguments: [
+        "", "a/b", "u@a", "a,b", "a b", "a:b", "a:", "a:99999", "a:1:2", "[::1", "[::1]x", "[1.2.3.4]",
+        "[::g]", "a?b",
+        "a#b", "a%41", "é", "http://a", ":80", "\\a", "a;b", "a\"b",
+    ])
+    func aHostThatIsNoneIsRefused(host: String) throws {
+        let all = try answers(to: "GET /livez HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+        if host == "a:" {
+            #expect(all.first?.status == 200)
+        } else {
+            #expect(all.map(\.status) == [400])
+        }
+    }
+
+    @Test(arguments: [
+        "a", "collect.example", "collect.example:8787", "127.0.0.1:1", "[::1]", "[::1]:8787",
+        "my_service.local",
+    ])
+    func aHostIsTaken(host: String) throws {
+        #expect(try answers(to: "GET /livez HTTP/1.1\r\nHost: \(host)\r\n\r\n").map(\.status) == [200])
+    }
+
+    @Test(arguments: [
+        ("GET http://a/livez HTTP/1.1", 200), ("GET HTTP://A/livez?x=1 HTTP/1.1", 200),
+        ("GET http://a HTTP/1.1", 404),
+        ("OPTIONS * HTTP/1.1", 204), ("GET /livez?a=%41&b= HTTP/1.1", 200),
+        ("GET /livez?a=%zz&b=%00 HTTP/1.1", 200), ("GET /livez HTTP/1.0", 200),
+    ])
+    func targetsOfOtherFormsAreTaken(line: String, status: Int) throws {
+        #expect(try answers(to: "\(line)\r\nHost: a\r\n\r\n").first?.status == status)
+    }
+
+    @Test(arguments: [
+        "Authorization: Bearer a", "X-Write-Key: k", "X-Countersign-Signature: t",
+        "X-Braze-Auth-Signature: t",
+        "X-Braze-Api-Key: k", "Cookie: a=b", "Content-Type: application/json", "Content-Encoding: gzip",
+        "X-CSRF-Token: c", "Origin: https://a", "Idempotency-Key: k", "DPoP: p", "If-Match: \"a\"",
+        "Last-Event-ID: 1",
+    ])
+    func aFieldThatMustStandOnceIsRefusedTwice(field: String) throws {
+        let other = field.lowercased()
+        let all = try answers(
+            to: "POST /v1/batch HTTP/1.1\r\nHost: a\r\n\(field)\r\n\(other)\r\nContent-Length: 2\r\n\r\n{}")
+        #expect(all.map(\.status) == [400])
+        #expect(all.first?.json["code"] as? String == "duplicate_field")
+        let name = try #require(field.split(separator: ":").first).lowercased()
+        #expect((all.first?.json["reason"] as? String)?.contains(name) == true)
+    }
+
+    @Test(arguments: [
+        ("Content-Length: 9223372036854775808", [413]), ("Content-Length: 5000000", [413]),
+    ])
+    func aHugeLengthIsRefusedOnce(field: String, statuses: [Int]) throws {
+        let all = try answers(to: "POST /v1/batch HTTP/1.1\r\nHost: a\r\n\(field)\r\n\r\n")
+        #expect(all.map(\.status) == statuses)
+    }
+
+    @Test(arguments: [
+        "HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX\u{1}: b\r\n\r\n",
+        "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: b\u{1}\r\n\r\n",
+        "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX : b\r\n\r\n",
+        "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n{}\r\n0\r\n\r\n",
+        "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n",
+        "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n 2\r\n{}\r\n0\r\n\r\n",
+    ])
+    func aBodyWhoseEndIsInDoubtClosesTheConnection(rest: String) throws {
+        let all = try answers(to: "POST /v1/batch \(rest)GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(all.count == 1)
+        #expect(all.allSatisfy { $0.status == 400 || $0.status == 413 })
+    }
+}
