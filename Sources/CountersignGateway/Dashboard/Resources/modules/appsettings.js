@@ -4,7 +4,7 @@ import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime } from "./format.js";
 import { confirm, dialog, showOnce } from "./dialogs.js";
-import { button, card, emptyState, field, table, toast } from "./ui.js";
+import { button, card, emptyState, field, table, toast, toggle } from "./ui.js";
 import { attempt, view } from "./views.js";
 
 export function appSettings(context) {
