@@ -22,8 +22,12 @@ fail() {
 for program in nginx haproxy; do
     command -v "$program" >/dev/null 2>&1 && continue
     command -v apt-get >/dev/null 2>&1 || fail "there is no $program on PATH; install it"
-    (cd "$folder" && apt-get download -qq "$program" 2>/dev/null && dpkg-deb -x "$program"_*.deb programs)
+    packages=$program
+    [ "$program" = nginx ] || packages="haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1"
+    # shellcheck disable=SC2086 # a list of names
+    (cd "$folder" && apt-get download -qq $packages 2>/dev/null && for file in *.deb; do dpkg-deb -x "$file" programs; done)
     PATH="$folder/programs/usr/sbin:$PATH"
+    export LD_LIBRARY_PATH="$folder/programs/usr/lib/$(uname -m)-linux-gnu"
 done
 
 swift build --product countersign-cli
