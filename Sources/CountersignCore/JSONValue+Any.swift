@@ -13,9 +13,12 @@ extension JSONValue {
         case let value as any BinaryInteger:
             guard let number = Int64(exactly: value) else { return nil }
             self = .integer(number)
+        case let flag as Bool where type(of: value) == Bool.self: self = .bool(flag)
+        case let value as NSNumber:
+            guard let number = JSONValue(number: value) else { return nil }
+            self = number
         case let value as Double: self = .number(value)
         case let value as Float: self = .number(Double(value))
-        case let value as Bool: self = .bool(value)
         case is NSNull: self = .null
         case let value as Date: self = .string(ISO8601DateFormatter().string(from: value))
         case let value as [Any]: self = .array(value.compactMap(JSONValue.init(any:)))

@@ -57,7 +57,14 @@ extension Dictionary: JSONConvertible where Key == String {
     public var jsonValue: JSONValue { .object(compactMapValues(convert)) }
 }
 
-/// A value of any type as JSON.
+/// A value of any type as JSON, whether it is Swift's or Objective-C's.
 private func convert(_ value: Any) -> JSONValue? {
-    (value as? any JSONConvertible)?.jsonValue ?? JSONValue(any: value)
+    switch value {
+    case let value as any JSONConvertible: value.jsonValue
+    case let value as Date: value.jsonValue
+    case let value as NSDate: .number(value.timeIntervalSince1970)
+    case let value as [Any]: value.jsonValue
+    case let value as [String: Any]: value.jsonValue
+    default: JSONValue(any: value)
+    }
 }

@@ -4,3 +4,30 @@ extension Date {
 extension FileManager {
     public var temporaryDirectory: URL { fatalError() }
 }
+extension ProcessInfo {
+    @available(iOS 8.2, *) @available(macOS, unavailable)
+    public func performExpiringActivity(withReason reason: String, using block: @escaping @Sendable (Bool) -> Void) {}
+}
+extension NSNumber {
+    public var objCType: UnsafePointer<CChar> { fatalError() }
+    public var int64Value: Int64 { 0 }
+    public var uint64Value: UInt64 { 0 }
+    public var doubleValue: Double { 0 }
+    public var stringValue: String { "" }
+}
+open class NSDecimalNumber: NSNumber, @unchecked Sendable {}
+open class NSDate: NSObject, @unchecked Sendable {
+    open var timeIntervalSince1970: TimeInterval { 0 }
+}
+extension Bundle {
+    public var bundlePath: String { "" }
+    public var executableURL: URL? { nil }
+    public var infoDictionary: [String: Any]? { nil }
+}
+extension URLSessionConfiguration {
+    @available(iOS 13.0, macOS 10.15, *)
+    public var allowsConstrainedNetworkAccess: Bool { get { true } set {} }
+}
+extension URLSession {
+    public func finishTasksAndInvalidate() {}
+}

@@ -1,0 +1,1 @@
+public let EPERM: Int32 = 1
