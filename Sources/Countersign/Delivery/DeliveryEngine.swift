@@ -19,6 +19,8 @@ actor DeliveryEngine {
         case enteredBackground
         case enteredForeground
         case wiped(done: CheckedContinuation<Void, Never>)
+        /// Says when there is nothing to do any more for now.
+        case idle(CheckedContinuation<Void, Never>)
         case flush(CheckedContinuation<FlushResult, Never>)
     }
 
@@ -42,6 +44,9 @@ actor DeliveryEngine {
     private var ledger = FailureLedger()
     private var batches: [FlushResult.Batch] = []
     private var flushes: [CheckedContinuation<FlushResult, Never>] = []
+    private var idlers: [CheckedContinuation<Void, Never>] = []
+    /// The last one that was logged, until something is delivered.
+    private var loggedProblem: ServerAnswer.Explanation?
     private var runner: Task<Void, Never>?
     private var isClosed = false
     /// As of the last claim.
@@ -82,6 +87,7 @@ actor DeliveryEngine {
         // What came after the loop had ended: nobody must wait for ever.
         for command in inbox.close() { await handle(command) }
         finishFlushes(.closed, queued: 0)
+        becomeIdle()
         _ = try? await storage.perform { [lease] queue in try queue.releaseLease(of: lease) }
         failures.finish()
     }
@@ -90,6 +96,13 @@ actor DeliveryEngine {
         await withCheckedContinuation { continuation in
             guard !inbox.post(.flush(continuation)) else { return }
             continuation.resume(returning: FlushResult(batches: [], ending: .closed, queued: 0))
+        }
+    }
+
+    /// Returns when everything that was said before is done and there is nothing to do but to wait, such as for the next try.
+    nonisolated func idle() async {
+        await withCheckedContinuation { continuation in
+            if !inbox.post(.idle(continuation)) { continuation.resume() }
         }
     }
 
@@ -171,6 +184,8 @@ actor DeliveryEngine {
             ledger.removeAll()
             failures.forget { _ in true }
             done.resume()
+        case .idle(let continuation):
+            idlers.append(continuation)
         case .flush(let continuation):
             sender.flush()
             flushes.append(continuation)
@@ -188,7 +203,13 @@ actor DeliveryEngine {
         }
     }
 
+    private func becomeIdle() {
+        for idler in idlers { idler.resume() }
+        idlers = []
+    }
+
     private func wait(until instant: TimeInterval?) async {
+        becomeIdle()
         let timer = instant.map { instant in
             Task { [clock, inbox] in
                 do {
@@ -350,8 +371,15 @@ actor DeliveryEngine {
         }
     }
 
-    /// Keeps what a flush will report; without a flush nobody asks.
+    /// Keeps what a flush will report; without a flush nobody asks. Logs what somebody has to change, once.
     private func note(_ consequence: Sender.Consequence?) {
+        if let problem = sender.configurationProblem, problem != loggedProblem {
+            loggedProblem = problem
+            log?(
+                .warning, "nothing is sent until settings change",
+                ["code": problem.code, "reason": problem.reason])
+        }
+        if consequence?.batch.outcome == .delivered { loggedProblem = nil }
         if let consequence, !flushes.isEmpty { batches.append(consequence.batch) }
     }
 }

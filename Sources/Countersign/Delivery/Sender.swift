@@ -284,6 +284,10 @@ struct Sender {
     ) -> Consequence? {
         guard let current else { return nil }
         let problem = ServerAnswer.Explanation(error.code.rawValue, error.detail)
+        if error.code == .notPermitted {
+            stop(problem, now: now)
+            return Consequence(batch: batch(current, .configurationProblem, problem.code))
+        }
         backOff(problem, serverDelay: nil, now: now, fraction: fraction)
         return Consequence(batch: batch(current, .retryLater, problem.code))
     }

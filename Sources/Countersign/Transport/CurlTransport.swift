@@ -200,6 +200,8 @@
             case CURLE_OPERATION_TIMEDOUT: return HTTPTransportError(.timedOut, detail)
             case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
                 return HTTPTransportError(.cannotConnect, detail)
+            case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT:
+                return HTTPTransportError(.notPermitted, detail)
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
                 return HTTPTransportError(.connectionLost, detail)
             case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,

@@ -13,7 +13,7 @@ public protocol HTTPTransport: Sendable {
     ///
     /// - Parameter request: What to send.
     /// - Returns: The answer, whatever its status.
-    /// - Throws: When there was no whole answer. Each such failure is worth another try later.
+    /// - Throws: When there was no whole answer. Each such failure but `notPermitted` is worth another try later.
     func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse
 }
 

@@ -1,4 +1,4 @@
-/// Why there was no whole answer. Each code is worth another try later.
+/// Why there was no whole answer. Each code but `notPermitted` is worth another try later.
 ///
 /// The description never holds a header, a body or the query of a URL.
 public struct HTTPTransportError: Error, Sendable, CustomStringConvertible {
@@ -24,6 +24,10 @@ public struct HTTPTransportError: Error, Sendable, CustomStringConvertible {
         public static let responseTooLarge = Code(rawValue: "response_too_large")
         /// The task was cancelled.
         public static let cancelled = Code(rawValue: "cancelled")
+        /// The system does not let the app make this request, whenever it tries: plain HTTP under App Transport Security, or a
+        /// URL that the network library does not take. Another URL or another `Info.plist` helps. The SDK treats it as a
+        /// configuration problem.
+        public static let notPermitted = Code(rawValue: "not_permitted")
         /// Something else.
         public static let other = Code(rawValue: "other")
     }
@@ -41,4 +45,28 @@ public struct HTTPTransportError: Error, Sendable, CustomStringConvertible {
 
     /// The code and the detail.
     public var description: String { "\(code.rawValue): \(detail)" }
+}
+
+extension HTTPTransportError {
+    /// The error of a `URLSession`, by the number of its `URLError.Code`.
+    init(urlErrorCode number: Int) {
+        let code: Code =
+            switch number {
+            // timedOut
+            case -1001: .timedOut
+            // cancelled
+            case -999: .cancelled
+            // cannotFindHost, cannotConnectToHost, dnsLookupFailed, notConnectedToInternet; internationalRoamingOff,
+            // callIsActive, dataNotAllowed
+            case -1003, -1004, -1006, -1009, -1020 ... -1018: .cannotConnect
+            // networkConnectionLost
+            case -1005: .connectionLost
+            // secureConnectionFailed to clientCertificateRequired
+            case -1206 ... -1200: .tls
+            // appTransportSecurityRequiresSecureConnection, unsupportedURL, badURL
+            case -1022, -1002, -1000: .notPermitted
+            default: .other
+            }
+        self.init(code, "URLError \(number)")
+    }
 }

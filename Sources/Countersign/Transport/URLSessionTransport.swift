@@ -7,14 +7,21 @@
         private let refusal = RedirectRefusal()
 
         /// Makes a transport.
-        public init() {
+        ///
+        /// - Parameter allowsConstrainedNetworkAccess: False to send nothing while the person has turned Low Data Mode on for
+        ///   the network: requests fail as `cannot_connect` and are tried again.
+        public init(allowsConstrainedNetworkAccess: Bool = true) {
             let configuration = URLSessionConfiguration.ephemeral
             configuration.httpShouldSetCookies = false
             configuration.urlCache = nil
             configuration.urlCredentialStorage = nil
-            // `timeoutInterval` of a request begins anew with each byte; this is for the whole of it.
-            configuration.timeoutIntervalForResource = 120
+            configuration.allowsConstrainedNetworkAccess = allowsConstrainedNetworkAccess
             session = URLSession(configuration: configuration)
+        }
+
+        deinit {
+            // A session keeps itself and its connections until it is told.
+            session.finishTasksAndInvalidate()
         }
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
@@ -35,49 +42,57 @@
             try await perform(request, take: take)
         }
 
+        // `timeoutInterval` of a request begins anew with each byte; this is for the whole of it.
         private func perform(
             _ request: HTTPRequest, take: (@Sendable ([UInt8]) -> Bool)?
         ) async throws(HTTPTransportError) -> HTTPResponse {
+            try await withTimeLimit(request.timeout) { () async throws(HTTPTransportError) in
+                do {
+                    return try await self.exchange(request, take: take)
+                } catch let error as HTTPTransportError {
+                    throw error
+                } catch {
+                    throw Self.transportError(for: error)
+                }
+            }
+        }
+
+        private func exchange(
+            _ request: HTTPRequest, take: (@Sendable ([UInt8]) -> Bool)?
+        ) async throws -> HTTPResponse {
             var wire = URLRequest(url: request.url, timeoutInterval: request.timeout)
             wire.httpMethod = request.method
             wire.httpBody = Data(request.body)
             for field in request.headers { wire.addValue(field.value, forHTTPHeaderField: field.name) }
-            do {
-                let (bytes, answer) = try await session.bytes(for: wire, delegate: refusal)
-                guard let answer = answer as? HTTPURLResponse else {
-                    throw HTTPTransportError(.other, "the answer is not HTTP")
-                }
-                var body: [UInt8] = []
-                let isStreamed = take != nil && answer.statusCode == 200
-                for try await byte in bytes {
-                    if isStreamed, let take {
-                        body.append(byte)
-                        // Lines: the sequence tells no better where a piece ends.
-                        guard byte == 0x0A else { continue }
-                        let piece = body
-                        body = []
-                        if take(piece) { continue } else { break }
-                    }
-                    guard body.count < request.maximumResponseBytes else {
-                        throw HTTPTransportError(
-                            .responseTooLarge,
-                            "the answer is longer than \(request.maximumResponseBytes) bytes")
-                    }
-                    body.append(byte)
-                }
-                if isStreamed, !body.isEmpty, let take { _ = take(body) }
-                if isStreamed { body = [] }
-                let headers = answer.allHeaderFields.compactMap {
-                    name, value -> (name: String, value: String)? in
-                    guard let name = name as? String, let value = value as? String else { return nil }
-                    return (name, value)
-                }
-                return HTTPResponse(status: answer.statusCode, headers: headers, body: body)
-            } catch let error as HTTPTransportError {
-                throw error
-            } catch {
-                throw Self.transportError(for: error)
+            let (bytes, answer) = try await session.bytes(for: wire, delegate: refusal)
+            guard let answer = answer as? HTTPURLResponse else {
+                throw HTTPTransportError(.other, "the answer is not HTTP")
             }
+            var body: [UInt8] = []
+            let isStreamed = take != nil && answer.statusCode == 200
+            for try await byte in bytes {
+                if isStreamed, let take {
+                    body.append(byte)
+                    // Lines: the sequence tells no better where a piece ends.
+                    guard byte == 0x0A else { continue }
+                    let piece = body
+                    body = []
+                    if take(piece) { continue } else { break }
+                }
+                guard body.count < request.maximumResponseBytes else {
+                    throw HTTPTransportError(
+                        .responseTooLarge, "the answer is longer than \(request.maximumResponseBytes) bytes")
+                }
+                body.append(byte)
+            }
+            if isStreamed, !body.isEmpty, let take { _ = take(body) }
+            if isStreamed { body = [] }
+            let headers = answer.allHeaderFields.compactMap {
+                name, value -> (name: String, value: String)? in
+                guard let name = name as? String, let value = value as? String else { return nil }
+                return (name, value)
+            }
+            return HTTPResponse(status: answer.statusCode, headers: headers, body: body)
         }
 
         private static func transportError(for error: any Error) -> HTTPTransportError {
@@ -85,18 +100,7 @@
             guard let error = error as? URLError else {
                 return HTTPTransportError(.other, "\(type(of: error))")
             }
-            let detail = "URLError \(error.code.rawValue)"
-            switch error.code {
-            case .timedOut: return HTTPTransportError(.timedOut, detail)
-            case .cancelled: return HTTPTransportError(.cancelled, detail)
-            case .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed, .notConnectedToInternet:
-                return HTTPTransportError(.cannotConnect, detail)
-            case .networkConnectionLost: return HTTPTransportError(.connectionLost, detail)
-            case .secureConnectionFailed, .serverCertificateUntrusted, .serverCertificateHasBadDate,
-                .serverCertificateNotYetValid, .serverCertificateHasUnknownRoot:
-                return HTTPTransportError(.tls, detail)
-            default: return HTTPTransportError(.other, detail)
-            }
+            return HTTPTransportError(urlErrorCode: error.code.rawValue)
         }
     }
 

@@ -27,7 +27,8 @@ struct RefreshAnswer: Equatable {
     /// There was no answer.
     init(failure: HTTPTransportError) {
         mayBeExchanged = [.timedOut, .connectionLost].contains(failure.code)
-        meaning = .transient(.init(failure.code.rawValue, failure.detail))
+        let problem = ServerAnswer.Explanation(failure.code.rawValue, failure.detail)
+        meaning = failure.code == .notPermitted ? .unusable(problem) : .transient(problem)
         status = 0
     }
 

@@ -1,0 +1,150 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// Time limits, interruption and the meaning of failures, for transports that cannot be run here too.
+@Suite(.timeLimit(.minutes(2)))
+struct TransportLimitsTests {
+    private let clock = ManualClock()
+
+    private func code(
+        _ body: @escaping @Sendable () async throws(HTTPTransportError) -> Int
+    ) async -> HTTPTransportError.Code? {
+        do {
+            _ = try await withTimeLimit(300, clock: clock, body)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test func aRequestMayTakeAllTheTimeThatItHas() async throws {
+        let (pieces, piece) = AsyncStream.makeStream(of: Void.self)
+        let result = Task { [clock] in
+            try await withTimeLimit(300, clock: clock) {
+                for await _ in pieces { break }
+                return 7
+            }
+        }
+        await clock.waitForSleeper()
+        clock.advance(by: 299)
+        piece.yield()
+        #expect(try await result.value == 7)
+    }
+
+    @Test func aRequestThatTakesLongerIsBrokenOff() async {
+        async let result = code { () async throws(HTTPTransportError) in
+            do {
+                try await clock.sleep(until: .infinity)
+            } catch {
+                throw HTTPTransportError(.cancelled, "")
+            }
+            return 0
+        }
+        await clock.waitForSleeper(count: 2)
+        clock.advance(by: 300)
+        #expect(await result == .timedOut)
+    }
+
+    @Test func theFailureOfARequestIsItsOwn() async {
+        #expect(
+            await code { () async throws(HTTPTransportError) in throw HTTPTransportError(.tls, "") } == .tls)
+    }
+
+    @Test func anInterruptedExchangeFailsAndTheNextOneWorks() async throws {
+        let clock = clock
+        let server = ScriptedTransport { _ in
+            try await clock.sleep(until: .infinity)
+            throw CancellationError()
+        }
+        let transport = InterruptibleTransport(server)
+        let request = HTTPRequest(url: try #require(URL(string: "http://a.example")), headers: [], body: [])
+        let exchange = Task { () -> HTTPTransportError.Code? in
+            do throws(HTTPTransportError) {
+                _ = try await transport.send(request)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        await clock.waitForSleeper()
+        transport.interrupt()
+        #expect(await exchange.value == .cancelled)
+        server.setHandler { _ in HTTPResponse(status: 200) }
+        #expect(try await transport.send(request).status == 200)
+        transport.interrupt()
+        #expect(try await transport.send(request).status == 200)
+    }
+
+    @Test func theCallerCanCancelAnExchangeToo() async throws {
+        let clock = clock
+        let server = ScriptedTransport { _ in
+            try await clock.sleep(until: .infinity)
+            throw CancellationError()
+        }
+        let transport = InterruptibleTransport(server)
+        let request = HTTPRequest(url: try #require(URL(string: "http://a.example")), headers: [], body: [])
+        let exchange = Task { () -> HTTPTransportError.Code? in
+            do throws(HTTPTransportError) {
+                _ = try await transport.send(request)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        await clock.waitForSleeper()
+        exchange.cancel()
+        #expect(await exchange.value == .cancelled)
+    }
+
+    /// Numbers of `URLError.Code`, which are `NSURLError…` of Apple's headers.
+    @Test(
+        arguments: [
+            (-1001, .timedOut), (-999, .cancelled), (-1003, .cannotConnect), (-1004, .cannotConnect),
+            (-1006, .cannotConnect), (-1009, .cannotConnect), (-1018, .cannotConnect),
+            (-1019, .cannotConnect),
+            (-1020, .cannotConnect), (-1005, .connectionLost), (-1200, .tls), (-1202, .tls), (-1206, .tls),
+            (-1022, .notPermitted), (-1000, .notPermitted), (-1002, .notPermitted), (-1, .other),
+            (-1017, .other),
+            (-2000, .other),
+        ] as [(Int, HTTPTransportError.Code)])
+    func failuresOfURLSessionAreClassified(number: Int, code: HTTPTransportError.Code) {
+        let error = HTTPTransportError(urlErrorCode: number)
+        #expect(error.code == code)
+        #expect(error.detail == "URLError \(number)")
+    }
+
+    @Test func whatTheSystemForbidsIsTriedOnceAnHourAndLoggedOnce() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.configuration.flushPolicy = .automatic
+        let lines = Lock([String]())
+        bench.configuration.log = CountersignLog(isEnabled: { $0 >= .warning }) { _, text, values in
+            lines.withLock { $0.append("\(text): \(values["code"] ?? "")") }
+        }
+        bench.transport.setHandler { _ in throw HTTPTransportError(urlErrorCode: -1022) }
+        let client = try bench.makeClient()
+        try await client.record("A")
+        for _ in 0..<3 {
+            #expect(await client.flush().batches.map(\.outcome) == [.configurationProblem])
+        }
+        let snapshot = await client.snapshot()
+        #expect(snapshot.configurationProblem == "not_permitted: URLError -1022")
+        #expect(snapshot.nextAttemptIn == 3_600)
+        #expect(snapshot.queued == 1)
+        #expect(lines.withLock { $0 } == ["nothing is sent until settings change: not_permitted"])
+        await client.close()
+    }
+
+    @Test func aRefreshThatTheSystemForbidsIsGivenUpForAnHour() {
+        let answer = RefreshAnswer(failure: HTTPTransportError(urlErrorCode: -1022))
+        #expect(answer.meaning == .unusable(.init("not_permitted", "URLError -1022")))
+        #expect(!answer.mayBeExchanged)
+        #expect(
+            RefreshAnswer(failure: HTTPTransportError(urlErrorCode: -1001)).meaning
+                == .transient(.init("timed_out", "URLError -1001")))
+    }
+}
