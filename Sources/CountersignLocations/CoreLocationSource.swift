@@ -4,19 +4,27 @@
 
     /// What Core Location says, for as long as somebody listens. The app asks the person for permission.
     final class CoreLocationSource: NSObject, CLLocationManagerDelegate {
-        private let continuation: AsyncStream<Location>.Continuation
+        private let continuation: AsyncStream<PositioningSignal>.Continuation
 
-        private init(continuation: AsyncStream<Location>.Continuation) {
+        private init(continuation: AsyncStream<PositioningSignal>.Continuation) {
             self.continuation = continuation
         }
 
-        static func locations() -> AsyncStream<Location> {
+        static func signals(_ settings: LocationConfiguration.Positioning) -> AsyncStream<PositioningSignal> {
             AsyncStream { continuation in
                 let task = Task { @MainActor in
                     // The manager calls back on the thread that made it, which must have a run loop.
                     let manager = CLLocationManager()
                     let source = CoreLocationSource(continuation: continuation)
                     manager.delegate = source
+                    manager.desiredAccuracy =
+                        settings.desiredAccuracy > 0 ? settings.desiredAccuracy : kCLLocationAccuracyBest
+                    manager.distanceFilter =
+                        settings.distanceFilter > 0 ? settings.distanceFilter : kCLDistanceFilterNone
+                    #if os(iOS)
+                        manager.allowsBackgroundLocationUpdates = BackgroundModes.allowLocations(
+                            Bundle.main.infoDictionary)
+                    #endif
                     manager.startUpdatingLocation()
                     while !Task.isCancelled { try? await Task.sleep(nanoseconds: 60_000_000_000) }
                     manager.stopUpdatingLocation()
@@ -29,17 +37,29 @@
 
         func locationManager(_ manager: CLLocationManager, didUpdateLocations locations: [CLLocation]) {
             for fix in locations {
-                var location = Location(
+                let location = Location(
                     latitude: fix.coordinate.latitude, longitude: fix.coordinate.longitude,
-                    timestamp: fix.timestamp)
-                location.accuracy = fix.horizontalAccuracy
-                location.altitude = fix.altitude
-                location.altitudeAccuracy = fix.verticalAccuracy
-                location.speed = fix.speed
-                location.heading = fix.course
-                location.isMoving = fix.speed > 0
-                continuation.yield(location)
+                    timestamp: fix.timestamp, horizontalAccuracy: fix.horizontalAccuracy,
+                    altitude: fix.altitude, verticalAccuracy: fix.verticalAccuracy, speed: fix.speed,
+                    course: fix.course)
+                if let location { continuation.yield(.location(location)) }
             }
+        }
+
+        func locationManager(_ manager: CLLocationManager, didFailWithError error: any Error) {
+            report(manager, errorCode: (error as? CLError)?.code.rawValue ?? -1)
+        }
+
+        func locationManagerDidChangeAuthorization(_ manager: CLLocationManager) {
+            report(manager, errorCode: nil)
+        }
+
+        private func report(_ manager: CLLocationManager, errorCode: Int?) {
+            continuation.yield(
+                .status(
+                    PositioningStatus(
+                        authorization: .init(status: manager.authorizationStatus.rawValue),
+                        isPrecise: manager.accuracyAuthorization == .fullAccuracy, errorCode: errorCode)))
         }
     }
 #endif

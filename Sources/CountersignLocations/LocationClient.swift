@@ -68,6 +68,7 @@ public final class LocationClient: Sendable {
         base.tokenStore = configuration.tokenStore
         base.log = configuration.log
         let store = base.makeTokenStore()
+        base.tokenStore = store
 
         let state = Lock(State(configuration: configuration))
         self.state = state
@@ -299,16 +300,48 @@ public final class LocationClient: Sendable {
         }
     }
 
-    /// Begins to record: on Apple platforms what Core Location says, if the person allows it.
+    /// Begins to record: on Apple platforms what Core Location says, if the person allows it. It ends with `stop()`, or when
+    /// nobody has the client any more.
     public func start() {
         #if canImport(CoreLocation)
-            state.withLock { state in
-                guard state.source == nil else { return }
-                state.source = Task { [weak self] in
-                    _ = try? await self?.record(contentsOf: CoreLocationSource.locations())
+            listen { CoreLocationSource.signals($0) }
+        #endif
+    }
+
+    /// Listens to a source, unless there is one. Between two signals nobody keeps the client.
+    func listen(
+        to signals: @escaping @Sendable (LocationConfiguration.Positioning) -> AsyncStream<PositioningSignal>
+    ) {
+        state.withLock { state in
+            guard state.source == nil else { return }
+            state.source = Task { [weak self, settings = state.configuration.positioning] in
+                for await signal in signals(settings) {
+                    guard !Task.isCancelled, let self else { return }
+                    await take(signal)
                 }
             }
-        #endif
+        }
+    }
+
+    private func take(_ signal: PositioningSignal) async {
+        let configuration = configuration
+        switch signal {
+        case .location(let location):
+            do {
+                try await record(location)
+            } catch {
+                configuration.log?(.warning, "location was not recorded", ["error": "\(error)"])
+            }
+        case .status(let status):
+            let isGood = status.errorCode == nil && [.always, .whenInUse].contains(status.authorization)
+            configuration.log?(
+                isGood ? .info : .warning, "positioning",
+                [
+                    "authorization": status.authorization.rawValue,
+                    "error": status.errorCode.map(String.init) ?? "none",
+                ])
+            if let handler = configuration.onPositioning { callbacks.async { handler(status) } }
+        }
     }
 
     /// Ends all recording that is under way. What was recorded is sent.
@@ -378,7 +411,7 @@ public final class LocationClient: Sendable {
         if result.ending == .otherProcessIsSending { return LocationError(.syncInProgress, detail) }
         guard let last = result.batches.last else { return LocationError(.response, detail) }
         let isNetwork = [
-            HTTPTransportError.Code.cannotConnect, .connectionLost, .timedOut, .tls, .other,
+            HTTPTransportError.Code.cannotConnect, .connectionLost, .timedOut, .tls, .notPermitted, .other,
         ].contains { $0.rawValue == last.code }
         if isNetwork { return LocationError(.networkConnection, "\(last.code); \(detail)") }
         if last.code.hasPrefix("http_3") { return LocationError(.redirect, "\(last.code); \(detail)") }

@@ -93,12 +93,29 @@ public struct LocationConfiguration: Sendable {
         public init() {}
     }
 
+    /// How `LocationClient.start()` asks Core Location. Without Core Location nothing of it matters.
+    ///
+    /// In the background locations come only to an app that declares `location` under `UIBackgroundModes` in its
+    /// `Info.plist`.
+    public struct Positioning: Sendable, Hashable {
+        /// Metres that a location may be wrong by; 0 and below for the best that the device can do, which takes the most
+        /// power.
+        public var desiredAccuracy: Double = 0
+        /// Metres to move before the next location; 0 and below for every one.
+        public var distanceFilter: Double = 10
+
+        /// Makes the defaults.
+        public init() {}
+    }
+
     /// Where records go, and when.
     public var http = HTTP()
     /// Under which token.
     public var authorization = AuthorizationConfiguration()
     /// What is stored, and for how long.
     public var persistence = Persistence()
+    /// How Core Location is asked.
+    public var positioning = Positioning()
     /// Commands that a server may put into `background_geolocation` of its answers; all others are ignored. No command
     /// ever changes a URL, a header field, a token or a template.
     public var allowedCommands: Set<String> = ["start", "stop", "setConfig"]
@@ -118,6 +135,8 @@ public struct LocationConfiguration: Sendable {
     public var onAuthorization: (@Sendable (AuthorizationEvent) -> Void)?
     /// Called for each attempt to upload, on a thread of the SDK.
     public var onHTTP: (@Sendable (UploadEvent) -> Void)?
+    /// Called when Core Location says whether it may be used, or that it has failed, on a thread of the SDK.
+    public var onPositioning: (@Sendable (PositioningStatus) -> Void)?
     /// Called for each location that was stored, with the record, on a thread of the SDK.
     public var onLocation: (@Sendable ([String: JSONValue]) -> Void)?
 

@@ -1,0 +1,81 @@
+internal import Foundation
+
+/// Whether Core Location may be used, and whether it works.
+public struct PositioningStatus: Sendable, Hashable {
+    /// What the person, or who manages the device, allows. The app asks for it.
+    public struct Authorization: RawRepresentable, Hashable, Sendable {
+        /// A stable word, such as `when_in_use`.
+        public let rawValue: String
+
+        /// Any word.
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        /// Nobody has asked the person yet.
+        public static let notDetermined = Authorization(rawValue: "not_determined")
+        /// The person cannot allow it.
+        public static let restricted = Authorization(rawValue: "restricted")
+        /// The person has said no.
+        public static let denied = Authorization(rawValue: "denied")
+        /// While the app is in use.
+        public static let whenInUse = Authorization(rawValue: "when_in_use")
+        /// At any time.
+        public static let always = Authorization(rawValue: "always")
+        /// A state that this version does not know.
+        public static let unknown = Authorization(rawValue: "unknown")
+    }
+
+    /// What is allowed.
+    public let authorization: Authorization
+    /// False if the person gives an approximate location only.
+    public let isPrecise: Bool
+    /// The number of the `CLError` that Core Location has failed with; nil if it has not. It goes on after 0, which says that
+    /// there is no location for now.
+    public let errorCode: Int?
+}
+
+extension PositioningStatus.Authorization {
+    /// By the number of a `CLAuthorizationStatus`.
+    init(status: Int32) {
+        let known: [PositioningStatus.Authorization] = [
+            .notDetermined, .restricted, .denied, .always, .whenInUse,
+        ]
+        self = known.indices.contains(Int(status)) ? known[Int(status)] : .unknown
+    }
+}
+
+/// What a source of locations says.
+enum PositioningSignal: Sendable {
+    case location(Location)
+    case status(PositioningStatus)
+}
+
+extension Location {
+    /// A location in the words of Core Location, where a negative number stands for what is not known. Nil if that is the
+    /// place.
+    init?(
+        latitude: Double, longitude: Double, timestamp: Date, horizontalAccuracy: Double, altitude: Double,
+        verticalAccuracy: Double, speed: Double, course: Double
+    ) {
+        guard horizontalAccuracy >= 0 else { return nil }
+        self.init(latitude: latitude, longitude: longitude, timestamp: timestamp)
+        accuracy = horizontalAccuracy
+        // An altitude may well be negative.
+        if verticalAccuracy >= 0 {
+            self.altitude = altitude
+            altitudeAccuracy = verticalAccuracy
+        }
+        if speed >= 0 { self.speed = speed }
+        if course >= 0 { heading = course }
+        isMoving = speed > 0
+    }
+}
+
+/// What an app declares in its `Info.plist`.
+enum BackgroundModes {
+    /// Core Location ends an app that asks for locations in the background without declaring that.
+    static func allowLocations(_ information: [String: Any]?) -> Bool {
+        (information?["UIBackgroundModes"] as? [String])?.contains("location") == true
+    }
+}

@@ -1,0 +1,108 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import Countersign
+@testable import CountersignLocations
+
+/// What Core Location says, played by the test.
+@Suite(.timeLimit(.minutes(2)))
+struct PositioningTests {
+    private func location(accuracy: Double = 5, altitudeAccuracy: Double = 3, speed: Double = 1) -> Location?
+    {
+        Location(
+            latitude: 46, longitude: 14, timestamp: Date(timeIntervalSince1970: 1),
+            horizontalAccuracy: accuracy,
+            altitude: -2, verticalAccuracy: altitudeAccuracy, speed: speed, course: speed < 0 ? -1 : 90)
+    }
+
+    @Test func whatIsNegativeIsNotKnown() throws {
+        let known = try #require(location())
+        #expect((known.accuracy, known.altitude, known.altitudeAccuracy) == (5, -2, 3))
+        #expect((known.speed, known.heading, known.isMoving) == (1, 90, true))
+        let unknown = try #require(location(altitudeAccuracy: -1, speed: -1))
+        #expect(unknown.altitude == nil && unknown.altitudeAccuracy == nil)
+        #expect(unknown.speed == nil && unknown.heading == nil && !unknown.isMoving)
+        #expect(location(accuracy: -1) == nil)
+    }
+
+    @Test func locationsInTheBackgroundAreAskedForOnlyIfDeclared() {
+        #expect(BackgroundModes.allowLocations(["UIBackgroundModes": ["fetch", "location"]]))
+        #expect(!BackgroundModes.allowLocations(["UIBackgroundModes": ["fetch"]]))
+        #expect(!BackgroundModes.allowLocations(["UIBackgroundModes": "location"]))
+        #expect(!BackgroundModes.allowLocations([:]))
+        #expect(!BackgroundModes.allowLocations(nil))
+    }
+
+    @Test func authorizationsHaveTheNumbersOfCoreLocation() {
+        let words = (-1...5).map { PositioningStatus.Authorization(status: $0).rawValue }
+        #expect(
+            words == [
+                "unknown", "not_determined", "restricted", "denied", "always", "when_in_use", "unknown",
+            ])
+    }
+
+    @Test func locationsAreRecordedAndTheStatusIsTold() async throws {
+        let bench = LocationBench()
+        let told = Lock([PositioningStatus]())
+        let (signals, signal) = AsyncStream.makeStream(of: PositioningSignal.self)
+        let (events, event) = AsyncStream.makeStream(of: Void.self)
+        let asked = Lock([LocationConfiguration.Positioning]())
+        let client = try bench.make { configuration in
+            configuration.positioning.desiredAccuracy = 100
+            configuration.onPositioning = { status in
+                told.withLock { $0.append(status) }
+                event.yield()
+            }
+            configuration.onLocation = { _ in event.yield() }
+        }
+        client.listen { settings in
+            asked.withLock { $0.append(settings) }
+            return signals
+        }
+        // One source at a time.
+        client.listen { _ in AsyncStream { $0.finish() } }
+        let denied = PositioningStatus(authorization: .denied, isPrecise: false, errorCode: 1)
+        signal.yield(.status(denied))
+        if let location = location() { signal.yield(.location(location)) }
+        var heard = events.makeAsyncIterator()
+        await heard.next()
+        await heard.next()
+        #expect(try await client.count() == 1)
+        #expect(told.withLock { $0 } == [denied])
+        #expect(asked.withLock { $0 }.map(\.desiredAccuracy) == [100])
+        #expect(asked.withLock { $0 }.map(\.distanceFilter) == [10])
+        #expect(bench.lines.withLock { $0 }.contains { $0.hasPrefix("positioning") && $0.contains("denied") })
+        await client.close()
+    }
+
+    @Test func aSourceDoesNotKeepTheClient() async throws {
+        let bench = LocationBench()
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let (started, start) = AsyncStream.makeStream(of: Void.self)
+        var client: LocationClient? = try bench.make()
+        weak let observed = client
+        client?.listen { _ in
+            let (signals, signal) = AsyncStream.makeStream(of: PositioningSignal.self)
+            signal.onTermination = { _ in end.yield() }
+            start.yield()
+            return signals
+        }
+        for await _ in started { break }
+        client = nil
+        for await _ in ended { break }
+        #expect(observed == nil)
+    }
+
+    @Test func stopEndsTheSource() async throws {
+        let bench = LocationBench()
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let client = try bench.make()
+        let (signals, signal) = AsyncStream.makeStream(of: PositioningSignal.self)
+        signal.onTermination = { _ in end.yield() }
+        client.listen { _ in signals }
+        client.stop()
+        for await _ in ended { break }
+        await client.close()
+    }
+}
