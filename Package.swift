@@ -188,7 +188,7 @@ let package = Package(
             dependencies: [
                 "ExponeaCompat", "ExponeaSampleToken", "ExponeaSampleAsynchronous", "ExponeaSampleCaching",
                 "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
-                "CountersignJOSE", "CountersignSQLite",
+                "CountersignJOSE", "CountersignSQLite", "CountersignTesting",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -19,9 +19,8 @@ public final class CountersignClient: Sendable {
     let engine: DeliveryEngine
     package let clock: any ClientClock
     let session: Lock<SessionTracker>
-    #if canImport(Darwin)
-        private let lifecycle = Lock<LifecycleObserver?>(nil)
-    #endif
+    private let uploads: InterruptibleTransport
+    private let lifecycle = Lock<LifecycleObserver?>(nil)
 
     /// Makes a client. The queue file is opened in the background, and a session begins.
     ///
@@ -57,26 +56,26 @@ public final class CountersignClient: Sendable {
     ) throws {
         try configuration.validate()
         self.clock = clock
-        let tracker = SessionTracker(timeout: configuration.sessionTimeout, now: clock.now)
+        let tracker = SessionTracker(
+            timeout: configuration.sessionTimeout, now: clock.now, uptime: clock.uptime)
         session = Lock(tracker)
         storage = Storage(
             directory: configuration.instanceDirectory, limits: configuration.limits, clock: clock,
             log: configuration.log)
+        uploads = InterruptibleTransport(transport ?? makeDefaultTransport())
         engine = DeliveryEngine(
             configuration: configuration, storage: storage, dialect: dialect,
-            transport: transport ?? makeDefaultTransport(), clock: clock, random: random,
+            transport: uploads, clock: clock, random: random,
             accessTokens: accessTokens)
         recorder = Recorder(
             storage: storage, dialect: dialect, limits: configuration.limits, clock: clock,
             sessionID: tracker.id, log: configuration.log
         ) { [inbox = engine.inbox] count in inbox.post(.stored(count)) }
         Task { [engine] in await engine.start() }
-        #if canImport(Darwin)
-            let observer = LifecycleObserver(
-                background: { [weak self] in self?.enterBackground() },
-                foreground: { [weak self] in self?.enterForeground() })
-            lifecycle.withLock { $0 = observer }
-        #endif
+        let observer = LifecycleObserver(
+            background: { [weak self] in self?.enterBackground(holding: BackgroundAssertion.system) },
+            foreground: { [weak self] in self?.enterForeground() })
+        lifecycle.withLock { $0 = observer }
     }
 
     deinit {
@@ -215,7 +214,7 @@ public final class CountersignClient: Sendable {
     /// Begins a new session: what was paused after too many refused tokens is tried again.
     public func startSession() {
         let id = session.withLock { session in
-            session.begin(now: clock.now)
+            session.begin(now: clock.now, uptime: clock.uptime)
             return session.id
         }
         recorder.setSession(id)
@@ -230,9 +229,23 @@ public final class CountersignClient: Sendable {
         engine.inbox.post(.enteredBackground)
     }
 
+    /// As `enterBackground()`, and keeps the system from suspending the process until what was recorded is on disk and what can
+    /// be sent is sent, or until the system's patience is over: then the request that is under way is broken off.
+    func enterBackground(holding activity: BackgroundAssertion.Activity?) {
+        guard let activity else { return enterBackground() }
+        let assertion = BackgroundAssertion(activity) { [uploads] in uploads.interrupt() }
+        enterBackground()
+        Task { [recorder, engine] in
+            await recorder.drain()
+            await engine.idle()
+            assertion.end()
+        }
+    }
+
     /// Says that the app is in the foreground again. The SDK hears this by itself on iOS.
     ///
-    /// A new session begins if it was away for longer than `CountersignConfiguration.sessionTimeout`.
+    /// A new session begins if it was away for longer than `CountersignConfiguration.sessionTimeout`; so it does if the client was
+    /// made longer ago and this is the first time, since the system had then started the app in the background.
     public func enterForeground() {
         let (isNew, id) = session.withLock { session in
             (session.enterForeground(uptime: clock.uptime, now: clock.now), session.id)

@@ -8,8 +8,9 @@ public struct CountersignConfiguration: Sendable {
     public var writeKey: String
     /// Tells clients of one app apart: each has a queue of its own. Letters, digits, `-`, `_` and `.`.
     public var instanceName: String = "default"
-    /// The directory that holds a directory for each instance; nil for `Countersign` in the user's Application Support
-    /// directory (on Linux `$XDG_DATA_HOME` or `~/.local/share`).
+    /// The directory that holds a directory for each instance; nil for one of this app and write key, below `Countersign` in the
+    /// user's Application Support directory (on Linux `$XDG_DATA_HOME` or `~/.local/share`). Not in an app group's container on
+    /// iOS: the system ends a process that is suspended while it has a lock there.
     public var dataDirectory: URL?
     /// How much the queue keeps.
     public var limits = QueueLimits()
@@ -71,6 +72,10 @@ extension CountersignConfiguration {
                     }
                 }, "instanceName must be letters, digits, '-', '_' and '.', and not begin with '.'")
         try require(
+            !DataFolder.isInAppGroup(dataDirectory?.path ?? ""),
+            "dataDirectory must not be in an app group's container: iOS ends a process that is suspended "
+                + "while it has a lock there. Use the app's own container, and another one in each extension")
+        try require(
             batchEvents > 0 && batchBytes > 0 && requestTimeout > 0 && tokenProviderTimeout > 0,
             "batchEvents, batchBytes, requestTimeout and tokenProviderTimeout must be above 0")
         try require(
@@ -79,24 +84,33 @@ extension CountersignConfiguration {
                 && limits.maximumUnsavedBytes > 0, "limits must be above 0")
     }
 
-    /// The app's token store, or the platform's.
+    /// The app's token store, or the platform's. To be made before anything is put into the directory.
     package func makeTokenStore() -> any TokenStore {
         if let tokenStore { return tokenStore }
+        let directory = instanceDirectory
+        let file = FileTokenStore(directory: directory.appendingPathComponent("tokens", isDirectory: true))
         #if canImport(Security)
-            return KeychainTokenStore(service: "countersign.\(writeKey).\(instanceName)")
+            // An extension may see the app's tokens, and has a folder of its own.
+            let isExtension = Bundle.main.bundlePath.hasSuffix(".appex")
+            return PlatformTokenStore(
+                keychain: KeychainTokenStore(service: "countersign.\(writeKey).\(instanceName)"), file: file,
+                installation: isExtension ? nil : Installation(directory: directory), log: log)
         #else
-            return FileTokenStore(
-                directory: instanceDirectory.appendingPathComponent("tokens", isDirectory: true))
+            return file
         #endif
     }
 
-    /// Where the queue of this instance is.
+    /// Where the queue of this instance is. What an earlier version had elsewhere is there now.
     package var instanceDirectory: URL {
-        let base =
-            dataDirectory
-            ?? FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask).first?
-            .appendingPathComponent("Countersign", isDirectory: true)
-            ?? URL(fileURLWithPath: NSTemporaryDirectory()).appendingPathComponent("Countersign")
-        return base.appendingPathComponent(instanceName, isDirectory: true)
+        if let dataDirectory {
+            return dataDirectory.appendingPathComponent(instanceName, isDirectory: true)
+        }
+        let shared =
+            FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask).first
+            ?? URL(fileURLWithPath: NSTemporaryDirectory())
+        return DataFolder(
+            shared: shared.appendingPathComponent("Countersign", isDirectory: true),
+            appID: DataFolder.ownAppID, writeKey: writeKey
+        ).directory(of: instanceName)
     }
 }

@@ -86,7 +86,7 @@ extension Exponea {
     /// Starts the SDK with a map of the vendor's Flutter SDK: `BloomreachConfiguration.init(map:)` has its keys.
     ///
     /// - Parameter map: Strings, numbers, booleans, and lists and maps of those.
-    /// - Returns: False if the SDK is configured already.
+    /// - Returns: False if the SDK is configured already. True also if it has to wait for the device's first unlock.
     /// - Throws: `CountersignError` with `invalidConfiguration` if the map cannot work; the reason is logged too.
     @discardableResult
     public func configure(map: [String: Any]) throws -> Bool {
@@ -96,7 +96,7 @@ extension Exponea {
                 map: map.compactMapValues(JSONValue.init(any:)))
             if let provider = settings.provider { configuration.authorizationProvider = provider }
             if map["flushMode"] == nil { configuration.flushPolicy = settings.flushingMode.policy }
-            return start(try makeClient(configuration))
+            return try begin(configuration)
         } catch {
             fail(error)
             throw error
@@ -108,10 +108,34 @@ extension Exponea {
     ) {
         if isConfigured { return _ = start(nil) }
         do throws(CountersignError) {
-            _ = start(try makeClient(make()))
+            _ = try begin(make())
         } catch {
             fail(error)
         }
+    }
+
+    /// Starts now, or as soon as the customer can be read: before the device's first unlock it cannot. Calls wait until then.
+    private func begin(_ configuration: BloomreachConfiguration) throws(CountersignError) -> Bool {
+        do throws(CountersignError) {
+            return start(try makeClient(configuration))
+        } catch  where error.code == .notStored {
+            Self.logger.log(.warning, message: "Not configured yet, it is tried again: \(error.detail)")
+            Task { [clock = settings.clock] in
+                await FirstUnlock.wait(clock: clock) { self.isConfigured || self.beginAgain(configuration) }
+            }
+            return true
+        }
+    }
+
+    /// - Returns: False if it must be tried again.
+    private func beginAgain(_ configuration: BloomreachConfiguration) -> Bool {
+        do throws(CountersignError) {
+            _ = start(try makeClient(configuration))
+        } catch {
+            if error.code == .notStored { return false }
+            fail(error)
+        }
+        return true
     }
 
     private func makeClient(
@@ -129,7 +153,8 @@ extension Exponea {
             default: Self.logger.log(.verbose, message: text + details)
             }
         }
-        return try BloomreachClient(configuration: configuration, transport: settings.transport)
+        return try BloomreachClient(
+            configuration: configuration, transport: settings.transport, clock: settings.clock)
     }
 
     private func start(_ client: BloomreachClient?) -> Bool {

@@ -27,6 +27,7 @@ public final class Exponea: Sendable {
         /// For tests.
         var dataDirectory: URL?
         var transport: (any HTTPTransport)?
+        var clock: any ClientClock = SystemClock()
     }
 
     private struct State {
@@ -63,10 +64,13 @@ public final class Exponea: Sendable {
         set { _ = change { $0.provider = newValue } }
     }
 
-    package func setTestSurroundings(dataDirectory: URL?, transport: (any HTTPTransport)? = nil) {
+    package func setTestSurroundings(
+        dataDirectory: URL?, transport: (any HTTPTransport)? = nil, clock: any ClientClock = SystemClock()
+    ) {
         _ = change {
             $0.dataDirectory = dataDirectory
             $0.transport = transport
+            $0.clock = clock
         }
     }
 

@@ -5,12 +5,17 @@
     /// Tokens in the Keychain, readable after the first unlock, on this device only: they are in no backup.
     public struct KeychainTokenStore: TokenStore {
         private let service: String
+        private let accessGroup: String?
 
         /// Makes a store.
         ///
-        /// - Parameter service: Tells the tokens of several clients apart.
-        public init(service: String) {
+        /// - Parameters:
+        ///   - service: Tells the tokens of several clients apart.
+        ///   - accessGroup: One of the app's Keychain access groups, with its prefix, which an app and its extensions share; nil
+        ///     for the app's first. Whoever is in the group reads the tokens, and each may refresh them.
+        public init(service: String, accessGroup: String? = nil) {
             self.service = service
+            self.accessGroup = accessGroup
         }
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
@@ -56,6 +61,7 @@
                 kSecClass as String: kSecClassGenericPassword, kSecAttrService as String: service,
                 kSecAttrSynchronizable as String: false, kSecUseDataProtectionKeychain as String: true,
             ]
+            if let accessGroup { query[kSecAttrAccessGroup as String] = accessGroup }
             // Hexadecimal, so that the Keychain compares bytes and not Unicode forms.
             if let userID {
                 query[kSecAttrAccount as String] = userID.utf8.map { String($0, radix: 16) }.joined(
@@ -65,9 +71,7 @@
         }
 
         private func check(_ status: OSStatus) throws {
-            guard status == errSecSuccess else {
-                throw NSError(domain: NSOSStatusErrorDomain, code: Int(status))
-            }
+            guard status == errSecSuccess else { throw KeychainError(status: status) }
         }
     }
 #endif

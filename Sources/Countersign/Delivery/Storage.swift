@@ -5,6 +5,9 @@ internal import Foundation
 ///
 /// `@unchecked Sendable`: `opened`, `isClosed` and `optOut` are only used on `queue`, which is serial.
 final class Storage: @unchecked Sendable {
+    /// A file in the directory that says so.
+    static let optOutName = "opted-out"
+
     private let queue: DispatchQueue
     private let directory: URL
     private let limits: QueueLimits
@@ -13,12 +16,17 @@ final class Storage: @unchecked Sendable {
     private var opened: EventQueue?
     private var isClosed = false
 
-    init(directory: URL, limits: QueueLimits, clock: any ClientClock, log: CountersignLog?) {
+    // Before the device's first unlock nothing can be read: what there is to do waits until then.
+    init(
+        directory: URL, limits: QueueLimits, clock: any ClientClock, log: CountersignLog?,
+        canOpen: @escaping @Sendable (_ path: String) -> Bool = FirstUnlock.canOpen
+    ) {
         self.directory = directory
         self.limits = limits
         self.clock = clock
         self.log = log
         queue = DispatchQueue(label: "countersign.storage", qos: .utility)
+        FirstUnlock.hold(queue, clock: clock) { [path] in canOpen(path) }
     }
 
     /// Runs `body` on the storage thread, after everything that was handed over before.
@@ -96,7 +104,7 @@ final class Storage: @unchecked Sendable {
         }
     }
 
-    private var optOutPath: String { directory.appendingPathComponent("opted-out").path }
+    private var optOutPath: String { directory.appendingPathComponent(Self.optOutName).path }
     private var path: String { directory.appendingPathComponent("queue.sqlite").path }
 
     private func open() throws -> EventQueue {
@@ -105,6 +113,7 @@ final class Storage: @unchecked Sendable {
         try makeDirectory()
         let queue = try EventQueue(path: path, limits: limits, clock: clock)
         opened = queue
+        FileProtection.apply(to: directory)
         return queue
     }
 

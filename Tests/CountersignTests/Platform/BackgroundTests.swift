@@ -1,0 +1,180 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// What the SDK does when the app goes to the background, with the system's part played by the test.
+@Suite(.timeLimit(.minutes(2)))
+struct BackgroundTests {
+    /// Plays `ProcessInfo.performExpiringActivity`.
+    private final class System: Sendable {
+        private struct State {
+            var body: (@Sendable (Bool) -> Void)?
+            var isHeld = false
+            var waiters: [CheckedContinuation<Void, Never>] = []
+        }
+
+        private let state = Lock(State())
+
+        var isHeld: Bool { state.withLock { $0.isHeld } }
+
+        func perform(_ reason: String, _ body: @escaping @Sendable (Bool) -> Void) {
+            state.withLock { state in
+                state.body = body
+                state.isHeld = true
+            }
+            Thread.detachNewThread { [self] in
+                body(false)
+                let waiters = state.withLock { state in
+                    state.isHeld = false
+                    defer { state.waiters = [] }
+                    return state.waiters
+                }
+                for waiter in waiters { waiter.resume() }
+            }
+        }
+
+        func expire() { state.withLock { $0.body }?(true) }
+
+        func released() async {
+            await withCheckedContinuation { continuation in
+                let isOver = state.withLock { state in
+                    if state.isHeld { state.waiters.append(continuation) }
+                    return !state.isHeld
+                }
+                if isOver { continuation.resume() }
+            }
+        }
+    }
+
+    @Test func theProcessIsHeldUntilWhatWaitsIsSent() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let gateway = bench.gateway
+        bench.transport.setHandler { request in
+            for await _ in answers { break }
+            return try gateway.answer(request)
+        }
+        let client = try bench.makeClient()
+        try await client.record("A")
+        client.track("B")
+        let system = System()
+        client.enterBackground(holding: { system.perform($0, $1) })
+        await bench.transport.waitForRequests(1)
+        #expect(system.isHeld)
+        answer.yield()
+        await system.released()
+        #expect(await client.snapshot().sent == 2)
+        await client.close()
+    }
+
+    @Test func withTheManualPolicyTheProcessIsHeldUntilTheDiskHasEverything() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        client.track("A")
+        let system = System()
+        client.enterBackground(holding: { system.perform($0, $1) })
+        await system.released()
+        let snapshot = await client.snapshot()
+        #expect((snapshot.queued, snapshot.unsaved, snapshot.sent) == (1, 0, 0))
+        await client.close()
+    }
+
+    @Test func whenTimeIsUpTheRequestIsBrokenOffAndTheEventStays() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
+        let clock = bench.clock
+        bench.transport.setHandler { _ in
+            // An answer never comes.
+            try await clock.sleep(until: .infinity)
+            throw CancellationError()
+        }
+        let client = try bench.makeClient()
+        try await client.record("A")
+        let system = System()
+        client.enterBackground(holding: { system.perform($0, $1) })
+        await bench.transport.waitForRequests(1)
+        system.expire()
+        await system.released()
+        await client.engine.idle()
+        let snapshot = await client.snapshot()
+        #expect(snapshot.queued == 1)
+        #expect(snapshot.lastError?.hasPrefix("cancelled") == true)
+        #expect(snapshot.nextAttemptIn != nil, "it is tried again when the process runs")
+        await client.close()
+    }
+
+    @Test func aClosedClientHoldsNothing() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        await client.close()
+        let system = System()
+        client.enterBackground(holding: { system.perform($0, $1) })
+        await system.released()
+        #expect(!system.isHeld)
+    }
+
+    @Test(arguments: ["UIApplication", "NSExtensionHost"])
+    func notificationsOfAppsAndOfExtensionsAreHeard(prefix: String) {
+        let center = NotificationCenter()
+        let heard = Lock([String]())
+        let observer = LifecycleObserver(
+            center: center, background: { heard.withLock { $0.append("background") } },
+            foreground: { heard.withLock { $0.append("foreground") } })
+        center.post(name: Notification.Name("\(prefix)DidEnterBackgroundNotification"), object: nil)
+        center.post(name: Notification.Name("\(prefix)WillEnterForegroundNotification"), object: nil)
+        withExtendedLifetime(observer) {}
+        #expect(heard.withLock { $0 } == ["background", "foreground"])
+    }
+
+    @Test func aNotificationIsNotHeardAfterTheEnd() {
+        let center = NotificationCenter()
+        let count = Lock(0)
+        let name = Notification.Name("N")
+        Observation(of: [name: { count.withLock { $0 += 1 } }], center: center).end()
+        center.post(name: name, object: nil)
+        #expect(count.withLock { $0 } == 0)
+    }
+
+    // MARK: Sessions
+
+    private func tracker() -> SessionTracker {
+        SessionTracker(timeout: 10, now: Date(timeIntervalSince1970: 1), uptime: 100)
+    }
+
+    private func foreground(_ tracker: inout SessionTracker, _ uptime: TimeInterval) -> Bool {
+        tracker.enterForeground(uptime: uptime, now: Date(timeIntervalSince1970: uptime))
+    }
+
+    @Test func aStartInTheBackgroundIsNoSessionOfTheForeground() {
+        var tracker = tracker()
+        let id = tracker.id
+        #expect(foreground(&tracker, 3_700))
+        #expect(tracker.id != id)
+    }
+
+    @Test func aStartByThePersonIsOneSession() {
+        var tracker = tracker()
+        let id = tracker.id
+        #expect(!foreground(&tracker, 101))
+        #expect(!foreground(&tracker, 9_999))
+        #expect(tracker.id == id)
+    }
+
+    @Test func theTimeInTheBackgroundCountsFromItsBeginning() {
+        var tracker = tracker()
+        // Nobody said that the app was in the foreground, but it was.
+        tracker.enterBackground(uptime: 500)
+        tracker.enterBackground(uptime: 505)
+        #expect(!foreground(&tracker, 509))
+        tracker.enterBackground(uptime: 600)
+        #expect(foreground(&tracker, 610))
+    }
+}

@@ -1,0 +1,166 @@
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// Where queues are when the app says nothing, and what becomes of those of earlier versions.
+struct DataFolderTests {
+    private let shared = FileManager.default.temporaryDirectory.appendingPathComponent(
+        "countersign-folder-\(UUID().uuidString)")
+
+    private func folder(_ appID: String = "com.example.notes", _ writeKey: String = "wk_1") -> DataFolder {
+        DataFolder(shared: shared, appID: appID, writeKey: writeKey)
+    }
+
+    private func write(_ text: String, _ path: String) throws {
+        let file = shared.appendingPathComponent(path)
+        try FileManager.default.createDirectory(
+            at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: file)
+    }
+
+    private func text(_ directory: URL, _ name: String) -> String? {
+        FileManager.default.contents(atPath: directory.appendingPathComponent(name).path).map {
+            String(decoding: $0, as: UTF8.self)
+        }
+    }
+
+    private func removeFiles() { try? FileManager.default.removeItem(at: shared) }
+
+    @Test func appsAndKeysHaveFoldersOfTheirOwn() {
+        let names = [
+            folder().name, folder("com.example.tasks").name, folder("com.example.notes", "wk_2").name,
+        ]
+        #expect(Set(names).count == 3)
+        #expect(names[0] == folder().name, "the same in each run")
+        #expect(
+            names.allSatisfy { $0.range(of: "^[a-z.]+-[0-9a-f]{16}$", options: .regularExpression) != nil })
+        #expect(!names[0].contains("wk_1"))
+    }
+
+    @Test func aNameIsGoodForAnyFileSystem() {
+        #expect(folder("../a b/ö").name.hasPrefix(".._a_b___-"))
+        #expect(folder(String(repeating: "x", count: 500)).name.utf8.count == 117)
+    }
+
+    @Test func aQueueOfAnEarlierVersionComesAlongWithItsJournal() throws {
+        defer { removeFiles() }
+        for name in ["queue.sqlite", "queue.sqlite-journal", "tokens/tokens.json", "customer.json"] {
+            try write(name, "default/\(name)")
+        }
+        try write("other", "locations/queue.sqlite")
+        let directory = folder().directory(of: "default")
+        for name in ["queue.sqlite", "queue.sqlite-journal", "tokens/tokens.json", "customer.json"] {
+            #expect(text(directory, name) == name)
+        }
+        #expect(directory.deletingLastPathComponent().lastPathComponent == folder().name)
+        #expect(!FileManager.default.fileExists(atPath: shared.appendingPathComponent("default").path))
+        #expect(text(shared, "locations/queue.sqlite") == "other")
+        #expect(folder().directory(of: "default") == directory)
+    }
+
+    @Test func theFirstOfTwoAppsTakesTheSharedQueueAndTheOtherBeginsAnew() throws {
+        defer { removeFiles() }
+        try write("shared", "default/queue.sqlite")
+        let first = folder().directory(of: "default")
+        let second = folder("com.example.tasks").directory(of: "default")
+        #expect(first != second)
+        #expect(text(first, "queue.sqlite") == "shared")
+        #expect(!FileManager.default.fileExists(atPath: second.path))
+    }
+
+    @Test func whatIsThereAlreadyIsNeverReplaced() throws {
+        defer { removeFiles() }
+        try write("new", "\(folder().name)/default/queue.sqlite")
+        try write("old", "default/queue.sqlite")
+        #expect(text(folder().directory(of: "default"), "queue.sqlite") == "new")
+        #expect(text(shared, "default/queue.sqlite") == "old")
+    }
+
+    @Test func aQueueThatCannotBeMovedIsUsedWhereItIs() throws {
+        defer { removeFiles() }
+        try write("old", "default/queue.sqlite")
+        // A file is where the app's folder should be.
+        try write("", folder().name)
+        #expect(folder().directory(of: "default").standardizedFileURL.path == shared.path + "/default")
+    }
+
+    @Test func whoHasOptedOutStaysSoUnderAnotherKeyAndInEachAppThatShared() throws {
+        defer { removeFiles() }
+        try write("", "default/queue.sqlite")
+        try write("", "default/opted-out")
+        for place in [folder(), folder("com.example.tasks"), folder("com.example.notes", "wk_2")] {
+            let directory = place.directory(of: "default")
+            #expect(text(directory, "opted-out") != nil, "\(place.name)")
+        }
+        #expect(text(folder().directory(of: "other"), "opted-out") == nil)
+    }
+
+    /// The whole way: events of an earlier version are sent, from the new place.
+    @Test func eventsOfAnEarlierVersionAreSentFromTheNewPlace() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let before = try bench.makeClient()
+        try await before.record("A")
+        await before.close()
+        let folder = DataFolder(shared: bench.directory, appID: "app", writeKey: "wk_test")
+        let directory = folder.directory(of: bench.configuration.instanceName)
+        bench.configuration.dataDirectory = directory.deletingLastPathComponent()
+        let after = try bench.makeClient()
+        #expect(await after.flush().batches.map(\.deliveredCount) == [1])
+        await after.close()
+    }
+
+    @Test func withoutADirectoryOfItsOwnTheQueueIsBelowTheAppsName() throws {
+        let url = try #require(URL(string: "https://gateway.example"))
+        var configuration = CountersignConfiguration(endpoint: url, writeKey: "wk_folder_test")
+        configuration.instanceName = "unused"
+        let parts = configuration.instanceDirectory.pathComponents.suffix(3)
+        #expect(parts.first == "Countersign" && parts.last == "unused")
+        #expect(parts.dropFirst().first?.hasPrefix(DataFolder.ownAppID) == true)
+        #expect(!DataFolder.ownAppID.isEmpty)
+    }
+
+    @Test(arguments: [
+        "/private/var/mobile/Containers/Shared/AppGroup/5D9E-11/queue",
+        "/var/mobile/Containers/Shared/AppGroup/5D9E-11",
+        "/Users/a/Library/Developer/CoreSimulator/Devices/1/data/Containers/Shared/AppGroup/2/x",
+    ])
+    func theContainerOfAnAppGroupIsRefused(path: String) throws {
+        var bench = try Bench()
+        bench.configuration.dataDirectory = URL(fileURLWithPath: path)
+        let error = #expect(throws: CountersignError.self) { try bench.makeClient() }
+        #expect(error?.code == .invalidConfiguration)
+        #expect(error?.detail.contains("app group") == true)
+        #expect(!DataFolder.isInAppGroup("/var/mobile/Containers/Data/Application/5D9E-11/Library"))
+    }
+
+    @Test func permissionsOfAFolderThatWasThereAreSetAtEachOpen() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let directory = bench.configuration.instanceDirectory
+        let files = FileManager.default
+        func mode(_ name: String) throws -> Int? {
+            try files.attributesOfItem(atPath: directory.appendingPathComponent(name).path)[.posixPermissions]
+                as? Int
+        }
+        try files.createDirectory(
+            at: directory.appendingPathComponent("tokens"), withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o755])
+        for name in ["opted-in", "user.json", "tokens/tokens.json"] {
+            try Data().write(to: directory.appendingPathComponent(name))
+            try files.setAttributes(
+                [.posixPermissions: 0o644], ofItemAtPath: directory.appendingPathComponent(name).path)
+        }
+        let client = try bench.makeClient()
+        try await client.record("A")
+        await client.close()
+        #expect(try mode("") == 0o700)
+        #expect(try mode("tokens") == 0o700)
+        for name in ["queue.sqlite", "opted-in", "tokens/tokens.json"] {
+            #expect(try mode(name) == 0o600, "\(name)")
+        }
+        #expect(try mode("user.json") == 0o644, "it says itself when it can be read")
+    }
+}

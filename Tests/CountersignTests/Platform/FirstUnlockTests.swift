@@ -1,0 +1,71 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// A device that was started and not unlocked yet.
+@Suite(.timeLimit(.minutes(2)))
+struct FirstUnlockTests {
+    @Test func whatThereIsToDoWaitsForTheFirstUnlock() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let isOpen = Lock(false)
+        let asked = Lock([String]())
+        let storage = Storage(
+            directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
+            log: nil,
+            canOpen: { path in
+                asked.withLock { $0.append(path) }
+                return isOpen.withLock { $0 }
+            })
+        let order = Lock([Int]())
+        for number in 1...3 { storage.submit { _ in order.withLock { $0.append(number) } } }
+        let stored = Task { try await storage.perform { queue in try queue.anonymousID() } }
+        var pauses: [TimeInterval] = []
+        for _ in 1...8 {
+            let instant = await bench.clock.waitForSleeper()
+            pauses.append(instant - bench.clock.uptime)
+            #expect(order.withLock { $0 }.isEmpty)
+            if pauses.count == 8 { isOpen.withLock { $0 = true } }
+            bench.clock.advance(to: instant)
+        }
+        #expect(try await !stored.value.isEmpty)
+        #expect(order.withLock { $0 } == [1, 2, 3])
+        #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60])
+        #expect(Set(asked.withLock { $0 }.map { ($0 as NSString).lastPathComponent }) == ["queue.sqlite"])
+        await storage.close()
+    }
+
+    @Test func theNotificationEndsAPause() async {
+        let clock = ManualClock()
+        let center = NotificationCenter()
+        let isOpen = Lock(false)
+        let waiting = Task { await FirstUnlock.wait(clock: clock, center: center) { isOpen.withLock { $0 } } }
+        await clock.waitForSleeper()
+        isOpen.withLock { $0 = true }
+        // The observer is there when the sleeper is, or a moment later: then the next look is after the pause.
+        center.post(name: FirstUnlock.notification, object: nil)
+        clock.advance(by: 1)
+        await waiting.value
+        #expect(isOpen.withLock { $0 })
+    }
+
+    @Test func aWaitThatIsCancelledEnds() async {
+        let clock = ManualClock()
+        let waiting = Task { await FirstUnlock.wait(clock: clock, center: NotificationCenter()) { false } }
+        await clock.waitForSleeper()
+        waiting.cancel()
+        await waiting.value
+    }
+
+    @Test func aFileThatIsMissingOrOpenIsNoReasonToWait() throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "countersign-unlock-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        #expect(FirstUnlock.canOpen(directory.path))
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        #expect(FirstUnlock.canOpen(directory.path))
+    }
+}
