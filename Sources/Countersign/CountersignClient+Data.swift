@@ -6,24 +6,34 @@ extension CountersignClient {
     /// - Returns: The state at this moment; it does not wait for a request that is under way.
     public func snapshot() async -> CountersignSnapshot {
         var snapshot = CountersignSnapshot()
-        let losses = recorder.losses
+        snapshot.sessionID = session.withLock { $0.id }
+        // Those that the look at the queue file brings there are counted once.
+        var losses = recorder.losses
         snapshot.unsaved = losses.unsaved
         snapshot.dropped = losses.dropped
         snapshot.lastError = losses.lastError
-        snapshot.sessionID = session.withLock { $0.id }
+        snapshot.queued = losses.logged
+        snapshot.recorded = losses.logged
         do {
-            let counts = try await storage.perform { queue in
-                try Dictionary(
-                    uniqueKeysWithValues: EventQueue.Counter.allCases.map { ($0, try queue.value(of: $0)) })
+            let counts: [EventQueue.Counter: Int]
+            (counts, losses) = try await storage.perform { [recorder] queue in
+                (
+                    try Dictionary(
+                        uniqueKeysWithValues: EventQueue.Counter.allCases.map {
+                            ($0, try queue.value(of: $0))
+                        }), recorder.losses
+                )
             }
             func count(_ counter: EventQueue.Counter) -> Int { counts[counter] ?? 0 }
-            snapshot.queued = count(.rows)
+            // What only the log has is on the disk and waits like the rest.
+            snapshot.queued = count(.rows) + losses.logged
             snapshot.queuedBytes = count(.bytes)
-            snapshot.recorded = count(.recorded)
+            snapshot.recorded = count(.recorded) + losses.logged
             snapshot.sent = count(.sent)
             snapshot.duplicates = count(.duplicates)
             snapshot.quarantined = count(.quarantined)
             snapshot.requeued = count(.requeued)
+            snapshot.evictedFromQuarantine = count(.evictedFromQuarantine)
             snapshot.evictedByCount = count(.evictedByCount)
             snapshot.evictedByBytes = count(.evictedByBytes)
             snapshot.evictedByAge = count(.evictedByAge)
@@ -58,6 +68,15 @@ extension CountersignClient {
         return count
     }
 
+    /// Deletes all events of the quarantine for good.
+    ///
+    /// - Returns: How many.
+    /// - Throws: When the queue file cannot be written now.
+    @discardableResult
+    public func deleteQuarantinedEvents() async throws -> Int {
+        try await storage.perform { queue in try queue.deleteQuarantine() }
+    }
+
     // MARK: Wiping
 
     /// Removes all events, also those in quarantine, all tokens, the user and the id of this device.
@@ -66,8 +85,7 @@ extension CountersignClient {
     ///
     /// - Throws: When the queue file cannot be written now; call it again then.
     public func wipeData() async throws {
-        recorder.wipe()
-        try await storage.perform { queue in try queue.wipe() }
+        try await recorder.wipe()
         await engine.wiped()
         startSession()
     }

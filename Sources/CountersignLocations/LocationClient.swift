@@ -64,6 +64,7 @@ public final class LocationClient: Sendable {
         base.limits = configuration.persistence.limits
         base.flushPolicy = configuration.http.flushPolicy
         base.batchEvents = configuration.http.batchEvents
+        base.requestTimeout = configuration.http.timeout
         base.networkRetry = configuration.networkRetry
         base.tokenStore = configuration.tokenStore
         base.log = configuration.log
@@ -419,6 +420,34 @@ public final class LocationClient: Sendable {
             last.outcome == .tokenProblem ? .notAuthorized : .response, "\(last.code); \(detail)")
     }
 
+    // MARK: Quarantine
+
+    /// As `CountersignClient.quarantinedEvents()`.
+    ///
+    /// - Returns: The records that the server will never take as they are.
+    /// - Throws: When the store cannot be read now.
+    public func quarantinedRecords() async throws -> [QuarantinedEvent] {
+        try await client.quarantinedEvents()
+    }
+
+    /// As `CountersignClient.requeueQuarantinedEvents()`.
+    ///
+    /// - Returns: How many.
+    /// - Throws: When the store cannot be written now.
+    @discardableResult
+    public func requeueQuarantinedRecords() async throws -> Int {
+        try await client.requeueQuarantinedEvents()
+    }
+
+    /// As `CountersignClient.deleteQuarantinedEvents()`.
+    ///
+    /// - Returns: How many.
+    /// - Throws: When the store cannot be written now.
+    @discardableResult
+    public func deleteQuarantinedRecords() async throws -> Int {
+        try await client.deleteQuarantinedEvents()
+    }
+
     /// Where every record is, and what the SDK is waiting for.
     ///
     /// - Returns: The state at this moment.
@@ -431,12 +460,14 @@ public final class LocationClient: Sendable {
         case .failure(let error):
             tell(UploadEvent(isSuccess: false, status: 0, responseText: "", error: "\(error)"))
         case .success(let response):
-            let isSuccess = (200..<300).contains(response.status)
+            let isSuccess = configuration.http.hasTaken(response)
+            let isPage = !isSuccess && (200..<300).contains(response.status)
             tell(
                 UploadEvent(
                     isSuccess: isSuccess, status: response.status,
                     responseText: String(decoding: response.body, as: UTF8.self),
-                    error: isSuccess ? nil : "http_\(response.status)"))
+                    error: isSuccess ? nil : isPage ? "page" : "http_\(response.status)"))
+            if isPage { return }
             for command in ServerCommand.all(in: response) { perform(command) }
         }
     }

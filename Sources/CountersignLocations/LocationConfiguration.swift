@@ -27,6 +27,10 @@ public struct LocationConfiguration: Sendable {
         /// Records in one request at most; -1 for all, up to 1,000.
         public var maxBatchSize = -1
 
+        /// Whether a page (HTML or XML) with a status from 200 to 299 says that the server has the records. Such an answer is
+        /// usually a login page of the network, and then the records stay.
+        public var acceptsPages = false
+
         /// Makes the defaults.
         public init() {}
     }
@@ -146,7 +150,7 @@ public struct LocationConfiguration: Sendable {
 
 /// One attempt to upload records.
 public struct UploadEvent: Sendable, Hashable {
-    /// True for a status from 200 to 299.
+    /// True for a status from 200 to 299, unless a page came back (`LocationConfiguration.HTTP.acceptsPages`).
     public let isSuccess: Bool
     /// The status; 0 if there was no answer.
     public let status: Int
@@ -163,6 +167,11 @@ extension LocationConfiguration.HTTP {
             ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false
         else { return nil }
         return url
+    }
+
+    /// Whether an answer says that the server has the records.
+    func hasTaken(_ response: HTTPResponse) -> Bool {
+        (200..<300).contains(response.status) && (acceptsPages || !ServerAnswer.isPage(response))
     }
 
     var flushPolicy: FlushPolicy {

@@ -116,6 +116,7 @@ final class LocationDialect: DeliveryDialect {
                 status: response.status)
         }
         let answer = body.answer(to: response) { body in
+            guard settings.http.hasTaken(response) else { return nil }
             // Most servers say nothing; a gateway says what it did with each record.
             guard let accepted = body.accepted else {
                 return .accepted(duplicates: 0, rejected: [], warning: nil)

@@ -29,6 +29,16 @@ package struct SQLiteError: Error, CustomStringConvertible {
     /// True when the disk failed; what the last transaction did is unknown until the file is opened anew.
     package var isInputOutput: Bool { code == SQLITE_IOERR }
 
+    /// True when the file cannot be opened or written: not there any more, moved, or read-only.
+    package var isUnwritable: Bool {
+        code == SQLITE_CANTOPEN || code == SQLITE_READONLY || code == SQLITE_PERM
+    }
+
+    /// Says that a file contradicts itself although SQLite has read it.
+    package static func damaged(_ message: String) -> SQLiteError {
+        SQLiteError(extendedCode: SQLITE_CORRUPT, message: message)
+    }
+
     /// True when a row would break a rule of the schema.
     package var isConstraint: Bool { code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH }
 

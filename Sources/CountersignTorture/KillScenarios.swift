@@ -21,8 +21,8 @@ enum KillScenarios {
             if try workshop.check(queueIn: queue) { sound += 1 }
         }
         try workshop.drain()
-        let isGood = try workshop.account("D1", "\(rounds) kills, \(sound) sound queue files")
-        return isGood && sound == rounds
+        return try workshop.account(
+            "D1", "\(rounds) kills, \(sound) sound queue files", isGood: sound == rounds)
     }
 
     /// D3: device and gateway die independently.
@@ -72,8 +72,8 @@ enum KillScenarios {
             .count {
                 $0.hasPrefix("refused")
             }
-        let isGood = try workshop.account(
-            "D14", "\(rounds) rounds of 4 processes, \(failed) failed, \(refused) refused to record")
-        return isGood && failed == 0 && refused == 0
+        return try workshop.account(
+            "D14", "\(rounds) rounds of 4 processes, \(failed) failed, \(refused) refused to record",
+            isGood: failed == 0 && refused == 0)
     }
 }

@@ -11,6 +11,7 @@ struct Torture {
             switch arguments.first {
             case "device": try await Device(arguments: Array(arguments.dropFirst())).run()
             case "token-device": try await TokenDevice(arguments: Array(arguments.dropFirst())).run()
+            case "tracker": try await Tracker(arguments: Array(arguments.dropFirst())).run()
             case "control": try Control(arguments: Array(arguments.dropFirst())).run()
             case "gateway": try GatewayProcess(arguments: Array(arguments.dropFirst())).run()
             default:
@@ -51,6 +52,9 @@ struct Scenario: Sendable {
     static let all = [
         Scenario(name: "D1", summary: "client killed", rounds: 100) {
             try await KillScenarios.client(rounds: $0)
+        },
+        Scenario(name: "K1", summary: "client killed while it tracks", rounds: 20) {
+            try await AgeScenario.run(rounds: $0)
         },
         Scenario(name: "D3", summary: "client and gateway killed", rounds: 30) {
             try await KillScenarios.both(rounds: $0)

@@ -47,8 +47,8 @@ struct BrazeDialectTests {
     @Test(arguments: [
         (201, #"{"message":"success"}"#, "accepted"),
         (201, #"{"message":"success","errors":[]}"#, "accepted"),
-        (201, "", "tryLater"), (200, "<html>", "tryLater"),
-        (201, #"{"message":"success","errors":[{"index":7,"code":"x"}]}"#, "tryLater"),
+        (201, "", "notUnderstood"), (200, "<html>", "tryLater"),
+        (201, #"{"message":"success","errors":[{"index":7,"code":"x"}]}"#, "notUnderstood"),
         (401, #"{"auth_error":{"error_code":22,"reason":null}}"#, "tokenProblem"),
         (200, #"{"auth_error":{"error_code":27}}"#, "tokenProblem"),
         (401, #"{"success":false,"code":"invalid_api_key"}"#, "configurationProblem"),

@@ -103,6 +103,7 @@ struct EventQueueTests {
         try queue.settle(
             Settlement(quarantined: events.map { ($0, .init(code: "bad", reason: "it is")) }), at: clock.now)
         #expect(try queue.quarantined().map(\.messageID) == ["m2", "m3", "m4"])
+        #expect(try queue.value(of: .evictedFromQuarantine) == 2)
         try expectBalance(queue)
         #expect(try queue.requeue(clock: clock) == 3)
         #expect(try ids(queue) == ["m2", "m3", "m4"])
@@ -179,24 +180,57 @@ struct EventQueueTests {
         let second = try open()
         let holder = LeaseHolder()
         let other = LeaseHolder()
-        #expect(try first.acquireLease(for: holder, uptime: 100) == nil)
-        #expect(try second.acquireLease(for: other, uptime: 101) == 160)
-        #expect(try first.acquireLease(for: holder, uptime: 140) == nil)
-        #expect(try second.acquireLease(for: other, uptime: 199) == 200)
-        #expect(try second.acquireLease(for: other, uptime: 200) == nil)
-        #expect(try first.acquireLease(for: holder, uptime: 201) == 260)
+        func acquire(_ queue: EventQueue, _ holder: LeaseHolder, _ uptime: TimeInterval) throws
+            -> TimeInterval?
+        {
+            try queue.acquireLease(for: holder, uptime: uptime, request: 30)
+        }
+        #expect(try acquire(first, holder, 100) == nil)
+        #expect(try acquire(second, other, 101) == 160)
+        #expect(try acquire(first, holder, 140) == nil)
+        #expect(try acquire(second, other, 199) == 200)
+        #expect(try acquire(second, other, 200) == nil)
+        #expect(try acquire(first, holder, 201) == 260)
         try second.releaseLease(of: other)
-        #expect(try first.acquireLease(for: holder, uptime: 202) == nil)
+        #expect(try acquire(first, holder, 202) == nil)
         // The machine was restarted: uptime begins anew.
-        #expect(try second.acquireLease(for: other, uptime: 1) == nil)
+        #expect(try acquire(second, other, 1) == nil)
         // A process that is gone, and an earlier life of this one.
         for processID in [0x3FFF_FFFF, Int(ProcessInfo.processInfo.processIdentifier)] {
             try first.connection.execute("UPDATE lease SET holder = 'gone', process_id = \(processID)")
-            #expect(try first.acquireLease(for: holder, uptime: 2) == nil)
+            #expect(try acquire(first, holder, 2) == nil)
         }
         // Process 1 is alive.
         try first.connection.execute("UPDATE lease SET holder = 'init', process_id = 1")
-        #expect(try first.acquireLease(for: holder, uptime: 3) != nil)
+        #expect(try acquire(first, holder, 3) != nil)
+    }
+
+    @Test func leaseOutlastsTheRequestThatItIsTakenFor() throws {
+        defer { removeFiles() }
+        let first = try open()
+        let second = try open()
+        let holder = LeaseHolder()
+        let other = LeaseHolder()
+        for timeout: TimeInterval in [1, 30, 60, 600] {
+            #expect(try first.acquireLease(for: holder, uptime: 1_000, request: timeout) == nil)
+            // A token took its time; then the request does.
+            #expect(try first.acquireLease(for: holder, uptime: 1_029, request: timeout) == nil)
+            #expect(
+                try second.acquireLease(for: other, uptime: 1_029 + timeout + 1, request: timeout) != nil)
+            try first.releaseLease(of: holder)
+        }
+    }
+
+    @Test func onAFullDiskOneClientSendsWithoutALease() {
+        let holder = LeaseHolder()
+        let other = LeaseHolder()
+        #expect(holder.acquire(path, uptime: 100, duration: 60) == nil)
+        #expect(other.acquire(path, uptime: 101, duration: 60) == 160)
+        #expect(other.acquire(path + "2", uptime: 101, duration: 60) == nil)
+        #expect(holder.acquire(path, uptime: 130, duration: 60) == nil)
+        holder.release(path)
+        #expect(other.acquire(path, uptime: 131, duration: 60) == nil)
+        #expect(holder.acquire(path, uptime: 191, duration: 60) == nil)
     }
 
     // MARK: Schema (D16)

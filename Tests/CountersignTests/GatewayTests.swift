@@ -129,9 +129,12 @@ struct GatewayTests {
         client.identify(userID: "a\u{7}da")
         client.identify(userID: "ada")
         client.track("two")
+        await client.flush()
+        #expect(try await client.quarantinedEvents().isEmpty, "it has failed once")
+        client.track("three")
         #expect(await client.flush().isComplete)
         #expect(try await client.quarantinedEvents().map(\.code) == ["invalid_event"])
-        #expect(try stored(fixture).filter { $0 != "identify" } == ["one", "two"])
+        #expect(try stored(fixture).filter { $0 != "identify" } == ["one", "two", "three"])
         await client.close()
     }
 }

@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
@@ -40,6 +41,343 @@ struct RecorderTests {
         let snapshot = await client.snapshot()
         #expect(snapshot.sent == snapshot.recorded)
         #expect(snapshot.dropped == 0)
+        await client.close()
+    }
+
+    enum Trouble: Sendable, CaseIterable {
+        case away, replaced, full, locked
+    }
+
+    /// Every call ends in a result while the store is in trouble, and within a second of its return all is as before.
+    @Test(.timeLimit(.minutes(5)), arguments: Trouble.allCases)
+    func recordingResumesByItself(trouble: Trouble) async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.configuration.limits.maximumUnsavedEvents = 50
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: "a.a.a")
+        try await client.record("before")
+        let directory = bench.configuration.instanceDirectory
+        let aside = directory.deletingLastPathComponent().appendingPathComponent("aside")
+        var other: SQLiteConnection?
+        switch trouble {
+        case .away, .replaced:
+            // A lone caller's event is in the batch that fails, and nothing else.
+            await client.flush()
+            try FileManager.default.moveItem(at: directory, to: aside)
+            if trouble == .replaced { try Data().write(to: directory) }
+        case .full:
+            try await client.storage.perform { queue in
+                try queue.connection.execute("PRAGMA max_page_count = 1")
+            }
+        case .locked:
+            other = try SQLiteConnection(
+                path: directory.appendingPathComponent("queue.sqlite").path)
+            try other?.execute("BEGIN EXCLUSIVE")
+        }
+        var stored: [String] = []
+        for number in 0..<5 {
+            async let result = client.record("lone \(number)")
+            // The second and later ones wait for the next try.
+            if number > 0, trouble == .replaced {
+                bench.clock.advance(to: await bench.clock.waitForSleeper())
+            }
+            do {
+                _ = try await result
+                stored.append("lone \(number)")
+            } catch let error as CountersignError {
+                #expect(error.code == .notStored)
+            }
+        }
+        #expect(stored.count == (trouble == .replaced ? 0 : 5))
+        for number in 0..<100 { client.track("tracked \(number)") }
+        await client.recorder.drain()
+        let losses = client.recorder.losses
+        #expect(losses.unsaved + losses.logged <= 50)
+        if trouble != .away { #expect(await client.snapshot().dropped > 0) }
+
+        switch trouble {
+        case .away: break
+        case .replaced: try FileManager.default.removeItem(at: directory)
+        case .full:
+            try await client.storage.perform { queue in
+                try queue.connection.execute("PRAGMA max_page_count = 1000000")
+            }
+        case .locked: try other?.execute("ROLLBACK")
+        }
+        if trouble == .replaced {
+            let start = bench.clock.uptime
+            let next = await bench.clock.waitForSleeper()
+            #expect(next - start <= 1)
+            bench.clock.advance(to: next)
+        }
+        await client.recorder.drain()
+        try await client.record("after")
+        #expect(await client.flush().isComplete)
+        let events = bench.gateway.events
+        #expect(Set(events).count == events.count)
+        #expect(Set(events).isSuperset(of: stored + ["before", "after", "tracked 0"]))
+        let snapshot = await client.snapshot()
+        #expect(snapshot.unsaved == 0)
+        #expect(events.count + snapshot.dropped >= 100)
+        await client.close()
+    }
+
+    // MARK: The log
+
+    /// The files as a kill would leave them: the process is gone, and nobody has taken the events over.
+    private func kill(_ bench: Bench) throws -> Bench {
+        var copy = try Bench()
+        let source = bench.configuration.instanceDirectory
+        let target = copy.configuration.instanceDirectory
+        try FileManager.default.createDirectory(
+            at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try FileManager.default.copyItem(at: source, to: target)
+        for name in try FileManager.default.contentsOfDirectory(atPath: target.path)
+        where name.hasPrefix(IncomingLog.prefix) {
+            var parts = name.split(separator: "-").map(String.init)
+            parts[parts.count - 2] = "\(0x3FFF_FFFF)"
+            try FileManager.default.moveItem(
+                at: target.appendingPathComponent(name),
+                to: target.appendingPathComponent(parts.joined(separator: "-")))
+        }
+        copy.configuration.limits = bench.configuration.limits
+        return copy
+    }
+
+    /// Nothing gets from the log into the queue file meanwhile.
+    private func whileTheStoreIsBusy<Result>(
+        _ client: CountersignClient, _ body: () async throws -> Result
+    ) async throws -> Result {
+        let gate = DispatchSemaphore(value: 0)
+        await withCheckedContinuation { continuation in
+            client.storage.submit { _ in
+                continuation.resume()
+                gate.wait()
+            }
+        }
+        defer { gate.signal() }
+        return try await body()
+    }
+
+    @Test func whatOnlyTheLogHasOutlivesTheProcessOnce() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        client.identify(userID: "caf\u{E9}", token: "a.a.a")
+        _ = try await client.record("taken over")
+        _ = await client.snapshot()
+        let copy = try await whileTheStoreIsBusy(client) {
+            for number in 0..<20 { try await client.record("event \(number)") }
+            #expect(client.recorder.losses.logged == 20)
+            return try kill(bench)
+        }
+        defer { copy.removeFiles() }
+        for _ in 0..<3 {
+            let next = try copy.makeClient()
+            _ = await next.snapshot()
+            await next.close()
+        }
+        let names = try FileManager.default.contentsOfDirectory(
+            atPath: copy.configuration.instanceDirectory.path)
+        #expect(!names.contains { $0.hasPrefix(IncomingLog.prefix) })
+        let last = try copy.makeClient()
+        _ = last.setUser("caf\u{E9}", token: "a.a.a")
+        #expect(await last.flush().isComplete)
+        #expect(copy.gateway.events == ["taken over"] + (0..<20).map { "event \($0)" })
+        #expect(copy.gateway.duplicates == 0)
+        #expect(copy.gateway.stored.allSatisfy { $0.userId == "caf\u{E9}" })
+        await last.close()
+        await client.close()
+    }
+
+    /// A power failure may undo that the log was removed, again and again.
+    @Test func aLogThatComesBackIsNotTakenOverTwice() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: "a.a.a")
+        _ = await client.snapshot()
+        let copy = try await whileTheStoreIsBusy(client) {
+            for number in 0..<20 { try await client.record("event \(number)") }
+            return try kill(bench)
+        }
+        defer { copy.removeFiles() }
+        let directory = copy.configuration.instanceDirectory
+        let logs = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
+            $0.hasPrefix(IncomingLog.prefix)
+        }.map { directory.appendingPathComponent($0) }.map { ($0, try Data(contentsOf: $0)) }
+        let queue = try EventQueue(
+            path: directory.appendingPathComponent("queue.sqlite").path, limits: QueueLimits(),
+            clock: copy.clock)
+        for round in 0..<3 {
+            // Taken over by one that dies before it has removed anything, or when the first file is gone.
+            for (file, data) in logs { try data.write(to: file) }
+            for log in IncomingLog.all(in: directory) { try queue.adopt(log, clock: copy.clock) }
+            if round > 0 { try FileManager.default.removeItem(at: logs[0].0) }
+            try queue.forgetMarks(of: directory)
+        }
+        let next = try copy.makeClient()
+        _ = next.setUser("ada", token: "a.a.a")
+        #expect(await next.flush().isComplete)
+        #expect(copy.gateway.events.filter { $0.hasPrefix("event") } == (0..<20).map { "event \($0)" })
+        #expect(copy.gateway.duplicates == 0)
+        #expect(IncomingLog.all(in: directory).isEmpty)
+        await next.close()
+        await client.close()
+    }
+
+    @Test func twoThatOpenTheQueueTakeALogOverOnce() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: "a.a.a")
+        _ = await client.snapshot()
+        let copy = try await whileTheStoreIsBusy(client) {
+            for number in 0..<200 { try await client.record("event \(number)") }
+            return try kill(bench)
+        }
+        defer { copy.removeFiles() }
+        let others = try (0..<4).map { _ in try copy.makeClient() }
+        await withTaskGroup(of: Void.self) { group in
+            for other in others { group.addTask { await other.recorder.drain() } }
+        }
+        for other in others { await other.close() }
+        let queue = try EventQueue(
+            path: copy.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path,
+            limits: QueueLimits(), clock: copy.clock)
+        #expect(try queue.value(of: .rows) == 201)
+        #expect(try queue.value(of: .recorded) == 201)
+        await client.close()
+    }
+
+    @Test func whatIsWrittenAgainIsReadOnce() throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let directory = bench.configuration.instanceDirectory
+        let log = IncomingLog(directory: directory, holder: LeaseHolder())
+        func event(_ name: String) -> RenderedEvent {
+            RenderedEvent(messageID: name, userID: nil, sessionID: "s", body: Array("{}".utf8))
+        }
+        #expect(try log.append([event("1"), event("2"), event("3")]) == 3)
+        try log.appendAgain([(2, event("2")), (3, event("3"))])
+        log.rotate()
+        try log.appendAgain([(3, event("3"))])
+        #expect(try log.append([event("4")]) == 4)
+        let found = try #require(IncomingLog.all(in: directory).first)
+        #expect(found.id == log.id)
+        #expect(found.events(after: 0).map(\.event.messageID) == ["1", "2", "3", "4"])
+        #expect(found.events(after: 3).map(\.sequence) == [4])
+        log.remove()
+    }
+
+    @Test func aLogThatWasCutShortOrRottedGivesWhatIsBeforeThat() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: "a.a.a")
+        _ = await client.snapshot()
+        let copies = try await whileTheStoreIsBusy(client) {
+            for number in 0..<10 { try await client.record("event \(number)") }
+            return try (0..<3).map { _ in try kill(bench) }
+        }
+        for (damage, copy) in copies.enumerated() {
+            defer { copy.removeFiles() }
+            let directory = copy.configuration.instanceDirectory
+            let name = try #require(
+                FileManager.default.contentsOfDirectory(atPath: directory.path).first {
+                    $0.hasPrefix(IncomingLog.prefix)
+                        && (try? Data(contentsOf: directory.appendingPathComponent($0)))?.range(
+                            of: Data("event 9".utf8)) != nil
+                })
+            let file = directory.appendingPathComponent(name)
+            var bytes = try Data(contentsOf: file)
+            switch damage {
+            case 0: bytes = bytes.prefix(bytes.count - 7)
+            case 1: bytes[bytes.count - 100] ^= 1
+            default: bytes.append(contentsOf: Array(repeating: 0, count: 4_096))
+            }
+            try bytes.write(to: file)
+            let next = try copy.makeClient()
+            _ = next.setUser("ada", token: "a.a.a")
+            #expect(await next.flush().isComplete)
+            #expect(
+                copy.gateway.events.filter { $0.hasPrefix("event") }
+                    == (0..<(damage == 2 ? 10 : 9)).map { "event \($0)" }, "\(damage)")
+            await next.close()
+        }
+        await client.close()
+    }
+
+    @Test func wipedEventsDoNotComeBackFromTheLog() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        // The id of the device is made.
+        _ = try await client.record("first")
+        await client.flush()
+        let before = try await whileTheStoreIsBusy(client) {
+            for number in 0..<10 { try await client.record("event \(number)") }
+            // A power failure may undo that the log was emptied, so take the files from before.
+            return try kill(bench)
+        }
+        defer { before.removeFiles() }
+        try await client.wipeData()
+        try await client.record("after")
+        let copy = try await whileTheStoreIsBusy(client) { try kill(bench) }
+        defer { copy.removeFiles() }
+        let old = before.configuration.instanceDirectory
+        for name in try FileManager.default.contentsOfDirectory(atPath: old.path)
+        where name.hasPrefix(IncomingLog.prefix) {
+            let target = copy.configuration.instanceDirectory.appendingPathComponent(name)
+            let data = try Data(contentsOf: old.appendingPathComponent(name))
+            if !data.isEmpty, try Data(contentsOf: target).isEmpty { try data.write(to: target) }
+        }
+        let next = try copy.makeClient()
+        #expect(await next.flush().isComplete)
+        #expect(copy.gateway.events == ["after"])
+        await next.close()
+        await client.close()
+    }
+
+    @Test func theLogStaysShortHoweverMuchIsRecorded() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: "a.a.a")
+        for number in 0..<20_000 {
+            client.track("event \(number)")
+            if number % 500 == 0 { try await client.record("step") }
+        }
+        _ = await client.snapshot()
+        try await client.record("one more")
+        _ = await client.snapshot()
+        let directory = bench.configuration.instanceDirectory
+        let sizes = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
+            $0.hasPrefix(IncomingLog.prefix)
+        }.map { try Data(contentsOf: directory.appendingPathComponent($0)).count }
+        #expect(sizes.count == 3)
+        #expect(sizes.reduce(0, +) < 4 << 20)
+        await client.close()
+        #expect(
+            try !FileManager.default.contentsOfDirectory(atPath: directory.path).contains {
+                $0.hasPrefix(IncomingLog.prefix)
+            })
+    }
+
+    @Test func aSuspendedStoreIsClosedAndLosesNothing() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: "a.a.a")
+        try await client.record("before")
+        await client.storage.suspend()
+        try await client.record("during")
+        #expect(await client.flush().delivered == 0)
+        client.storage.resume()
+        try await client.record("after")
+        #expect(await client.flush().isComplete)
+        #expect(bench.gateway.events == ["before", "during", "after"])
         await client.close()
     }
 

@@ -144,7 +144,7 @@ extension Simulation.Reply {
         .answer(
             ServerAnswer(
                 ServerAnswer.meaning(ofStatus: status, explanation: .init("http_\(status)", ""))
-                    ?? .tryLater(.init("not_understood", "")), status: status, retryAfter: retryAfter))
+                    ?? .notUnderstood(.init("not_understood", "")), status: status, retryAfter: retryAfter))
     }
 
     static func refusedToken(_ code: AuthErrorCode) -> Simulation.Reply {

@@ -89,7 +89,7 @@ struct BloomreachAnswer {
                 duplicates: isDuplicate ? 1 : 0, rejected: [],
                 warning: AuthError(members?["auth_warning"])?.verdict)
         case false: return .refused(.init("success_false", reason))
-        default: return .tryLater(.init("not_understood", "the answer is not that of such a server"))
+        default: return ServerAnswer.unexpected(response)
         }
     }
 

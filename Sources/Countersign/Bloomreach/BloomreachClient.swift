@@ -267,6 +267,15 @@ public final class BloomreachClient: Sendable {
         try await client.requeueQuarantinedEvents()
     }
 
+    /// As `CountersignClient.deleteQuarantinedEvents()`.
+    ///
+    /// - Returns: How many.
+    /// - Throws: When the queue file cannot be written now.
+    @discardableResult
+    public func deleteQuarantinedEvents() async throws -> Int {
+        try await client.deleteQuarantinedEvents()
+    }
+
     /// Sets the closure that hears that a project's server refuses what is tracked because of its API key, in place of an
     /// earlier one; nil for none. The events stay.
     public func onDeliveryFailure(_ handler: (@Sendable (BloomreachError) -> Void)?) {

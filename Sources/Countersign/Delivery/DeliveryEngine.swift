@@ -28,13 +28,13 @@ actor DeliveryEngine {
     nonisolated let failures = Broadcast<AuthenticationFailure>()
 
     private let storage: Storage
+    private var lease: LeaseHolder { storage.holder }
     private let dialect: any DeliveryDialect
     private let transport: any HTTPTransport
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
     private let log: CountersignLog?
 
-    private let lease = LeaseHolder()
     private var sender: Sender
     private let tokens: TokenDesk
     /// The one access token of all events; nil where each user has a token of their own.
@@ -49,6 +49,8 @@ actor DeliveryEngine {
     private var loggedProblem: ServerAnswer.Explanation?
     private var runner: Task<Void, Never>?
     private var isClosed = false
+    /// The longest that a request has been allowed to take, in seconds.
+    private var requestTimeout: TimeInterval
     /// As of the last claim.
     private var deviceID = ""
 
@@ -64,6 +66,7 @@ actor DeliveryEngine {
         self.clock = clock
         self.random = random
         log = configuration.log
+        requestTimeout = configuration.requestTimeout
         tokens = TokenDesk(configuration: configuration, storage: storage, clock: clock)
         sender = Sender(
             settings: Sender.Settings(
@@ -233,8 +236,10 @@ actor DeliveryEngine {
 
     private func claim(_ request: ClaimRequest) async {
         do {
-            let claim = try await storage.perform { [clock, lease] queue -> Claim in
-                if let instant = try queue.acquireLease(for: lease, uptime: clock.uptime) {
+            let claim = try await storage.perform { [clock, lease, requestTimeout] queue -> Claim in
+                if let instant = try queue.acquireLease(
+                    for: lease, uptime: clock.uptime, request: requestTimeout)
+                {
                     return .leased(until: instant)
                 }
                 return .events(try queue.claim(request), deviceID: try queue.anonymousID())
@@ -256,7 +261,14 @@ actor DeliveryEngine {
             log?(.warning, "event quarantined", ["message_id": event.messageID, "code": verdict.code])
         }
         do {
-            try await storage.perform { [clock] queue in try queue.settle(settlement, at: clock.now) }
+            let pushedOut = try await storage.perform(usesReserve: true) { [clock] queue in
+                let before = try queue.value(of: .evictedFromQuarantine)
+                try queue.settle(settlement, at: clock.now)
+                return try queue.value(of: .evictedFromQuarantine) - before
+            }
+            if pushedOut > 0 {
+                log?(.warning, "quarantine is full, the oldest are gone", ["events": "\(pushedOut)"])
+            }
             sender.settled()
         } catch {
             log?(.warning, "queue could not be written", ["error": "\(error)"])
@@ -341,6 +353,12 @@ actor DeliveryEngine {
         let requestTime = clock.now
         let request = dialect.request(
             for: events, token: token, attempt: attempt, deviceID: deviceID, now: requestTime)
+        // Finding a token may have taken its time.
+        let lapse = try? await storage.perform { [clock, lease] queue in
+            try queue.acquireLease(for: lease, uptime: clock.uptime, request: request.timeout)
+        }
+        if let instant = lapse { return sender.leased(until: instant) }
+        requestTimeout = max(requestTimeout, request.timeout)
         do {
             let response = try await transport.send(request)
             let answer = dialect.read(response, eventCount: events.count)

@@ -10,50 +10,75 @@ internal import Foundation
 #endif
 
 extension EventQueue {
-    /// Seconds that a lease is good for: more than a request takes.
-    static let leaseDuration: TimeInterval = 60
+    /// Seconds that a lease is good for beyond the request that it is taken for.
+    static let leaseMargin: TimeInterval = 30
 
     /// Makes this holder the only one that sends.
     ///
     /// The time is the machine's uptime, which all processes share and nobody can set. A lease of a process that is gone
-    /// lapses at once.
+    /// lapses at once. Where the disk is too full for a lease, the holder sends without, unless it is another's turn:
+    /// only that makes space again, and a server drops what comes twice. The lease is good for longer than the `seconds`
+    /// that the next request may take.
     ///
     /// - Returns: Nil if it is the holder now, or the uptime at which the other one's lease lapses.
-    func acquireLease(for holder: LeaseHolder, uptime: TimeInterval) throws -> TimeInterval? {
-        if let lease = try lease(), lease.holder == holder.id,
-            lease.until - uptime > Self.leaseDuration / 2, lease.until - uptime <= Self.leaseDuration
+    func acquireLease(
+        for holder: LeaseHolder, uptime: TimeInterval, request seconds: TimeInterval
+    ) throws -> TimeInterval? {
+        let duration = seconds + Self.leaseMargin
+        if let lease = try lease(), lease.holder == holder.id, lease.isValid(at: uptime),
+            lease.until - uptime > seconds + Self.leaseMargin / 2
         {
             return nil
         }
-        return try connection.transaction {
-            if let lease = try lease(), lease.holder != holder.id, lease.until > uptime,
-                // After a restart of the machine its uptime begins anew, and an old lease looks far ahead.
-                lease.until - uptime <= Self.leaseDuration,
-                LeaseHolder.isAlive(lease.holder, processID: lease.processID)
-            {
-                return lease.until
+        do {
+            return try connection.transaction {
+                if let until = try otherLease(than: holder, uptime: uptime) { return until }
+                try connection.run(
+                    """
+                    INSERT INTO lease (id, holder, process_id, until_uptime_ms, duration_ms)
+                    VALUES (1, ?1, ?2, ?3, ?4) ON CONFLICT (id)
+                    DO UPDATE SET holder = ?1, process_id = ?2, until_uptime_ms = ?3, duration_ms = ?4
+                    """,
+                    .text(holder.id), .integer(Int64(getpid())),
+                    .integer(Int64((uptime + duration) * 1_000)), .integer(Int64(duration * 1_000)))
+                return nil
             }
-            try connection.run(
-                """
-                INSERT INTO lease (id, holder, process_id, until_uptime_ms) VALUES (1, ?1, ?2, ?3)
-                ON CONFLICT (id) DO UPDATE SET holder = ?1, process_id = ?2, until_uptime_ms = ?3
-                """,
-                .text(holder.id), .integer(Int64(getpid())),
-                .integer(Int64((uptime + Self.leaseDuration) * 1_000)))
-            return nil
+        } catch let error as SQLiteError where error.isFull {
+            if let until = try otherLease(than: holder, uptime: uptime) { return until }
+            return holder.acquire(connection.path, uptime: uptime, duration: duration)
         }
+    }
+
+    private func otherLease(than holder: LeaseHolder, uptime: TimeInterval) throws -> TimeInterval? {
+        guard let lease = try lease(), lease.holder != holder.id, lease.isValid(at: uptime),
+            LeaseHolder.isAlive(lease.holder, processID: lease.processID)
+        else { return nil }
+        return lease.until
     }
 
     /// Lets others send.
     func releaseLease(of holder: LeaseHolder) throws {
+        holder.release(connection.path)
         guard try lease()?.holder == holder.id else { return }
         try connection.run("DELETE FROM lease WHERE holder = ?", .text(holder.id))
     }
 
-    private func lease() throws -> (holder: String, processID: Int32, until: TimeInterval)? {
-        try connection.first("SELECT holder, process_id, until_uptime_ms FROM lease") {
+    private struct Lease {
+        let holder: String
+        let processID: Int32
+        let until: TimeInterval
+        let duration: TimeInterval
+
+        /// After a restart of the machine its uptime begins anew, and an old lease looks far ahead.
+        func isValid(at uptime: TimeInterval) -> Bool { until > uptime && until - uptime <= duration }
+    }
+
+    private func lease() throws -> Lease? {
+        try connection.first("SELECT holder, process_id, until_uptime_ms, duration_ms FROM lease") {
             row throws(SQLiteError) in
-            (row.text(0), Int32(truncatingIfNeeded: row.int64(1)), TimeInterval(row.int64(2)) / 1_000)
+            Lease(
+                holder: row.text(0), processID: Int32(truncatingIfNeeded: row.int64(1)),
+                until: TimeInterval(row.int64(2)) / 1_000, duration: TimeInterval(row.int64(3)) / 1_000)
         }
     }
 }

@@ -38,6 +38,7 @@ extension EventQueue {
                 SELECT seq FROM quarantine ORDER BY seq
                 LIMIT max(0, (SELECT count(*) FROM quarantine) - ?))
             """, .integer(Int64(limits.maximumQuarantinedEvents)))
+        try add(.evictedFromQuarantine, connection.changes)
     }
 
     /// The events that were set aside, the oldest first.
@@ -75,6 +76,14 @@ extension EventQueue {
             try add(.bytes, bytes)
             return count
         }
+    }
+
+    /// Deletes all events that were set aside.
+    ///
+    /// - Returns: How many.
+    func deleteQuarantine() throws -> Int {
+        try connection.run("DELETE FROM quarantine")
+        return connection.changes
     }
 
     static func milliseconds(_ date: Date) -> Int64 { Int64(date.timeIntervalSince1970 * 1_000) }

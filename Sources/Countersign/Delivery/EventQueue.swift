@@ -2,13 +2,22 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
+#if canImport(Darwin)
+    internal import Darwin
+#elseif canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#endif
+
 /// The events that wait for a server's answer, in one SQLite file.
 ///
 /// An event leaves through `settle(_:)` (delivered or quarantined), through a limit of `QueueLimits`, or because the app
 /// wipes the data. Each way is counted in the same transaction as the change.
 ///
-/// Rollback journal and `synchronous=EXTRA`: what `append` has returned survives a power failure, and two processes may
-/// share the file (see docs/adr/0006). Not thread-safe: `Storage` calls it on one thread.
+/// Rollback journal and `synchronous=NORMAL`: two processes may share the file, and a power failure may undo the last
+/// transaction, which `IncomingLog` and the server's check for duplicates make good (see docs/adr/0014). Not thread-safe:
+/// `Storage` calls it on one thread.
 final class EventQueue {
     /// An older version of the SDK must be able to work with the file of a newer one, so a migration may add tables and
     /// columns with defaults, and nothing else. A released one is never changed.
@@ -41,7 +50,8 @@ final class EventQueue {
             process_id INTEGER NOT NULL,
             until_uptime_ms INTEGER NOT NULL
         );
-        """
+        """,
+        "ALTER TABLE lease ADD COLUMN duration_ms INTEGER NOT NULL DEFAULT 60000;",
     ]
 
     /// What a row takes on disk beside its body: its columns, its index entry, its share of the pages.
@@ -60,8 +70,8 @@ final class EventQueue {
         try connection.execute(
             """
             PRAGMA auto_vacuum = INCREMENTAL;
-            PRAGMA journal_mode = DELETE;
-            PRAGMA synchronous = EXTRA;
+            PRAGMA journal_mode = TRUNCATE;
+            PRAGMA synchronous = NORMAL;
             PRAGMA fullfsync = 1;
             PRAGMA temp_store = MEMORY;
             """)
@@ -73,36 +83,121 @@ final class EventQueue {
 
     // MARK: Recording
 
-    /// Stores events; when it returns they are on disk. Those that are too long are set aside at once.
-    func append(_ rows: [RenderedEvent], clock: any ClientClock) throws {
+    /// Stores those events of a log, in order and with their numbers in it, that were not stored yet. Those that are too long
+    /// are set aside at once. How far the log was taken over is kept in the same transaction.
+    func append(
+        _ events: [(sequence: Int64, event: RenderedEvent)], from log: String, clock: any ClientClock
+    ) throws {
         try connection.transaction {
-            let time = queueTime.seconds(now: clock.now, uptime: clock.uptime)
-            var count = 0
-            var bytes = 0
-            // One statement for all rows: to look it up by its text costs as much as a row.
-            let insert = try connection.prepare(
-                "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, ?, ?)"
-            )
-            for row in rows {
-                guard row.body.count <= limits.maximumEventBytes else {
-                    try quarantine(row, Self.tooLarge, at: clock.now)
-                    continue
-                }
-                defer { insert.reset() }
-                try insert.bind([
-                    .text(row.messageID), .text(row.userID ?? ""), .text(row.sessionID), .integer(time),
-                    .blob(row.body),
-                ])
-                _ = try insert.step()
-                count += 1
-                bytes += row.body.count + Self.rowOverheadBytes
-            }
-            try add(.recorded, rows.count)
-            try add(.rows, count)
-            try add(.bytes, bytes)
-            try save(queueTime.saved(now: clock.now, seconds: time).text, as: "queue_time")
-            try enforceLimits(at: time)
+            // Another process may have taken some of them for those of a process that is gone.
+            let mark = try mark(of: log)
+            try take(events.filter { $0.sequence > mark }, from: log, clock: clock)
         }
+    }
+
+    /// Stores those events of another's log that were not stored yet.
+    ///
+    /// The log is read while nobody else can write to the queue file: whoever removes the log or forgets its mark has done so
+    /// before, or not yet.
+    func adopt(_ log: IncomingLog.Found, clock: any ClientClock) throws {
+        try connection.transaction {
+            try take(log.events(after: try mark(of: log.id)), from: log.id, clock: clock)
+        }
+    }
+
+    private func take(
+        _ events: [(sequence: Int64, event: RenderedEvent)], from log: String, clock: any ClientClock
+    ) throws {
+        guard let last = events.last?.sequence else { return }
+        try insert(events.map(\.event), clock: clock)
+        try save("\(last)", as: Self.markPrefix + log)
+    }
+
+    private static let markPrefix = "incoming:"
+
+    /// The number of the last event that was taken over from a log.
+    private func mark(of log: String) throws -> Int64 {
+        try setting(Self.markPrefix + log).flatMap { Int64($0) } ?? 0
+    }
+
+    /// Forgets how far logs were taken over that are not there any more.
+    func forgetMarks(of directory: URL) throws {
+        func staleMarks() throws -> [String] {
+            let kept = Set(IncomingLog.all(in: directory).map { Self.markPrefix + $0.id })
+            return try connection.all(
+                "SELECT name FROM setting WHERE name LIKE '\(Self.markPrefix)%'"
+            ) { row throws(SQLiteError) in row.text(0) }.filter { !kept.contains($0) }
+        }
+        guard try !staleMarks().isEmpty else { return }
+        // A log that a power failure brings back needs its mark.
+        try Self.synchronize(directory.path)
+        // A log has its files before it has a mark, so nobody's log is missed while nobody else can write a mark.
+        try connection.transaction {
+            for mark in try staleMarks() {
+                try connection.run("DELETE FROM setting WHERE name = ?", .text(mark))
+            }
+        }
+    }
+
+    /// After this the last transaction outlives a power failure: its journal is gone on the disk too.
+    func makeCertain() throws {
+        if try Self.synchronize("\(connection.path)-journal") { return }
+        try Self.synchronize(URL(fileURLWithPath: connection.path).deletingLastPathComponent().path)
+    }
+
+    /// - Returns: False if there is no such file.
+    @discardableResult
+    private static func synchronize(_ path: String) throws -> Bool {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        if file < 0, errno == ENOENT { return false }
+        defer { if file >= 0 { close(file) } }
+        guard file >= 0, fsync(file) == 0 else {
+            throw CountersignError(.notStored, "fsync: \(String(cString: strerror(errno)))")
+        }
+        return true
+    }
+
+    /// As `connection.transaction`; when it returns, the transaction outlives a power failure.
+    private func certainTransaction<Result>(_ body: () throws -> Result) throws -> Result {
+        try connection.execute("PRAGMA synchronous = EXTRA")
+        defer { try? connection.execute("PRAGMA synchronous = NORMAL") }
+        return try connection.transaction(body)
+    }
+
+    /// Stores events that come from no log.
+    func append(_ rows: [RenderedEvent], clock: any ClientClock) throws {
+        try connection.transaction { try insert(rows, clock: clock) }
+    }
+
+    private func insert(_ rows: [RenderedEvent], clock: any ClientClock) throws {
+        let time = queueTime.seconds(now: clock.now, uptime: clock.uptime)
+        var count = 0
+        var bytes = 0
+        // One statement for all rows: to look it up by its text costs as much as a row.
+        let insert = try connection.prepare(
+            "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, ?, ?)"
+        )
+        for row in rows {
+            guard row.body.count <= limits.maximumEventBytes else {
+                try quarantine(row, Self.tooLarge, at: clock.now)
+                continue
+            }
+            defer { insert.reset() }
+            try insert.bind([
+                .text(row.messageID), .text(row.userID ?? ""), .text(row.sessionID),
+                .integer(
+                    row.uptime.map { queueTime.seconds(now: clock.now, uptime: $0) } ?? time),
+                .blob(row.body),
+            ])
+            _ = try insert.step()
+            count += 1
+            bytes += row.body.count + Self.rowOverheadBytes
+        }
+        try add(.recorded, rows.count)
+        try add(.rows, count)
+        try add(.bytes, bytes)
+        try save(queueTime.saved(now: clock.now, seconds: time).text, as: "queue_time")
+        try enforceLimits(at: time)
     }
 
     private static let tooLarge = Settlement.Verdict(
@@ -159,7 +254,10 @@ final class EventQueue {
             if let head, request.newestFirst ? first < head.sequence : first > head.sequence { continue }
             head = (user, first)
         }
-        guard let head else { return [] }
+        guard let head else {
+            try expectNothing(besides: request)
+            return []
+        }
 
         var events: [QueuedEvent] = []
         var bytes = 0
@@ -180,6 +278,34 @@ final class EventQueue {
                     userID: head.user.userID, body: body))
         }
         return events
+    }
+
+    /// Called when a claim has found nothing: are there really no events but those that it was to pass over?
+    ///
+    /// The index and the counters are as mortal as the rest of the file. An index that lost its way hides events for good,
+    /// and SQLite does not notice.
+    ///
+    /// - Throws: `SQLiteError` as for a damaged file.
+    private func expectNothing(besides request: ClaimRequest) throws {
+        var known = request.excluded.count
+        for user in request.blockedUsers {
+            known +=
+                try connection.first("SELECT count(*) FROM event WHERE user_id = ?", .text(user.column)) {
+                    row throws(SQLiteError) in row.int(0)
+                } ?? 0
+        }
+        guard try value(of: .rows) > known else { return }
+        let finding =
+            try connection.first("PRAGMA integrity_check(1)") { row throws(SQLiteError) in row.text(0) } ?? ""
+        guard finding == "ok" else { throw SQLiteError.damaged(finding) }
+        // The file is sound, so it was the counter.
+        try connection.transaction {
+            let real = try connection.all("SELECT length(body) FROM event NOT INDEXED") {
+                row throws(SQLiteError) in row.int(0) + Self.rowOverheadBytes
+            }
+            try add(.rows, real.count - (try value(of: .rows)))
+            try add(.bytes, real.reduce(0, +) - (try value(of: .bytes)))
+        }
     }
 
     /// The users with events: one look into the index for each.
@@ -214,14 +340,14 @@ final class EventQueue {
             for (event, verdict) in settlement.quarantined { try quarantine(event, verdict, at: date) }
             try add(.duplicates, settlement.duplicates)
         }
-        if try value(of: .rows) == 0 { try shrink() }
+        if try value(of: .rows) == 0 { try shrink(from: 1_000) }
     }
 
-    /// Gives the space of many removed events back to the file system.
-    private func shrink() throws {
+    /// Gives the space of removed events back to the file system, but not for as few `pages`: the file will grow again.
+    func shrink(from pages: Int) throws {
         let free =
             try connection.first("PRAGMA freelist_count") { row throws(SQLiteError) in row.int(0) } ?? 0
-        if free > 1_000 { try connection.execute("PRAGMA incremental_vacuum") }
+        if free > pages { try connection.execute("PRAGMA incremental_vacuum") }
     }
 
     func remove(_ event: QueuedEvent) throws -> Bool {
@@ -233,8 +359,16 @@ final class EventQueue {
     }
 
     /// Removes every event, also those in quarantine, and the id of this device.
-    func wipe() throws {
-        try connection.transaction {
+    ///
+    /// Nothing up to number `through` of this log comes into the queue any more; so many events that it held were thrown
+    /// away.
+    func wipe(_ log: (id: String, through: Int64, events: Int)? = nil) throws {
+        try certainTransaction {
+            if let log {
+                try save("\(log.through)", as: Self.markPrefix + log.id)
+                try add(.recorded, log.events)
+                try add(.wiped, log.events)
+            }
             let rows = try value(of: .rows)
             try connection.execute("DELETE FROM event; DELETE FROM quarantine;")
             try connection.run("DELETE FROM setting WHERE name = 'anonymous_id'")
@@ -242,7 +376,7 @@ final class EventQueue {
             try add(.rows, -rows)
             try add(.bytes, -(try value(of: .bytes)))
         }
-        try shrink()
+        try shrink(from: 1_000)
     }
 
     // MARK: Settings
@@ -262,7 +396,7 @@ final class EventQueue {
     /// The id under which events without a user are sent; made once for each queue file.
     func anonymousID() throws -> String {
         if let id = try setting("anonymous_id") { return id }
-        return try connection.transaction {
+        return try certainTransaction {
             // Another process may have been faster.
             if let id = try setting("anonymous_id") { return id }
             let id = UUIDv7.make()
@@ -284,6 +418,8 @@ final class EventQueue {
         /// Events that a server said it had already.
         case duplicates
         case evictedByCount, evictedByBytes, evictedByAge, wiped
+        /// Events that were set aside and then pushed out by others; `quarantined` counts them too.
+        case evictedFromQuarantine
         /// Events that a damaged file was saved from, and those that could not be read any more.
         case salvaged, unreadable
     }
@@ -308,6 +444,8 @@ struct RenderedEvent {
     let userID: String?
     let sessionID: String
     let body: [UInt8]
+    /// When it was recorded, in seconds of `ClientClock.uptime`; nil for now.
+    var uptime: TimeInterval?
 }
 
 /// Which events to read from the queue.

@@ -1,7 +1,7 @@
 /// The search for the one event that makes a server refuse a whole request.
 ///
 /// A value without I/O: `probe` is what to send next, and the two mutating methods take the answer. With n suspects it
-/// takes at most log2(n) + 1 requests.
+/// takes at most log2(n) + 1 requests. What it finds has failed alone.
 struct Isolation: Equatable {
     /// Why requests with the culprit fail.
     enum Cause: Equatable {
@@ -9,7 +9,7 @@ struct Isolation: Equatable {
         case refused
         /// 413. Two parts that are accepted one by one may well be too large together.
         case tooLarge
-        /// 500. It may have been a bad moment, so nothing is concluded about events that were not sent alone.
+        /// 500, or an answer of a server's own that makes no sense. It may have been a bad moment.
         case serverFault
     }
 
@@ -22,18 +22,10 @@ struct Isolation: Equatable {
     }
 
     let cause: Cause
-    let explanation: ServerAnswer.Explanation
     private(set) var suspects: [QueuedEvent]
-    /// True when the server has accepted something since the search began, so that it is not just down.
-    private(set) var hasSeenSuccess: Bool
 
-    init(
-        cause: Cause, explanation: ServerAnswer.Explanation, suspects: [QueuedEvent],
-        hasSeenSuccess: Bool = false
-    ) {
-        self.hasSeenSuccess = hasSeenSuccess
+    init(cause: Cause, suspects: [QueuedEvent]) {
         self.cause = cause
-        self.explanation = explanation
         self.suspects = suspects
     }
 
@@ -46,11 +38,9 @@ struct Isolation: Equatable {
 
     /// `probe` was accepted.
     mutating func probeSucceeded() -> Finding {
-        hasSeenSuccess = true
         let sent = Set(probe.map(\.sequence))
         suspects.removeAll { sent.contains($0.sequence) }
-        guard let last = suspects.first else { return .nothing }
-        return suspects.count == 1 && cause == .refused ? .culprit(last) : .searching
+        return suspects.isEmpty ? .nothing : .searching
     }
 
     /// `probe` failed with the same cause.

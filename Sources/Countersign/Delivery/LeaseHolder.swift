@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import Foundation
 
 #if canImport(Darwin)
     internal import Darwin
@@ -13,6 +14,9 @@ final class LeaseHolder: Sendable {
     /// The holders of this process, to tell them from one of an earlier process with the same number.
     private static let living = Lock(Set<String>())
 
+    /// Leases of queue files whose disk is full, by path.
+    private static let unwritten = Lock([String: (holder: String, until: TimeInterval)]())
+
     let id = UUIDv7.make()
 
     init() {
@@ -21,6 +25,25 @@ final class LeaseHolder: Sendable {
 
     deinit {
         Self.living.withLock { _ = $0.remove(id) }
+    }
+
+    /// As `EventQueue.acquireLease`, among the clients of this process alone.
+    func acquire(_ path: String, uptime: TimeInterval, duration: TimeInterval) -> TimeInterval? {
+        Self.unwritten.withLock { leases in
+            if let lease = leases[path], lease.holder != id, lease.until > uptime,
+                Self.living.withLock({ $0.contains(lease.holder) })
+            {
+                return lease.until
+            }
+            leases[path] = (id, uptime + duration)
+            return nil
+        }
+    }
+
+    func release(_ path: String) {
+        Self.unwritten.withLock { leases in
+            if leases[path]?.holder == id { leases[path] = nil }
+        }
     }
 
     /// Whether a holder may still be at work.

@@ -13,7 +13,7 @@ public struct QueueLimits: Sendable, Hashable {
     public var maximumAge: TimeInterval
     /// Bytes of one event as JSON. A longer one is quarantined when it is recorded and never sent. Default: 32 KiB.
     public var maximumEventBytes: Int
-    /// Events in quarantine; the oldest is thrown away for one more. Default: 1,000.
+    /// Events in quarantine; the oldest is thrown away for one more, counted and logged. Default: 1,000.
     public var maximumQuarantinedEvents: Int
     /// Events that wait in memory for the disk. One more than that is dropped and counted. Default: 10,000.
     public var maximumUnsavedEvents: Int

@@ -2,45 +2,85 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
-/// Takes events from any thread and stores them on the storage thread.
+/// Takes events from any thread, writes them into a log at once, and brings them from there into the queue file.
 ///
-/// The caller pays for a lock and an append; rendering and the disk are on the other side. All that has come in while one
-/// transaction was written goes into the next.
+/// The caller pays for a lock and an append. A thread of its own renders the events and appends them to `IncomingLog` with
+/// a plain write; from then on they outlive the process. Another one makes the log durable, and only then hears who waits.
+/// The storage thread takes over what the log holds when somebody uses the queue file, or when it has become much. None
+/// of the three waits for another.
 final class Recorder: Sendable {
     private struct Unsaved {
         let record: EventRecord
         let bytes: Int
-        let completion: (@Sendable (Result<String, CountersignError>) -> Void)?
+        let completion: Completion?
+    }
+
+    typealias Completion = @Sendable (Result<String, CountersignError>) -> Void
+
+    /// In the log, and not yet in the queue file.
+    private struct Logged {
+        let sequence: Int64
+        let row: RenderedEvent
+        let bytes: Int
+    }
+
+    /// Somebody who waits until the log is durable.
+    private struct Waiting {
+        let sequence: Int64
+        let result: Result<String, CountersignError>
+        let completion: Completion
     }
 
     private struct State {
         var userID: String?
         var sessionID: String
         var unsaved: [Unsaved] = []
-        /// Also those that are being written now.
+        /// The device clock when the first of them came.
+        var unsavedSince = Date.distantPast
+        var logged: [Logged] = []
+        var waiting: [Waiting] = []
+        /// Of all in `unsaved` and `logged`, and of those that are being written now.
+        var heldEvents = 0
+        var heldBytes = 0
+        /// Of those that the log does not have.
         var unsavedEvents = 0
-        var unsavedBytes = 0
-        var isDraining = false
+        var isWriting = false
+        var isSynchronizing = false
+        var isTakingOver = false
+        /// True while the next try waits for its time.
+        var isWaitingForDisk = false
         var isClosed = false
         var hasOptedOut = false
         var dropped = 0
         var lastError: String?
-        /// Writes in a row that another process's lock has kept out.
-        var lockedAttempts = 0
+        /// The device's id, as it stands in events without a user.
+        var anonymousID: String?
+        /// Up to here the queue file had all events before its last transaction, which makes that certain.
+        var certain: Int64 = 0
     }
 
-    /// Half a minute, about: nobody holds the lock for that long unless it hangs.
-    private static let maximumLockedAttempts = 15
-
+    /// Seconds between two tries to write while the disk is full, away or broken.
+    private static let retryInterval: TimeInterval = 0.5
+    /// Where events have waited for so many seconds, whoever records one more helps to write: a loop that records faster than
+    /// a thread can write would otherwise be far ahead of the disk.
+    private static let helpAfter: TimeInterval = 0.000_5
+    private static let helpFrom = 16
+    /// Seconds that such a caller waits at most for the thread that is writing.
+    private static let helpTime: TimeInterval = 0.005
     private let state: Lock<State>
+    /// Held while the log is written to, emptied or changed.
+    private let writing = NSLock()
+    private let log: IncomingLog
+    private let writer = DispatchQueue(label: "countersign.recording", qos: .userInitiated)
+    private let synchronizer = DispatchQueue(label: "countersign.durability", qos: .utility)
     private let storage: Storage
     private let dialect: any DeliveryDialect
     private let limits: QueueLimits
     private let clock: any ClientClock
-    private let log: CountersignLog?
+    private let logger: CountersignLog?
     private let stored: @Sendable (Int) -> Void
 
-    // `stored` is called on the storage thread after events have become durable, with their number.
+    // `stored` is called on a thread of the recorder after the log has taken events, with their number.
     init(
         storage: Storage, dialect: any DeliveryDialect, limits: QueueLimits, clock: any ClientClock,
         sessionID: String, log: CountersignLog?, stored: @escaping @Sendable (Int) -> Void
@@ -49,14 +89,17 @@ final class Recorder: Sendable {
         self.dialect = dialect
         self.limits = limits
         self.clock = clock
-        self.log = log
+        self.log = IncomingLog(directory: storage.directory, holder: storage.holder)
+        logger = log
         self.stored = stored
         state = Lock(State(sessionID: sessionID))
+        storage.setTakeOver { [weak self] queue in try self?.takeOver(into: queue) }
     }
 
-    /// Events that were dropped because too many waited in memory, and why the last write failed.
-    var losses: (dropped: Int, unsaved: Int, lastError: String?) {
-        state.withLock { ($0.dropped, $0.unsavedEvents, $0.lastError) }
+    /// Events that were dropped because too many waited in memory, those that the disk does not have yet, those that only
+    /// the log has, and why the last write failed.
+    var losses: (dropped: Int, unsaved: Int, logged: Int, lastError: String?) {
+        state.withLock { ($0.dropped, $0.unsavedEvents, $0.logged.count, $0.lastError) }
     }
 
     var userID: String? { state.withLock { $0.userID } }
@@ -87,16 +130,16 @@ final class Recorder: Sendable {
     ) {
         let now = clock.now
         let bytes = JSONValue.object(payload).estimatedBytes
-        let (refusal, mustDrain) = state.withLock { state -> (CountersignError?, Bool) in
-            if state.isClosed { return (CountersignError(.closed, "the client is closed"), false) }
-            if state.hasOptedOut { return (CountersignError(.optedOut, "nothing is recorded"), false) }
+        let (refusal, isIdle, mustHelp) = state.withLock { state -> (CountersignError?, Bool, Bool) in
+            if state.isClosed { return (CountersignError(.closed, "the client is closed"), false, false) }
+            if state.hasOptedOut { return (CountersignError(.optedOut, "nothing is recorded"), false, false) }
             guard
-                state.unsavedEvents < limits.maximumUnsavedEvents,
-                state.unsavedBytes + bytes <= limits.maximumUnsavedBytes
+                state.heldEvents < limits.maximumUnsavedEvents,
+                state.heldBytes + bytes <= limits.maximumUnsavedBytes
             else {
                 state.dropped += 1
                 return (
-                    CountersignError(.tooManyUnsaved, "\(state.unsavedEvents) events wait for the disk"),
+                    CountersignError(.tooManyUnsaved, "\(state.heldEvents) events wait for the disk"), false,
                     false
                 )
             }
@@ -104,23 +147,31 @@ final class Recorder: Sendable {
             let record = EventRecord(
                 kind: kind, messageID: messageID ?? UUIDv7.make(at: now), userID: owner ?? state.userID,
                 sessionID: state.sessionID, timestamp: now, name: name, payload: payload)
+            if state.unsaved.isEmpty { state.unsavedSince = now }
             state.unsaved.append(Unsaved(record: record, bytes: bytes, completion: completion))
+            state.heldEvents += 1
+            state.heldBytes += bytes
             state.unsavedEvents += 1
-            state.unsavedBytes += bytes
-            let mustDrain = !state.isDraining
-            state.isDraining = true
-            return (nil, mustDrain)
+            let isIdle = !state.isWriting
+            state.isWriting = true
+            let isBehind =
+                state.unsaved.count >= Self.helpFrom
+                && now.timeIntervalSince(state.unsavedSince) >= Self.helpAfter
+            return (nil, isIdle, isBehind && !state.isWaitingForDisk)
         }
         if let refusal { completion?(.failure(refusal)) }
-        if mustDrain { storage.submit { self.drain(on: $0) } }
+        if isIdle { writer.async { self.write() } } else if mustHelp { help() }
     }
 
-    /// Stores what was recorded before this call; returns when that is done or has failed.
+    /// Brings what was recorded before this call into the queue file; returns when that is done or has failed.
     func drain() async {
         await withCheckedContinuation { continuation in
-            storage.submit { storage in
-                self.drain(on: storage)
-                continuation.resume()
+            writer.async {
+                self.write()
+                self.storage.submit { storage in
+                    storage.takeOver()
+                    continuation.resume()
+                }
             }
         }
     }
@@ -129,6 +180,18 @@ final class Recorder: Sendable {
     func close() async {
         state.withLock { $0.isClosed = true }
         await drain()
+        await withCheckedContinuation { continuation in
+            synchronizer.async {
+                self.synchronize()
+                self.storage.submit { storage in
+                    // What is left stays in the log for the next client.
+                    if self.state.withLock(\.logged.isEmpty), storage.makeCertain() {
+                        self.writing.withLock { self.log.remove() }
+                    }
+                    continuation.resume()
+                }
+            }
+        }
     }
 
     /// Records nothing any more, or again.
@@ -137,98 +200,257 @@ final class Recorder: Sendable {
         if isOut { discard() }
     }
 
-    /// Throws away what the disk does not have yet, and forgets the user.
-    func wipe() {
+    /// Removes all events, wherever they are, and forgets the user and the device's id.
+    ///
+    /// - Throws: When the queue file cannot be written now.
+    func wipe() async throws {
         state.withLock { $0.userID = nil }
-        discard()
+        let (last, events) = discard()
+        try await storage.perform { [log] queue in try queue.wipe((log.id, last, events)) }
+        state.withLock { $0.anonymousID = nil }
     }
 
-    private func discard() {
-        let batch = state.withLock { state in
-            release(state.unsaved, in: &state)
-            defer { state.unsaved = [] }
-            return state.unsaved
+    /// Throws away what the queue file does not have yet.
+    ///
+    /// - Returns: The number of the last event in the log, and how many of its events were thrown away.
+    @discardableResult
+    private func discard() -> (last: Int64, events: Int) {
+        let (last, events, batch) = writing.withLock {
+            log.restart()
+            return state.withLock { state -> (Int64, Int, [Unsaved]) in
+                let events = state.logged.count
+                state.heldEvents -= state.unsaved.count + state.logged.count
+                state.heldBytes -=
+                    state.unsaved.reduce(0) { $0 + $1.bytes } + state.logged.reduce(0) { $0 + $1.bytes }
+                state.unsavedEvents -= state.unsaved.count
+                state.logged = []
+                defer { state.unsaved = [] }
+                return (log.last, events, state.unsaved)
+            }
         }
         for entry in batch { entry.completion?(.failure(CountersignError(.notStored, "the data was wiped"))) }
+        return (last, events)
     }
 
-    private func drain(on storage: Storage) {
+    // MARK: Into the log
+
+    /// Writes until nothing is left or the disk fails. On the writer's thread.
+    private func write() {
         if storage.hasOptedOut { setOptedOut(true) }
         while true {
-            let batch = state.withLock { state -> [Unsaved] in
-                defer { state.unsaved = [] }
-                if state.unsaved.isEmpty { state.isDraining = false }
-                return state.unsaved
+            let (isDone, needsID) = state.withLock { state in
+                if state.unsaved.isEmpty { state.isWriting = false }
+                return (
+                    state.unsaved.isEmpty,
+                    state.anonymousID == nil && state.unsaved.contains { $0.record.userID == nil }
+                )
             }
-            if batch.isEmpty { return }
-            do {
-                let tooLarge = try storage.withQueue { queue in try store(batch, in: queue) }
-                state.withLock { state in
-                    release(batch, in: &state)
-                    state.lastError = nil
-                    state.lockedAttempts = 0
+            if isDone { return }
+            if needsID {
+                do {
+                    // Not while the log is held: the storage thread may be waiting for that.
+                    let id = try storage.anonymousID()
+                    state.withLock { $0.anonymousID = id }
+                } catch {
+                    let batch = state.withLock { state in
+                        defer { state.unsaved = [] }
+                        return state.unsaved
+                    }
+                    return keep(batch, after: error)
                 }
-                for entry in batch {
-                    let isKept = !tooLarge.contains(entry.record.messageID)
-                    entry.completion?(
-                        isKept
-                            ? .success(entry.record.messageID)
-                            : .failure(CountersignError(.eventTooLarge, "it is in quarantine")))
-                }
-                stored(batch.count - tooLarge.count)
-            } catch {
-                keep(batch, after: error)
-                return
             }
+            guard writing.withLock({ writeBatch() }) else { return }
         }
     }
 
-    /// - Returns: The ids of those that are too large to be sent.
-    private func store(_ batch: [Unsaved], in queue: EventQueue) throws -> Set<String> {
-        let anonymousID = try queue.anonymousID()
+    /// Writes for the writer, which is behind.
+    private func help() {
+        guard writing.lock(before: Date(timeIntervalSinceNow: Self.helpTime)) else { return }
+        defer { writing.unlock() }
+        _ = writeBatch()
+    }
+
+    /// Appends all that waits to the log. Only with `writing` held.
+    ///
+    /// - Returns: False if the disk failed, and whoever tries again has been told.
+    private func writeBatch() -> Bool {
+        let (batch, anonymousID) = state.withLock { state -> ([Unsaved], String?) in
+            if state.anonymousID == nil, state.unsaved.contains(where: { $0.record.userID == nil }) {
+                return ([], nil)
+            }
+            defer { state.unsaved = [] }
+            return (state.unsaved, state.anonymousID)
+        }
+        if batch.isEmpty { return true }
         let rows = batch.map { entry in
             RenderedEvent(
                 messageID: entry.record.messageID, userID: entry.record.userID,
                 sessionID: entry.record.sessionID,
-                body: dialect.render(entry.record, anonymousID: anonymousID))
+                body: dialect.render(entry.record, anonymousID: anonymousID ?? ""), uptime: clock.uptime)
         }
-        try queue.append(rows, clock: clock)
-        return Set(rows.filter { $0.body.count > limits.maximumEventBytes }.map(\.messageID))
+        do {
+            let first = try log.append(rows) - Int64(rows.count) + 1
+            let (mustSynchronize, mustTakeOver) = state.withLock { state in
+                for (offset, (entry, row)) in zip(batch, rows).enumerated() {
+                    let sequence = first + Int64(offset)
+                    state.logged.append(Logged(sequence: sequence, row: row, bytes: entry.bytes))
+                    guard let completion = entry.completion else { continue }
+                    let isKept = row.body.count <= limits.maximumEventBytes
+                    state.waiting.append(
+                        Waiting(
+                            sequence: sequence,
+                            result: isKept
+                                ? .success(row.messageID)
+                                : .failure(CountersignError(.eventTooLarge, "it is in quarantine")),
+                            completion: completion))
+                }
+                state.unsavedEvents -= batch.count
+                state.lastError = nil
+                let mustSynchronize = !state.isSynchronizing
+                state.isSynchronizing = true
+                // The queue file takes this much over without being asked.
+                let isMuch =
+                    state.logged.count >= min(1_000, limits.maximumUnsavedEvents / 2)
+                    || state.heldBytes >= min(512 << 10, limits.maximumUnsavedBytes / 2)
+                let mustTakeOver = isMuch && !state.isTakingOver && !state.isWaitingForDisk
+                if mustTakeOver { state.isTakingOver = true }
+                return (mustSynchronize, mustTakeOver)
+            }
+            if mustSynchronize { synchronizer.async { self.synchronize() } }
+            if mustTakeOver { storage.submit { $0.takeOver() } }
+            let tooLarge = rows.count { $0.body.count > limits.maximumEventBytes }
+            stored(batch.count - tooLarge)
+            return true
+        } catch {
+            keep(batch, after: error)
+            return false
+        }
     }
 
     /// After a failed write: who waits for an answer gets the error, and that event is forgotten; the others are tried
-    /// again in a second. Where another process only holds the lock, all are, for a while.
+    /// again soon, and so is what comes meanwhile.
     private func keep(_ batch: [Unsaved], after error: any Error) {
         let failure = CountersignError(.notStored, "\(error)")
-        let isLocked = (error as? SQLiteError)?.isBusy == true
-        let waiting = state.withLock { state in
-            state.lockedAttempts = isLocked ? state.lockedAttempts + 1 : 0
-            guard !state.isClosed else {
-                // Nobody will try again.
-                release(batch, in: &state)
-                state.dropped += batch.count
-                state.isDraining = false
-                return batch
-            }
-            let isPatient = isLocked && state.lockedAttempts <= Self.maximumLockedAttempts
-            let waiting = isPatient ? [] : batch.filter { $0.completion != nil }
-            release(waiting, in: &state)
-            state.unsaved.insert(contentsOf: isPatient ? batch : batch.filter { $0.completion == nil }, at: 0)
+        let (refused, isFirst) = state.withLock { state in
+            let refused = state.isClosed ? batch : batch.filter { $0.completion != nil }
+            state.heldEvents -= refused.count
+            state.heldBytes -= refused.reduce(0) { $0 + $1.bytes }
+            state.unsavedEvents -= refused.count
             state.lastError = failure.detail
-            state.isDraining = !state.unsaved.isEmpty
-            return waiting
+            if state.isClosed {
+                // Nobody will try again.
+                state.dropped += batch.count
+                state.isWriting = false
+                return (refused, false)
+            }
+            state.unsaved.insert(contentsOf: batch.filter { $0.completion == nil }, at: 0)
+            // As long as this is so, no call of `record` begins to write: the next try takes its event along.
+            state.isWriting = true
+            let isFirst = !state.isWaitingForDisk
+            state.isWaitingForDisk = true
+            return (refused, isFirst)
         }
-        log?(.warning, "events could not be stored", ["error": failure.detail])
-        for entry in waiting { entry.completion?(.failure(failure)) }
-        guard waiting.count < batch.count else { return }
-        Task { [clock, storage] in
-            try await clock.sleep(until: clock.uptime + 1)
-            storage.submit { self.drain(on: $0) }
+        logger?(.warning, "events could not be stored", ["error": failure.detail])
+        for entry in refused { entry.completion?(.failure(failure)) }
+        if isFirst { tryAgainLater() }
+    }
+
+    private func tryAgainLater() {
+        Task { [weak self, clock] in
+            try await clock.sleep(until: clock.uptime + Self.retryInterval)
+            guard let self else { return }
+            state.withLock { $0.isWaitingForDisk = false }
+            writer.async {
+                self.write()
+                self.storage.submit { $0.takeOver() }
+            }
         }
     }
 
-    private func release(_ batch: [Unsaved], in state: inout State) {
-        state.unsavedEvents -= batch.count
-        state.unsavedBytes -= batch.reduce(0) { $0 + $1.bytes }
+    // MARK: Durable
+
+    /// Makes the log durable and tells who waits for that. On the synchronizer's thread.
+    private func synchronize() {
+        let waiting = state.withLock { state in
+            state.isSynchronizing = false
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        do {
+            try log.synchronize()
+            for entry in waiting { entry.completion(entry.result) }
+        } catch {
+            logger?(.warning, "the log of events failed", ["error": "\(error)"])
+            // What the disk has of it is unknown. The queue file has the last word.
+            storage.submit { storage in self.save(waiting, in: storage) }
+        }
+    }
+
+    /// Brings everything into the queue file, for certain. On the storage thread.
+    private func save(_ waiting: [Waiting], in storage: Storage) {
+        let failure: CountersignError?
+        if storage.takeOver(), storage.makeCertain() {
+            failure = nil
+            writing.withLock {
+                guard state.withLock(\.logged.isEmpty) else { return }
+                log.restart()
+            }
+        } else {
+            failure = CountersignError(.notStored, "the disk failed")
+            writing.withLock { writeAnew(without: Set(waiting.map(\.sequence))) }
+        }
+        for entry in waiting { entry.completion(failure.map { .failure($0) } ?? entry.result) }
+    }
+
+    /// Puts what nobody was told about into a new log. Only with `writing` held.
+    ///
+    /// The numbers stay: of a transaction that failed it is unknown whether the queue file has it.
+    private func writeAnew(without refused: Set<Int64>) {
+        log.restart()
+        let kept = state.withLock { state in
+            let gone = state.logged.filter { refused.contains($0.sequence) }
+            state.heldEvents -= gone.count
+            state.heldBytes -= gone.reduce(0) { $0 + $1.bytes }
+            state.logged.removeAll { refused.contains($0.sequence) }
+            return state.logged
+        }
+        // Without a log they are in memory alone.
+        try? log.appendAgain(kept.map { ($0.sequence, $0.row) })
+    }
+
+    // MARK: Into the queue file
+
+    /// Brings what the log holds into the queue file. On the storage thread.
+    private func takeOver(into queue: EventQueue) throws {
+        let logged = state.withLock { state in
+            state.isTakingOver = false
+            return state.logged
+        }
+        guard let last = logged.last?.sequence else { return }
+        writing.withLock { log.rotate() }
+        do {
+            try queue.append(
+                logged.map { ($0.sequence, $0.row) }, from: log.id, clock: clock)
+        } catch {
+            let mustRetry = state.withLock { state in
+                state.lastError = "\(error)"
+                defer { state.isWaitingForDisk = true }
+                return !state.isWaitingForDisk && !state.isClosed
+            }
+            logger?(.warning, "events could not be taken over", ["error": "\(error)"])
+            if mustRetry { tryAgainLater() }
+            throw error
+        }
+        writing.withLock {
+            let certain = state.withLock { state in
+                let taken = state.logged.prefix { $0.sequence <= last }
+                state.heldEvents -= taken.count
+                state.heldBytes -= taken.reduce(0) { $0 + $1.bytes }
+                state.logged.removeFirst(taken.count)
+                defer { state.certain = last }
+                return state.certain
+            }
+            log.reclaim(through: certain)
+        }
     }
 }

@@ -64,8 +64,10 @@ struct Sender {
     /// The newest token of each user.
     private var generations: [UserKey: Int] = [:]
     private var isolation: Isolation?
-    /// An event that failed alone with 500; tried again as soon as the server takes another.
-    private var aside: QueuedEvent?
+    /// Events that failed alone, in the order of their last try. They stay in the queue and are passed over.
+    private var suspects: [Suspect] = []
+    /// Until then a fault of the server says little about an event.
+    private var isFlakyUntil: TimeInterval = -.infinity
     private var pendingEvents = 0
     private var pendingSince: TimeInterval?
     private var wantsRound = false
@@ -115,6 +117,10 @@ struct Sender {
             }
             return .send(current.events, attempt: failures + (lanes[current.lane]?.failures ?? 0) + 1)
         }
+        if let suspect = suspects.first(where: { canTry($0) && $0.isRipe }) {
+            current = Current(events: [suspect.event])
+            return next(now: now)
+        }
         round?.mustClaimAgain = false
         pendingEvents = 0
         pendingSince = nil
@@ -122,7 +128,7 @@ struct Sender {
         var request = ClaimRequest(maximumEvents: batchEvents, maximumBytes: batchBytes)
         request.newestFirst = settings.newestFirst
         request.blockedUsers = Set(lanes.filter { $0.value.isBlocked }.keys)
-        if let aside { request.excluded = [aside.sequence] }
+        request.excluded = Set(suspects.map(\.event.sequence))
         return .claim(request)
     }
 
@@ -138,6 +144,7 @@ struct Sender {
         if settings.flushPolicy.isManual { return nil }
         if let retryAt { return retryAt }
         var instants = lanes.values.compactMap { $0.isPaused ? nil : $0.blockedUntil }
+        instants += suspects.filter(canTry).map(\.retryAt)
         if let pendingSince, let interval = settings.flushPolicy.interval {
             instants.append(pendingSince + interval)
         }
@@ -187,6 +194,7 @@ struct Sender {
     }
 
     private mutating func resume() {
+        for index in suspects.indices { suspects[index].retryAt = -.infinity }
         retryAt = nil
         configurationProblem = nil
         for key in lanes.keys { lanes[key]?.unblock() }
@@ -213,7 +221,7 @@ struct Sender {
     mutating func reset() {
         current = nil
         isolation = nil
-        aside = nil
+        suspects = []
         unsettled = nil
         lanes = [:]
     }
@@ -223,14 +231,11 @@ struct Sender {
     mutating func claimed(_ events: [QueuedEvent], now: TimeInterval, fraction: Double) {
         if !events.isEmpty {
             current = Current(events: events)
-        } else if let event = aside {
+        } else if let suspect = suspects.first(where: { canTry($0) && $0.retryAt <= now }) {
             // There is no other event to tell a bad one from a server that is down.
-            aside = nil
-            guard lanes[UserKey(event.userID)]?.isBlocked != true else { return }
-            lastProblem = .init("http_500", "event \(event.messageID) makes the server fail, or it is down")
-            current = Current(events: [event])
+            current = Current(events: [suspect.event])
         } else if round?.mustClaimAgain != true {
-            round?.ending = .drained
+            round?.ending = suspects.isEmpty ? .drained : .interrupted
         }
     }
 
@@ -241,6 +246,7 @@ struct Sender {
 
     /// Another process is sending.
     mutating func leased(until instant: TimeInterval) {
+        current = nil
         retryAt = instant
         round?.ending = .otherProcessIsSending
     }
@@ -298,7 +304,9 @@ struct Sender {
         guard let current else { return nil }
         switch answer.meaning {
         case .accepted(let duplicates, let rejected, let warning):
-            return accept(current, duplicates: duplicates, rejected: rejected, warning: warning)
+            return accept(
+                current, duplicates: duplicates, rejected: rejected, warning: warning, now: now,
+                fraction: fraction)
         case .tokenProblem(let verdict):
             return refuseToken(
                 current, verdict: verdict, retryAfter: answer.retryAfter, now: now, fraction: fraction)
@@ -311,10 +319,11 @@ struct Sender {
             return narrow(current, .tooLarge, problem, now: now, fraction: fraction)
         case .refused(let problem):
             return narrow(current, .refused, problem, now: now, fraction: fraction)
-        case .serverFault(let problem):
-            let delay = answer.retryAfter
+        case .serverFault(let problem), .notUnderstood(let problem):
             let consequence = narrow(current, .serverFault, problem, now: now, fraction: fraction)
-            if unsettled == nil { backOff(problem, serverDelay: delay, now: now, fraction: fraction) }
+            if unsettled == nil {
+                backOff(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
+            }
             return consequence
         case .configurationProblem(let problem):
             stop(problem, now: now)
@@ -342,10 +351,13 @@ struct Sender {
 
     private mutating func accept(
         _ current: Current, duplicates: Int, rejected: [ServerAnswer.Rejection],
-        warning: ServerAnswer.TokenVerdict?
+        warning: ServerAnswer.TokenVerdict?, now: TimeInterval, fraction: Double
     ) -> Consequence {
-        var settlement = Settlement(duplicates: duplicates)
         let reasons = Dictionary(rejected.map { ($0.index, $0.explanation) }) { first, _ in first }
+        if reasons.count == current.events.count {
+            return refuseAll(current, reasons, now: now, fraction: fraction)
+        }
+        var settlement = Settlement(duplicates: duplicates)
         for (index, event) in current.events.enumerated() {
             if let reason = reasons[index] {
                 settlement.quarantined.append((event, .init(code: reason.code, reason: reason.reason)))
@@ -353,19 +365,17 @@ struct Sender {
                 settlement.delivered.append(event)
             }
         }
-        if case .culprit(let event) = isolation?.probeSucceeded() {
-            settlement.quarantined.append((event, verdict(isolation)))
-            isolation = nil
-        } else if isolation?.suspects.isEmpty == true {
+        if isolation?.probeSucceeded() == .nothing {
+            if isolation?.cause == .serverFault { isFlakyUntil = now + Suspect.flakyDuration }
             isolation = nil
         }
-        if let event = aside {
-            // The server works again: what the event does to it now is the event's own doing.
-            isolation = Isolation(
-                cause: .serverFault, explanation: .init("server_fault", "the server fails on this event"),
-                suspects: [event], hasSeenSuccess: true)
-            aside = nil
+        let sequences = Set(current.events.map(\.sequence))
+        if suspects.contains(where: { $0.cause == .serverFault && sequences.contains($0.event.sequence) }) {
+            // It was not the event, then.
+            isFlakyUntil = now + Suspect.flakyDuration
         }
+        suspects.removeAll { sequences.contains($0.event.sequence) }
+        for index in suspects.indices { suspects[index].othersWereAccepted() }
         unsettled = settlement
         self.current = nil
         lanes[current.lane] = nil
@@ -379,6 +389,21 @@ struct Sender {
                 userID: current.lane.userID, eventCount: current.events.count,
                 deliveredCount: current.events.count - rejected.count, outcome: .delivered, code: ""),
             failure: warning, isOptional: warning != nil)
+    }
+
+    /// The server has refused one by one all events of a request: no event was accepted, so each is only suspected.
+    private mutating func refuseAll(
+        _ current: Current, _ reasons: [Int: ServerAnswer.Explanation], now: TimeInterval, fraction: Double
+    ) -> Consequence {
+        self.current = nil
+        isolation = nil
+        var condemned: [(event: QueuedEvent, verdict: Settlement.Verdict)] = []
+        for (index, event) in current.events.enumerated() {
+            let reason = reasons[index] ?? .init("refused", "")
+            lastProblem = reason
+            condemned += suspect(event, .refused, reason, now: now, fraction: fraction)
+        }
+        return conclude(current, condemned, now: now)
     }
 
     private mutating func refuseToken(
@@ -436,37 +461,85 @@ struct Sender {
         if search != nil {
             finding = search?.probeFailed() ?? .nothing
         } else {
-            search = Isolation(cause: cause, explanation: problem, suspects: current.events)
+            search = Isolation(cause: cause, suspects: current.events)
             finding = current.events.count == 1 ? .culprit(current.events[0]) : .searching
         }
         isolation = search
         guard case .culprit(let event) = finding else {
+            if cause == .serverFault { serverFailed(on: current.events, now: now) }
             return Consequence(
                 batch: batch(current, cause == .serverFault ? .retryLater : .refused, problem.code))
         }
         isolation = nil
-        if cause == .serverFault, search?.hasSeenSuccess != true {
-            aside = event
-            return Consequence(batch: batch(current, .retryLater, problem.code))
-        }
-        unsettled = Settlement(quarantined: [(event, verdict(search))])
         if cause == .tooLarge {
             batchEvents = settings.batchEvents
             batchBytes = settings.batchBytes
         }
-        if search?.hasSeenSuccess != true { refusalsInARow += 1 }
-        if refusalsInARow >= Self.maximumRefusals {
+        if cause == .serverFault { serverFailed(on: [event], now: now) }
+        return conclude(current, suspect(event, cause, problem, now: now, fraction: fraction), now: now)
+    }
+
+    /// Faults on others are the server's: while it is flaky, suspects have to show themselves anew.
+    private mutating func serverFailed(on events: [QueuedEvent], now: TimeInterval) {
+        guard now < isFlakyUntil else { return }
+        let sequences = Set(events.map(\.sequence))
+        for index in suspects.indices where !sequences.contains(suspects[index].event.sequence) {
+            suspects[index].evidenceIsVoid()
+        }
+    }
+
+    /// Takes down that an event failed alone.
+    ///
+    /// - Returns: The event with its verdict if that is enough to set it aside, or nothing.
+    private mutating func suspect(
+        _ event: QueuedEvent, _ cause: Isolation.Cause, _ problem: ServerAnswer.Explanation,
+        now: TimeInterval, fraction: Double
+    ) -> [(event: QueuedEvent, verdict: Settlement.Verdict)] {
+        var found = Suspect(event: event, cause: cause)
+        if let index = suspects.firstIndex(where: { $0.event.sequence == event.sequence }) {
+            let known = suspects.remove(at: index)
+            if known.cause == cause { found = known }
+        } else {
+            refusalsInARow += 1
+        }
+        // Two at a time are rarely both at fault.
+        let isFlaky = now < isFlakyUntil || suspects.contains { $0.cause == .serverFault }
+        found.failedAlone(isFlaky: cause == .serverFault && isFlaky)
+        guard !found.isCondemned else {
+            return [(event, Settlement.Verdict(code: problem.code, reason: problem.reason))]
+        }
+        found.retryAt =
+            now
+            + RetryPolicy(
+                baseDelay: settings.networkRetry.baseDelay,
+                maximumDelay: settings.networkRetry.maximumServerDelay
+            ).delay(afterFailure: found.tries, fraction: fraction)
+        suspects.append(found)
+        return []
+    }
+
+    private mutating func conclude(
+        _ current: Current, _ condemned: [(event: QueuedEvent, verdict: Settlement.Verdict)],
+        now: TimeInterval
+    ) -> Consequence {
+        let problem = lastProblem ?? .init("refused", "")
+        if !condemned.isEmpty {
+            unsettled = Settlement(quarantined: condemned)
+            return Consequence(batch: batch(current, .quarantined, problem.code))
+        }
+        let isFault = suspects.last?.cause == .serverFault
+        if !isFault, refusalsInARow >= Self.maximumRefusals {
             stop(.init(problem.code, "the server refuses every event: \(problem.reason)"), now: now)
         }
-        return Consequence(batch: batch(current, .quarantined, problem.code))
+        return Consequence(batch: batch(current, isFault ? .retryLater : .refused, problem.code))
     }
 
     /// Events refused one after the other, with none accepted in between, before it must be something else than them.
     private static let maximumRefusals = 3
 
-    private func verdict(_ search: Isolation?) -> Settlement.Verdict {
-        Settlement.Verdict(
-            code: search?.explanation.code ?? "refused", reason: search?.explanation.reason ?? "")
+    /// False while its user's events wait for something.
+    private func canTry(_ suspect: Suspect) -> Bool {
+        lanes[UserKey(suspect.event.userID)]?.isBlocked != true
     }
 
     private func batch(

@@ -15,6 +15,8 @@ package struct ServerAnswer: Sendable, Equatable {
         case refused(Explanation)
         /// 500: the server failed, perhaps because of one of the events.
         case serverFault(Explanation)
+        /// 2xx in the server's own manner, but not for these events: one of them may be damaged.
+        case notUnderstood(Explanation)
         /// Nothing will get through until somebody changes the app's or the server's settings.
         case configurationProblem(Explanation)
         /// Anything that may be different later.
@@ -76,6 +78,21 @@ package struct ServerAnswer: Sendable, Equatable {
 }
 
 extension ServerAnswer {
+    /// True for a page for people, such as the login page of a hotel's network: it comes from something on the way, which
+    /// has neither taken events nor judged a token.
+    package static func isPage(_ response: HTTPResponse) -> Bool {
+        response.header("Content-Type")?.lowercased().contains("html") == true
+            || response.body.first { $0 > 0x20 } == UInt8(ascii: "<")
+    }
+
+    /// The meaning of an answer of 2xx that is not the dialect's.
+    package static func unexpected(_ response: HTTPResponse) -> Meaning {
+        if isPage(response) {
+            return .tryLater(.init("page", "a page came back: a login page of the network?"))
+        }
+        return .notUnderstood(.init("not_understood", "the answer is not that of such a server"))
+    }
+
     /// `Retry-After` in either of its forms (RFC 9110, section 10.2.3), as seconds from `serverTime`.
     package static func retryAfter(in response: HTTPResponse, serverTime: Date?) -> TimeInterval? {
         guard let text = response.header("Retry-After") else { return nil }

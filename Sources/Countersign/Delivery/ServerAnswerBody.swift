@@ -92,7 +92,7 @@ package struct ServerAnswerBody: Sendable {
             return meaning
         }
         if response.status == 401 { return .configurationProblem(explanation) }
-        return success(self) ?? .tryLater(.init("not_understood", "the answer is not that of such a server"))
+        return success(self) ?? ServerAnswer.unexpected(response)
     }
 
     /// Events that the server has taken, if the numbers add up.

@@ -1,20 +1,41 @@
 internal import CountersignSQLite
 internal import Foundation
 
+#if canImport(Darwin)
+    internal import Darwin
+#elseif canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#endif
+
 /// The one thread that touches the queue file and the token store.
 ///
-/// `@unchecked Sendable`: `opened`, `isClosed` and `optOut` are only used on `queue`, which is serial.
+/// `@unchecked Sendable`: all `var`s are only used on `queue`, which is serial.
 final class Storage: @unchecked Sendable {
     /// A file in the directory that says so.
     static let optOutName = "opted-out"
 
+    /// What a full disk is given back so that delivered events can be removed, which takes some space for a moment.
+    private static let reserveBytes = 256 << 10
+    /// Seconds between two looks for logs of processes that are gone.
+    private static let adoptionInterval: TimeInterval = 60
+    /// Seconds after which the log of a process that seems to be alive is taken over too: its number may be another's now.
+    private static let idleLog: TimeInterval = 600
+
+    let directory: URL
+    /// Who this client is, for leases and logs.
+    let holder = LeaseHolder()
     private let queue: DispatchQueue
-    private let directory: URL
     private let limits: QueueLimits
     private let clock: any ClientClock
     private let log: CountersignLog?
     private var opened: EventQueue?
     private var isClosed = false
+    private var isSuspended = false
+    private var takeOverEvents: ((EventQueue) throws -> Void)?
+    private var hasTakenOver = true
+    private var adoptedAt: TimeInterval?
 
     // Before the device's first unlock nothing can be read: what there is to do waits until then.
     init(
@@ -29,6 +50,11 @@ final class Storage: @unchecked Sendable {
         FirstUnlock.hold(queue, clock: clock) { [path] in canOpen(path) }
     }
 
+    /// Sets what brings new events into the queue file, before anybody looks into it.
+    func setTakeOver(_ body: @escaping @Sendable (EventQueue) throws -> Void) {
+        submit { $0.takeOverEvents = body }
+    }
+
     /// Runs `body` on the storage thread, after everything that was handed over before.
     func submit(_ body: @escaping @Sendable (Storage) -> Void) {
         queue.async { body(self) }
@@ -38,9 +64,9 @@ final class Storage: @unchecked Sendable {
     ///
     /// - Throws: What `body` throws, or why the file cannot be opened.
     func perform<Result: Sendable>(
-        _ body: @escaping @Sendable (EventQueue) throws -> Result
+        usesReserve: Bool = false, _ body: @escaping @Sendable (EventQueue) throws -> Result
     ) async throws -> Result {
-        try await run { storage in try storage.withQueue(body) }
+        try await run { storage in try storage.withQueue(usesReserve: usesReserve, body) }
     }
 
     /// Runs `body` on the storage thread.
@@ -52,23 +78,121 @@ final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Opens the file if need be and runs `body`. Only on the storage thread.
+    /// Opens the file if need be, brings new events into it, and runs `body`. Only on the storage thread.
     ///
-    /// A damaged file is replaced by a fresh one with all that could be read, and `body` runs once more. After an I/O
-    /// error the file is opened anew, so that SQLite looks at what the disk really has.
-    func withQueue<Result>(_ body: (EventQueue) throws -> Result) throws -> Result {
+    /// A damaged file is replaced by a fresh one with all that could be read, and `body` runs once more; so it does when the
+    /// file was moved or deleted under us. After an I/O error the file is opened anew the next time, so that SQLite looks at
+    /// what the disk really has.
+    ///
+    /// Work that makes the file smaller `usesReserve`: on a full disk it may use what is kept for that.
+    func withQueue<Result>(
+        usesReserve: Bool = false, _ body: (EventQueue) throws -> Result
+    ) throws -> Result {
+        func run(_ queue: EventQueue) throws -> Result {
+            try bringEvents(into: queue)
+            return try body(queue)
+        }
         do {
-            return try body(try open())
+            return try run(try open())
         } catch  where QueueRecovery.isDamage(error) {
             log?(.warning, "queue file is damaged, set aside", ["error": "\(error)"])
             opened = nil
             let recovered = try QueueRecovery(path: path, limits: limits, clock: clock).recover()
             opened = recovered
-            return try body(recovered)
+            return try run(recovered)
+        } catch let error as SQLiteError where error.isFull && usesReserve {
+            guard unlink(reservePath) == 0 else { throw error }
+            defer { keepReserve() }
+            let queue = try open()
+            let result = try run(queue)
+            try? queue.shrink(from: 0)
+            return result
+        } catch let error as SQLiteError where error.isUnwritable {
+            opened = nil
+            return try run(try open())
         } catch let error as SQLiteError where error.isInputOutput {
             log?(.warning, "queue file failed, opening it anew", ["error": "\(error)"])
             opened = nil
             throw error
+        }
+    }
+
+    /// Brings new events into the queue file. Only on the storage thread.
+    ///
+    /// - Returns: False if that is not possible now.
+    @discardableResult
+    func takeOver() -> Bool {
+        (try? withQueue { _ in true }) == true && hasTakenOver
+    }
+
+    /// After this the last transaction outlives a power failure. Only on the storage thread.
+    ///
+    /// - Returns: False if the disk failed.
+    func makeCertain() -> Bool {
+        (try? withQueue { queue in try queue.makeCertain() }) != nil
+    }
+
+    /// The id of this device. On any thread but the storage thread.
+    func anonymousID() throws -> String {
+        try queue.sync { try withQueue { queue in try queue.anonymousID() } }
+    }
+
+    private func bringEvents(into queue: EventQueue) throws {
+        hasTakenOver = true
+        do {
+            try adopt(into: queue)
+            try takeOverEvents?(queue)
+        } catch let error as SQLiteError
+            where error.isInputOutput || error.isUnwritable || QueueRecovery.isDamage(error)
+        {
+            hasTakenOver = false
+            throw error
+        } catch {
+            // The disk is full, or somebody holds the lock. What is in the file already can be sent all the same.
+            hasTakenOver = false
+        }
+    }
+
+    /// Takes over the logs of processes that are gone.
+    private func adopt(into queue: EventQueue) throws {
+        if let adoptedAt, clock.uptime - adoptedAt < Self.adoptionInterval { return }
+        adoptedAt = clock.uptime
+        var emptied: [IncomingLog.Found] = []
+        for log in IncomingLog.all(in: directory) where log.id != holder.id {
+            let isAlive = LeaseHolder.isAlive(log.id, processID: log.processID)
+            let age = Date().timeIntervalSince1970 - log.modified
+            guard !isAlive || age > Self.idleLog else { continue }
+            try queue.adopt(log, clock: clock)
+            if !isAlive { emptied.append(log) }
+        }
+        if !emptied.isEmpty {
+            // Whoever dies here leaves a log that has a mark: nothing of it is taken twice.
+            try queue.makeCertain()
+            for path in emptied.flatMap(\.paths) { unlink(path) }
+        }
+        try queue.forgetMarks(of: directory)
+    }
+
+    // MARK: Suspension
+
+    /// Closes the queue file until `resume()`, so that a process that the system suspends holds no file and no lock. What is
+    /// recorded meanwhile waits in the log, which has no locks.
+    func suspend() async {
+        await withCheckedContinuation { continuation in
+            submit { storage in
+                storage.takeOver()
+                storage.opened = nil
+                storage.isSuspended = true
+                continuation.resume()
+            }
+        }
+    }
+
+    /// Opens the queue file again when somebody needs it.
+    func resume() {
+        submit { storage in
+            storage.isSuspended = false
+            storage.takeOver()
         }
     }
 
@@ -88,7 +212,7 @@ final class Storage: @unchecked Sendable {
 
     // MARK: Opting out
 
-    /// True if the person wants nothing recorded. Only on the storage thread.
+    /// True if the person wants nothing recorded.
     ///
     /// This is a file of its own, so that no damage to the queue can undo it.
     var hasOptedOut: Bool { FileManager.default.fileExists(atPath: optOutPath) }
@@ -97,7 +221,7 @@ final class Storage: @unchecked Sendable {
     func setOptedOut(_ isOut: Bool) throws {
         guard isOut != hasOptedOut else { return }
         if isOut {
-            try makeDirectory()
+            try QueueDirectory.make(directory)
             try Data().write(to: URL(fileURLWithPath: optOutPath), options: .atomic)
         } else {
             try FileManager.default.removeItem(atPath: optOutPath)
@@ -110,27 +234,25 @@ final class Storage: @unchecked Sendable {
     private func open() throws -> EventQueue {
         if let opened { return opened }
         guard !isClosed else { throw CountersignError(.closed, "the client is closed") }
-        try makeDirectory()
+        guard !isSuspended else { throw CountersignError(.notStored, "the queue file is closed for now") }
+        try QueueDirectory.make(directory)
         let queue = try EventQueue(path: path, limits: limits, clock: clock)
         opened = queue
+        adoptedAt = nil
+        keepReserve()
         FileProtection.apply(to: directory)
         return queue
     }
 
-    private func makeDirectory() throws {
-        var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
-        #if os(iOS)
-            // Readable in the background after the first unlock; SQLite's files inherit it.
-            attributes[.protectionKey] = FileProtectionType.completeUntilFirstUserAuthentication
-        #endif
-        try FileManager.default.createDirectory(
-            at: directory, withIntermediateDirectories: true, attributes: attributes)
-        #if canImport(Darwin)
-            // A queue that comes back from a backup would send its events again.
-            var url = directory
-            var values = URLResourceValues()
-            values.isExcludedFromBackup = true
-            try url.setResourceValues(values)
-        #endif
+    private var reservePath: String { directory.appendingPathComponent("reserve").path }
+
+    private func keepReserve() {
+        let size = (try? FileManager.default.attributesOfItem(atPath: reservePath))?[.size] as? Int
+        guard size != Self.reserveBytes else { return }
+        do {
+            try Data(count: Self.reserveBytes).write(to: URL(fileURLWithPath: reservePath))
+        } catch {
+            unlink(reservePath)
+        }
     }
 }

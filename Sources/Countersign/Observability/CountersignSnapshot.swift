@@ -36,6 +36,8 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var quarantined = 0
     /// Events that were put back from quarantine into the queue.
     public var requeued = 0
+    /// Events that were pushed out of quarantine by `QueueLimits.maximumQuarantinedEvents`, and are gone.
+    public var evictedFromQuarantine = 0
     /// Events that waited in memory when there were too many; the disk never had them.
     public var dropped = 0
     /// Events that were pushed out by `QueueLimits.maximumEvents`.

@@ -175,6 +175,57 @@ struct LocationClientTests {
         await client.close()
     }
 
+    /// The login page of a hotel's network has every status that a server has.
+    @Test func aPageIsNoDelivery() async throws {
+        let page = "<!DOCTYPE html><html><body>Welcome</body></html>"
+        for answer in [
+            HTTPResponse.json(200, page), .json(201, "  \n<html/>"),
+            .json(200, "", headers: [("Content-Type", "text/html; charset=utf-8")]),
+        ] {
+            let bench = LocationBench()
+            bench.judge.withLock { $0 = { _ in answer } }
+            let client = try bench.make()
+            for _ in 0..<6 { try await client.record(here) }
+            await #expect(throws: LocationError.self) { try await client.sync() }
+            #expect(try await client.count() == 6)
+            await client.callbacksDelivered()
+            #expect(bench.http.withLock { $0 }.map(\.isSuccess) == [false])
+            bench.judge.withLock { $0 = nil }
+            #expect(try await client.sync().count == 6)
+            await client.close()
+        }
+    }
+
+    @Test func aPageIsADeliveryWhereTheConfigurationSaysSo() async throws {
+        let bench = LocationBench()
+        bench.judge.withLock { $0 = { _ in .json(200, "<ok/>") } }
+        let client = try bench.make { $0.http.acceptsPages = true }
+        try await client.record(here)
+        #expect(try await client.sync().count == 1)
+        await client.close()
+    }
+
+    @Test func refusedRecordIsListedRequeuedAndDeleted() async throws {
+        let bench = LocationBench()
+        let client = try bench.make()
+        let bad = try await client.record(here)
+        bench.judge.withLock { judge in
+            judge = { upload in "\(upload.body)".contains(bad) ? .json(422, "{}") : nil }
+        }
+        try await client.record(here)
+        _ = try? await client.sync()
+        #expect(try await client.quarantinedRecords().map(\.messageID) == [bad])
+        #expect(try await client.requeueQuarantinedRecords() == 1)
+        #expect(try await client.count() == 1)
+        _ = try? await client.sync()
+        try await client.record(here)
+        _ = try? await client.sync()
+        #expect(try await client.deleteQuarantinedRecords() == 1)
+        #expect(try await client.quarantinedRecords().isEmpty)
+        #expect(try await client.count() == 0)
+        await client.close()
+    }
+
     @Test func limitsKeepTheNewest() async throws {
         let bench = LocationBench()
         let client = try bench.make {

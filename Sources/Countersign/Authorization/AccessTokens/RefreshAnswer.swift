@@ -58,7 +58,7 @@ struct RefreshAnswer: Equatable {
         case 400..<500:
             if let code, Self.deadCodes.contains(code.lowercased()) {
                 meaning = .dead(explanation)
-            } else if [401, 403].contains(status), !Self.looksLikeAPage(answer) {
+            } else if [401, 403].contains(status), !ServerAnswer.isPage(answer) {
                 meaning = .dead(explanation)
             } else {
                 meaning = .unusable(explanation)
@@ -94,12 +94,6 @@ struct RefreshAnswer: Equatable {
             return text
         }
         return words.first { deadCodes.contains($0.lowercased()) } ?? words.first
-    }
-
-    /// A page for people comes from something on the way, which knows nothing of the token.
-    private static func looksLikeAPage(_ answer: HTTPResponse) -> Bool {
-        answer.header("Content-Type")?.lowercased().contains("html") == true
-            || answer.body.first { $0 > 0x20 } == UInt8(ascii: "<")
     }
 }
 

@@ -1,0 +1,359 @@
+internal import CountersignCore
+internal import Foundation
+
+#if canImport(Darwin)
+    internal import Darwin
+#elseif canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#endif
+
+/// Events on their way into the queue file: appended with a plain write, which outlives the process, and made durable by
+/// one `fdatasync` that holds up no write (see docs/adr/0014).
+///
+/// Each client writes logs of its own, so there is no lock, and the queue file remembers how far each log was taken over:
+/// an event gets from here into the queue exactly once, whoever brings it there. Three files take turns, since what a
+/// transaction took over is thrown away only when the next transaction has made that one durable.
+///
+/// Not thread-safe but for `synchronize()`: `Recorder` holds a lock.
+final class IncomingLog: @unchecked Sendable {
+    /// One file; open as long as somebody works on it.
+    private final class File: Sendable {
+        let path: String
+        let descriptor: Int32
+
+        init(path: String) throws {
+            self.path = path
+            descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw IncomingLog.error("open", path) }
+        }
+
+        deinit { close(descriptor) }
+    }
+
+    private struct Slot {
+        let file: File
+        var size: Int64 = 0
+        /// The number of the last event in it.
+        var last: Int64 = 0
+        var mustSync = false
+    }
+
+    /// How it is called in the queue file.
+    let id: String
+    private let directory: URL
+    /// `slots` only: `synchronize()` comes from another thread.
+    private let state = Lock([Slot]())
+    private var active = 0
+    private var lastSequence: Int64 = 0
+
+    init(directory: URL, holder: LeaseHolder) {
+        self.directory = directory
+        id = holder.id
+    }
+
+    /// The number of the last event that was appended.
+    var last: Int64 { lastSequence }
+
+    /// Adds events. When it returns they outlive the process, but not a power failure.
+    ///
+    /// - Returns: The number of the last one; they are numbered without gaps.
+    /// - Throws: When nothing was added.
+    func append(_ rows: [RenderedEvent]) throws -> Int64 {
+        try write(zip((lastSequence + 1)..., rows).map { ($0, $1) })
+        lastSequence += Int64(rows.count)
+        return lastSequence
+    }
+
+    /// Adds events again under the numbers that they have had: the queue file may know these already.
+    ///
+    /// - Throws: When nothing was added.
+    func appendAgain(_ events: [(sequence: Int64, event: RenderedEvent)]) throws {
+        try write(events)
+    }
+
+    private func write(_ events: [(sequence: Int64, event: RenderedEvent)]) throws {
+        guard let last = events.last?.sequence else { return }
+        try openFiles()
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(events.reduce(0) { $0 + $1.event.body.count + 160 })
+        for (sequence, event) in events { Frame.write(event, sequence: sequence, to: &bytes) }
+        let slot = state.withLock { $0[active] }
+        do {
+            try bytes.withUnsafeBytes { buffer in
+                var rest = buffer
+                while !rest.isEmpty {
+                    let count = Self.write(slot.file.descriptor, rest)
+                    if count < 0, errno == EINTR { continue }
+                    guard count > 0 else { throw Self.error("write", slot.file.path) }
+                    rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+                }
+            }
+        } catch {
+            // Half an event at the end would hide those that come after it.
+            if ftruncate(slot.file.descriptor, off_t(slot.size)) != 0 { state.withLock { $0 = [] } }
+            throw error
+        }
+        state.withLock { slots in
+            slots[active].size += Int64(bytes.count)
+            slots[active].last = max(last, slots[active].last)
+            slots[active].mustSync = true
+        }
+    }
+
+    /// Makes durable what was appended before the call.
+    ///
+    /// - Throws: When the disk failed. What it has then is unknown, and no repetition would tell.
+    func synchronize() throws {
+        let files = state.withLock { slots in
+            let files = slots.filter(\.mustSync).map(\.file)
+            for index in slots.indices { slots[index].mustSync = false }
+            return files
+        }
+        for file in files {
+            #if canImport(Darwin)
+                let result = fcntl(file.descriptor, F_BARRIERFSYNC) == 0 ? 0 : fsync(file.descriptor)
+            #else
+                let result = fdatasync(file.descriptor)
+            #endif
+            guard result == 0 else { throw Self.error("fdatasync", file.path) }
+        }
+    }
+
+    /// Lets what comes now go into an empty file, if there is one, so that the others can be emptied.
+    func rotate() {
+        state.withLock { slots in
+            guard !slots.isEmpty, slots[active].size > 0,
+                let empty = slots.indices.first(where: { slots[$0].size == 0 })
+            else { return }
+            active = empty
+        }
+    }
+
+    /// Empties the files that hold nothing after `sequence`.
+    func reclaim(through sequence: Int64) {
+        state.withLock { slots in
+            for index in slots.indices where slots[index].size > 0 && slots[index].last <= sequence {
+                guard ftruncate(slots[index].file.descriptor, 0) == 0 else { continue }
+                slots[index].size = 0
+                slots[index].mustSync = true
+            }
+        }
+    }
+
+    /// Begins anew with empty files.
+    func restart() {
+        reclaim(through: .max)
+        state.withLock { $0 = [] }
+    }
+
+    /// Removes the files. They must hold nothing that the queue file does not have.
+    func remove() {
+        state.withLock { slots in
+            for slot in slots { unlink(slot.file.path) }
+            slots = []
+        }
+    }
+
+    /// Opens the files, also when somebody has moved or deleted them.
+    private func openFiles() throws {
+        let areThere = state.withLock { slots in
+            !slots.isEmpty && Self.isInPlace(slots[active].file)
+        }
+        if areThere { return }
+        try QueueDirectory.make(directory)
+        let made = try (0..<3).map { number in
+            let file = try File(
+                path: directory.appendingPathComponent(
+                    "\(Self.prefix)\(id)-\(getpid())-\(number)\(Self.suffix)"
+                ).path)
+            return Slot(file: file, size: Int64(lseek(file.descriptor, 0, SEEK_END)), last: lastSequence)
+        }
+        let folder = open(directory.path, O_RDONLY | O_CLOEXEC)
+        if folder >= 0 {
+            // The names have to outlive a power failure too.
+            _ = fsync(folder)
+            close(folder)
+        }
+        state.withLock { $0 = made }
+        // Where a write broke off, nothing that comes after it could be read.
+        active = made.firstIndex { $0.size == 0 } ?? 0
+    }
+
+    private static func isInPlace(_ file: File) -> Bool {
+        var named = stat()
+        var opened = stat()
+        guard stat(file.path, &named) == 0, fstat(file.descriptor, &opened) == 0 else { return false }
+        return named.st_ino == opened.st_ino && named.st_dev == opened.st_dev
+    }
+
+    private static func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+        #if canImport(Darwin)
+            Darwin.write(file, bytes.baseAddress, bytes.count)
+        #elseif canImport(Glibc)
+            Glibc.write(file, bytes.baseAddress, bytes.count)
+        #else
+            Musl.write(file, bytes.baseAddress, bytes.count)
+        #endif
+    }
+
+    private static func error(_ call: String, _ path: String) -> CountersignError {
+        CountersignError(.notStored, "\(call): \(String(cString: strerror(errno))) (\(path))")
+    }
+}
+
+// MARK: The logs of others
+
+extension IncomingLog {
+    static let prefix = "incoming-"
+    static let suffix = ".log"
+
+    /// The files of one log.
+    struct Found {
+        /// Also that of the `LeaseHolder` that writes it.
+        let id: String
+        /// Whose process it is.
+        let processID: Int32
+        var paths: [String] = []
+        /// When it was written to last, in seconds since 1970.
+        var modified: TimeInterval = 0
+
+        /// What it holds after `sequence`, in order. A file that was cut short ends where it makes no sense any more.
+        func events(after sequence: Int64) -> [(sequence: Int64, event: RenderedEvent)] {
+            let events = paths.flatMap { Frame.read(contentsOf: $0) }.filter { $0.sequence > sequence }
+            // The same number is the same event.
+            return Dictionary(events.map { ($0.sequence, $0.event) }) { first, _ in first }.sorted {
+                $0.key < $1.key
+            }.map { ($0.key, $0.value) }
+        }
+    }
+
+    /// The logs in a directory.
+    static func all(in directory: URL) -> [Found] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
+        var found: [String: Found] = [:]
+        for name in names where name.hasPrefix(prefix) && name.hasSuffix(suffix) {
+            // prefix, UUID, process id, number, suffix
+            let parts = name.dropFirst(prefix.count).dropLast(suffix.count).split(separator: "-")
+            guard parts.count > 2, let process = Int32(parts[parts.count - 2]) else { continue }
+            let id = parts.dropLast(2).joined(separator: "-")
+            let path = directory.appendingPathComponent(name).path
+            var status = stat()
+            guard stat(path, &status) == 0 else { continue }
+            #if canImport(Darwin)
+                let modified = TimeInterval(status.st_mtimespec.tv_sec)
+            #else
+                let modified = TimeInterval(status.st_mtim.tv_sec)
+            #endif
+            var log = found[id] ?? Found(id: id, processID: process)
+            log.paths.append(path)
+            log.modified = max(log.modified, modified)
+            found[id] = log
+        }
+        return Array(found.values)
+    }
+
+    /// How an event stands in a file: the length of the rest, its CRC-32, then number, ids and body. Integers are
+    /// little-endian; a text or body has its length before it.
+    private enum Frame {
+        private static let noUser = UInt32.max
+
+        static func write(_ row: RenderedEvent, sequence: Int64, to bytes: inout [UInt8]) {
+            let start = bytes.count
+            integer(UInt32(0), to: &bytes)
+            integer(UInt32(0), to: &bytes)
+            integer(sequence, to: &bytes)
+            text(row.messageID, to: &bytes)
+            if let user = row.userID { text(user, to: &bytes) } else { integer(noUser, to: &bytes) }
+            text(row.sessionID, to: &bytes)
+            integer(UInt32(row.body.count), to: &bytes)
+            bytes.append(contentsOf: row.body)
+            let length = UInt32(bytes.count - start - 8)
+            let checksum = CRC32.of(bytes[(start + 8)...])
+            for index in 0..<4 {
+                bytes[start + index] = UInt8(truncatingIfNeeded: length >> (8 * UInt32(index)))
+                bytes[start + 4 + index] = UInt8(truncatingIfNeeded: checksum >> (8 * UInt32(index)))
+            }
+        }
+
+        private static func integer<Number: FixedWidthInteger>(_ number: Number, to bytes: inout [UInt8]) {
+            withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+        }
+
+        private static func text(_ text: String, to bytes: inout [UInt8]) {
+            integer(UInt32(text.utf8.count), to: &bytes)
+            bytes.append(contentsOf: text.utf8)
+        }
+
+        static func read(contentsOf path: String) -> [(sequence: Int64, event: RenderedEvent)] {
+            guard let data = try? Data(contentsOf: URL(fileURLWithPath: path)) else { return [] }
+            let bytes = [UInt8](data)
+            var events: [(sequence: Int64, event: RenderedEvent)] = []
+            var position = 0
+            while bytes.count - position > 8 {
+                var header = Reader(rest: bytes[position..<position + 8])
+                guard let length = header.integer(UInt32.self), let checksum = header.integer(UInt32.self),
+                    length > 0, Int(length) <= bytes.count - position - 8
+                else { break }
+                let content = bytes[(position + 8)..<(position + 8 + Int(length))]
+                var reader = Reader(rest: content)
+                guard CRC32.of(content) == checksum, let sequence = reader.integer(Int64.self),
+                    let event = reader.event()
+                else { break }
+                // Written again, or left over from before the file was emptied.
+                if sequence > events.last?.sequence ?? 0 { events.append((sequence, event)) }
+                position += 8 + Int(length)
+            }
+            return events
+        }
+
+        private struct Reader {
+            var rest: ArraySlice<UInt8>
+
+            mutating func integer<Number: FixedWidthInteger>(_ type: Number.Type) -> Number? {
+                guard let bytes = take(Number.bitWidth / 8) else { return nil }
+                return bytes.reversed().reduce(Number.zero) { $0 << 8 | Number(truncatingIfNeeded: $1) }
+            }
+
+            mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+                guard count >= 0, count <= rest.count else { return nil }
+                defer { rest = rest.dropFirst(count) }
+                return rest.prefix(count)
+            }
+
+            mutating func bytes() -> ArraySlice<UInt8>?? {
+                guard let length = integer(UInt32.self) else { return nil }
+                if length == Frame.noUser { return .some(nil) }
+                return take(Int(length)).map { .some($0) }
+            }
+
+            mutating func event() -> RenderedEvent? {
+                guard case .some(.some(let message)) = bytes(), let user = bytes(),
+                    case .some(.some(let session)) = bytes(), case .some(.some(let body)) = bytes()
+                else { return nil }
+                return RenderedEvent(
+                    messageID: String(decoding: message, as: UTF8.self),
+                    userID: user.map { String(decoding: $0, as: UTF8.self) },
+                    sessionID: String(decoding: session, as: UTF8.self), body: Array(body))
+            }
+        }
+    }
+}
+
+/// The checksum of IEEE 802.3, as in gzip (RFC 1952, section 8).
+enum CRC32 {
+    private static let table: [UInt32] = (0..<256).map { byte in
+        (0..<8).reduce(UInt32(byte)) { value, _ in value & 1 == 1 ? 0xEDB8_8320 ^ (value >> 1) : value >> 1 }
+    }
+
+    static func of(_ bytes: ArraySlice<UInt8>) -> UInt32 {
+        table.withUnsafeBufferPointer { table in
+            bytes.withUnsafeBufferPointer { bytes in
+                var value = UInt32.max
+                for byte in bytes { value = table[Int((value ^ UInt32(byte)) & 0xFF)] ^ (value >> 8) }
+                return ~value
+            }
+        }
+    }
+}

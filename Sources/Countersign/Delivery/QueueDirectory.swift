@@ -1,0 +1,22 @@
+internal import Foundation
+
+/// The directory of one client's queue.
+enum QueueDirectory {
+    /// Makes it if it is not there.
+    static func make(_ directory: URL) throws {
+        var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
+        #if os(iOS)
+            // Readable in the background after the first unlock; SQLite's files inherit it.
+            attributes[.protectionKey] = FileProtectionType.completeUntilFirstUserAuthentication
+        #endif
+        try FileManager.default.createDirectory(
+            at: directory, withIntermediateDirectories: true, attributes: attributes)
+        #if canImport(Darwin)
+            // A queue that comes back from a backup would send its events again.
+            var url = directory
+            var values = URLResourceValues()
+            values.isExcludedFromBackup = true
+            try url.setResourceValues(values)
+        #endif
+    }
+}

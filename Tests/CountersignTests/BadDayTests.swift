@@ -1,0 +1,172 @@
+import CountersignCore
+import CountersignGateway
+import CountersignGatewayTesting
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// Everything goes wrong, one thing after the other, before a real gateway: what was recorded arrives once, and each wait is
+/// bounded and can be seen.
+@Suite(.timeLimit(.minutes(5)))
+struct BadDayTests {
+    enum Trouble: CaseIterable {
+        case none, portal, storeAway, storeFull, otherClient
+    }
+
+    /// What is between the device and the gateway.
+    private final class Road: HTTPTransport {
+        let isPortal = Lock(false)
+        private let transport = makeDefaultTransport()
+
+        func send(_ request: Countersign.HTTPRequest) async throws(HTTPTransportError)
+            -> Countersign.HTTPResponse
+        {
+            guard isPortal.withLock({ $0 }) else { return try await transport.send(request) }
+            return Countersign.HTTPResponse(
+                status: 200, headers: [("Content-Type", "text/html")],
+                body: Array("<html>Welcome to our hotel</html>".utf8))
+        }
+    }
+
+    private struct Day {
+        let fixture: GatewayFixture
+        let road = Road()
+        let clock = ManualClock(now: Date())
+        let configuration: CountersignConfiguration
+        let token: String
+
+        init() throws {
+            fixture = try GatewayFixture(enforcement: .required)
+            token = try fixture.token(for: "ada", lifetime: 7 * 86_400)
+            var configuration = CountersignConfiguration(
+                endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
+                writeKey: fixture.writeKey)
+            configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
+                "device")
+            configuration.flushPolicy = .manual
+            self.configuration = configuration
+        }
+
+        func makeClient() throws -> CountersignClient {
+            let client = try CountersignClient(
+                configuration: configuration,
+                dialect: NativeDialect(
+                    endpoint: configuration.endpoint, writeKey: configuration.writeKey, timeout: 30),
+                transport: road, clock: clock, random: { 1 })
+            _ = client.setUser("ada", token: token)
+            return client
+        }
+
+        /// Lets the clock run on to whatever somebody sleeps for, until `body` is through.
+        func passTime<Result: Sendable>(_ body: @escaping @Sendable () async -> Result) async -> Result {
+            await withTaskGroup(of: Result?.self) { group in
+                group.addTask { await body() }
+                group.addTask {
+                    while !Task.isCancelled { clock.advance(to: await clock.waitForSleeper()) }
+                    return nil
+                }
+                defer { group.cancelAll() }
+                for await result in group {
+                    if let result { return result }
+                }
+                preconditionFailure("the clock runs until it is cancelled")
+            }
+        }
+
+        func begin(_ trouble: Trouble, _ client: CountersignClient) async throws {
+            let directory = configuration.instanceDirectory
+            switch trouble {
+            case .none, .otherClient: break
+            case .portal: road.isPortal.withLock { $0 = true }
+            case .storeAway:
+                // Something else has the directory's place: nothing can be written.
+                try FileManager.default.moveItem(
+                    at: directory, to: directory.appendingPathExtension("aside"))
+                try Data().write(to: directory)
+            case .storeFull:
+                try await client.storage.perform { queue in
+                    try queue.connection.execute("PRAGMA max_page_count = 1")
+                }
+            }
+        }
+
+        func end(_ trouble: Trouble, _ client: CountersignClient) async throws {
+            let directory = configuration.instanceDirectory
+            switch trouble {
+            case .none, .otherClient: break
+            case .portal: road.isPortal.withLock { $0 = false }
+            case .storeAway:
+                try FileManager.default.removeItem(at: directory)
+                try FileManager.default.moveItem(
+                    at: directory.appendingPathExtension("aside"), to: directory)
+            case .storeFull:
+                try await client.storage.perform { queue in
+                    try queue.connection.execute("PRAGMA max_page_count = 1000000")
+                }
+            }
+        }
+    }
+
+    @Test func everythingArrivesOnceAndEachWaitIsBounded() async throws {
+        let day = try Day()
+        defer { day.fixture.remove() }
+        let client = try day.makeClient()
+        var accepted: [String] = []
+        for trouble in Trouble.allCases {
+            try await day.begin(trouble, client)
+            for number in 0..<12 {
+                let name = "\(trouble) \(number)"
+                if number.isMultiple(of: 3) {
+                    client.track(name)
+                    accepted.append(name)
+                } else if await day.passTime({ (try? await client.record(name)) != nil }) {
+                    accepted.append(name)
+                } else {
+                    #expect(trouble == .storeAway, "\(name)")
+                }
+            }
+            for _ in 0..<3 where await !client.flush().isComplete {
+                let snapshot = await client.snapshot()
+                let waits =
+                    [snapshot.nextAttemptIn].compactMap { $0 } + snapshot.parked.compactMap(\.nextAttemptIn)
+                #expect(!waits.isEmpty || snapshot.lastError != nil, "\(trouble): \(snapshot)")
+                #expect(waits.allSatisfy { $0 <= 3_600 }, "\(trouble): \(waits)")
+                day.clock.advance(by: 3_600)
+            }
+            try await day.end(trouble, client)
+            if trouble == .storeAway {
+                // Nobody asks for a flush: recording goes on by itself.
+                #expect(await day.passTime { (try? await client.record("back")) != nil })
+                accepted.append("back")
+            }
+            if trouble == .otherClient {
+                let other = try day.makeClient()
+                try await other.record("other")
+                accepted.append("other")
+                async let first = client.flush()
+                async let second = other.flush()
+                _ = await (first, second)
+                day.clock.advance(by: 3_600)
+                await other.flush()
+                await other.close()
+            }
+            let result = await client.flush()
+            let snapshot = await client.snapshot()
+            #expect(result.isComplete, "after \(trouble): \(result) \(snapshot)")
+        }
+        let snapshot = await client.snapshot()
+        #expect(snapshot.quarantined == 0 && snapshot.dropped == 0 && snapshot.unsaved == 0)
+        await client.close()
+
+        let database = try SQLiteConnection(
+            path: "\(day.fixture.dataDirectory)/events.sqlite", mode: .readOnly)
+        let stored = try database.all("SELECT name FROM event WHERE type = 'track'") {
+            row throws(SQLiteError) in row.text(0)
+        }
+        #expect(stored.count == Set(stored).count)
+        #expect(Set(stored) == Set(accepted))
+    }
+}
