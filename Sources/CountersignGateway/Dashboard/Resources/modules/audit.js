@@ -30,7 +30,7 @@ export function audit(context) {
     ndjson.href = address("/audit/export", { ...asked, format: "ndjson" });
     replace(place, pagedView(context, (cursor, signal) => api.get("/audit", { ...asked, cursor }, signal), (items) => table("Changes, the newest first", [
       { title: "When", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => show(item) }, dateTime(item.at_ms)) },
-      { title: "Who", cell: (item) => item.actor }, { title: "What", cell: (item) => item.action },
+      { title: "Who", class: "wrap-cell", cell: (item) => item.actor }, { title: "What", class: "wrap-cell", cell: (item) => item.action },
       { title: "Target", cell: (item) => h("span", { class: "mono clip" }, item.target ?? "–") }, { title: "App", cell: (item) => item.app ?? "–" },
     ], items, { onrow: show }), emptyState("audit", "Nothing has been changed yet", "Every change of keys, rules, members and settings is written here.")).element);
   }
