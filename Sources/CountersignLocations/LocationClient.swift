@@ -530,6 +530,9 @@ extension LocationConfiguration {
         if let text = authorization.accessToken, !text.isEmpty {
             try require(
                 SignedToken.accessToken(text) != nil, "accessToken must be printable ASCII of up to 16 KiB")
+            try require(
+                SignedToken.accessToken(text, strategy: authorization.strategy) != nil,
+                AuthorizationStrategy.malformedToken)
         }
     }
 }

@@ -102,11 +102,14 @@ final class LocationDialect: DeliveryDialect {
         let body = ServerAnswerBody(response)
         let settings = state.withLock { $0.settings }
         if response.status == 401 || settings.refreshStatuses.contains(response.status) {
-            let serverTime = ServerAnswer.serverTime(in: response)
-            return ServerAnswer(
+            let date = ServerAnswer.serverTime(in: response)
+            var answer = ServerAnswer(
                 Self.refusal(response, body: body), status: response.status,
-                retryAfter: ServerAnswer.retryAfter(in: response, serverTime: serverTime),
-                serverTime: serverTime)
+                retryAfter: ServerAnswer.retryAfter(in: response, serverTime: date))
+            if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
+            // Without a verdict it may be a proxy that refuses, with a clock of its own.
+            if body.verdict != nil { answer.serverTime = body.serverTime ?? date }
+            return answer
         }
         if [419, 440, 498].contains(response.status) {
             // Not in RFC 9110; where servers use them, they are about a session.

@@ -35,6 +35,45 @@ struct AuthenticationFailureTests {
         await client.close()
     }
 
+    /// "Once" would leave an app that missed the call without another for as long as it runs.
+    @Test func aFailureThatStandsIsToldAgainAtEachSession() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.gateway.judge { _ in .tokenProblem(.expired) }
+        let client = try bench.makeClient()
+        let told = Lock([Int]())
+        client.onAuthenticationFailure { failure in told.withLock { $0.append(failure.occurrences) } }
+        client.identify(userID: "ada", token: "a.a.a")
+        await client.flush()
+        for _ in 0..<4 {
+            client.startSession()
+            await client.flush()
+            await client.flush()
+        }
+        // Within a session a flush that is refused tells nothing new for five minutes.
+        #expect(told.withLock { $0 } == [1, 1, 3, 5, 7])
+        bench.clock.advance(by: 300)
+        await client.flush()
+        #expect(told.withLock { $0 } == [1, 1, 3, 5, 7, 10])
+        await client.close()
+    }
+
+    @Test func aFlushThatEndsParkedTellsAgainWhatIsOlderThanFiveMinutes() {
+        var ledger = FailureLedger()
+        let failure = AuthenticationFailure(
+            code: .expired, reason: "EXPIRED", userID: "ada", token: nil, isOptional: false,
+            requestTime: Date(timeIntervalSince1970: 0), origin: .server, clockSkew: nil, occurrences: 1)
+        #expect(ledger.record(failure, at: 0)?.occurrences == 1)
+        #expect(ledger.flushEnded(parked: [UserKey("ada")], at: 299).isEmpty)
+        #expect(ledger.flushEnded(parked: [UserKey("bob")], at: 300).isEmpty)
+        #expect(ledger.flushEnded(parked: [UserKey("ada")], at: 300).map(\.occurrences) == [1])
+        // However often it happens: one call in five minutes.
+        let told = (1...10_000).compactMap { ledger.record(failure, at: 300 + Double($0)) }
+        #expect(told.count == 33)
+        ledger.succeeded(UserKey("ada"))
+        #expect(ledger.sessionStarted(at: 20_000).isEmpty)
+    }
+
     @Test func anotherTokenOrCodeIsNews() async throws {
         let bench = try Bench()
         defer { bench.removeFiles() }

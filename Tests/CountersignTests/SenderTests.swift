@@ -88,11 +88,11 @@ struct SenderTests {
         (.error(.responseTooLarge), 486),
         // Retry-After of a week is followed for an hour at most.
         (.statusWithRetryAfter(503, 604_800), 25),
-        // Settings have to change: one request an hour.
-        (.status(302), 25),
+        // Settings have to change: after 5, 10, 20, … 2,560 s, then one request an hour.
+        (.status(302), 33),
         (.status(401), 486),
-        (.status(403), 25),
-        (.status(404), 25),
+        (.status(403), 33),
+        (.status(404), 33),
     ])
     func alwaysFailingServerGetsAFewRequestsAndTakesNothing(server: HostileServer, expected: Int) {
         var simulation = Simulation(server: server.reply)
@@ -206,12 +206,12 @@ struct SenderTests {
             var isFixed = false
             var simulation = Simulation { _ in .status(403) }
             simulation.record(20)
-            simulation.run(until: 10)
+            simulation.run(until: 4)
             #expect(simulation.requests.count == 1)
             isFixed = true
             simulation.server = { _ in isFixed ? .accepted : .status(403) }
             leave(&simulation.sender)
-            simulation.run(until: 11)
+            simulation.run(until: 4.5)
             #expect(simulation.queue.isEmpty)
             #expect(simulation.sender.configurationProblem == nil)
         }
@@ -349,17 +349,73 @@ struct SenderTests {
         #expect(simulation.requests.count == 2)
         #expect(simulation.providerCalls == 1)
         simulation.run(until: 24 * Self.hour)
-        #expect(simulation.requests.count == 50)
-        #expect(simulation.providerCalls == 49)
+        // Fifty within three and a half hours, and then one an hour: what a provider returns may change by itself.
+        #expect(simulation.requests.count == 70)
+        #expect(simulation.providerCalls == 69)
     }
 
-    @Test func providerWithoutATokenIsAskedFiftyTimesAndNothingIsSent() {
+    @Test func providerWithoutATokenLeavesTheDecisionToTheServer() {
         var simulation = Simulation(provider: { _ in nil }, server: { _ in .accepted })
         simulation.record(20, user: "ada")
+        simulation.run(until: 0)
+        #expect(simulation.queue.isEmpty)
+    }
+
+    @Test func providerWithoutATokenIsLikeANetworkThatIsDown() {
+        var isRequired = true
+        var simulation = Simulation(provider: { _ in nil }, server: { _ in .refusedToken(.missingToken) })
+        simulation.record(20, user: "ada")
         simulation.run(until: 24 * Self.hour)
-        #expect(simulation.requests.isEmpty)
-        #expect(simulation.providerCalls == 50)
+        // As with a server that is down: the first 8 within 254 s, then every 180 s, and never a pause.
+        #expect(simulation.requests.count == 486)
         #expect(simulation.queue.count == 20)
+        isRequired = false
+        simulation.server = { _ in isRequired ? .refusedToken(.missingToken) : .accepted }
+        simulation.run(until: simulation.now + 180)
+        #expect(simulation.queue.isEmpty)
+    }
+
+    @Test func aRefusedTokenIsNotSentAgainAtOnceWhenTheProviderFails() {
+        var simulation = Simulation(provider: { _ in nil }, server: { _ in .refusedToken(.expired) })
+        simulation.generations[UserKey("ada")] = 1
+        simulation.record(20, user: "ada")
+        simulation.run(until: 0)
+        #expect(simulation.requests.count == 1)
+        simulation.run(until: 2)
+        #expect(simulation.requests.count == 2, "after a wait the server may have changed its mind")
+    }
+
+    @Test func aFreshTokenThatIsRefusedInADaemonIsTriedOnceAnHourAfterFifty() {
+        var serial = 1
+        var simulation = Simulation(
+            provider: { _ in
+                serial += 1
+                return serial
+            }, server: { _ in .refusedToken(.noMatchingPublicKeys) })
+        simulation.generations[UserKey("ada")] = 1
+        simulation.record(20, user: "ada")
+        simulation.run(until: 100 * Self.hour)
+        let day = simulation.requests.count
+        simulation.run(until: 124 * Self.hour)
+        #expect(simulation.requests.count - day == 24)
+        simulation.server = { _ in .accepted }
+        simulation.run(until: 125 * Self.hour)
+        #expect(simulation.queue.isEmpty)
+    }
+
+    @Test(arguments: [302, 401, 403, 404])
+    func oneStrayAnswerStopsSendingForSecondsOnly(status: Int) {
+        var isFirst = true
+        var simulation = Simulation { _ in
+            defer { isFirst = false }
+            guard isFirst else { return .accepted }
+            return .answer(
+                ServerAnswer(.configurationProblem(.init("http_\(status)", "")), status: status))
+        }
+        simulation.record(20)
+        simulation.run(until: 5)
+        #expect(simulation.queue.isEmpty)
+        #expect(simulation.sender.configurationProblem == nil)
     }
 
     @Test func oneUsersTokenProblemDoesNotHoldTheOthers() {

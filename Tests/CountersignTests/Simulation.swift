@@ -108,7 +108,8 @@ struct Simulation {
             generations[user] = fresh
             sender.authorized(generation: fresh)
         } else {
-            _ = sender.authorizationFailed(.init("no_token", ""), now: now, fraction: fraction())
+            _ = sender.authorizationFailed(
+                .init("no_token", ""), generation: current, now: now, fraction: fraction())
         }
     }
 

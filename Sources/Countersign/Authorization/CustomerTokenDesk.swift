@@ -143,7 +143,7 @@ final class CustomerTokenDesk: Sendable {
                 self.finish(job.id, outcome)
             }
         case .suspending(let provider):
-            let task = Task.detached {
+            let task = ProviderThread.run {
                 let outcome = await TokenProviderCall.$isInside.withValue(true) { () async -> Outcome in
                     switch job.work {
                     case .token:

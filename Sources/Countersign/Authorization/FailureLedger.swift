@@ -1,7 +1,11 @@
 internal import CountersignCore
+internal import Foundation
 
-/// Decides which authentication failures the app hears of: each (user, token, code) once, with the number of times, and
-/// none while the app is in the background.
+/// Decides which authentication failures the app hears of, and how often: each (user, token, code) at once, with the number
+/// of times, and none while the app is in the background.
+///
+/// A failure that still stands is told again, since the first call may have been missed: at each session start, and when it
+/// has happened again or a flush has left the user's events parked, though then once in five minutes at most.
 struct FailureLedger {
     private struct Key: Hashable {
         let user: UserKey
@@ -10,15 +14,21 @@ struct FailureLedger {
         let reason: String
     }
 
+    private struct Entry {
+        var failure: AuthenticationFailure
+        /// The uptime at which the app heard of it; nil as long as it is in the background.
+        var toldAt: TimeInterval?
+    }
+
     /// More different failures than this are not told apart; the oldest is forgotten.
     private static let capacity = 64
+    /// Seconds between two calls for the same failure within a session.
+    private static let interval: TimeInterval = 300
 
-    private var counts: [Key: Int] = [:]
+    private var entries: [Key: Entry] = [:]
+    /// By the last occurrence, the newest at the end.
     private var order: [Key] = []
-    private var held: [AuthenticationFailure] = []
 
-    /// The last failure, with its count, whether it was told or not.
-    private(set) var last: AuthenticationFailure?
     /// Failures in all, the repeated ones included.
     private(set) var total = 0
     var isInBackground = false
@@ -26,36 +36,56 @@ struct FailureLedger {
     /// Counts a failure.
     ///
     /// - Returns: What to tell the app now; nil if it knows, or must not be disturbed.
-    mutating func record(_ failure: AuthenticationFailure) -> AuthenticationFailure? {
+    mutating func record(_ failure: AuthenticationFailure, at uptime: TimeInterval) -> AuthenticationFailure?
+    {
         total += 1
         let key = Key(
             user: UserKey(failure.userID), token: failure.token, code: failure.code, reason: failure.reason)
         var counted = failure
-        counted.occurrences = (counts[key] ?? 0) + 1
-        counts[key] = counted.occurrences
-        last = counted
-        guard counted.occurrences == 1 else { return nil }
+        counted.occurrences = (entries[key]?.failure.occurrences ?? 0) + 1
+        entries[key] = Entry(failure: counted, toldAt: entries[key]?.toldAt)
+        order.removeAll { $0 == key }
         order.append(key)
-        if order.count > Self.capacity { counts[order.removeFirst()] = nil }
-        guard isInBackground else { return counted }
-        held.append(counted)
-        return nil
+        if order.count > Self.capacity { entries[order.removeFirst()] = nil }
+        return tell(key, at: uptime)
+    }
+
+    private mutating func tell(
+        _ key: Key, at uptime: TimeInterval, always: Bool = false
+    ) -> AuthenticationFailure? {
+        guard !isInBackground, let entry = entries[key] else { return nil }
+        if let toldAt = entry.toldAt, !always, uptime - toldAt < Self.interval { return nil }
+        entries[key]?.toldAt = uptime
+        return entry.failure
     }
 
     /// The app is back.
     ///
     /// - Returns: What to tell it now.
-    mutating func enteredForeground() -> [AuthenticationFailure] {
+    mutating func enteredForeground(at uptime: TimeInterval) -> [AuthenticationFailure] {
         isInBackground = false
-        defer { held = [] }
-        return held
+        return order.filter { entries[$0]?.toldAt == nil }.compactMap { tell($0, at: uptime) }
+    }
+
+    /// - Returns: What to tell the app once more: the last failure of each user.
+    mutating func sessionStarted(at uptime: TimeInterval) -> [AuthenticationFailure] {
+        latest().compactMap { tell($0, at: uptime, always: true) }
+    }
+
+    /// - Returns: What to tell the app once more: the last failure of each user whose events a flush could not send.
+    mutating func flushEnded(parked: Set<UserKey>, at uptime: TimeInterval) -> [AuthenticationFailure] {
+        latest().filter { parked.contains($0.user) }.compactMap { tell($0, at: uptime) }
+    }
+
+    private func latest() -> [Key] {
+        var users: Set<UserKey> = []
+        return order.reversed().filter { users.insert($0.user).inserted }.reversed()
     }
 
     /// Something was accepted for this user: the same failure would be news again.
     mutating func succeeded(_ user: UserKey) {
-        for key in order where key.user == user { counts[key] = nil }
+        for key in order where key.user == user { entries[key] = nil }
         order.removeAll { $0.user == user }
-        if last.map({ UserKey($0.userID) }) == user { last = nil }
     }
 
     mutating func removeAll() {

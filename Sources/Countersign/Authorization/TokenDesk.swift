@@ -3,15 +3,48 @@ internal import Foundation
 
 /// Finds the token for a request: the last known one, the stored one, or a new one of the provider.
 ///
-/// `DeliveryEngine` calls it, one call after the other, so there is never more than one search.
+/// The provider is called beside everything else: never twice at the same time for one user, and for a few users at most.
+/// After a failure it is left alone for a while that grows with each further one.
 actor TokenDesk {
     enum Decision {
         /// Send with the book's token; 0: there is none, and the server decides about that.
         case ready(generation: Int)
-        /// Do not send: the provider has no token that could help.
-        case unavailable(ServerAnswer.Explanation, AuthErrorCode)
+        /// The provider is asked; `returned` is to follow.
+        case pending
+        /// The provider has no better token than the book's, and is left alone for now; 0: there is none at all.
+        case unavailable(generation: Int, ServerAnswer.Explanation)
     }
 
+    /// What to tell the app of a call of the provider.
+    struct Failure {
+        let problem: ServerAnswer.Explanation
+        let code: AuthErrorCode
+        /// When the call began.
+        let requestTime: Date
+    }
+
+    private struct Search {
+        let call: TokenProviderCall
+        let reason: TokenRequest.Reason
+        /// The newest token when the call began.
+        let generation: Int
+        let requestTime: Date
+        let task: Task<Void, Never>
+        var hasTimedOut = false
+        /// True when the user's token was forgotten meanwhile: so is what the provider returns.
+        var isForgotten = false
+    }
+
+    private struct Standing {
+        var failures = 0
+        /// The provider is not asked before this uptime.
+        var retryAt: TimeInterval
+        var problem: ServerAnswer.Explanation
+        var code: AuthErrorCode
+    }
+
+    /// Calls of the provider at the same time, all for different users.
+    private static let maximumCalls = 4
     /// A token that expires this soon, in seconds, is replaced before it is used.
     private static let expiryMargin: TimeInterval = 5
 
@@ -22,17 +55,21 @@ actor TokenDesk {
     private let clock: any ClientClock
     private let log: CountersignLog?
     private var loaded: Set<UserKey> = []
-    private var running: [UserKey: TokenProviderCall] = [:]
+    private let retry: RetryPolicy
+    private var searches: [UserKey: Search] = [:]
+    private var standings: [UserKey: Standing] = [:]
+    /// Generations that the provider has just returned and the device clock calls expired: the server is the judge.
+    private var doubtful: [UserKey: Int] = [:]
 
     private var book = TokenBook()
     /// What the last refusal of a user's token said.
     private var verdicts: [UserKey: ServerAnswer.TokenVerdict] = [:]
-    /// Seconds by which the server's clock is ahead of the device's.
-    private(set) var clockOffset: TimeInterval = 0
+    private var serverClock = ServerClock()
 
     init(configuration: CountersignConfiguration, storage: Storage, clock: any ClientClock) {
         provider = configuration.tokenProvider
         timeout = configuration.tokenProviderTimeout
+        retry = configuration.networkRetry
         store = configuration.makeTokenStore()
         log = configuration.log
         self.storage = storage
@@ -54,8 +91,11 @@ actor TokenDesk {
     }
 
     func noteServerTime(_ date: Date) {
-        clockOffset = date.timeIntervalSince(clock.now)
+        serverClock.learn(date, now: clock.now, uptime: clock.uptime)
     }
+
+    /// Seconds by which the server's clock is ahead of the device's; 0 if nothing is known.
+    var clockOffset: TimeInterval { serverClock.offset(now: clock.now, uptime: clock.uptime) }
 
     // MARK: Keeping
 
@@ -65,6 +105,7 @@ actor TokenDesk {
     func set(_ token: SignedToken, for user: UserKey) async -> Int? {
         guard let userID = user.userID, let generation = book.set(token, for: user) else { return nil }
         loaded.insert(user)
+        standings[user] = nil
         await withStore("token could not be stored") { store in try store.store(token.rawValue, for: userID) }
         return generation
     }
@@ -74,12 +115,16 @@ actor TokenDesk {
         book.remove(user)
         loaded.insert(user)
         verdicts[user] = nil
+        standings[user] = nil
+        searches[user]?.isForgotten = true
         await withStore("token could not be forgotten") { store in try store.removeToken(for: userID) }
     }
 
     func forgetAll() async {
         book.removeAll()
         verdicts = [:]
+        standings = [:]
+        for user in searches.keys { searches[user]?.isForgotten = true }
         await withStore("tokens could not be forgotten") { store in try store.removeAll() }
     }
 
@@ -109,29 +154,69 @@ actor TokenDesk {
     /// - Parameters:
     ///   - user: Whose events are to be sent.
     ///   - rejectedGeneration: The token that the server has refused last; another one is needed.
+    ///   - returned: Called, after `pending`, when the provider has returned or its time is up.
     ///   - late: Takes a token of a provider that has returned after its time was up, with the generation of the newest
     ///     token at the time of the call.
     /// - Returns: Whether to send.
     func authorize(
-        _ user: UserKey, rejectedGeneration: Int?, late: @escaping @Sendable (SignedToken, Int) -> Void
+        _ user: UserKey, rejectedGeneration: Int?,
+        returned: @escaping @Sendable (TokenProviderCall, TokenProviderCall.Outcome) -> Void,
+        late: @escaping @Sendable (SignedToken, Int) -> Void
     ) async -> Decision {
         guard let userID = user.userID else { return .ready(generation: 0) }
         await load(user, again: rejectedGeneration != nil && rejectedGeneration == book[user]?.generation)
         let entry = book[user]
-        guard let provider else { return .ready(generation: entry?.generation ?? 0) }
+        let generation = entry?.generation ?? 0
+        guard let provider else { return .ready(generation: generation) }
         let reason: TokenRequest.Reason
         if entry == nil {
             reason = .missing
         } else if entry?.generation == rejectedGeneration {
             reason = .rejected
-        } else if let entry, isExpired(entry.token, margin: Self.expiryMargin) {
+        } else if let entry, doubtful[user] != generation, isExpired(entry.token, margin: Self.expiryMargin) {
             reason = .expired
         } else {
-            return .ready(generation: entry?.generation ?? 0)
+            return .ready(generation: generation)
         }
-        let request = TokenRequest(
-            userID: userID, reason: reason, code: reason == .rejected ? verdicts[user]?.code : nil)
-        let outcome = await ask(provider, request, user: user, late: late)
+        searches = searches.filter { $0.value.call.isRunning || !$0.value.hasTimedOut }
+        if let search = searches[user] {
+            return search.hasTimedOut ? .unavailable(generation: generation, Self.timedOut) : .pending
+        }
+        if let standing = standings[user], clock.uptime < standing.retryAt {
+            return .unavailable(generation: generation, standing.problem)
+        }
+        guard searches.count < Self.maximumCalls else {
+            return .unavailable(
+                generation: generation,
+                .init("provider_busy", "the provider is asked for other users already"))
+        }
+        let call = TokenProviderCall(
+            TokenRequest(
+                userID: userID, reason: reason, code: reason == .rejected ? verdicts[user]?.code : nil),
+            provider: provider
+        ) { text in
+            if let token = SignedToken(text) { late(token, generation) }
+        }
+        let task = Task { [timeout, clock] in
+            returned(call, await call.outcome(within: timeout, on: clock))
+        }
+        searches[user] = Search(
+            call: call, reason: reason, generation: generation, requestTime: clock.now, task: task)
+        return .pending
+    }
+
+    private static let timedOut = ServerAnswer.Explanation("provider_timed_out", "the provider took too long")
+
+    /// Takes what the provider has returned.
+    ///
+    /// - Returns: What to tell the app; nil if there is a token.
+    func returned(
+        _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey, fraction: Double
+    ) async -> Failure? {
+        guard let search = searches[user], search.call === call else { return nil }
+        if case .timedOut = outcome { searches[user]?.hasTimedOut = true } else { searches[user] = nil }
+        // What was forgotten must not come back, and what the app has handed over since is newer.
+        if search.isForgotten || generation(of: user) != search.generation { return nil }
         let problem: ServerAnswer.Explanation
         switch outcome {
         case .token(let text):
@@ -139,42 +224,44 @@ actor TokenDesk {
                 problem = .init("token_malformed", "the provider returned something that is no token")
                 break
             }
-            guard token != book[user]?.token else {
+            if token == book[user]?.token, search.reason == .rejected {
                 problem = .init("token_unchanged", "the provider returned the same token again")
                 break
             }
-            guard !isExpired(token) else {
-                problem = .init("token_expired", "the provider returned a token that has expired already")
-                break
-            }
-            return .ready(generation: await set(token, for: user) ?? 0)
+            let generation = await set(token, for: user) ?? self.generation(of: user)
+            // Never withheld: the device clock may be what is wrong, and only an answer can tell.
+            doubtful[user] = isExpired(token, margin: Self.expiryMargin) ? generation : nil
+            standings[user] = nil
+            return nil
         case .none: problem = .init("no_token", "the provider has no token")
         case .failed: problem = .init("provider_failed", "the provider threw an error")
-        case .timedOut: problem = .init("provider_timed_out", "the provider took too long")
+        case .timedOut: problem = Self.timedOut
         }
         let code: AuthErrorCode =
-            switch reason {
+            switch search.reason {
             case .missing: .missingToken
             case .rejected: verdicts[user]?.code ?? .expired
             default: .expired
             }
-        return .unavailable(problem, code)
+        let failures = (standings[user]?.failures ?? 0) + 1
+        // Not at once even if chance says so.
+        let delay = max(1, retry.delay(afterFailure: failures, fraction: fraction))
+        standings[user] = Standing(
+            failures: failures, retryAt: clock.uptime + delay, problem: problem, code: code)
+        return Failure(problem: problem, code: code, requestTime: search.requestTime)
     }
 
-    /// Asks the provider, or goes on waiting for a call that is still under way: never two at a time.
-    private func ask(
-        _ provider: @escaping TokenProvider, _ request: TokenRequest, user: UserKey,
-        late: @escaping @Sendable (SignedToken, Int) -> Void
-    ) async -> TokenProviderCall.Outcome {
-        if let call = running[user], call.isRunning { return .timedOut }
-        let generation = book[user]?.generation ?? 0
-        let call = TokenProviderCall(request, provider: provider) { text in
-            if let token = SignedToken(text) { late(token, generation) }
-        }
-        running[user] = call
-        let outcome = await call.outcome(within: timeout, on: clock)
-        if !call.isRunning { running[user] = nil }
-        return outcome
+    /// The code under which the app has heard that the provider fails; nil if it does not.
+    func providerCode(of user: UserKey) -> AuthErrorCode? { standings[user]?.code }
+
+    /// Asks the provider again even if it has just failed.
+    func resume() {
+        for user in standings.keys { standings[user]?.retryAt = clock.uptime }
+    }
+
+    /// Waits for the provider no longer.
+    func stop() {
+        for search in searches.values { search.task.cancel() }
     }
 
     // MARK: Time

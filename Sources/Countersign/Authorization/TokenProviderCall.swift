@@ -32,7 +32,7 @@ final class TokenProviderCall: Sendable {
     init(
         _ request: TokenRequest, provider: @escaping TokenProvider, late: @escaping @Sendable (String) -> Void
     ) {
-        Task.detached {
+        ProviderThread.run {
             let outcome: Outcome
             do {
                 let token = try await Self.$isInside.withValue(true) { try await provider(request) }

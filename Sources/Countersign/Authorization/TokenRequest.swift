@@ -30,7 +30,14 @@ public struct TokenRequest: Sendable, Hashable {
 
 /// Gets a token for a user from the app's backend.
 ///
-/// It is called off the main thread, never twice at the same time, and with a time limit
-/// (`CountersignConfiguration.tokenProviderTimeout`). Nil says that there is none: nothing is sent for this user, and it
-/// is asked again later. An error means the same. `flush()` called from inside it returns at once.
+/// It is called off the main thread and with a time limit (`CountersignConfiguration.tokenProviderTimeout`); never twice at
+/// the same time for one user. Calls for different users may overlap, four at most, since events of an earlier user may
+/// still wait: a provider that keeps state guards it. It may block: it runs on a thread of its own (before iOS 18 and
+/// macOS 15 only what it suspends for does not take a shared one).
+///
+/// Nil says that there is no token, and an error means the same. The events are then sent under the last known token, or
+/// without one, and the server is the judge: one that does not require tokens takes them. Where it refuses, they stay, and
+/// both the provider and the server are asked again after waits that grow up to `RetryPolicy.maximumDelay` of
+/// `CountersignConfiguration.networkRetry`, without end. A token that it returns is sent even if the device clock calls it
+/// expired. `flush()` called from inside it returns at once.
 public typealias TokenProvider = @Sendable (TokenRequest) async throws -> String?

@@ -65,10 +65,15 @@ struct BloomreachAnswer {
 
     /// What it means for an event in the queue.
     var meaning: ServerAnswer {
-        let serverTime = authError?.serverTime ?? ServerAnswer.serverTime(in: response)
-        return ServerAnswer(
+        let date = ServerAnswer.serverTime(in: response)
+        var answer = ServerAnswer(
             eventMeaning, status: status,
-            retryAfter: ServerAnswer.retryAfter(in: response, serverTime: serverTime), serverTime: serverTime)
+            retryAfter: ServerAnswer.retryAfter(in: response, serverTime: date))
+        if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
+        // Other answers may be those of a proxy, with a clock of its own.
+        if case .accepted = answer.meaning { answer.serverTime = date }
+        if let authError { answer.serverTime = authError.serverTime ?? date }
+        return answer
     }
 
     private var eventMeaning: ServerAnswer.Meaning {
@@ -95,10 +100,10 @@ struct BloomreachAnswer {
 
     // MARK: Queries
 
-    /// The members of a good answer.
-    func result(of endpoint: BloomreachEndpoint) throws(BloomreachError) -> [String: JSONValue] {
+    /// The members of a good answer. `now` is the device clock.
+    func result(of endpoint: BloomreachEndpoint, now: Date) throws(BloomreachError) -> [String: JSONValue] {
         func error(_ code: BloomreachError.Code, _ detail: String) -> BloomreachError {
-            let serverTime = authError?.serverTime ?? ServerAnswer.serverTime(in: response)
+            let serverTime = ServerAnswer.serverTime(in: response) ?? now
             return BloomreachError(
                 code, endpoint, detail, status: status, authCode: authError?.code,
                 retryAfter: ServerAnswer.retryAfter(in: response, serverTime: serverTime))

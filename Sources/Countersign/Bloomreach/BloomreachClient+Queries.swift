@@ -238,7 +238,7 @@ extension BloomreachClient {
         }
         log?(.debug, "answer", ["status": "\(response.status)", "endpoint": endpoint.rawValue])
         do {
-            return try BloomreachAnswer(response).result(of: endpoint)
+            return try BloomreachAnswer(response).result(of: endpoint, now: client.clock.now)
         } catch {
             guard error.code == .authorizationRefused, takesCustomerToken(endpoint) else { throw error }
             let ids = body["customer_ids"]?.object?.compactMapValues(\.string) ?? [:]

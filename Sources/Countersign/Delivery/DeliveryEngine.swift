@@ -10,6 +10,8 @@ actor DeliveryEngine {
         case malformedToken(user: UserKey)
         /// From a token provider that took longer than it may; `generation` is the newest token when it was called.
         case lateToken(SignedToken, user: UserKey, generation: Int)
+        /// A call of the token provider has ended, or its time is up.
+        case tokenSought(TokenProviderCall, TokenProviderCall.Outcome, user: UserKey)
         case forgetToken(user: UserKey, generation: Int, done: CheckedContinuation<Void, Never>)
         /// All events share one access token, and there is another one.
         case accessTokenChanged(generation: Int)
@@ -33,6 +35,9 @@ actor DeliveryEngine {
     private let transport: any HTTPTransport
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
+    /// Seconds that a flush waits for a call of the token provider that was under way before it. The provider itself may
+    /// wait for that flush in a way that nobody can see.
+    private let providerPatience: TimeInterval
     private let log: CountersignLog?
 
     private var sender: Sender
@@ -65,6 +70,7 @@ actor DeliveryEngine {
         self.transport = transport
         self.clock = clock
         self.random = random
+        providerPatience = min(5, configuration.tokenProviderTimeout / 2)
         log = configuration.log
         requestTimeout = configuration.requestTimeout
         tokens = TokenDesk(configuration: configuration, storage: storage, clock: clock)
@@ -85,6 +91,7 @@ actor DeliveryEngine {
     func stop() async {
         isClosed = true
         runner?.cancel()
+        await tokens.stop()
         inbox.wake()
         await runner?.value
         // What came after the loop had ended: nobody must wait for ever.
@@ -164,6 +171,13 @@ actor DeliveryEngine {
             report(.decodingError, "token_malformed", user: user, token: nil, origin: .app)
         case .lateToken(let token, let user, let generation):
             if await tokens.generation(of: user) == generation { await take(token, for: user) }
+        case .tokenSought(let call, let outcome, let user):
+            if let failure = await tokens.returned(call, outcome, for: user, fraction: random()) {
+                report(
+                    failure.code, failure.problem.code, user: user, token: await tokens.token(of: user),
+                    origin: .provider, requestTime: failure.requestTime)
+            }
+            sender.tokenSought(for: user)
         case .forgetToken(let user, let generation, let done):
             if await tokens.generation(of: user) == generation { await tokens.forget(user) }
             done.resume()
@@ -176,11 +190,13 @@ actor DeliveryEngine {
                 flushPolicy: policy, batchEvents: batchEvents, newestFirst: newestFirst)
         case .sessionStarted:
             sender.sessionStarted()
+            await tokens.resume()
+            for failure in ledger.sessionStarted(at: clock.uptime) { failures.send(failure) }
         case .enteredBackground:
             ledger.isInBackground = true
             sender.enteredBackground()
         case .enteredForeground:
-            for failure in ledger.enteredForeground() { failures.send(failure) }
+            for failure in ledger.enteredForeground(at: clock.uptime) { failures.send(failure) }
         case .wiped(let done):
             sender.reset()
             await tokens.forgetAll()
@@ -190,7 +206,8 @@ actor DeliveryEngine {
         case .idle(let continuation):
             idlers.append(continuation)
         case .flush(let continuation):
-            sender.flush()
+            await tokens.resume()
+            sender.flush(patience: clock.uptime + providerPatience)
             flushes.append(continuation)
         }
     }
@@ -285,6 +302,10 @@ actor DeliveryEngine {
     }
 
     private func finishFlushes(_ ending: FlushResult.Ending, queued: Int) {
+        if !flushes.isEmpty {
+            let parked = sender.lanes.filter { $0.value.isBlocked }.keys
+            for failure in ledger.flushEnded(parked: Set(parked), at: clock.uptime) { failures.send(failure) }
+        }
         let result = FlushResult(batches: batches, ending: ending, queued: queued)
         batches = []
         for flush in flushes { flush.resume(returning: result) }
@@ -318,18 +339,19 @@ actor DeliveryEngine {
             }
             return
         }
-        let requestTime = clock.now
-        let decision = await tokens.authorize(user, rejectedGeneration: rejectedGeneration) {
-            [inbox] token, generation in
-            inbox.post(.lateToken(token, user: user, generation: generation))
-        }
+        let decision = await tokens.authorize(
+            user, rejectedGeneration: rejectedGeneration,
+            returned: { [inbox] call, outcome in inbox.post(.tokenSought(call, outcome, user: user)) },
+            late: { [inbox] token, generation in
+                inbox.post(.lateToken(token, user: user, generation: generation))
+            })
         switch decision {
         case .ready(let generation): sender.authorized(generation: generation)
-        case .unavailable(let problem, let code):
-            report(
-                code, problem.code, user: user, token: await tokens.token(of: user), origin: .provider,
-                requestTime: requestTime)
-            note(sender.authorizationFailed(problem, now: clock.uptime, fraction: random()))
+        case .pending: sender.authorizationPending()
+        case .unavailable(let generation, let problem):
+            note(
+                sender.authorizationFailed(
+                    problem, generation: generation, now: clock.uptime, fraction: random()))
         }
     }
 
@@ -342,7 +364,7 @@ actor DeliveryEngine {
         let failure = AuthenticationFailure(
             code: code, reason: reason, userID: user.userID, token: token, isOptional: isOptional,
             requestTime: requestTime ?? clock.now, origin: origin, clockSkew: clockSkew, occurrences: 1)
-        if let news = ledger.record(failure) { failures.send(news) }
+        if let news = ledger.record(failure, at: clock.uptime) { failures.send(news) }
     }
 
     // MARK: Requests
@@ -361,7 +383,11 @@ actor DeliveryEngine {
         requestTimeout = max(requestTimeout, request.timeout)
         do {
             let response = try await transport.send(request)
-            let answer = dialect.read(response, eventCount: events.count)
+            var answer = dialect.read(response, eventCount: events.count)
+            if answer.retryAfter == nil, let date = answer.retryDate {
+                let serverNow = clock.now + (await tokens.clockOffset)
+                answer.retryAfter = max(0, date.timeIntervalSince(serverNow))
+            }
             log?(.debug, "answer", ["status": "\(answer.status)", "events": "\(events.count)"])
             if let serverTime = answer.serverTime {
                 await tokens.noteServerTime(serverTime)
@@ -373,6 +399,9 @@ actor DeliveryEngine {
                 await tokens.noteVerdict(verdict, for: user)
                 var skew = verdict.clockSkew
                 if skew == nil, let token { skew = await tokens.clockSkew(token, verdict: verdict) }
+                // Sent for want of a better token: that was told already.
+                let isKnown = await tokens.providerCode(of: user) == verdict.code
+                if isKnown, consequence?.isOptional != true { return }
                 report(
                     verdict.code, verdict.reason, user: user, token: token, origin: .server,
                     isOptional: consequence?.isOptional ?? false, requestTime: requestTime,

@@ -11,7 +11,8 @@ public struct RetryPolicy: Sendable, Hashable {
     public var maximumDelay: TimeInterval
     /// A server's `Retry-After` is followed up to this, in seconds, so that no answer can silence an app for good.
     public var maximumServerDelay: TimeInterval
-    /// Failures in a row after which retries pause. A new token, a new session or a call of `flush()` resumes.
+    /// Failures in a row after which retries pause. A new token, a new session or a call of `flush()` resumes. Failures of
+    /// a token provider never pause.
     public var maximumFailures: Int
 
     /// Makes a policy.
@@ -28,7 +29,12 @@ public struct RetryPolicy: Sendable, Hashable {
     /// For servers that fail or cannot be reached: from 2 s up to 3 minutes, without end.
     public static let network = RetryPolicy(baseDelay: 2, maximumDelay: 180)
 
-    /// For tokens that are refused: from 2 s up to 5 minutes, at most 50 in a row.
+    /// For answers after which somebody has to change settings, or that something on the way has given: from 5 s up to an
+    /// hour.
+    static let configuration = RetryPolicy(baseDelay: 5, maximumDelay: 3_600)
+
+    /// For tokens that are refused: from 2 s up to 5 minutes, 50 times in a row. Then retries pause; with a token provider
+    /// there is one try every `maximumServerDelay`.
     public static let authentication = RetryPolicy(baseDelay: 2, maximumDelay: 300, maximumFailures: 50)
 
     /// The wait after failure number `failure`.

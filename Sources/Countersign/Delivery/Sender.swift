@@ -10,6 +10,7 @@ struct Sender {
         var flushPolicy = FlushPolicy.automatic
         var networkRetry = RetryPolicy.network
         var authenticationRetry = RetryPolicy.authentication
+        var configurationRetry = RetryPolicy.configuration
         var batchEvents = 100
         var batchBytes = 400_000
         var hasTokenProvider = false
@@ -21,8 +22,8 @@ struct Sender {
         case wait(until: TimeInterval?)
         /// Read events; then `claimed`, `claimFailed` or `leased`.
         case claim(ClaimRequest)
-        /// Find a token for this user, another one than the rejected generation if there is one; then `authorized` or
-        /// `authorizationFailed`.
+        /// Find a token for this user, another one than the rejected generation if there is one; then `authorized`,
+        /// `authorizationPending`, `authorizationFailed` or `authorizationDeferred`.
         case authorize(UserKey, rejectedGeneration: Int?)
         /// Send; then `answered` or `failed`.
         case send([QueuedEvent], attempt: Int)
@@ -43,6 +44,12 @@ struct Sender {
     private struct Round: Equatable {
         /// True when events may have been stored since the last claim began.
         var mustClaimAgain = true
+        /// True when somebody waits for its end, which is then also the end of calls of the token provider.
+        var isFlush = false
+        /// True when nothing is left to do but to wait for the token provider.
+        var isIdle = false
+        /// When to give up that wait.
+        var patience: TimeInterval?
         var ending: FlushResult.Ending?
     }
 
@@ -50,6 +57,8 @@ struct Sender {
         let events: [QueuedEvent]
         var isAuthorized = false
         var generation = 0
+        /// Why the token provider had nothing better than this token, or than none; nil if it was not needed.
+        var providerProblem: ServerAnswer.Explanation?
 
         var lane: UserKey { UserKey(events.first?.userID) }
     }
@@ -74,6 +83,8 @@ struct Sender {
     private var batchEvents: Int
     private var batchBytes: Int
     private var refusalsInARow = 0
+    /// Answers in a row after which settings had to change.
+    private var configurationFailures = 0
     private var resumption = Resumption()
 
     /// Users with a token problem.
@@ -106,6 +117,7 @@ struct Sender {
             round = Round()
         }
         wantsRound = false
+        if let instant = idleUntil(now) { return .wait(until: instant.isFinite ? instant : nil) }
         if let ending = round?.ending {
             round = nil
             return .finish(ending)
@@ -115,13 +127,17 @@ struct Sender {
             guard current.isAuthorized else {
                 return .authorize(current.lane, rejectedGeneration: lanes[current.lane]?.rejectedGeneration)
             }
-            return .send(current.events, attempt: failures + (lanes[current.lane]?.failures ?? 0) + 1)
+            let lane = lanes[current.lane]
+            return .send(
+                current.events,
+                attempt: failures + (lane?.failures ?? 0) + (lane?.providerFailures ?? 0) + 1)
         }
         if let suspect = suspects.first(where: { canTry($0) && $0.isRipe }) {
             current = Current(events: [suspect.event])
             return next(now: now)
         }
         round?.mustClaimAgain = false
+        round?.isIdle = false
         pendingEvents = 0
         pendingSince = nil
         for key in lanes.keys { lanes[key]?.lapse(at: now) }
@@ -130,6 +146,25 @@ struct Sender {
         request.blockedUsers = Set(lanes.filter { $0.value.isBlocked }.keys)
         request.excluded = Set(suspects.map(\.event.sequence))
         return .claim(request)
+    }
+
+    /// Until when a flush waits for the token provider, infinity being as long as that takes; nil if it does not.
+    private mutating func idleUntil(_ now: TimeInterval) -> TimeInterval? {
+        guard let round, round.isIdle, !round.mustClaimAgain, round.ending == nil, current == nil else {
+            return nil
+        }
+        guard lanes.values.contains(where: \.awaitsToken) else {
+            self.round?.ending = .drained
+            return nil
+        }
+        let patience = round.patience ?? .infinity
+        if patience <= now {
+            self.round?.ending = .waitingForTokenProvider
+            return nil
+        }
+        // What becomes due meanwhile is not held up.
+        let instant = nextInstant ?? .infinity
+        return instant <= now ? nil : min(patience, instant)
     }
 
     private func wantsRound(at now: TimeInterval) -> Bool {
@@ -162,19 +197,25 @@ struct Sender {
     }
 
     /// Somebody wants everything sent now.
-    mutating func flush() {
+    ///
+    /// - Parameter patience: Until when to wait for a call of the token provider that is under way already: it may be the
+    ///   provider that waits for this.
+    mutating func flush(patience: TimeInterval? = nil) {
         resume()
         if round == nil { round = Round() }
         round?.mustClaimAgain = true
         round?.ending = nil
+        round?.isFlush = true
+        if let patience, lanes.values.contains(where: \.awaitsToken) { round?.patience = patience }
     }
 
     /// A session began: what was paused gets a new chance, with a fresh count.
     mutating func sessionStarted() {
         resume()
-        for key in lanes.keys { lanes[key]?.failures = 0 }
+        for key in lanes.keys { lanes[key]?.forgive() }
         failures = 0
         refusalsInARow = 0
+        configurationFailures = 0
         batchEvents = settings.batchEvents
         batchBytes = settings.batchBytes
         wantsRound = true
@@ -209,12 +250,22 @@ struct Sender {
     mutating func tokenChanged(for user: UserKey, generation: Int, now: TimeInterval) {
         generations[user] = generation
         guard var lane = lanes[user] else { return }
-        lane.failures = 0
+        lane.forgive()
         lane.isPaused = false
+        lane.awaitsToken = false
         // Each new token may resume at once, but not in a circle: rejected, new token, rejected, …
         lane.blockedUntil = resumption.take(at: now)
         lanes[user] = lane
         if lane.blockedUntil == nil { wantsRound = true }
+    }
+
+    /// The token provider has returned, with a token or without one, or its time is up.
+    mutating func tokenSought(for user: UserKey) {
+        guard lanes[user]?.awaitsToken == true else { return }
+        lanes[user]?.awaitsToken = false
+        if lanes[user] == Lane() { lanes[user] = nil }
+        round?.mustClaimAgain = true
+        wantsRound = true
     }
 
     /// The queue was emptied, or another user's data must not be touched any more.
@@ -235,7 +286,11 @@ struct Sender {
             // There is no other event to tell a bad one from a server that is down.
             current = Current(events: [suspect.event])
         } else if round?.mustClaimAgain != true {
-            round?.ending = suspects.isEmpty ? .drained : .interrupted
+            if round?.isFlush == true, lanes.values.contains(where: \.awaitsToken) {
+                round?.isIdle = true
+            } else {
+                round?.ending = suspects.isEmpty ? .drained : .interrupted
+            }
         }
     }
 
@@ -257,15 +312,35 @@ struct Sender {
         current?.isAuthorized = true
         current?.generation = generation
         generations[lane] = generation
+        lanes[lane]?.providerFailures = 0
     }
 
-    /// There is no token to send with: the provider failed, or gave one that is no better.
+    /// The token provider is asked; `tokenSought` is to follow. Other users' events go on.
+    mutating func authorizationPending() {
+        guard let current else { return }
+        lanes[current.lane, default: Lane()].awaitsToken = true
+        isolation = nil
+        self.current = nil
+    }
+
+    /// The token provider has failed, or gave a token that is no better: the server is the judge of the last one, as it
+    /// may have stopped to ask for any. One that it has refused already is sent again after a wait only.
+    ///
+    /// - Parameter generation: Of the last token; 0 if there is none.
     mutating func authorizationFailed(
-        _ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double
+        _ problem: ServerAnswer.Explanation, generation: Int, now: TimeInterval, fraction: Double
     ) -> Consequence? {
         guard let current else { return nil }
-        park(current, problem: problem, now: now, fraction: fraction)
-        return Consequence(batch: batch(current, .tokenProblem, problem.code))
+        let lane = lanes[current.lane]
+        if lane?.rejectedGeneration == generation, lane?.mayResend != true {
+            parkForProvider(current, problem: problem, now: now, fraction: fraction)
+            return Consequence(batch: batch(current, .tokenProblem, problem.code))
+        }
+        let failures = lane?.providerFailures ?? 0
+        authorized(generation: generation)
+        lanes[current.lane]?.providerFailures = failures
+        self.current?.providerProblem = problem
+        return nil
     }
 
     /// There is no credential to send with before `instant`, or if that is nil, before the app hands over another one.
@@ -291,7 +366,7 @@ struct Sender {
         guard let current else { return nil }
         let problem = ServerAnswer.Explanation(error.code.rawValue, error.detail)
         if error.code == .notPermitted {
-            stop(problem, now: now)
+            stop(problem, now: now, fraction: fraction)
             return Consequence(batch: batch(current, .configurationProblem, problem.code))
         }
         backOff(problem, serverDelay: nil, now: now, fraction: fraction)
@@ -326,7 +401,7 @@ struct Sender {
             }
             return consequence
         case .configurationProblem(let problem):
-            stop(problem, now: now)
+            stop(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
             return Consequence(batch: batch(current, .configurationProblem, problem.code))
         case .tryLater(let problem):
             backOff(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
@@ -382,6 +457,7 @@ struct Sender {
         failures = 0
         retryAt = nil
         configurationProblem = nil
+        configurationFailures = 0
         refusalsInARow = 0
         resumption = Resumption()
         return Consequence(
@@ -403,7 +479,7 @@ struct Sender {
             lastProblem = reason
             condemned += suspect(event, .refused, reason, now: now, fraction: fraction)
         }
-        return conclude(current, condemned, now: now)
+        return conclude(current, condemned, now: now, fraction: fraction)
     }
 
     private mutating func refuseToken(
@@ -418,6 +494,11 @@ struct Sender {
             return Consequence(batch: result)
         }
         lanes[current.lane, default: Lane()].rejectedGeneration = current.generation
+        lanes[current.lane]?.mayResend = false
+        if let problem = current.providerProblem {
+            parkForProvider(current, problem: problem, serverDelay: retryAfter, now: now, fraction: fraction)
+            return Consequence(batch: result, failure: verdict)
+        }
         if settings.hasTokenProvider, lanes[current.lane]?.failures == 0 {
             // One replacement before the first wait; a server that always says 401 must not loop us.
             lanes[current.lane]?.failures = 1
@@ -438,11 +519,34 @@ struct Sender {
         var lane = lanes[current.lane] ?? Lane()
         lane.failures += 1
         lane.problem = problem
-        lane.isPaused = lane.failures >= settings.authenticationRetry.maximumFailures
+        let isTooOften = lane.failures >= settings.authenticationRetry.maximumFailures
+        // Tokens of a provider change by themselves, and a process without sessions would never ask for another.
+        lane.isPaused = isTooOften && !settings.hasTokenProvider
         lane.blockedUntil =
             now
-            + settings.authenticationRetry.delay(
-                afterFailure: lane.failures, serverDelay: serverDelay, fraction: fraction)
+            + (isTooOften
+                ? settings.authenticationRetry.maximumServerDelay
+                : settings.authenticationRetry.delay(
+                    afterFailure: lane.failures, serverDelay: serverDelay, fraction: fraction))
+        leave(lane, of: current, problem: problem)
+    }
+
+    /// A failing provider is like a failing network: the waits grow, and never end for good.
+    private mutating func parkForProvider(
+        _ current: Current, problem: ServerAnswer.Explanation, serverDelay: TimeInterval? = nil,
+        now: TimeInterval, fraction: Double
+    ) {
+        var lane = lanes[current.lane] ?? Lane()
+        lane.providerFailures += 1
+        lane.problem = problem
+        lane.blockedUntil =
+            now
+            + settings.networkRetry.delay(
+                afterFailure: lane.providerFailures, serverDelay: serverDelay, fraction: fraction)
+        leave(lane, of: current, problem: problem)
+    }
+
+    private mutating func leave(_ lane: Lane, of current: Current, problem: ServerAnswer.Explanation) {
         lanes[current.lane] = lane
         lastProblem = problem
         isolation = nil
@@ -476,7 +580,7 @@ struct Sender {
             batchBytes = settings.batchBytes
         }
         if cause == .serverFault { serverFailed(on: [event], now: now) }
-        return conclude(current, suspect(event, cause, problem, now: now, fraction: fraction), now: now)
+        return conclude(current, suspect(event, cause, problem, now: now, fraction: fraction), now: now, fraction: fraction)
     }
 
     /// Faults on others are the server's: while it is flaky, suspects have to show themselves anew.
@@ -520,7 +624,7 @@ struct Sender {
 
     private mutating func conclude(
         _ current: Current, _ condemned: [(event: QueuedEvent, verdict: Settlement.Verdict)],
-        now: TimeInterval
+        now: TimeInterval, fraction: Double
     ) -> Consequence {
         let problem = lastProblem ?? .init("refused", "")
         if !condemned.isEmpty {
@@ -529,7 +633,9 @@ struct Sender {
         }
         let isFault = suspects.last?.cause == .serverFault
         if !isFault, refusalsInARow >= Self.maximumRefusals {
-            stop(.init(problem.code, "the server refuses every event: \(problem.reason)"), now: now)
+            stop(
+                .init(problem.code, "the server refuses every event: \(problem.reason)"),
+                serverDelay: settings.networkRetry.maximumServerDelay, now: now, fraction: fraction)
         }
         return Consequence(batch: batch(current, isFault ? .retryLater : .refused, problem.code))
     }
@@ -563,11 +669,18 @@ struct Sender {
         round?.ending = .interrupted
     }
 
-    private mutating func stop(_ problem: ServerAnswer.Explanation, now: TimeInterval) {
+    private mutating func stop(
+        _ problem: ServerAnswer.Explanation, serverDelay: TimeInterval? = nil, now: TimeInterval,
+        fraction: Double
+    ) {
         configurationProblem = problem
         lastProblem = problem
-        // One request now and then: a server may be put right while the app runs on.
-        retryAt = now + settings.networkRetry.maximumServerDelay
+        configurationFailures += 1
+        // One request now and then: a server may be put right while the app runs on, and one stray answer of something on
+        // the way is over in seconds.
+        let delay = settings.configurationRetry.delay(
+            afterFailure: configurationFailures, serverDelay: serverDelay, fraction: max(fraction, 0.5))
+        retryAt = now + min(delay, settings.networkRetry.maximumServerDelay)
         isolation = nil
         current = nil
         round?.ending = .configurationProblem

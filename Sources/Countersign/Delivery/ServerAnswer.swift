@@ -63,7 +63,9 @@ package struct ServerAnswer: Sendable, Equatable {
     package var meaning: Meaning
     /// Seconds to wait before the next request, if the server asked for that.
     package var retryAfter: TimeInterval?
-    /// The server's clock when it answered.
+    /// The same as an instant, where the answer does not say what time it is at the server.
+    package var retryDate: Date?
+    /// The server's clock when it answered; nil for an answer that anything on the way could have given.
     package var serverTime: Date?
     package var status: Int
 
@@ -99,6 +101,12 @@ extension ServerAnswer {
         if let seconds = TimeInterval(text), seconds >= 0, seconds.isFinite { return seconds }
         guard let date = Timestamp.date(fromHTTP: text), let serverTime else { return nil }
         return max(0, date.timeIntervalSince(serverTime))
+    }
+
+    /// `Retry-After` as a date, for an answer without `Date` (RFC 9110, section 6.6.1, allows that to servers without a
+    /// clock and to caches).
+    package static func retryDate(in response: HTTPResponse) -> Date? {
+        response.header("Retry-After").flatMap(Timestamp.date(fromHTTP:))
     }
 
     /// The server's clock from `Date` (RFC 9110, section 6.6.1), to the second.

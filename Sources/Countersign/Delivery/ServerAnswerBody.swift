@@ -73,12 +73,22 @@ package struct ServerAnswerBody: Sendable {
     package func answer(
         to response: HTTPResponse, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
     ) -> ServerAnswer {
-        let serverTime =
-            members.authError?.serverTime.map { Date(timeIntervalSince1970: $0 / 1_000) }
-            ?? ServerAnswer.serverTime(in: response)
-        return ServerAnswer(
-            meaning(of: response, success: success), status: response.status,
-            retryAfter: ServerAnswer.retryAfter(in: response, serverTime: serverTime), serverTime: serverTime)
+        let meaning = meaning(of: response, success: success)
+        let date = ServerAnswer.serverTime(in: response)
+        var answer = ServerAnswer(
+            meaning, status: response.status,
+            retryAfter: ServerAnswer.retryAfter(in: response, serverTime: date))
+        if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
+        switch meaning {
+        case .accepted, .tokenProblem: answer.serverTime = serverTime ?? date
+        default: break  // A proxy answers for itself, with a clock of its own.
+        }
+        return answer
+    }
+
+    /// The server's clock, if the body says it.
+    var serverTime: Date? {
+        members.authError?.serverTime.map { Date(timeIntervalSince1970: $0 / 1_000) }
     }
 
     private func meaning(

@@ -450,7 +450,9 @@ struct AccessTokensTests {
 
         // Also after a restart with the pair that died.
         let second = bench.make()
-        #expect(await second.authorize(rejected: nil).problem != nil)
+        // The access token may have outlived it: the server is asked, once.
+        #expect(await second.authorize(rejected: nil).token == "A1")
+        #expect(await second.authorize(rejected: 1).problem != nil)
         #expect(await second.state.kind == .reauthenticationRequired)
         #expect(bench.refreshes == 1)
         var login = bench.configuration
@@ -459,6 +461,28 @@ struct AccessTokensTests {
         await second.configure(login)
         #expect(await second.authorize(rejected: nil).token == "NEW")
         #expect(await second.state.kind == .ready)
+    }
+
+    @Test func anAccessTokenOutlivesItsDeadRefreshToken() async {
+        var bench = AccessTokenBench()
+        bench.configuration.expires = 3_600
+        bench.server.override { _ in .json(400, #"{"error":"invalid_grant"}"#) }
+        let tokens = bench.make()
+        #expect(await tokens.authorize(rejected: nil).token == "A1")
+        // By a clock that runs fast it is time for another one.
+        bench.clock.advance(by: 3_590)
+        #expect(await tokens.authorize(rejected: nil).token == "A1", "the server has not refused it")
+        #expect(await tokens.authorize(rejected: 1).problem != nil)
+        await tokens.close()
+    }
+
+    @Test(arguments: [
+        ("a b", false), ("a,b", false), ("a\"b", false), ("a=b", false), ("=", false),
+        ("1|aB3", true), ("aZ09-._~+/==", true),
+    ])
+    func onlyAB64tokenGoesAfterBearer(token: String, isValid: Bool) {
+        #expect((SignedToken.accessToken(token, strategy: .jwt) != nil) == isValid)
+        #expect(SignedToken.accessToken("SharedAccessSignature sr=\(token)", strategy: .sas) != nil)
     }
 
     @Test(arguments: [408, 425, 429, 500, 502, 503, 599])

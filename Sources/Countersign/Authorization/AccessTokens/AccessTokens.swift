@@ -183,9 +183,17 @@ package actor AccessTokens {
             {
             case .use(let generation):
                 settle()
-                return .ready(
-                    token: machine.credential?.accessToken.flatMap(SignedToken.accessToken),
-                    generation: generation)
+                var token: SignedToken?
+                if let text = machine.credential?.accessToken {
+                    token = SignedToken.accessToken(text, strategy: configuration.strategy)
+                    // An empty header field would be refused without a word of why.
+                    guard token != nil else {
+                        return .unavailable(
+                            .init("malformed_access_token", AuthorizationStrategy.malformedToken),
+                            retryAt: nil)
+                    }
+                }
+                return .ready(token: token, generation: generation)
             case .unavailable(let problem, let retryAt):
                 return .unavailable(problem, retryAt: retryAt)
             case .refresh:
@@ -210,7 +218,8 @@ package actor AccessTokens {
     }
 
     func noteServerTime(_ date: Date) {
-        machine.noteServerTime(date, now: surroundings.clock.now)
+        let clock = surroundings.clock
+        machine.noteServerTime(date, now: clock.now, uptime: clock.uptime)
     }
 
     package var state: AuthorizationState { machine.state(uptime: surroundings.clock.uptime) }
@@ -306,7 +315,13 @@ package actor AccessTokens {
         }
         do {
             let response = try await surroundings.transport.send(request)
-            return RefreshAnswer(response, configuration: configuration)
+            var answer = RefreshAnswer(response, configuration: configuration)
+            if answer.retryAfter == nil, let date = ServerAnswer.retryDate(in: response) {
+                let clock = surroundings.clock
+                let offset = machine.clockOffset(now: clock.now, uptime: clock.uptime)
+                answer.retryAfter = max(0, date.timeIntervalSince(clock.now + offset))
+            }
+            return answer
         } catch {
             return RefreshAnswer(failure: error)
         }

@@ -27,7 +27,8 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
 
     /// How the token is sent. Default: JWT.
     public var strategy = AuthorizationStrategy.jwt
-    /// The token that goes with each request; printable ASCII.
+    /// The token that goes with each request: for JWT letters, digits, `-`, `.`, `_`, `~`, `+`, `/`, `|`, and `=` at its end
+    /// (RFC 6750, section 2.1), for SAS printable ASCII.
     public var accessToken: String?
     /// When the token expires: see `expiresUnit`. 0 and below: not known, so that only a refusal leads to a refresh.
     /// Seconds from now count from the moment at which this pair of tokens was first handed over.

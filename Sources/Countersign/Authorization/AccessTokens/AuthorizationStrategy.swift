@@ -20,6 +20,10 @@ public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, Expre
     /// `Authorization: <token>`, as shared access signatures are sent.
     public static let sas = AuthorizationStrategy(rawValue: "SAS")
 
+    /// What is said of a token that cannot stand after `Bearer`.
+    static let malformedToken =
+        "accessToken cannot stand after Bearer (RFC 6750, section 2.1): only letters, digits, -._~+/| and = at its end"
+
     /// The value of the header field. An unknown word counts as JWT.
     package func headerValue(_ token: String) -> String {
         self == .sas ? token : "Bearer \(token)"

@@ -18,7 +18,7 @@ struct RefreshAnswer: Equatable {
     let status: Int
     var response: [String: JSONValue] = [:]
     var retryAfter: TimeInterval?
-    /// The server's clock.
+    /// The server's clock; nil for an answer that anything on the way could have given.
     var serverTime: Date?
 
     /// True if the server may have exchanged the token although no answer came.
@@ -34,8 +34,8 @@ struct RefreshAnswer: Equatable {
 
     init(_ answer: HTTPResponse, configuration: AuthorizationConfiguration) {
         status = answer.status
-        serverTime = ServerAnswer.serverTime(in: answer)
-        retryAfter = ServerAnswer.retryAfter(in: answer, serverTime: serverTime)
+        let date = ServerAnswer.serverTime(in: answer)
+        retryAfter = ServerAnswer.retryAfter(in: answer, serverTime: date)
         let object = JSONDocument.object(answer.body)
         response = object ?? [:]
         let code = Self.errorCode(response)
@@ -64,6 +64,11 @@ struct RefreshAnswer: Equatable {
                 meaning = .unusable(explanation)
             }
         default: meaning = .transient(explanation)
+        }
+        switch meaning {
+        case .granted: serverTime = date
+        case .dead where code != nil: serverTime = date
+        default: break
         }
     }
 

@@ -91,8 +91,7 @@ struct RefreshMachine {
     /// Not before this instant with a token that was refused and cannot be refreshed.
     private var resendAt: TimeInterval?
     private var resends = 0
-    /// Seconds by which the server's clock is ahead of the device's.
-    private(set) var clockOffset: TimeInterval = 0
+    private var serverClock = ServerClock()
 
     init(configuration: AuthorizationConfiguration, policy: Policy = Policy()) {
         self.configuration = configuration
@@ -108,7 +107,7 @@ struct RefreshMachine {
     /// What the store has, at the start; `configure` decides about it.
     mutating func loaded(_ stored: Credential?) {
         dormant = stored
-        clockOffset = stored?.clockOffset ?? 0
+        serverClock = ServerClock(offset: stored?.clockOffset)
     }
 
     /// A configuration that is not sparse and has no tokens leaves what the store has where it is: it may be a former
@@ -123,6 +122,7 @@ struct RefreshMachine {
         let hasTokens =
             configuration.accessToken?.isEmpty == false || configuration.refreshToken?.isEmpty == false
         guard hasTokens || isSparse else { return nil }
+        let clockOffset = serverClock.offset(now: now, uptime: uptime)
         let next = Credential.adopting(
             configuration, over: unsaved ?? credential ?? dormant, isSparse: isSparse,
             now: now + clockOffset, clockOffset: clockOffset)
@@ -192,8 +192,13 @@ struct RefreshMachine {
         resends = 0
     }
 
-    mutating func noteServerTime(_ date: Date, now: Date) {
-        clockOffset = date.timeIntervalSince(now)
+    mutating func noteServerTime(_ date: Date, now: Date, uptime: TimeInterval) {
+        serverClock.learn(date, now: now, uptime: uptime)
+    }
+
+    /// Seconds by which the server's clock is ahead of the device's; 0 if nothing is known.
+    mutating func clockOffset(now: Date, uptime: TimeInterval) -> TimeInterval {
+        serverClock.offset(now: now, uptime: uptime)
     }
 
     /// A request wants to go. `rejected` is the generation of the token that a server has refused, and `hasWaited` is true
@@ -204,11 +209,13 @@ struct RefreshMachine {
             // The app may have a server that asks for no token.
             return resend(isRejected: rejected == generation, uptime: uptime)
         }
+        let isRejected = rejected == generation || credential.accessToken == nil
         if let code = credential.deathCode {
+            // An access token outlives its refresh token, and a wrong clock may have called it old.
+            guard isRejected else { return .use(generation: generation) }
             return .unavailable(
                 .init(code, "the refresh token is dead; the app needs new credentials"), retryAt: nil)
         }
-        let isRejected = rejected == generation || credential.accessToken == nil
         if isRejected { noteRefusal(uptime: uptime) }
         let isDue = refreshAt.map { $0 <= uptime } ?? false
         guard isRejected || isDue || unsaved != nil else { return .use(generation: generation) }
@@ -312,7 +319,7 @@ struct RefreshMachine {
     ) -> Action {
         guard generation == refreshingGeneration, let current = credential else { return finish() }
         if let stored, stored != current, isOnDisk {
-            clockOffset = stored.clockOffset
+            serverClock = ServerClock(offset: stored.clockOffset)
             take(stored, lifetime: stored.remaining(now: now), uptime: uptime, fraction: fraction)
             failures = 0
             return finish()
@@ -345,11 +352,12 @@ struct RefreshMachine {
     mutating func answered(
         _ answer: RefreshAnswer, now: Date, uptime: TimeInterval, fraction: Double
     ) -> Action {
-        if let serverTime = answer.serverTime { noteServerTime(serverTime, now: now) }
+        if let serverTime = answer.serverTime { noteServerTime(serverTime, now: now, uptime: uptime) }
         // The app has handed over other credentials in the meantime: this answer is about the ones that are gone.
         guard generation == refreshingGeneration, var current = credential else { return finish() }
         switch answer.meaning {
         case .granted(let grant):
+            let clockOffset = serverClock.offset(now: now, uptime: uptime)
             let next = current.rotated(
                 to: grant, at: answer.serverTime ?? now + clockOffset, clockOffset: clockOffset)
             unsaved = next

@@ -40,12 +40,12 @@ struct TokenFinder {
         var leaves: [Leaf] = []
         collect(response, path: [], into: &leaves)
         let access = best(leaves, mapped: "accessToken", rank: Self.accessRank) { leaf in
-            Self.token(leaf.value)
+            token(leaf.value)
         }
         guard let access else { return nil }
         func sibling(_ leaf: Leaf) -> Bool { leaf.path.dropLast() == access.leaf.path.dropLast() }
         let refresh = best(leaves, mapped: "refreshToken", near: sibling, rank: Self.refreshRank) { leaf in
-            Self.token(leaf.value)
+            token(leaf.value)
         }
         let expiry = best(leaves, mapped: "expires", near: sibling, rank: Self.expiryRank) { leaf in
             Expiry(leaf.value, unit: configuration.expiresUnit)
@@ -107,8 +107,10 @@ struct TokenFinder {
     }
 
     /// A token that can stand in a header field; nil for anything else.
-    private static func token(_ value: JSONValue) -> String? {
-        guard case .string(let text) = value, SignedToken.accessToken(text) != nil else { return nil }
+    private func token(_ value: JSONValue) -> String? {
+        guard case .string(let text) = value,
+            SignedToken.accessToken(text, strategy: configuration.strategy) != nil
+        else { return nil }
         return text
     }
 

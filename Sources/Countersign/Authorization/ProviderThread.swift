@@ -1,0 +1,28 @@
+internal import Foundation
+
+/// Where the app's providers run: each call on a thread of its own while it runs, so that one that blocks takes none of the
+/// few threads that all tasks of the process share.
+enum ProviderThread {
+    /// Runs `body` in a task without a parent.
+    @discardableResult
+    static func run(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+        #if canImport(Darwin)
+            // Before that a task cannot be kept off the shared threads.
+            guard #available(iOS 18, macOS 15, tvOS 18, watchOS 11, visionOS 2, *) else {
+                return Task.detached(operation: body)
+            }
+        #endif
+        return Task.detached(executorPreference: ProviderExecutor(), operation: body)
+    }
+}
+
+/// A serial queue as the executor of one task. Dispatch starts a thread for a queue of its own even when all others block.
+@available(iOS 18, macOS 15, tvOS 18, watchOS 11, visionOS 2, *)
+private final class ProviderExecutor: TaskExecutor {
+    private let queue = DispatchQueue(label: "countersign.provider", qos: .utility)
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}

@@ -1,0 +1,299 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// The token provider fails, the clock is wrong, or both: what is recorded arrives all the same.
+@Suite(.timeLimit(.minutes(5)))
+struct ProviderOutageTests {
+    private static let now = 1_750_000_000
+
+    // MARK: Clocks
+
+    @Test(arguments: [-7_200, -60, 7_200, 31_536_000] as [TimeInterval], [true, false])
+    func freshTokensAreSentWhateverTheDeviceClockSays(ahead: TimeInterval, saysDate: Bool) async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.clock.setNow(bench.clock.now + ahead)
+        let fresh = SignedToken.fake(subject: "ada", expiresAt: Self.now + 600)
+        let calls = Lock(0)
+        bench.configuration.tokenProvider = { _ in
+            calls.withLock { $0 += 1 }
+            return fresh
+        }
+        let gateway = bench.gateway
+        gateway.judge { received in
+            guard received.token == fresh else { return .tokenProblem(.missingToken) }
+            let answer = gateway.store(received)
+            let date = [(name: "Date", value: "Sun, 15 Jun 2025 15:06:40 GMT")]
+            return HTTPResponse(status: 200, headers: saysDate ? date : [], body: answer.body)
+        }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada")
+        for number in 0..<2 { client.track("\(number)") }
+        #expect(await client.flush().isComplete)
+        for number in 2..<6 { client.track("\(number)") }
+        #expect(await client.flush().isComplete)
+        #expect(gateway.events == ["0", "1", "2", "3", "4", "5"])
+        #expect(calls.withLock { $0 } == 1, "a token that the server takes is not asked for again")
+        await client.close()
+    }
+
+    @Test func theDateOfAProxyIsNotTheServers() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let fresh = SignedToken.fake(subject: "ada", expiresAt: Self.now + 600)
+        let calls = Lock(0)
+        bench.configuration.tokenProvider = { _ in
+            calls.withLock { $0 += 1 }
+            return fresh
+        }
+        let answers = Lock([503, 502, 404, 401])
+        bench.gateway.judge { _ in
+            answers.withLock { $0.popLast() }.map { status in
+                .json(
+                    status, #"{"error":"proxy"}"#,
+                    headers: [(name: "Date", value: "Sun, 15 Jan 2040 15:06:40 GMT")])
+            }
+        }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada")
+        for _ in 0..<4 {
+            await client.flush()
+            #expect(await client.snapshot().clockOffset == 0)
+        }
+        #expect(await client.flush().isComplete)
+        #expect(calls.withLock { $0 } == 1)
+        await client.close()
+    }
+
+    @Test func aClockThatJumpsMakesForgetWhatWasLearned() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.gateway.judge { received in
+            .json(
+                200, #"{"success":true,"accepted":\#(received.messages.count)}"#,
+                headers: [(name: "Date", value: "Mon, 16 Jun 2025 15:06:40 GMT")])
+        }
+        let client = try bench.makeClient()
+        client.track("one")
+        #expect(await client.flush().isComplete)
+        #expect(await client.snapshot().clockOffset == 86_400)
+        bench.clock.advance(by: 3_600)
+        #expect(await client.snapshot().clockOffset == 86_400, "time that only passes is no jump")
+        bench.clock.setNow(bench.clock.now + 86_400)
+        #expect(await client.snapshot().clockOffset == 0)
+        await client.close()
+    }
+
+    // MARK: Outages
+
+    @Test(arguments: [nil, "throw", "not a token"])
+    func withoutAProviderThatWorksTheServerDecides(answer: String?) async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let calls = Lock(0)
+        bench.configuration.tokenProvider = { _ in
+            calls.withLock { $0 += 1 }
+            if answer == "throw" { throw CocoaError(.fileNoSuchFile) }
+            return answer
+        }
+        bench.configuration.batchEvents = 2
+        let client = try bench.makeClient()
+        client.identify(userID: "ada")
+        for number in 0..<6 { client.track("\(number)") }
+        #expect(await client.flush().isComplete)
+        #expect(bench.gateway.events.count == 6)
+        #expect(bench.gateway.batches.count == 4)
+        #expect(calls.withLock { $0 } == 1, "it is left alone for a while")
+        await client.close()
+    }
+
+    @Test func theLastKnownTokenGoesWithEventsOfAProviderThatFails() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.configuration.tokenProvider = { _ in nil }
+        let client = try bench.makeClient()
+        let old = SignedToken.fake(subject: "ada", expiresAt: Self.now - 10)
+        client.identify(userID: "ada", token: old)
+        #expect(await client.flush().isComplete)
+        #expect(bench.gateway.batches.map(\.token) == [old])
+        await client.close()
+    }
+
+    @Test func whenTheOperatorStopsRequiringTokensWhatWasParkedArrives() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.configuration.flushPolicy = FlushPolicy(eventCount: 1, interval: 1, onBackground: false)
+        bench.configuration.tokenProvider = { _ in nil }
+        let isRequired = Lock(true)
+        let refused = Gate()
+        let arrived = Gate()
+        let arrivedAt = Lock(0.0)
+        let (gateway, clock) = (bench.gateway, bench.clock)
+        gateway.judge { _ in
+            guard isRequired.withLock({ $0 }) else {
+                arrivedAt.withLock { $0 = clock.uptime }
+                arrived.open()
+                return nil
+            }
+            refused.open()
+            return .tokenProblem(.missingToken)
+        }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada")
+        for number in 0..<6 { try await client.record("\(number)") }
+        await refused.wait()
+        // Three hours and more, in which fifty attempts fail.
+        let end = clock.uptime + 12_000
+        while clock.uptime < end { clock.advance(to: await clock.waitForSleeper()) }
+        #expect(gateway.batches.count > 60)
+        #expect(await client.snapshot().parked.allSatisfy { !$0.isPaused })
+        isRequired.withLock { $0 = false }
+        let switchedAt = clock.uptime
+        let hours = Task {
+            while !Task.isCancelled { clock.advance(to: await clock.waitForSleeper()) }
+        }
+        await arrived.wait()
+        hours.cancel()
+        await hours.value
+        #expect(arrivedAt.withLock { $0 } - switchedAt <= 180)
+        #expect(await client.flush().isComplete)
+        #expect(gateway.events.count == 6)
+        await client.close()
+    }
+
+    // MARK: Threads
+
+    @Test func blockedProvidersHoldUpNeitherTheOtherUsersNorTheProcess() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let release = DispatchSemaphore(value: 0)
+        let asked = Lock([String]())
+        let isAsked = Gate()
+        bench.configuration.tokenProvider = { request in
+            let count = asked.withLock { asked -> Int in
+                asked.append(request.userID)
+                return asked.count
+            }
+            if count == 4 { isAsked.open() }
+            block(release)
+            return "\(request.userID).t.t"
+        }
+        let bobArrived = Gate()
+        bench.gateway.judge { received in
+            if received.token == "b.b.b" { bobArrived.open() }
+            return nil
+        }
+        let client = try bench.makeClient()
+        for user in ["u1", "u2", "u3", "u4"] { client.identify(userID: user) }
+        client.identify(userID: "bob", token: "b.b.b")
+        async let flush = client.flush()
+        await isAsked.wait()
+        await bobArrived.wait()
+        // More tasks than a small machine has shared threads, all of which run to their end.
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<16 { group.addTask { await Task.detached {}.value } }
+        }
+        for _ in 0..<4 { release.signal() }
+        #expect(await flush.isComplete)
+        #expect(asked.withLock { $0.sorted() } == ["u1", "u2", "u3", "u4"])
+        #expect(
+            bench.gateway.batches.compactMap(\.token).sorted() == [
+                "b.b.b", "u1.t.t", "u2.t.t", "u3.t.t", "u4.t.t",
+            ])
+        await client.close()
+    }
+
+    @Test func noMoreThanFourCallsAreMadeAtATime() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let running = Lock((now: 0, most: 0))
+        let gate = Gate()
+        let isFull = Gate()
+        bench.configuration.tokenProvider = { _ in
+            let now = running.withLock { running -> Int in
+                running.now += 1
+                running.most = max(running.most, running.now)
+                return running.now
+            }
+            if now == 4 { isFull.open() }
+            await gate.wait()
+            running.withLock { $0.now -= 1 }
+            return "t.t.t"
+        }
+        let client = try bench.makeClient()
+        for number in 0..<10 { client.identify(userID: "u\(number)") }
+        async let flush = client.flush()
+        await isFull.wait()
+        gate.open()
+        #expect(await flush.isComplete)
+        #expect(running.withLock { $0.most } == 4)
+        await client.close()
+    }
+
+    enum InsideCall: CaseIterable { case logOut, wipeData, detachedFlush }
+
+    @Test(arguments: InsideCall.allCases)
+    func callsFromInsideTheProviderDoNotWaitForItsTimeLimit(call: InsideCall) async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = Lock<CountersignClient?>(nil)
+        let returned = Gate()
+        let isInside = Gate()
+        bench.configuration.tokenProvider = { _ in
+            guard let client = client.withLock({ $0 }) else { return nil }
+            isInside.open()
+            switch call {
+            case .logOut: await client.logOut()
+            case .wipeData: try await client.wipeData()
+            case .detachedFlush: _ = await Task.detached { await client.flush() }.value
+            }
+            returned.open()
+            return "p.p.p"
+        }
+        let made = try bench.makeClient()
+        client.withLock { $0 = made }
+        let start = bench.clock.uptime
+        made.identify(userID: "ada")
+        async let flush = made.flush()
+        await isInside.wait()
+        if call == .detachedFlush {
+            // Nobody can see that the provider waits for it: it is given up after a few seconds.
+            let limit = await bench.clock.waitForSleeper(count: 2)
+            #expect(limit - start <= 5)
+            bench.clock.advance(to: limit)
+        }
+        await returned.wait()
+        _ = await flush
+        await made.close()
+        client.withLock { $0 = nil }
+    }
+
+    @Test func whatWasForgottenWhileTheProviderWasAskedStaysForgotten() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let store = FileTokenStore(directory: bench.directory.appendingPathComponent("tokens"))
+        bench.configuration.tokenStore = store
+        let gate = Gate()
+        let isAsked = Gate()
+        bench.configuration.tokenProvider = { _ in
+            isAsked.open()
+            await gate.wait()
+            return "p.p.p"
+        }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada")
+        async let flush = client.flush()
+        await isAsked.wait()
+        try await client.wipeData()
+        gate.open()
+        _ = await flush
+        #expect(try store.token(for: "ada") == nil)
+        await client.close()
+    }
+}
+
+private func block(_ semaphore: DispatchSemaphore) { semaphore.wait() }
