@@ -4,14 +4,26 @@ internal import CountersignLocations
 
 /// An access token, and how to get the next one.
 public final class AuthorizationConfig {
-    var value: AuthorizationConfiguration
+    private var settings: Settings
 
     /// Makes a configuration without a token.
     public convenience init() {
-        self.init(AuthorizationConfiguration())
+        self.init(Settings())
     }
 
-    init(_ value: AuthorizationConfiguration) {
+    init(_ settings: Settings) {
+        self.settings = settings
+    }
+
+    var value: AuthorizationConfiguration {
+        get { settings.configuration.authorization }
+        set { settings.change { $0.authorization = newValue } }
+    }
+
+    /// Keeps what it says, in another place from now on.
+    func move(to settings: Settings) {
+        let value = value
+        self.settings = settings
         self.value = value
     }
 
@@ -76,6 +88,14 @@ public final class AuthorizationConfig {
     ///
     /// - Parameter values: A null empties a property. A value of another type is passed over.
     public func update(with values: [String: Any]) {
+        // All at once: a token may be good with the strategy that comes with it alone.
+        let draft = AuthorizationConfig()
+        draft.value = value
+        draft.take(values)
+        value = draft.value
+    }
+
+    private func take(_ values: [String: Any]) {
         for (name, any) in values {
             guard let given = JSONValue(any: any) else { continue }
             let text: String? = if case .string(let text) = given { text } else { nil }

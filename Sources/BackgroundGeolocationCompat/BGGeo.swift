@@ -15,6 +15,8 @@ public final class BGGeo: Sendable {
         var client: LocationClient?
         var configurationProblem: String?
         var overrides = Overrides()
+        /// What was set before `ready`.
+        var draft = LocationConfiguration()
     }
 
     /// What tests put in place of the device's own.
@@ -57,11 +59,10 @@ public final class BGGeo: Sendable {
             setConfig(configure)
             return
         }
-        let config = Config()
-        configure(config)
-        let overrides = state.withLock { $0.overrides }
-        var configuration = LocationConfiguration()
-        config.write(to: &configuration)
+        let (overrides, draft) = state.withLock { ($0.overrides, $0.draft) }
+        let settings = Settings(draft)
+        configure(Config(settings))
+        var configuration = settings.configuration
         configuration.instanceName = "background-geolocation"
         configuration.dataDirectory = overrides.dataDirectory
         configuration.log = overrides.log
@@ -86,20 +87,31 @@ public final class BGGeo: Sendable {
     /// - Parameter configure: Sets what changes.
     public func setConfig(_ configure: (Config) -> Void) {
         guard let client else { return ready(configure) }
-        let config = Config(client.configuration)
-        configure(config)
-        var configuration = client.configuration
-        config.write(to: &configuration)
+        let settings = Settings(client.configuration)
+        configure(Config(settings))
+        change { $0 = settings.configuration }
+    }
+
+    /// The settings in use. What is assigned to them takes effect at once, and is durable where it is a token; before
+    /// `ready` it is what `ready` begins with. A value that cannot work changes nothing, and `configurationProblem` says
+    /// why.
+    ///
+    /// ```swift
+    /// BGGeo.shared.config.authorization.accessToken = token
+    /// ```
+    public var config: Config { Config(Settings(of: self)) }
+
+    var configuration: LocationConfiguration { client?.configuration ?? state.withLock { $0.draft } }
+
+    func change(_ change: (inout LocationConfiguration) -> Void) {
+        guard let client else { return state.withLock { change(&$0.draft) } }
         do {
-            try client.change { $0 = configuration }
+            try client.change(change)
             state.withLock { $0.configurationProblem = nil }
         } catch {
             state.withLock { $0.configurationProblem = "\(error)" }
         }
     }
-
-    /// A copy of the settings in use; the defaults before `ready`.
-    public var config: Config { client.map { Config($0.configuration) } ?? Config() }
 
     // MARK: Listening
 

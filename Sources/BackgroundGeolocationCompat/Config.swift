@@ -3,27 +3,49 @@ internal import CountersignCore
 internal import CountersignLocations
 
 /// The settings of `BGGeo`.
+///
+/// In the closure of `ready` and `setConfig` they take effect together, at its end; those of `BGGeo.config` at once, one by
+/// one.
 public final class Config {
-    /// Where records go, and when.
-    public var http: HttpConfig
-    /// Under which token.
-    public var authorization: AuthorizationConfig
-    /// What is stored, and for how long.
-    public var persistence: PersistenceConfig
+    private let settings: Settings
 
-    init(_ configuration: LocationConfiguration = LocationConfiguration()) {
-        http = HttpConfig(configuration.http)
-        authorization = AuthorizationConfig(configuration.authorization)
-        persistence = PersistenceConfig(configuration.persistence)
+    init(_ settings: Settings) {
+        self.settings = settings
+        http = HttpConfig(settings)
+        authorization = AuthorizationConfig(settings)
+        persistence = PersistenceConfig(settings)
     }
 
-    func write(to configuration: inout LocationConfiguration) {
-        configuration.http = http.value
-        configuration.authorization = authorization.value
-        configuration.persistence = persistence.value
+    /// Where records go, and when.
+    public var http: HttpConfig { didSet { http.move(to: settings) } }
+    /// Under which token.
+    public var authorization: AuthorizationConfig { didSet { authorization.move(to: settings) } }
+    /// What is stored, and for how long.
+    public var persistence: PersistenceConfig { didSet { persistence.move(to: settings) } }
+}
+
+/// Where settings are: in a draft, or in the instance that works.
+final class Settings {
+    private var draft: LocationConfiguration
+    private let geo: BGGeo?
+
+    init(_ draft: LocationConfiguration = LocationConfiguration()) {
+        self.draft = draft
+        geo = nil
+    }
+
+    init(of geo: BGGeo) {
+        draft = LocationConfiguration()
+        self.geo = geo
+    }
+
+    var configuration: LocationConfiguration { geo?.configuration ?? draft }
+
+    func change(_ change: (inout LocationConfiguration) -> Void) {
+        if let geo { geo.change(change) } else { change(&draft) }
     }
 }
 
-func json(_ values: [String: Any]) -> [String: JSONValue] { values.compactMapValues(JSONValue.init(any:)) }
+func json(_ values: [String: Any]) -> [String: JSONValue] { values.compactMapValues { JSONValue(any: $0) } }
 
 func plain(_ values: [String: JSONValue]) -> [String: Any] { values.mapValues(\.any) }

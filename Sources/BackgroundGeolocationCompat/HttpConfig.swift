@@ -28,9 +28,21 @@ public final class HttpConfig {
         public static let patch: Method = "PATCH"
     }
 
-    var value: LocationConfiguration.HTTP
+    private var settings: Settings
 
-    init(_ value: LocationConfiguration.HTTP) {
+    init(_ settings: Settings) {
+        self.settings = settings
+    }
+
+    var value: LocationConfiguration.HTTP {
+        get { settings.configuration.http }
+        set { settings.change { $0.http = newValue } }
+    }
+
+    /// Keeps what it says, in another place from now on.
+    func move(to settings: Settings) {
+        let value = value
+        self.settings = settings
         self.value = value
     }
 

@@ -4,9 +4,21 @@ internal import CountersignLocations
 
 /// What is stored, and for how long.
 public final class PersistenceConfig {
-    var value: LocationConfiguration.Persistence
+    private var settings: Settings
 
-    init(_ value: LocationConfiguration.Persistence) {
+    init(_ settings: Settings) {
+        self.settings = settings
+    }
+
+    var value: LocationConfiguration.Persistence {
+        get { settings.configuration.persistence }
+        set { settings.change { $0.persistence = newValue } }
+    }
+
+    /// Keeps what it says, in another place from now on.
+    func move(to settings: Settings) {
+        let value = value
+        self.settings = settings
         self.value = value
     }
 

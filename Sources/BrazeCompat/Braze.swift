@@ -50,7 +50,7 @@ public final class Braze: Sendable {
         }
     }
 
-    /// Says who the user is from now on, and begins a session. For the current user only the signature is replaced.
+    /// Says who the user is from now on, also after the next start, and begins a session. For the current user only the signature is replaced.
     ///
     /// - Parameters:
     ///   - userId: The id that the app's own systems know the user by. An empty one is ignored.

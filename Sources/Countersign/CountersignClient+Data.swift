@@ -86,6 +86,7 @@ extension CountersignClient {
     /// - Throws: When the queue file cannot be written now; call it again then.
     public func wipeData() async throws {
         try await recorder.wipe()
+        try await storage.run { [storedUser] _ in try storedUser.removeAll() }
         await engine.wiped()
         startSession()
     }
@@ -105,5 +106,6 @@ extension CountersignClient {
     public func optIn() async throws {
         try await storage.run { storage in try storage.setOptedOut(false) }
         recorder.setOptedOut(false)
+        saveUser()
     }
 }

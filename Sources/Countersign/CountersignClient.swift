@@ -18,6 +18,8 @@ public final class CountersignClient: Sendable {
     let recorder: Recorder
     let engine: DeliveryEngine
     package let clock: any ClientClock
+    let log: CountersignLog?
+    let storedUser: StoredUser
     let session: Lock<SessionTracker>
     private let uploads: InterruptibleTransport
     private let lifecycle = Lock<LifecycleObserver?>(nil)
@@ -56,6 +58,9 @@ public final class CountersignClient: Sendable {
     ) throws {
         try configuration.validate()
         self.clock = clock
+        log = configuration.log
+        storedUser = StoredUser(
+            directory: configuration.instanceDirectory, writeKey: configuration.writeKey)
         let tracker = SessionTracker(
             timeout: configuration.sessionTimeout, now: clock.now, uptime: clock.uptime)
         session = Lock(tracker)
@@ -69,7 +74,7 @@ public final class CountersignClient: Sendable {
             accessTokens: accessTokens)
         recorder = Recorder(
             storage: storage, dialect: dialect, limits: configuration.limits, clock: clock,
-            sessionID: tracker.id, log: configuration.log
+            userID: storedUser.load(), sessionID: tracker.id, log: configuration.log
         ) { [inbox = engine.inbox] count in inbox.post(.stored(count)) }
         Task { [engine] in await engine.start() }
         let observer = LifecycleObserver(
@@ -94,6 +99,8 @@ public final class CountersignClient: Sendable {
     /// Another user begins a new session. For the user who is current already this only replaces the token; an event is
     /// recorded when the user is another one or when there are traits.
     ///
+    /// The user stays until `logOut()`, `wipeData()` or another call, over later starts of the app too.
+    ///
     /// - Parameters:
     ///   - userID: The id in the app's own systems. Not empty, and the same as `sub` of the token, byte for byte.
     ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
@@ -111,10 +118,22 @@ public final class CountersignClient: Sendable {
     package func setUser(_ userID: String, token: String?) -> Bool {
         guard !userID.isEmpty else { return false }
         let isAnother = recorder.setUser(userID)
+        if isAnother { saveUser() }
         // First the token: the session that begins sends at once.
         if let token { set(token, for: userID) }
         if isAnother { startSession() }
         return isAnother
+    }
+
+    /// Keeps the present user for the next start, before the first event that is recorded for them.
+    func saveUser() {
+        storage.submit { [storedUser, recorder, log] storage in
+            do {
+                try storedUser.save(storage.hasOptedOut ? nil : recorder.userID)
+            } catch {
+                log?(.warning, "user could not be stored", ["error": "\(error)"])
+            }
+        }
     }
 
     /// Hands over a new token of the current user.
@@ -135,7 +154,7 @@ public final class CountersignClient: Sendable {
         }
     }
 
-    /// The user whom events are recorded for; nil if nobody was identified.
+    /// The user whom events are recorded for, from the last run if nobody was identified in this one; nil if there is none.
     public var userID: String? { recorder.userID }
 
     /// Ends the user's time with the app: sends what is left under the user's token, and then forgets that token.
@@ -148,6 +167,7 @@ public final class CountersignClient: Sendable {
     public func logOut() async -> FlushResult {
         let user = UserKey(recorder.userID)
         _ = recorder.setUser(nil)
+        saveUser()
         startSession()
         let generation = await engine.generation(of: user)
         let result = await flush()

@@ -80,7 +80,7 @@ def second_factor(browser, gateway):
         expect(visitor.page.get_by_role("heading", name="Overview")).to_be_visible()
     # An owner without one cannot ask for what would lock the owner out.
     owner.open("members")
-    owner.page.get_by_text("Everybody needs a second factor").click()
+    owner.page.get_by_text("Everybody needs a second factor", exact=True).click()
     owner.button("Require it").click()
     owner.told("set up your own second factor first")
     own(owner, OWNER)
@@ -106,7 +106,7 @@ def second_factor(browser, gateway):
     by_code.leave()
 
     owner.open("members")
-    owner.page.get_by_text("Everybody needs a second factor").click()
+    owner.page.get_by_text("Everybody needs a second factor", exact=True).click()
     owner.button("Require it").click()
     owner.told("Everybody needs a second factor now")
     member.open("audit")
@@ -123,7 +123,7 @@ def second_factor(browser, gateway):
     owner.button("Reset", exact=True).click()
     expect(owner.page.get_by_role("row", name=MEMBER)).to_contain_text("off")
     expect(owner.page.locator(".skeleton")).to_have_count(0)
-    owner.page.get_by_text("Everybody needs a second factor").click()
+    owner.page.get_by_text("Everybody needs a second factor", exact=True).click()
     owner.button("Do not require it").click()
     owner.told("A second factor is up to each member now")
     own(owner, OWNER)

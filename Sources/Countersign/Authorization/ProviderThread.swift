@@ -8,7 +8,7 @@ enum ProviderThread {
     static func run(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         #if canImport(Darwin)
             // Before that a task cannot be kept off the shared threads.
-            guard #available(iOS 18, macOS 15, tvOS 18, watchOS 11, visionOS 2, *) else {
+            guard #available(iOS 18, macOS 15, *) else {
                 return Task.detached(operation: body)
             }
         #endif
@@ -17,7 +17,7 @@ enum ProviderThread {
 }
 
 /// A serial queue as the executor of one task. Dispatch starts a thread for a queue of its own even when all others block.
-@available(iOS 18, macOS 15, tvOS 18, watchOS 11, visionOS 2, *)
+@available(iOS 18, macOS 15, *)
 private final class ProviderExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "countersign.provider", qos: .utility)
 

@@ -83,7 +83,8 @@ final class Recorder: Sendable {
     // `stored` is called on a thread of the recorder after the log has taken events, with their number.
     init(
         storage: Storage, dialect: any DeliveryDialect, limits: QueueLimits, clock: any ClientClock,
-        sessionID: String, log: CountersignLog?, stored: @escaping @Sendable (Int) -> Void
+        userID: String? = nil, sessionID: String, log: CountersignLog?,
+        stored: @escaping @Sendable (Int) -> Void
     ) {
         self.storage = storage
         self.dialect = dialect
@@ -92,7 +93,7 @@ final class Recorder: Sendable {
         self.log = IncomingLog(directory: storage.directory, holder: storage.holder)
         logger = log
         self.stored = stored
-        state = Lock(State(sessionID: sessionID))
+        state = Lock(State(userID: userID, sessionID: sessionID))
         storage.setTakeOver { [weak self] queue in try self?.takeOver(into: queue) }
     }
 

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import Foundation
+package import Foundation
 
 /// The members of servers' answers that the SDK reads, whatever the dialect.
 package struct ServerAnswerBody: Sendable {
@@ -87,7 +87,7 @@ package struct ServerAnswerBody: Sendable {
     }
 
     /// The server's clock, if the body says it.
-    var serverTime: Date? {
+    package var serverTime: Date? {
         members.authError?.serverTime.map { Date(timeIntervalSince1970: $0 / 1_000) }
     }
 

@@ -464,10 +464,12 @@ struct AccessTokensTests {
     }
 
     @Test func anAccessTokenOutlivesItsDeadRefreshToken() async {
-        var bench = AccessTokenBench()
-        bench.configuration.expires = 3_600
+        let bench = AccessTokenBench()
+        var configuration = bench.configuration
+        configuration.accessToken = "A1"
+        configuration.expires = 3_600
         bench.server.override { _ in .json(400, #"{"error":"invalid_grant"}"#) }
-        let tokens = bench.make()
+        let tokens = bench.make(configuration)
         #expect(await tokens.authorize(rejected: nil).token == "A1")
         // By a clock that runs fast it is time for another one.
         bench.clock.advance(by: 3_590)

@@ -21,7 +21,7 @@ public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, Expre
     public static let sas = AuthorizationStrategy(rawValue: "SAS")
 
     /// What is said of a token that cannot stand after `Bearer`.
-    static let malformedToken =
+    package static let malformedToken =
         "accessToken cannot stand after Bearer (RFC 6750, section 2.1): only letters, digits, -._~+/| and = at its end"
 
     /// The value of the header field. An unknown word counts as JWT.

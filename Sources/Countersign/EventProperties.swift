@@ -1,0 +1,99 @@
+public import CountersignCore
+internal import Foundation
+
+/// Properties of any type as JSON has them.
+///
+/// A property that JSON has nothing like is left out and named in the log: the event matters more than one of its parts.
+func eventProperties(_ values: [String: Any], log: CountersignLog?) -> [String: JSONValue] {
+    var properties: [String: JSONValue] = [:]
+    for (name, value) in values {
+        let encode: (any Encodable) -> JSONValue? = { value in
+            let encoder = JSONEncoder()
+            encoder.dateEncodingStrategy = .iso8601
+            return (try? encoder.encode(value)).flatMap { JSONDocument.value(Array($0)) }
+        }
+        if let json = JSONValue(any: value, encode: encode) {
+            properties[name] = json
+        } else {
+            log?(
+                .warning, "property left out: it is neither a JSON value nor Encodable",
+                ["property": name, "type": "\(type(of: value))"])
+        }
+    }
+    return properties
+}
+
+extension CountersignClient {
+    // MARK: Properties of other types
+
+    /// Records that the user did something, and returns at once. Variables need no wrapping: `["total": total]`.
+    ///
+    /// - Parameters:
+    ///   - event: What it was, such as `Order Completed`.
+    ///   - properties: More about it: numbers, strings, booleans, dates (as ISO 8601), optionals (nil is `null`), arrays and
+    ///     dictionaries of those, and values of the app's own types that are `Encodable`. One that cannot be encoded is left
+    ///     out with a warning in the log.
+    public func track(_ event: String, properties: [String: any Encodable]) {
+        track(event, properties: eventProperties(properties, log: log))
+    }
+
+    /// As `track(_:properties:)` with `Encodable` properties, for a dictionary whose values may be of any type.
+    ///
+    /// - Parameters:
+    ///   - event: What it was, such as `Order Completed`.
+    ///   - properties: More about it. What is neither a JSON value nor `Encodable` is left out with a warning in the log.
+    public func track(_ event: String, properties: [String: Any]) {
+        track(event, properties: eventProperties(properties, log: log))
+    }
+
+    /// As `identify(userID:token:traits:)`, with traits of any `Encodable` type.
+    ///
+    /// - Parameters:
+    ///   - userID: The id in the app's own systems.
+    ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
+    ///   - traits: What is known of the user. One that cannot be encoded is left out with a warning in the log.
+    public func identify(userID: String, token: String? = nil, traits: [String: any Encodable]) {
+        identify(userID: userID, token: token, traits: eventProperties(traits, log: log))
+    }
+
+    /// As `identify(userID:token:traits:)`, for a dictionary whose values may be of any type.
+    ///
+    /// - Parameters:
+    ///   - userID: The id in the app's own systems.
+    ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
+    ///   - traits: What is known of the user. What is neither a JSON value nor `Encodable` is left out with a warning in the
+    ///     log.
+    public func identify(userID: String, token: String? = nil, traits: [String: Any]) {
+        identify(userID: userID, token: token, traits: eventProperties(traits, log: log))
+    }
+
+    /// As `record(_:kind:properties:)`, with properties of any `Encodable` type.
+    ///
+    /// - Parameters:
+    ///   - event: What it was; for a page or a screen its name.
+    ///   - kind: Which kind of event.
+    ///   - properties: More about it. One that cannot be encoded is left out with a warning in the log.
+    /// - Returns: The event's message id.
+    /// - Throws: `CountersignError`: the event is not in the queue.
+    @discardableResult
+    public nonisolated(nonsending) func record(
+        _ event: String, kind: EventKind = .track, properties: [String: any Encodable]
+    ) async throws -> String {
+        try await record(event, kind: kind, properties: eventProperties(properties, log: log))
+    }
+
+    /// As `record(_:kind:properties:)`, for a dictionary whose values may be of any type.
+    ///
+    /// - Parameters:
+    ///   - event: What it was; for a page or a screen its name.
+    ///   - kind: Which kind of event.
+    ///   - properties: More about it. What is neither a JSON value nor `Encodable` is left out with a warning in the log.
+    /// - Returns: The event's message id.
+    /// - Throws: `CountersignError`: the event is not in the queue.
+    @discardableResult
+    public nonisolated(nonsending) func record(
+        _ event: String, kind: EventKind = .track, properties: [String: Any]
+    ) async throws -> String {
+        try await record(event, kind: kind, properties: eventProperties(properties, log: log))
+    }
+}

@@ -1,0 +1,167 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+@Suite(.timeLimit(.minutes(5)))
+struct StoredUserTests {
+    @Test func theUserAndTheTokenAreThereAtTheNextStart() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let first = try bench.makeClient()
+        #expect(first.userID == nil, "nothing stored: nobody")
+        first.identify(userID: "ada", token: "a.a.a")
+        await first.close()
+
+        let second = try bench.makeClient()
+        #expect(second.userID == "ada")
+        second.track("after the relaunch")
+        // The same user once more is no other one.
+        second.identify(userID: "ada")
+        #expect(await second.flush().isComplete)
+        #expect(bench.gateway.stored.map(\.userId) == ["ada", "ada"])
+        #expect(bench.gateway.stored.map(\.type) == ["identify", "track"])
+        #expect(bench.gateway.batches.map(\.token) == ["a.a.a"])
+        await second.close()
+    }
+
+    enum Leaving: CaseIterable { case logOut, wipeData, optOut }
+
+    @Test(arguments: Leaving.allCases)
+    func whoLeavesIsForgotten(leaving: Leaving) async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let first = try bench.makeClient()
+        first.identify(userID: "ada", token: "a.a.a")
+        switch leaving {
+        case .logOut: await first.logOut()
+        case .wipeData: try await first.wipeData()
+        case .optOut:
+            try await first.optOut()
+            first.identify(userID: "bob")
+        }
+        await first.close()
+        let second = try bench.makeClient()
+        #expect(second.userID == nil)
+        await second.close()
+    }
+
+    @Test func anotherWriteKeyHasAnotherUser() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let first = try bench.makeClient()
+        first.identify(userID: "ada")
+        await first.close()
+        bench.configuration.writeKey = "wk_other"
+        let other = try bench.makeClient()
+        #expect(other.userID == nil)
+        other.identify(userID: "bob")
+        await other.close()
+        bench.configuration.writeKey = "wk_test"
+        let again = try bench.makeClient()
+        #expect(again.userID == "ada")
+        await again.logOut()
+        await again.close()
+        bench.configuration.writeKey = "wk_other"
+        let last = try bench.makeClient()
+        #expect(last.userID == "bob")
+        await last.close()
+    }
+
+    @Test func theLastOfTwoProcessesDecidesAndADamagedFileIsNobody() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let app = try bench.makeClient()
+        let helper = try bench.makeClient()
+        app.identify(userID: "ada")
+        await app.close()
+        helper.identify(userID: "bob")
+        #expect(helper.userID == "bob")
+        await helper.close()
+        let next = try bench.makeClient()
+        #expect(next.userID == "bob")
+        await next.close()
+
+        let file = bench.configuration.instanceDirectory.appendingPathComponent("user.json")
+        try Data("{".utf8).write(to: file)
+        let damaged = try bench.makeClient()
+        #expect(damaged.userID == nil)
+        damaged.identify(userID: "cy")
+        await damaged.close()
+        let mended = try bench.makeClient()
+        #expect(mended.userID == "cy")
+        await mended.close()
+    }
+}
+
+@Suite(.timeLimit(.minutes(5)))
+struct EventPropertiesTests {
+    private struct Item: Encodable {
+        var name: String
+        var price: Double
+    }
+
+    private final class Foreign {}
+
+    @Test func variablesOfAnyTypeNeedNoWrapping() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let logged = Lock([String]())
+        bench.configuration.log = CountersignLog(isEnabled: { _ in true }) { _, message, metadata in
+            if "\(message)".hasPrefix("property") {
+                logged.withLock { $0.append(metadata["property"] ?? "") }
+            }
+        }
+        let bodies = Lock([JSONValue]())
+        bench.transport.setHandler { request in
+            let body = JSONDocument.object(request.body)
+            bodies.withLock {
+                $0 += body?["batch"]?.array?.compactMap { $0["properties"] ?? $0["traits"] } ?? []
+            }
+            let count = body?["batch"]?.array?.count ?? 0
+            return .json(200, #"{"success":true,"accepted":\#(count)}"#)
+        }
+        let client = try bench.makeClient()
+        let (total, count, name, isNew) = (42.5, 3, "Ada", true)
+        let (coupon, gift): (String?, Int?) = (nil, 7)
+        let date = Date(timeIntervalSince1970: 1_750_000_000)
+        client.track("literals", properties: ["total": 42.5, "list": [1, "a", nil]])
+        client.track("empty", properties: ["total": total])
+        client.track(
+            "mixed",
+            properties: [
+                "total": total, "count": count, "name": name, "new": isNew, "coupon": coupon, "gift": gift,
+                "at": date, "literal": 1, "item": Item(name: "Tea", price: 2),
+                "items": [Item(name: "a", price: 1)],
+                "tags": ["x", "y"], "big": UInt64.max,
+            ])
+        let any: [String: Any] = [
+            "total": total, "foreign": Foreign(), "nested": ["a": [Foreign()]], "ok": name,
+        ]
+        client.track("any", properties: any)
+        try await client.record("recorded", properties: ["total": total])
+        try await client.record("recorded", properties: any)
+        client.identify(userID: "ada", traits: ["name": name])
+        #expect(await client.flush().isComplete)
+        #expect(
+            bodies.withLock { $0 } == [
+                ["total": 42.5, "list": [1, "a", nil]], ["total": 42.5],
+                [
+                    "total": 42.5, "count": 3, "name": "Ada", "new": true, "coupon": nil, "gift": 7,
+                    "at": "2025-06-15T15:06:40Z", "literal": 1, "item": ["name": "Tea", "price": 2],
+                    "items": [["name": "a", "price": 1]], "tags": ["x", "y"], "big": 1.8446744073709552e+19,
+                ], ["total": 42.5, "ok": "Ada"], ["total": 42.5], ["total": 42.5, "ok": "Ada"],
+                ["name": "Ada"],
+            ])
+        #expect(Set(logged.withLock { $0 }) == ["foreign", "nested"])
+        await client.close()
+    }
+
+    @Test func aDeepValueIsLeftOutAndNothingCrashes() {
+        var value: Any = 1
+        for _ in 0..<1_000 { value = [value] }
+        #expect(eventProperties(["deep": value, "nan": Double.nan], log: nil)["deep"] == nil)
+    }
+}
