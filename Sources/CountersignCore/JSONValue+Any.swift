@@ -6,8 +6,7 @@ extension JSONValue {
 
     /// A value of a dictionary with values of any type; nil if JSON has nothing like it.
     ///
-    /// - Parameters:
-    ///   - value: Any value. Elements and members that JSON has nothing like are left out.
+    /// - Parameter value: Any value. Elements and members that JSON has nothing like are left out.
     package init?(any value: Any) {
         self.init(any: value, depth: 0, encode: nil)
     }

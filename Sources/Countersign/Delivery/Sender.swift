@@ -326,7 +326,7 @@ struct Sender {
     /// The token provider has failed, or gave a token that is no better: the server is the judge of the last one, as it
     /// may have stopped to ask for any. One that it has refused already is sent again after a wait only.
     ///
-    /// - Parameter generation: Of the last token; 0 if there is none.
+    /// `generation` is that of the last token; 0 if there is none.
     mutating func authorizationFailed(
         _ problem: ServerAnswer.Explanation, generation: Int, now: TimeInterval, fraction: Double
     ) -> Consequence? {
