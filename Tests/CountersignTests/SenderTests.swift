@@ -375,6 +375,35 @@ struct SenderTests {
         #expect(simulation.queue.isEmpty)
     }
 
+    @Test func aProviderThatReturnsWhileARoundEndsIsNotForgotten() {
+        var settings = Sender.Settings()
+        settings.hasTokenProvider = true
+        settings.flushPolicy = FlushPolicy(eventCount: 1, interval: 1, onBackground: false)
+        var sender = Sender(settings: settings)
+        let event = QueuedEvent(sequence: 1, messageID: "m1", userID: "ada", body: [0x20])
+        func isClaim(_ action: Sender.Action) -> Bool {
+            guard case .claim = action else { return false }
+            return true
+        }
+        sender.stored(1, now: 0)
+        #expect(isClaim(sender.next(now: 0)))
+        sender.claimed([event], now: 0, fraction: 1)
+        guard case .authorize = sender.next(now: 0) else {
+            Issue.record("no token was looked for")
+            return
+        }
+        sender.authorizationPending()
+        #expect(isClaim(sender.next(now: 0)))
+        // Nobody else's events: the round is over.
+        sender.claimed([], now: 0, fraction: 1)
+        sender.tokenSought(for: UserKey("ada"))
+        guard case .finish = sender.next(now: 0) else {
+            Issue.record("the round goes on")
+            return
+        }
+        #expect(isClaim(sender.next(now: 0)))
+    }
+
     @Test func aRefusedTokenIsNotSentAgainAtOnceWhenTheProviderFails() {
         var simulation = Simulation(provider: { _ in nil }, server: { _ in .refusedToken(.expired) })
         simulation.generations[UserKey("ada")] = 1

@@ -116,12 +116,13 @@ struct Sender {
             retryAt = nil
             round = Round()
         }
-        wantsRound = false
         if let instant = idleUntil(now) { return .wait(until: instant.isFinite ? instant : nil) }
         if let ending = round?.ending {
             round = nil
             return .finish(ending)
         }
+        // Not earlier: who wanted one after the last claim of a round that ends would be forgotten.
+        wantsRound = false
         if current == nil, let isolation { current = Current(events: isolation.probe) }
         if let current {
             guard current.isAuthorized else {
