@@ -13,3 +13,8 @@ func upload(token: String, refreshToken: String) async throws {
     }
     try await BGGeo.shared.insert(["coords": ["latitude": 46.05, "longitude": 14.51]])
 }
+
+func renew(token: String) {
+    // The settings write through: the next request carries it.
+    BGGeo.shared.config.authorization.accessToken = token
+}

@@ -17,6 +17,29 @@ func push(url: URL, tokenFromBackend: String) async throws {
     print(result.delivered)
 }
 
+/// Numbers, optionals and the app's own types go in as they are.
+struct Item: Encodable, Sendable {
+    var name: String
+    var price: Double
+}
+
+func order(client: CountersignClient, total: Double, coupon: String?, items: [Item]) {
+    client.track("Order Completed", properties: ["total": total, "coupon": coupon, "items": items])
+}
+
+func recordFromADictionary(client: CountersignClient, properties: [String: Any]) async throws {
+    try await client.record("Order Completed", properties: properties)
+}
+
+func signIn(client: CountersignClient, name: String) {
+    // The user stays over later starts of the app, until `logOut()`.
+    if client.userID == nil { client.identify(userID: "user-1", traits: ["name": name]) }
+}
+
+func send(client: CountersignClient) async {
+    if await client.flush().ending == .waitingForTokenProvider { print("the provider has not returned yet") }
+}
+
 func replace(client: CountersignClient, token: String, newToken: String) {
     client.identify(userID: "user-1", token: token)
     client.setToken(newToken)

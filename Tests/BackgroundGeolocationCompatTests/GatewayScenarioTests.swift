@@ -121,4 +121,41 @@ struct GatewayScenarioTests {
         #expect(try stored() == [uuid])
         await bgGeo.close()
     }
+
+    @Test func whatIsAssignedToTheConfigurationTakesEffectAtOnce() async throws {
+        defer { fixture.remove() }
+        try allow(accessSeconds: 3_600)
+        let pair = try await register("device")
+        let bgGeo = BGGeo()
+        // Before `ready` it is what `ready` begins with.
+        bgGeo.config.http.autoSync = true
+        bgGeo.config.http.method = .put
+        ready(bgGeo, device: "device", pair: ["accessToken": "not.a.token"])
+        #expect(bgGeo.config.http.autoSync == false)
+        #expect(bgGeo.config.http.method == .put)
+        bgGeo.config.http.method = .post
+        let uuid = try await bgGeo.insert(["coords": ["latitude": 1, "longitude": 2]])
+        await #expect(throws: LocationError.self) { try await bgGeo.sync() }
+        #expect(try stored().isEmpty)
+
+        let authorization = bgGeo.config.authorization
+        authorization.accessToken = pair["accessToken"]
+        #expect(bgGeo.config.authorization.accessToken == pair["accessToken"])
+        try await bgGeo.sync()
+        #expect(try stored() == [uuid])
+        #expect(bgGeo.configurationProblem == nil)
+
+        // What cannot work changes nothing, and says why.
+        authorization.accessToken = "a token with spaces"
+        #expect(bgGeo.configurationProblem?.contains("accessToken") == true)
+        #expect(bgGeo.config.authorization.accessToken == pair["accessToken"])
+        let whole = AuthorizationConfig()
+        whole.accessToken = "another.whole.one"
+        bgGeo.config.authorization = whole
+        #expect(bgGeo.config.authorization.accessToken == "another.whole.one")
+        #expect(bgGeo.configurationProblem == nil)
+        whole.accessToken = "and.by.reference"
+        #expect(bgGeo.config.authorization.accessToken == "and.by.reference")
+        await bgGeo.close()
+    }
 }

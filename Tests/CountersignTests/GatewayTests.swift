@@ -3,6 +3,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -63,6 +64,74 @@ struct GatewayTests {
         #expect(result.batches.map(\.outcome) == [.tokenProblem, .delivered])
         #expect(result.batches[0].code == "NO_MATCHING_PUBLIC_KEYS")
         #expect(try stored(fixture) == ["identify", "one"])
+        await client.close()
+    }
+
+    /// The platform's transport, for a client whose waits pass by a manual clock.
+    private struct WatchedTransport: HTTPTransport {
+        private let base = makeDefaultTransport()
+        let clock: ManualClock
+        let answered: @Sendable (_ status: Int, _ sentAt: TimeInterval) -> Void
+
+        func send(
+            _ request: Countersign.HTTPRequest
+        ) async throws(HTTPTransportError) -> Countersign.HTTPResponse {
+            let sentAt = clock.uptime
+            let response = try await base.send(request)
+            answered(response.status, sentAt)
+            return response
+        }
+    }
+
+    @Test(arguments: [Enforcement.disabled, .optional])
+    func whatIsParkedForWantOfAProviderArrivesWhenTheOperatorStopsRequiringTokens(
+        later: Enforcement
+    ) async throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        var configuration = CountersignConfiguration(
+            endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
+            writeKey: fixture.writeKey)
+        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
+            "device")
+        configuration.flushPolicy = FlushPolicy(eventCount: 1, interval: 1, onBackground: false)
+        configuration.tokenProvider = { _ in nil }
+        let clock = ManualClock(now: Date())
+        let (refused, arrived) = (Gate(), Gate())
+        let arrivedAt = Lock(0.0)
+        let client = try CountersignClient(
+            configuration: configuration,
+            dialect: NativeDialect(
+                endpoint: configuration.endpoint, writeKey: configuration.writeKey,
+                timeout: configuration.requestTimeout),
+            transport: WatchedTransport(clock: clock) { status, sentAt in
+                if status == 401 { refused.open() }
+                guard status == 200 else { return }
+                arrivedAt.withLock { if $0 == 0 { $0 = sentAt } }
+                arrived.open()
+            }, clock: clock, random: { 1 })
+        client.identify(userID: "ada")
+        for number in 0..<5 { try await client.record("\(number)") }
+        await refused.wait()
+        // An hour in which provider and gateway are asked in vain.
+        let end = clock.uptime + 3_600
+        while clock.uptime < end { clock.advance(to: await clock.waitForSleeper()) }
+        #expect(try stored(fixture).isEmpty)
+        #expect(await client.snapshot().parked.map(\.isPaused) == [false])
+
+        try fixture.apps.setEnforcement(later, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+        let switchedAt = clock.uptime
+        let time = Task {
+            while !Task.isCancelled { clock.advance(to: await clock.waitForSleeper()) }
+        }
+        await arrived.wait()
+        time.cancel()
+        await time.value
+        let longest = configuration.networkRetry.maximumDelay + configuration.tokenProviderTimeout
+        #expect(arrivedAt.withLock { $0 } - switchedAt <= longest)
+        #expect(await client.flush().isComplete)
+        #expect(try stored(fixture) == ["identify", "0", "1", "2", "3", "4"])
         await client.close()
     }
 

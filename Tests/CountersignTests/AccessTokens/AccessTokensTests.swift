@@ -451,7 +451,7 @@ struct AccessTokensTests {
         // Also after a restart with the pair that died.
         let second = bench.make()
         // The access token may have outlived it: the server is asked, once.
-        #expect(await second.authorize(rejected: nil).token == "A1")
+        #expect(await second.authorize(rejected: nil).token == "A0")
         #expect(await second.authorize(rejected: 1).problem != nil)
         #expect(await second.state.kind == .reauthenticationRequired)
         #expect(bench.refreshes == 1)
