@@ -96,6 +96,7 @@ bench: ## Measure verification and the gateway (release build)
 	swift run -c release --package-path Benchmarks Verifying
 	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli"
 	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli" views
+	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli" floods
 	swift run -c release --package-path Benchmarks Queue
 
 interop: build ## Exchange tokens and keys with PyJWT (makes .venv)
@@ -129,9 +130,9 @@ differential: build ## Judge mutated tokens beside the OpenSSL command line (COU
 # for ever under the fuzzer. @testable needs -enable-testing. Leaks show as growing memory: the leak checker does not see
 # pointers that Swift packs into enums, and calls the fuzzer's own keys leaked.
 COVERAGE := -Xswiftc -sanitize-coverage=edge,trace-cmp,inline-8bit-counters,pc-table -Xcxx -fsanitize=fuzzer-no-link
-fuzz: setup ## Fuzz the token, key and JSON parsers (DURATION=60 seconds)
+fuzz: setup ## Fuzz the parsers of tokens, keys, JSON and request bodies (DURATION=60 seconds)
 	cd Fuzzing && SWIFT_BACKTRACE=enable=no swift build -c release --sanitize=fuzzer --sanitize=address \
 		-Xswiftc -enable-testing $(COVERAGE) --product Fuzz
 	mkdir -p Fuzzing/.build/corpus
-	cd Fuzzing && SWIFT_BACKTRACE=enable=no .build/release/Fuzz -max_total_time=$(or $(DURATION),60) -max_len=10000 \
+	cd Fuzzing && SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 .build/release/Fuzz -max_total_time=$(or $(DURATION),60) -max_len=10000 \
 		-timeout=5 -rss_limit_mb=1024 -detect_leaks=0 .build/corpus Seeds

@@ -8,7 +8,11 @@ let package = Package(
     dependencies: [.package(name: "countersign", path: "..")],
     targets: [
         .executableTarget(
-            name: "Fuzz", dependencies: [.product(name: "CountersignJOSE", package: "countersign")],
+            name: "Fuzz",
+            dependencies: [
+                .product(name: "CountersignJOSE", package: "countersign"),
+                .product(name: "CountersignGateway", package: "countersign"),
+            ],
             swiftSettings: [.swiftLanguageMode(.v6), .enableUpcomingFeature("InternalImportsByDefault")])
     ]
 )

@@ -12,11 +12,13 @@
 struct strict_json_parser {
     simdjson::dom::parser parser;
     size_t maximum_bytes;
+    size_t maximum_name_bytes;
     std::vector<std::string_view> names;
     std::string widened;
 
     // Room for `widen`, which adds two bytes to numbers of nineteen digits and more.
-    strict_json_parser(size_t bytes) : parser(bytes + bytes / 8 + 64), maximum_bytes(bytes) {}
+    strict_json_parser(size_t bytes, size_t name_bytes)
+        : parser(bytes + bytes / 8 + 64), maximum_bytes(bytes), maximum_name_bytes(name_bytes) {}
 };
 
 namespace {
@@ -45,10 +47,7 @@ size_t after(const strict_json_tape &tape, size_t index) {
 }
 
 // Sorting, not hashing: a sender who knows the hash could make every name collide.
-bool has_duplicates(const strict_json_tape &tape, size_t object, std::vector<std::string_view> &names) {
-    names.clear();
-    for (size_t index = object + 1; type_of(tape.words[index]) != '}'; index = after(tape, index + 1))
-        names.push_back(text_at(tape, tape.words[index]));
+bool has_duplicates(std::vector<std::string_view> &names) {
     if (names.size() > few) {
         std::sort(names.begin(), names.end());
         return std::adjacent_find(names.begin(), names.end()) != names.end();
@@ -59,14 +58,22 @@ bool has_duplicates(const strict_json_tape &tape, size_t object, std::vector<std
     return false;
 }
 
-bool any_duplicates(const strict_json_tape &tape, std::vector<std::string_view> &names) {
+strict_json_status judge_names(
+    const strict_json_tape &tape, size_t maximum_bytes, std::vector<std::string_view> &names) {
     size_t end = size_t(payload_of(tape.words[0]));
-    for (size_t index = 1; index + 1 < end;) {
-        uint8_t type = type_of(tape.words[index]);
-        if (type == '{' && has_duplicates(tape, index, names)) return true;
-        index += (type == 'l' || type == 'u' || type == 'd') ? 2 : 1;
+    for (size_t at = 1; at + 1 < end;) {
+        uint8_t type = type_of(tape.words[at]);
+        if (type == '{') {
+            names.clear();
+            for (size_t index = at + 1; type_of(tape.words[index]) != '}'; index = after(tape, index + 1)) {
+                names.push_back(text_at(tape, tape.words[index]));
+                if (names.back().size() > maximum_bytes) return STRICT_JSON_NAME;
+            }
+            if (has_duplicates(names)) return STRICT_JSON_DUPLICATE;
+        }
+        at += (type == 'l' || type == 'u' || type == 'd') ? 2 : 1;
     }
-    return false;
+    return STRICT_JSON_OK;
 }
 
 size_t skip_space(const uint8_t *bytes, size_t length, size_t at) {
@@ -144,8 +151,9 @@ bool widen(const uint8_t *bytes, size_t length, std::string &output) {
 
 }  // namespace
 
-extern "C" strict_json_parser *strict_json_parser_create(size_t maximum_bytes, size_t maximum_depth) {
-    auto *parser = new (std::nothrow) strict_json_parser(maximum_bytes);
+extern "C" strict_json_parser *strict_json_parser_create(
+    size_t maximum_bytes, size_t maximum_depth, size_t maximum_name_bytes) {
+    auto *parser = new (std::nothrow) strict_json_parser(maximum_bytes, maximum_name_bytes);
     // Small at first; simdjson grows its buffers to the largest document that it met.
     if (parser && parser->parser.allocate(std::min<size_t>(maximum_bytes, 8192), maximum_depth)) {
         delete parser;
@@ -176,8 +184,7 @@ extern "C" strict_json_status strict_json_parse(
     }
     tape->words = parser->parser.doc.tape.get();
     tape->strings = parser->parser.doc.string_buf.get();
-    if (any_duplicates(*tape, parser->names)) return STRICT_JSON_DUPLICATE;
-    return STRICT_JSON_OK;
+    return judge_names(*tape, parser->maximum_name_bytes, parser->names);
 }
 
 namespace {

@@ -60,7 +60,7 @@ extension JSONValue {
         case .object(let members):
             output.append(UInt8(ascii: "{"))
             var first = true
-            for (key, value) in members.sorted(by: { $0.key < $1.key }) {
+            for (key, value) in members.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
                 if !first { output.append(UInt8(ascii: ",")) }
                 first = false
                 Self.write(key, to: &output)

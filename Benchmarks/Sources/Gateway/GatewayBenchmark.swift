@@ -39,6 +39,7 @@ import Foundation
         guard arguments.count >= 2 else {
             print("usage: Gateway PATH-OF-COUNTERSIGN [SECONDS] [REQUESTS]")
             print("       Gateway PATH-OF-COUNTERSIGN views [REQUESTS]")
+            print("       Gateway PATH-OF-COUNTERSIGN floods [SECONDS]")
             exit(2)
         }
         do {
@@ -57,6 +58,10 @@ import Foundation
         if arguments.count > 2, arguments[2] == "views" {
             let requests = arguments.count > 3 ? Int(arguments[3]) ?? 0 : 1_000_000
             return try Views(countersign: arguments[1], folder: folder, requests: requests).run()
+        }
+        if arguments.count > 2, arguments[2] == "floods" {
+            let seconds = arguments.count > 3 ? Int(arguments[3]) ?? 10 : 10
+            return try Floods(countersign: arguments[1], folder: folder, seconds: seconds).run()
         }
         let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 5 : 5
         let requests = arguments.count > 3 ? Int(arguments[3]) ?? 0 : 1_000_000

@@ -5,6 +5,10 @@
 public func fuzzOne(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count > 0 else { return 0 }
     let rest = UnsafeBufferPointer(start: data + 1, count: count - 1)
+    if data[0] & 8 != 0 {
+        fuzzGateway(data[0] & 0x17, Array(rest))
+        return 0
+    }
     switch data[0] & 7 {
     case 0: fuzzToken(rest)
     case 1: _ = try? PublicKey(text: String(decoding: rest, as: UTF8.self))
@@ -59,6 +63,11 @@ private func fuzzJSON(_ bytes: UnsafeBufferPointer<UInt8>) {
     let parser = StrictJSONParser(maximumBytes: 65_536, maximumDepth: 32)
     _ = try? parser.parse(raw) { root in
         walk(root)
+        let canonical = root.canonicalBytes
+        let again = try? StrictJSONParser(maximumBytes: 1 << 20, maximumDepth: 32).parse(bytes: canonical) {
+            $0.canonicalBytes
+        }
+        precondition(again == canonical, "canonical JSON is not its own canonical JSON")
         let count = root.kind == .object ? Array(root.members).count : Array(root.elements).count
         let spans = StrictJSONParser.childSpans(
             of: raw, at: StrictJSONParser.rootOffset(of: raw), count: count)

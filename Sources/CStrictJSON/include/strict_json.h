@@ -1,4 +1,4 @@
-// A strict JSON parser (RFC 8259) on simdjson: UTF-8 only, no byte order mark, bounded in size and depth, and
+// A strict JSON parser (RFC 8259) on simdjson: UTF-8 only, no byte order mark, bounded in size, depth and names, and
 // a member name may stand in an object only once.
 #pragma once
 
@@ -18,6 +18,7 @@ typedef enum strict_json_status {
     STRICT_JSON_NUMBER,     // a number that neither 64 bits nor a finite double can hold
     STRICT_JSON_TOO_LARGE,  // longer than allowed
     STRICT_JSON_DUPLICATE,  // an object has a member twice
+    STRICT_JSON_NAME,       // a member's name is longer than allowed
     STRICT_JSON_NO_MEMORY
 } strict_json_status;
 
@@ -36,7 +37,7 @@ typedef struct strict_json_span {
 } strict_json_span;
 
 // NULL when memory is short. A parser belongs to one thread at a time.
-strict_json_parser *strict_json_parser_create(size_t maximum_bytes, size_t maximum_depth);
+strict_json_parser *strict_json_parser_create(size_t maximum_bytes, size_t maximum_depth, size_t maximum_name_bytes);
 void strict_json_parser_destroy(strict_json_parser *parser);
 
 strict_json_status strict_json_parse(

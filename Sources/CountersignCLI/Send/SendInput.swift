@@ -156,6 +156,7 @@ struct SendInput: Sendable {
         switch error as? StrictJSONError {
         case .tooLarge?: "it is longer than 1 MiB"
         case .notUTF8?: "it is not UTF-8"
+        case .nameTooLong: "a member's name is too long"
         case .duplicateMember?: "a member stands twice in an object"
         case .tooDeep?: "it is nested deeper than 64 levels"
         case .numberOutOfRange?: "a number is out of range"

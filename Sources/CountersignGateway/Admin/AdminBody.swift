@@ -5,6 +5,8 @@ internal import CountersignJOSE
 struct AdminBody {
     /// The most bytes that a body may have.
     static let longest = 1 << 20
+    /// The most bytes that a member's name may have.
+    static let longestName = 256
 
     let members: [String: JSONValue]
     private let known: [AdminMember]
@@ -19,9 +21,13 @@ struct AdminBody {
         }
         let value: JSONValue
         do {
-            value = try StrictJSONParser(maximumBytes: Self.longest).parse(bytes: bytes) { $0.value }
+            value = try StrictJSONParser(maximumBytes: Self.longest, maximumNameBytes: Self.longestName)
+                .parse(bytes: bytes) { $0.value }
         } catch {
-            throw AdminProblem(400, "invalid_json", "the body must be JSON in which each member stands once")
+            throw AdminProblem(
+                400, "invalid_json",
+                "the body must be JSON in which each member stands once, under a name of at most "
+                    + "\(Self.longestName) bytes")
         }
         guard case .object(let members) = value else {
             throw AdminProblem(422, "invalid", "the body must be a JSON object")

@@ -97,10 +97,13 @@ struct AdminCall: Sendable {
 
     // MARK: Answers
 
+    func answer(json: [UInt8], status: Int = 200) -> HTTPResponse {
+        HTTPResponse(
+            status: status, headers: [("Content-Type", "application/json")] + AdminAPI.headers, body: json)
+    }
+
     func answer(_ value: JSONValue, status: Int = 200, tag: JSONValue? = nil) -> HTTPResponse {
-        let response = HTTPResponse(
-            status: status, headers: [("Content-Type", "application/json")] + AdminAPI.headers,
-            body: value.bytes)
+        let response = answer(json: value.bytes, status: status)
         return tag.map { response.with("ETag", Self.tag($0)) } ?? response
     }
 

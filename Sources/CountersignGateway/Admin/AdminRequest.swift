@@ -24,7 +24,11 @@ struct AdminRequest: Sendable {
         id = request.id
         method = request.method
         query = request.query
-        self.parameters = parameters.map { String($0).removingPercentEncoding ?? String($0) }
+        self.parameters = parameters.map { part in
+            let part = String(part)
+            // What is longer names nothing here, and may take long to compare.
+            return part.removingPercentEncoding.flatMap { $0.utf8.count <= 1_024 ? $0 : nil } ?? part
+        }
         body = request.body
         clientAddress = request.clientAddress
         cookie = request.header("cookie")

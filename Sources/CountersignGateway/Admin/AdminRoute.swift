@@ -132,7 +132,7 @@ extension AdminRoute.Parameter {
                     name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
             }
         case .choice(let words):
-            guard words.contains(text) else {
+            guard text.utf8.count <= 64, words.contains(text) else {
                 throw .invalidParameter(name, "must be one of \(words.joined(separator: ", "))")
             }
         case .text(let longest):

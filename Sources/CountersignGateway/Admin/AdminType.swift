@@ -79,7 +79,8 @@ extension AdminType {
         case (.text(let longest), .string(let text)):
             if text.utf8.count > longest { throw refusal("a string of at most \(longest) bytes") }
         case (.text(let longest), _): throw refusal("a string of at most \(longest) bytes")
-        case (.choice(let words), .string(let word)) where words.contains(word): break
+        case (.choice(let words), .string(let word)) where word.utf8.count <= 64 && words.contains(word):
+            break
         case (.choice(let words), _): throw refusal("one of \(words.joined(separator: ", "))")
         case (.integer(let range), .integer(let number)) where range.contains(number): break
         case (.integer(let range), _):

@@ -49,11 +49,18 @@ struct EventRoutes: Sendable {
     private func list(_ call: AdminCall) throws -> HTTPResponse {
         let query = try query(call)
         let mask = try call.userMask("event", "list", app: query.appID, user: query.userID)
-        let events = try EventReader(dataDirectory: dataDirectory).newest(
-            query, before: try call.cursor()?.number, limit: call.limit + 1)
-        return try call.page(read: events, at: { PagePosition($0.sequence) }) {
-            mask.event($0, of: query.appID).json
+        let page = try EventReader(dataDirectory: dataDirectory).newest(
+            query, before: try call.cursor()?.number, limit: call.limit)
+        var body = Array(#"{"items":["#.utf8)
+        for (index, event) in page.events.enumerated() {
+            if index > 0 { body.append(UInt8(ascii: ",")) }
+            mask.event(event, of: query.appID).write(to: &body)
         }
+        let next = page.hasMore ? page.events.last.map { PagePosition($0.sequence).text } : nil
+        body.append(contentsOf: #"],"next":"#.utf8)
+        (next.map { .string($0) } ?? JSONValue.null).write(to: &body)
+        body.append(UInt8(ascii: "}"))
+        return call.answer(json: body)
     }
 
     private func export(_ call: AdminCall) throws -> HTTPResponse {
@@ -62,18 +69,20 @@ struct EventRoutes: Sendable {
         return Export.list(
             call, name: "\(query.appID)-events", columns: Self.columns, from: 0
         ) { [dataDirectory] sequence in
-            let events = try EventReader(dataDirectory: dataDirectory).oldest(
+            let page = try EventReader(dataDirectory: dataDirectory).oldest(
                 query, behind: sequence, limit: 500)
-            let rows = events.map { event in
+            let rows = page.events.map { event in
                 let event = mask.event(event, of: query.appID)
+                var line: [UInt8] = []
+                event.write(to: &line)
                 return Export.Row(
                     cells: [
                         String(event.sequence), event.messageID, event.type, event.userID ?? "",
                         event.anonymousID ?? "", event.name ?? "", String(event.timestampMilliseconds),
                         String(event.receivedMilliseconds), String(decoding: event.body, as: UTF8.self),
-                    ], json: event.json)
+                    ], line: line)
             }
-            return (rows, events.count == 500 ? events.last?.sequence : nil)
+            return (rows, page.hasMore ? page.events.last?.sequence : nil)
         }
     }
 

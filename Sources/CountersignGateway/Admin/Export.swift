@@ -57,7 +57,8 @@ enum Export {
     /// What one entry of a list is in a file.
     struct Row: Sendable {
         let cells: [String]
-        let json: JSONValue
+        /// The entry as JSON.
+        let line: [UInt8]
     }
 
     /// A whole list, read page by page while it is sent.
@@ -90,7 +91,7 @@ enum Export {
                 if isCSV {
                     write(row.cells, to: &bytes)
                 } else {
-                    row.json.write(to: &bytes)
+                    bytes.append(contentsOf: row.line)
                     bytes.append(0x0A)
                 }
             }

@@ -14,8 +14,13 @@ final class LiveEvents: Sendable {
 
         func matches(_ entry: LiveFeed.Entry) -> Bool {
             (appID == nil || entry.key.appID == appID) && (code == nil || entry.key.code?.rawValue == code)
-                && (user == nil || entry.userID == user
-                    || pseudonymMask.map { $0.user(entry.userID, of: entry.key.appID) == user } ?? false)
+                && (user.map { names(entry, $0) } ?? true)
+        }
+
+        private func names(_ entry: LiveFeed.Entry, _ user: String) -> Bool {
+            if entry.userID?.utf8.elementsEqual(user.utf8) == true { return true }
+            guard let shown = pseudonymMask?.user(entry.userID, of: entry.key.appID) else { return false }
+            return shown.utf8.elementsEqual(user.utf8)
         }
     }
 

@@ -151,7 +151,7 @@ struct PeopleRoutes: Sendable {
                         entry.action, entry.target, entry.appID ?? "", entry.before ?? "",
                         entry.after ?? "", Base64URL.encode(entry.hash),
                         Base64URL.encode(entry.previousHash),
-                    ], json: entry.json)
+                    ], line: entry.json.bytes)
             }
             return (rows, entries.count == 500 ? entries.last?.seq : nil)
         }

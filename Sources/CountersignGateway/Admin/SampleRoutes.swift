@@ -96,7 +96,9 @@ struct SampleRoutes: Sendable {
     private static func json(_ text: String?) -> JSONValue {
         let bytes = Array((text ?? "").utf8)
         return
-            (try? StrictJSONParser(maximumBytes: 16_384, maximumDepth: 32).parse(bytes: bytes) { $0.value })
+            (try? StrictJSONParser(maximumBytes: 16_384, maximumDepth: 32, maximumNameBytes: 256).parse(
+                bytes: bytes
+            ) { $0.value })
             ?? .null
     }
 

@@ -83,13 +83,18 @@ final class AppRegistry: Sendable {
 
     /// The app that this project token stands for in a path, or nil.
     func app(projectToken: some StringProtocol) -> AdmittedApp? {
+        guard projectToken.utf8.count <= Self.longestID else { return nil }
         let token = String(projectToken)
         return apps.withLock { $0.byProject[token] }
     }
 
+    /// No id is longer. What a stranger sends instead must not be hashed: that may take long (``JSONNode/word``).
+    private static let longestID = 256
+
     /// The app with this id, or nil.
     func app(id: String) -> AdmittedApp? {
-        apps.withLock { $0.byID[id] }
+        guard id.utf8.count <= Self.longestID else { return nil }
+        return apps.withLock { $0.byID[id] }
     }
 
     /// The app that one of the gateway's own access tokens is for; nil for tokens of others. Not yet verified.
@@ -99,7 +104,8 @@ final class AppRegistry: Sendable {
 
     /// The client of the token service with this id, or nil.
     func client(id: String) -> OAuthClient? {
-        apps.withLock { $0.clients[id] }
+        guard id.utf8.count <= Self.longestID else { return nil }
+        return apps.withLock { $0.clients[id] }
     }
 
     /// The rules of all apps that have some, by id.

@@ -8,11 +8,13 @@ struct BloomreachAttributes {
 
     /// The most attributes of one request.
     static let maximum = 100
+    /// Bytes of an answer behind which further attributes fail.
+    static let maximumBytes = 1 << 20
 
     private static let closed =
         "no customer has these ids, or one whose registered id no token of the request vouches for"
 
-    private enum Attribute {
+    private enum Attribute: Sendable {
         case property(String)
         case identifier(String)
         case recommendation(RecommendationQuery)
@@ -33,22 +35,20 @@ struct BloomreachAttributes {
             throw call.refuse("a request may ask for \(Self.maximum) attributes")
         }
         let caller = try call.admit(identifiers)
-        do {
-            let customer = try customers.open(caller.readable, appID: call.app.id).customer
-            var results = Array("[".utf8)
-            for (index, attribute) in attributes.enumerated() {
-                if index > 0 { results.append(UInt8(ascii: ",")) }
-                try write(attribute, of: customer, to: &results)
+        let request = call.request
+        let reading = Reading(
+            appID: call.app.id, readable: caller.readable, attributes: attributes, customers: customers,
+            engines: call.app.answers.engines)
+        return .beside(reading.results) { result in
+            switch result {
+            case .success(let json): BloomreachAnswer.success([("results", json)])
+            case .failure: BloomreachAnswer.unreadable(request)
             }
-            results.append(UInt8(ascii: "]"))
-            return .answer(BloomreachAnswer.success([("results", results)]))
-        } catch {
-            return .answer(BloomreachAnswer.unreadable(call.request))
         }
     }
 
     private static func attribute(_ node: JSONNode) -> Attribute {
-        switch node["type"]?.string {
+        switch node["type"]?.word {
         case "property":
             guard let name = node["property"]?.string else { return .invalid("property must be a string") }
             return .property(name)
@@ -56,41 +56,67 @@ struct BloomreachAttributes {
             guard let name = node["id"]?.string else { return .invalid("id must be a string") }
             return .identifier(name)
         case "recommendation":
-            guard let query = RecommendationQuery(node) else { return .invalid("id must be a string") }
+            guard let query = RecommendationQuery(node) else {
+                return .invalid("id must be a string of at most 256 bytes")
+            }
             return .recommendation(query)
         case let type?:
             return .invalid("there are no attributes of type \(type); ask for property, id or recommendation")
-        case nil: return .invalid("type must be a string")
+        case nil: return .invalid("type must be property, id or recommendation")
         }
     }
 
-    private func write(
-        _ attribute: Attribute, of customer: StoredCustomer?, to output: inout [UInt8]
-    ) throws {
-        switch attribute {
-        case .property(let name):
-            guard let customer else { return fail(Self.closed, &output) }
-            succeed(try customers.property(name, of: customer).map { Array($0.utf8) }, &output)
-        case .identifier(let name):
-            guard let customer else { return fail(Self.closed, &output) }
-            let value = try customers.identifiers(of: customer).last { $0.name == name }?.value
-            succeed(value.map { JSONValue.string($0).bytes }, &output)
-        case .recommendation(let query):
-            guard let engine = call.app.answers.engines[query.engineID] else {
-                return fail("there is no recommendation engine \(query.engineID)", &output)
+    /// What is read of a customer, beside the server's thread.
+    private struct Reading: Sendable {
+        let appID: String
+        let readable: [CustomerIdentifier]
+        let attributes: [Attribute]
+        let customers: any CustomerStore
+        let engines: [String: RecommendationEngine]
+
+        @Sendable func results() throws -> [UInt8] {
+            let customer = try customers.open(readable, appID: appID).customer
+            var results = Array("[".utf8)
+            for (index, attribute) in attributes.enumerated() {
+                if index > 0 { results.append(UInt8(ascii: ",")) }
+                if results.count >= BloomreachAttributes.maximumBytes {
+                    fail("the answer has grown too large: ask for this attribute by itself", &results)
+                } else {
+                    try write(attribute, of: customer, to: &results)
+                }
             }
-            succeed(query.items(of: engine).bytes, &output)
-        case .invalid(let reason): fail(reason, &output)
+            results.append(UInt8(ascii: "]"))
+            return results
         }
-    }
 
-    private func succeed(_ value: [UInt8]?, _ output: inout [UInt8]) {
-        output.append(contentsOf: #"{"success":true,"value":"#.utf8)
-        output.append(contentsOf: value ?? Array("null".utf8))
-        output.append(UInt8(ascii: "}"))
-    }
+        private func write(
+            _ attribute: Attribute, of customer: StoredCustomer?, to output: inout [UInt8]
+        ) throws {
+            switch attribute {
+            case .property(let name):
+                guard let customer else { return fail(BloomreachAttributes.closed, &output) }
+                succeed(try customers.property(name, of: customer).map { Array($0.utf8) }, &output)
+            case .identifier(let name):
+                guard let customer else { return fail(BloomreachAttributes.closed, &output) }
+                let value = try customers.identifier(name, of: customer)
+                succeed(value.map { JSONValue.string($0).bytes }, &output)
+            case .recommendation(let query):
+                guard let engine = engines[query.engineID] else {
+                    return fail("there is no recommendation engine \(query.engineID)", &output)
+                }
+                succeed(query.items(of: engine).bytes, &output)
+            case .invalid(let reason): fail(reason, &output)
+            }
+        }
 
-    private func fail(_ reason: String, _ output: inout [UInt8]) {
-        JSONValue.object(["success": false, "error": .string(reason), "value": .null]).write(to: &output)
+        private func succeed(_ value: [UInt8]?, _ output: inout [UInt8]) {
+            output.append(contentsOf: #"{"success":true,"value":"#.utf8)
+            output.append(contentsOf: value ?? Array("null".utf8))
+            output.append(UInt8(ascii: "}"))
+        }
+
+        private func fail(_ reason: String, _ output: inout [UInt8]) {
+            JSONValue.object(["success": false, "error": .string(reason), "value": .null]).write(to: &output)
+        }
     }
 }

@@ -119,23 +119,11 @@ struct BloomreachCall {
         _ root: JSONNode, _ member: StaticString = "customer_ids"
     ) throws(BloomreachRefusal) -> [CustomerIdentifier] {
         guard let node = root[member], !node.isNull else { return [] }
-        guard node.kind == .object else { throw refuse("\(member) must be a JSON object") }
-        var identifiers: [CustomerIdentifier] = []
-        for (name, value) in node.members {
-            guard (1...64).contains(name.count), name.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-                throw refuse("the names in \(member) must have 1 to 64 bytes without control characters")
-            }
-            switch EventIdentifier(value) {
-            case .absent: break
-            case .invalid:
-                throw refuse("the values in \(member) must be \(EventIdentifier.shape)")
-            case .value(let text):
-                identifiers.append(
-                    CustomerIdentifier(name: String(decoding: name, as: UTF8.self), value: text))
-            }
+        do {
+            return try CustomerIdentifier.all(in: node, named: member)
+        } catch {
+            throw refuse(error.reason)
         }
-        guard identifiers.count <= 16 else { throw refuse("\(member) may have 16 ids") }
-        return identifiers
     }
 
     /// Decides whom this request may act for.

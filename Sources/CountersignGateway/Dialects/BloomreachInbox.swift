@@ -15,10 +15,17 @@ struct BloomreachInbox {
             (try requiredIdentifiers(root), try token(root))
         }
         let caller = try call.admit(identifiers)
-        do {
-            return .answer(try messages(for: caller, since: syncToken))
-        } catch {
-            return .answer(BloomreachAnswer.unreadable(call.request))
+        let request = call.request
+        let reading = Reading(
+            app: call.app, caller: caller, syncToken: syncToken, customers: customers,
+            nowMilliseconds: request.receivedMilliseconds)
+        return .beside(reading.messages) { result in
+            switch result {
+            case .success(let members?): BloomreachAnswer.success(members)
+            // Current clients know it by these words, empty their cache and fetch once without a token.
+            case .success(nil): BloomreachAnswer.failure(410, "invalid sync token", request)
+            case .failure: BloomreachAnswer.unreadable(request)
+            }
         }
     }
 
@@ -58,6 +65,7 @@ struct BloomreachInbox {
     private func token(_ root: JSONNode) throws(BloomreachRefusal) -> String? {
         guard let node = root["sync_token"], !node.isNull else { return nil }
         guard let text = node.string else { throw call.refuse("Field 'sync_token' must be a string.") }
+        guard text.utf8.count <= 256 else { return "" }
         return text.isEmpty ? nil : text
     }
 
@@ -66,73 +74,79 @@ struct BloomreachInbox {
             throw call.refuse("Field 'message_ids' must be an array of strings.")
         }
         var ids: [String] = []
+        var count = 0
         for element in list.elements {
-            guard let id = element.string, ids.count < Self.maximumReads else {
+            guard let id = element.string, count < Self.maximumReads else {
                 throw call.refuse(
                     "Field 'message_ids' must be an array of at most \(Self.maximumReads) strings.")
             }
-            ids.append(id)
+            count += 1
+            // No message has a longer one.
+            if id.utf8.count <= 128 { ids.append(id) }
         }
         return ids
     }
 
-    private func messages(for caller: BloomreachCaller, since syncToken: String?) throws -> HTTPResponse {
-        let inbox = call.app.project.inbox
-        let (customer, own) = try customers.open(caller.readable, appID: call.app.id)
-        // The ids of the request may be newer than what is stored: an update of the customer may be on its way.
-        var identifiers = try customer.map { try customers.identifiers(of: $0) } ?? []
-        for identifier in own + caller.vouched where !identifiers.contains(identifier) {
-            identifiers.append(identifier)
-        }
-        var since: InboxSyncToken?
-        if let syncToken {
-            guard let token = InboxSyncToken(syncToken), token.epoch == inbox.epoch,
-                token.revision <= inbox.revision
-            else { return invalidToken() }
-            if token.customerID == customer?.id {
-                // With other ids it starts over, because theirs may be older messages.
-                if token.audience == InboxSyncToken.audience(of: identifiers) { since = token }
-            } else if let id = token.customerID {
-                // A profile that has become part of this one starts over, and so does one that is closed to this request.
-                // Anybody else's token is none.
-                let isClosed = customer == nil && caller.readable.count < caller.identifiers.count
-                guard try isClosed || customer.map({ try customers.isMerged(id, into: $0) }) == true
-                else { return invalidToken() }
+    /// What is read for a customer, beside the server's thread.
+    private struct Reading: Sendable {
+        let app: AdmittedApp
+        let caller: BloomreachCaller
+        let syncToken: String?
+        let customers: any CustomerStore
+        let nowMilliseconds: Int64
+
+        /// The members of the answer; nil when the sync token is none.
+        @Sendable func messages() throws -> [(name: String, json: [UInt8])]? {
+            let inbox = app.project.inbox
+            let (customer, own) = try customers.open(caller.readable, appID: app.id)
+            // The ids of the request may be newer than what is stored: an update of the customer may be on its way.
+            var identifiers = try customer.map { try customers.identifiers(of: $0) } ?? []
+            for identifier in own + caller.vouched where !identifiers.contains(identifier) {
+                identifiers.append(identifier)
             }
+            var since: InboxSyncToken?
+            if let syncToken {
+                guard let token = InboxSyncToken(syncToken), token.epoch == inbox.epoch,
+                    token.revision <= inbox.revision
+                else { return nil }
+                if token.customerID == customer?.id {
+                    // With other ids it starts over, because theirs may be older messages.
+                    if token.audience == InboxSyncToken.audience(of: identifiers) { since = token }
+                } else if let id = token.customerID {
+                    // A profile that has become part of this one starts over, and so does one that is closed to this
+                    // request. Anybody else's token is none.
+                    let isClosed = customer == nil && caller.readable.count < caller.identifiers.count
+                    guard try isClosed || customer.map({ try customers.isMerged(id, into: $0) }) == true
+                    else { return nil }
+                }
+            }
+            let reads = try customer.map { try customers.inboxReads(of: $0) } ?? []
+            let isRead = Set(reads.map(\.messageID))
+            let isReadSince = Set(reads.filter { $0.sequence > since?.readSequence ?? 0 }.map(\.messageID))
+            var body = Array("[".utf8)
+            for message in inbox.messages(for: identifiers, atMilliseconds: nowMilliseconds)
+            where message.revision > since?.revision ?? 0 || isReadSince.contains(message.id) {
+                if body.count > 1 { body.append(UInt8(ascii: ",")) }
+                Self.write(message, isRead: isRead.contains(message.id), to: &body)
+            }
+            body.append(UInt8(ascii: "]"))
+            let token = InboxSyncToken(
+                epoch: inbox.epoch, revision: inbox.revision, readSequence: reads.last?.sequence ?? 0,
+                customerID: customer?.id, identifiers: identifiers)
+            return [("messages", body), ("sync_token", JSONValue.string(token.text).bytes)]
         }
-        let reads = try customer.map { try customers.inboxReads(of: $0) } ?? []
-        let isRead = Set(reads.map(\.messageID))
-        let isReadSince = Set(reads.filter { $0.sequence > since?.readSequence ?? 0 }.map(\.messageID))
-        var body = Array("[".utf8)
-        for message in inbox.messages(for: identifiers, atMilliseconds: call.request.receivedMilliseconds)
-        where message.revision > since?.revision ?? 0 || isReadSince.contains(message.id) {
-            if body.count > 1 { body.append(UInt8(ascii: ",")) }
-            Self.write(message, isRead: isRead.contains(message.id), to: &body)
-        }
-        body.append(UInt8(ascii: "]"))
-        let token = InboxSyncToken(
-            epoch: inbox.epoch, revision: inbox.revision, readSequence: reads.last?.sequence ?? 0,
-            customerID: customer?.id, identifiers: identifiers)
-        return BloomreachAnswer.success([
-            ("messages", body), ("sync_token", JSONValue.string(token.text).bytes),
-        ])
-    }
 
-    private func invalidToken() -> HTTPResponse {
-        // Current clients know it by these words, empty their cache and fetch once without a token.
-        BloomreachAnswer.failure(410, "invalid sync token", call.request)
-    }
-
-    private static func write(_ message: InboxMessage, isRead: Bool, to output: inout [UInt8]) {
-        output.append(contentsOf: #"{"id":"#.utf8)
-        JSONValue.write(message.id, to: &output)
-        output.append(contentsOf: #","type":"\#(message.type)","is_read":\#(isRead),"create_time":"#.utf8)
-        output.append(contentsOf: "\(Double(message.createdMilliseconds) / 1000)".utf8)
-        if let expires = message.expiresMilliseconds {
-            output.append(contentsOf: ",\"expire_time\":\(Double(expires) / 1000)".utf8)
+        private static func write(_ message: InboxMessage, isRead: Bool, to output: inout [UInt8]) {
+            output.append(contentsOf: #"{"id":"#.utf8)
+            JSONValue.write(message.id, to: &output)
+            output.append(contentsOf: #","type":"\#(message.type)","is_read":\#(isRead),"create_time":"#.utf8)
+            output.append(contentsOf: "\(Double(message.createdMilliseconds) / 1000)".utf8)
+            if let expires = message.expiresMilliseconds {
+                output.append(contentsOf: ",\"expire_time\":\(Double(expires) / 1000)".utf8)
+            }
+            output.append(contentsOf: #","content":"#.utf8)
+            output.append(contentsOf: message.content)
+            output.append(UInt8(ascii: "}"))
         }
-        output.append(contentsOf: #","content":"#.utf8)
-        output.append(contentsOf: message.content)
-        output.append(UInt8(ascii: "}"))
     }
 }

@@ -13,19 +13,22 @@ enum BloomreachMessageID {
     ) -> String {
         var moment: JSONValue
         switch time.source {
-        case .instant: moment = root["timestamp"]?.value ?? .null
+        case .instant: moment = root["timestamp"]?.value ?? .null  // a number, or a time that was read
         case .age(let seconds) where seconds != seconds.rounded():
             moment = [.number(seconds), .integer(time.receivedMilliseconds / window)]
         // A whole number of seconds, or nothing, tells no two events apart: better stored twice than lost.
         case .age, .none: return UUIDv7.make()
         }
         // Members come in another order at every try, and ids that were added since the first try come along.
-        var content: [JSONValue] = [.string(kind.rawValue), anchor(identifiers), moment]
+        var content = JSONValue.array([.string(kind.rawValue), anchor(identifiers), moment]).bytes
+        content.removeLast()
         for name in ["event_type", "url", "properties"] as [StaticString] {
-            content.append(root[name]?.value ?? .null)
+            content.append(UInt8(ascii: ","))
+            content.append(contentsOf: root[name]?.canonicalBytes ?? Array("null".utf8))
         }
+        content.append(UInt8(ascii: "]"))
         var ids = DerivedMessageIDs(namespace: "bloomreach")
-        return ids.make(JSONValue.array(content).bytes[...])
+        return ids.make(content[...])
     }
 
     /// What stays the same of a customer's ids: the device's cookie, or else all of them.

@@ -23,14 +23,15 @@ struct BloomreachTracking {
     }
 
     func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
+        let json = call.request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
+        guard json.count <= call.path.limits.eventBytes else {
+            throw BloomreachRefusal(
+                413, "an event may have \(call.path.limits.eventBytes) bytes", call.request)
+        }
         let contents = try call.body { root throws(BloomreachRefusal) in try decode(root) }
         if let client = contents.client { call.request.trail.client = client }
         let caller = try call.admit(contents.identifiers)
         let request = call.request
-        let json = request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
-        guard json.count <= call.path.limits.eventBytes else {
-            throw BloomreachRefusal(413, "an event may have \(call.path.limits.eventBytes) bytes", request)
-        }
         func identifier(_ name: String) -> String? { contents.identifiers.first { $0.name == name }?.value }
         let hard = identifier(CustomerIdentifier.hardName)
         let event = EventBatch.Event(
@@ -93,8 +94,9 @@ struct BloomreachTracking {
                 guard (1...256).contains(name.count) else {
                     throw call.refuse("the names of properties must have 1 to 256 bytes")
                 }
+                guard kind == .customer else { continue }
                 contents.properties.append(
-                    (String(decoding: name, as: UTF8.self), value.value.bytes))
+                    (String(decoding: name, as: UTF8.self), value.canonicalBytes))
             }
         }
         let time = try BloomreachTime(root, call)

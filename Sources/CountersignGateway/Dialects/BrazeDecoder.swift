@@ -10,7 +10,7 @@ struct BrazeDecoder {
         var apiKey: String?
         /// The device's clock, in seconds since 1970.
         var deviceTime: Double?
-        var userIDs: [String] = []
+        var userIDs = DistinctIDs()
         var events: [EventBatch.Event] = []
         var rejected: [RejectedEvent] = []
     }
@@ -37,8 +37,8 @@ struct BrazeDecoder {
         for member in ["events", "attributes"] as [StaticString] {
             guard let list = root[member], !list.isNull else { continue }
             guard list.kind == .array else { return refused("\(member) must be an array") }
-            let spans = text.withUnsafeBytes { JSONSpans.elements(of: list, in: root, text: $0) }
-            guard contents.events.count + spans.count <= limits.batchEvents else {
+            let room = limits.batchEvents - index
+            guard JSONSpans.count(list, upTo: room) <= room else {
                 return .failure(
                     .refused(
                         .failure(
@@ -46,6 +46,7 @@ struct BrazeDecoder {
                             reason: "a request may have \(limits.batchEvents) events; send fewer at a time",
                             requestID: request.id)))
             }
+            let spans = text.withUnsafeBytes { JSONSpans.elements(of: list, in: root, text: $0) }
             let isEvent = index == 0 && root["events"]?.isSame(as: list) == true
             for (element, span) in zip(list.elements, spans) {
                 add(element, span, isEvent: isEvent, index: index, device: device, &derived, to: &contents)
@@ -83,7 +84,9 @@ struct BrazeDecoder {
                 return reject("invalid_event", "an event must have a name")
             }
             // "ce" is a custom event, whose own name stands in its data.
-            name = abbreviation == "ce" ? node["data"]?["n"]?.string ?? abbreviation : abbreviation
+            name =
+                abbreviation.utf8.elementsEqual("ce".utf8)
+                ? node["data"]?["n"]?.string ?? abbreviation : abbreviation
         }
         var timestamp = request.receivedMilliseconds
         if let seconds = node["time"]?.double, seconds > 0, seconds < 253_402_300_800 {
@@ -98,10 +101,7 @@ struct BrazeDecoder {
     }
 
     private func note(_ user: EventIdentifier, in contents: inout Contents) {
-        guard let id = user.text, !contents.userIDs.contains(where: { $0.utf8.elementsEqual(id.utf8) }) else {
-            return
-        }
-        contents.userIDs.append(id)
+        if let id = user.text { contents.userIDs.insert(id) }
     }
 
     private func refused(_ reason: String) -> Result<Contents, Refusal> {

@@ -18,13 +18,15 @@ struct BrazeDialect: Sendable {
     }
 
     private func ingest(_ request: HTTPRequest) -> HTTPOutcome {
+        let header = request.header("x-braze-api-key")
+        // A stranger's body is not worth reading.
+        if let header, path.apps.app(writeKey: header) == nil { return .answer(Self.unknownKey(request)) }
         let contents: BrazeDecoder.Contents
         switch path.parsers.parse(request, { BrazeDecoder(limits: path.limits, request: request).decode($0) })
         {
         case .refused(let response), .value(.failure(.refused(let response))): return .answer(response)
         case .value(.success(let read)): contents = read
         }
-        let header = request.header("x-braze-api-key")
         if let header, let body = contents.apiKey, !header.utf8.elementsEqual(body.utf8) {
             return .answer(
                 .failure(
@@ -32,14 +34,10 @@ struct BrazeDialect: Sendable {
                     requestID: request.id))
         }
         guard let key = header ?? contents.apiKey, let app = path.apps.app(writeKey: key) else {
-            return .answer(
-                .failure(
-                    401, code: "invalid_api_key",
-                    reason: "no app has this API key; send it in X-Braze-Api-Key",
-                    requestID: request.id))
+            return .answer(Self.unknownKey(request))
         }
         let admission = AdmissionRequest(
-            token: request.header("x-braze-auth-signature"), userIDs: contents.userIDs,
+            token: request.header("x-braze-auth-signature"), userIDs: contents.userIDs.ids,
             deviceTime: contents.deviceTime)
         switch path.admit(admission, app: app, request: request) {
         case .refused(let response): return .answer(response)
@@ -56,6 +54,12 @@ struct BrazeDialect: Sendable {
                 }
             }
         }
+    }
+
+    private static func unknownKey(_ request: HTTPRequest) -> HTTPResponse {
+        .failure(
+            401, code: "invalid_api_key", reason: "no app has this API key; send it in X-Braze-Api-Key",
+            requestID: request.id)
     }
 
     private static func success(_ rejected: [RejectedEvent], _ warning: AuthErrorBody?) -> HTTPResponse {

@@ -43,6 +43,13 @@ struct GeolocationDecoder {
         guard records.count <= limits.batchEvents else {
             return refused(413, "batch_too_large", "a request may have \(limits.batchEvents) locations")
         }
+        // The params are kept with each location.
+        guard text.count + records.count * parameters.count <= limits.bodyBytes else {
+            return refused(
+                413, "batch_too_large",
+                "the locations, each with the params of the request, may have \(limits.bodyBytes) bytes; send fewer "
+                    + "locations at a time")
+        }
         var contents = Contents()
         var derived = DerivedMessageIDs(namespace: "location")
         for (index, record) in records.enumerated() {
@@ -99,8 +106,9 @@ struct GeolocationDecoder {
         }
         let uuid = EventIdentifier(node["uuid"])
         guard uuid.isValid else { return reject("invalid_event", "uuid must be \(EventIdentifier.shape)") }
-        guard json.count <= limits.eventBytes else {
-            return reject("event_too_large", "a location may have \(limits.eventBytes) bytes")
+        guard json.count + parameters.count <= limits.eventBytes else {
+            return reject(
+                "event_too_large", "a location and its params may have \(limits.eventBytes) bytes")
         }
         var timestamp = request.receivedMilliseconds
         if let text = node["timestamp"]?.utf8, let milliseconds = RFC3339.milliseconds(text) {

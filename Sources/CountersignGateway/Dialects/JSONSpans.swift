@@ -15,6 +15,16 @@ enum JSONSpans {
             of: text, at: start, count: list.elements.reduce(0) { count, _ in count + 1 })
     }
 
+    /// How many elements an array has; counts no further than one beyond `limit`.
+    static func count(_ list: JSONNode, upTo limit: Int) -> Int {
+        var count = 0
+        for _ in list.elements {
+            count += 1
+            if count > limit { break }
+        }
+        return count
+    }
+
     /// The whole text without the white space around it.
     static func root(of text: UnsafeRawBufferPointer) -> Range<Int> {
         let start = StrictJSONParser.rootOffset(of: text)

@@ -11,7 +11,7 @@ enum Decoded {
         /// The device's time when it sent, in seconds since 1970.
         var sentAt: Double?
         /// Every user id in the body, each once.
-        var userIDs: [String] = []
+        var userIDs = DistinctIDs()
         var events: [EventBatch.Event] = []
         var rejected: [RejectedEvent] = []
     }
@@ -42,14 +42,14 @@ struct NativeDecoder {
         guard let batch = root["batch"], batch.kind == .array else {
             return refused("the body must have a member batch with an array of events")
         }
-        let spans = request.body.withUnsafeBytes { JSONSpans.elements(of: batch, in: root, text: $0) }
-        guard spans.count <= limits.batchEvents else {
+        guard JSONSpans.count(batch, upTo: limits.batchEvents) <= limits.batchEvents else {
             return .refused(
                 .failure(
                     413, code: "batch_too_large",
                     reason: "a batch may have \(limits.batchEvents) events; send fewer at a time",
                     requestID: request.id))
         }
+        let spans = request.body.withUnsafeBytes { JSONSpans.elements(of: batch, in: root, text: $0) }
         for (index, element) in batch.elements.enumerated() {
             add(element, kind: nil, index: index, json: spans[index], to: &contents)
         }
@@ -68,14 +68,11 @@ struct NativeDecoder {
         // is a user id, and whoever reads the stored body finds it whatever the type of the event is here.
         let userID = EventIdentifier(node["userId"])
         let previousID = EventIdentifier(node["previousId"])
-        for case let id? in [userID.text, previousID.text]
-        where !contents.userIDs.contains(where: { $0.utf8.elementsEqual(id.utf8) }) {
-            contents.userIDs.append(id)
-        }
+        for case let id? in [userID.text, previousID.text] { contents.userIDs.insert(id) }
         guard json.count <= limits.eventBytes else {
             return reject("event_too_large", "an event may have \(limits.eventBytes) bytes")
         }
-        guard let kind = given ?? node["type"]?.string.map(EventKind.init(rawValue:)),
+        guard let kind = given ?? node["type"]?.word.map(EventKind.init(rawValue:)),
             EventKind.all.contains(kind)
         else {
             let known = EventKind.all.map(\.rawValue).joined(separator: ", ")

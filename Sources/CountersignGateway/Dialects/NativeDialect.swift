@@ -86,6 +86,10 @@ struct NativeDialect: Sendable {
         case .success(let read): credentials = read
         case .failure(let refusal): return .answer(refusal.response)
         }
+        // A stranger's body is not worth reading.
+        if let key = credentials.writeKey, path.apps.app(writeKey: key) == nil {
+            return .answer(Credentials.unknownWriteKey(request))
+        }
         let decoded = path.parsers.parse(request) { root in
             NativeDecoder(limits: path.limits, request: request).decode(root, single: single)
         }
@@ -98,7 +102,7 @@ struct NativeDialect: Sendable {
             let app = path.apps.app(writeKey: writeKey)
         else { return .answer(Credentials.unknownWriteKey(request)) }
         let admission = AdmissionRequest(
-            token: credentials.token, userIDs: contents.userIDs, deviceTime: contents.sentAt)
+            token: credentials.token, userIDs: contents.userIDs.ids, deviceTime: contents.sentAt)
         switch path.admit(admission, app: app, request: request) {
         case .refused(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())

@@ -2,9 +2,12 @@ internal import CountersignCore
 internal import CountersignJOSE
 
 /// What a client asks of a recommendation engine.
-struct RecommendationQuery {
+struct RecommendationQuery: Sendable {
     /// The most items that are answered.
     static let maximumSize = 100
+    /// The most names of a whitelist that are looked at.
+    private static let maximumNames = 200
+    private static let longestName = 256
 
     let engineID: String
     /// How many items; 10 when not given.
@@ -16,12 +19,18 @@ struct RecommendationQuery {
 
     /// Nil when no engine is named.
     init?(_ node: JSONNode) {
-        guard let id = node["id"]?.string else { return nil }
-        engineID = id
+        guard let id = node["id"], let text = Self.short(id) else { return nil }
+        engineID = text
         size = Int(min(max(node["size"]?.int64 ?? 10, 0), Int64(Self.maximumSize)))
         fillsWithRandom = node["fillWithRandom"]?.bool ?? false
         let names = node["catalogAttributesWhitelist"].flatMap { $0.kind == .array ? $0 : nil }
-        whitelist = names.map { Set($0.elements.compactMap(\.string)) }
+        whitelist = names.map { Set($0.elements.prefix(Self.maximumNames).compactMap(Self.short)) }
+    }
+
+    /// A name that may be looked up in a table.
+    private static func short(_ node: JSONNode) -> String? {
+        guard let utf8 = node.utf8, utf8.count <= longestName else { return nil }
+        return String(decoding: utf8, as: UTF8.self)
     }
 
     /// The items, as clients decode them.

@@ -126,4 +126,31 @@ extension HTTPOutcome {
             },
             poll: { slot.withLock { $0 }.map(finish) })
     }
+
+    /// Answers with what `work` has read, on a queue where it may wait for the disk.
+    ///
+    /// - Parameters:
+    ///   - work: Reads.
+    ///   - finish: Makes the answer; of a failure also when too many wait to read.
+    /// - Returns: An outcome that is not there yet, or an answer when too many wait.
+    static func beside<Value: Sendable>(
+        _ work: @escaping @Sendable () throws -> Value,
+        finish: @escaping (Result<Value, any Error>) -> HTTPResponse
+    ) -> HTTPOutcome {
+        guard readers.take() else {
+            return .answer(finish(.failure(StoreFailure(reason: .overloaded, detail: "too many read"))))
+        }
+        let slot = Lock<Result<Value, any Error>?>(nil)
+        return .later(
+            start: { resume in
+                readers.async {
+                    let result = Result { try work() }
+                    slot.withLock { $0 = result }
+                    resume()
+                }
+            },
+            poll: { slot.withLock { $0 }.map(finish) })
+    }
+
+    private static let readers = BoundedQueue(label: "readers", places: 128)
 }

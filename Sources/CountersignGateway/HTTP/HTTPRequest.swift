@@ -22,6 +22,8 @@ package final class HTTPRequest {
     package var trail = RequestTrail()
 
     private let fields: [HTTPField]
+    /// What `fields` point into when they are not the server's.
+    private let ownHeader: UnsafeMutableBufferPointer<UInt8>?
 
     package init(
         method: String, path: String, query: String?, fields: [HTTPField], clientAddress: String,
@@ -34,12 +36,46 @@ package final class HTTPRequest {
         self.clientAddress = clientAddress
         self.receivedMilliseconds = receivedMilliseconds
         self.body = body
+        ownHeader = nil
         var given: String?
         for field in fields where field.isNamed("x-request-id") {
             given = Self.isHarmless(field.valueBytes) ? field.value : nil
             break
         }
         self.id = given ?? UUIDv7.make()
+    }
+
+    /// The same request with header fields of its own, to be handled on another thread: those of this one go with its
+    /// connection, which the client may close meanwhile.
+    func detached() -> HTTPRequest { HTTPRequest(detaching: self) }
+
+    private init(detaching request: HTTPRequest) {
+        method = request.method
+        path = request.path
+        query = request.query
+        clientAddress = request.clientAddress
+        receivedMilliseconds = request.receivedMilliseconds
+        id = request.id
+        body = request.body
+        trail = request.trail
+        isForwarded = request.isForwarded
+        let header = UnsafeMutableBufferPointer<UInt8>.allocate(
+            capacity: request.fields.reduce(0) { $0 + $1.nameBytes.count + $1.valueBytes.count })
+        var end = 0
+        func copy(_ bytes: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
+            let place = UnsafeMutableBufferPointer(rebasing: header[end..<end + bytes.count])
+            _ = place.update(fromContentsOf: bytes)
+            end += bytes.count
+            return UnsafeBufferPointer(place)
+        }
+        fields = request.fields.map {
+            HTTPField(nameBytes: copy($0.nameBytes), valueBytes: copy($0.valueBytes))
+        }
+        ownHeader = header
+    }
+
+    deinit {
+        ownHeader?.deallocate()
     }
 
     /// The bytes of the first field with this lower-case name, or nil; valid until the answer is sent.
@@ -50,7 +86,7 @@ package final class HTTPRequest {
 
     /// The value of the first field with this lower-case name, or nil.
     package func header(_ name: StaticString) -> String? {
-        headerBytes(name).map { String(decoding: $0, as: UTF8.self) }
+        headerBytes(name).map { HTTPField.text($0) }
     }
 
     /// The values of all fields with this lower-case name, in their order.
@@ -78,8 +114,14 @@ package struct HTTPField {
     let nameBytes: UnsafeBufferPointer<UInt8>
     let valueBytes: UnsafeBufferPointer<UInt8>
 
-    /// The value; bytes that are not UTF-8 are replaced.
-    package var value: String { String(decoding: valueBytes, as: UTF8.self) }
+    /// The value; bytes that are not ASCII, which no field that is looked at has, are replaced. So nobody can send text
+    /// that takes long to compare.
+    package var value: String { Self.text(valueBytes) }
+
+    static func text(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+        if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
+        return String(decoding: bytes.map { $0 < 0x80 ? UInt16($0) : 0xFFFD }, as: UTF16.self)
+    }
 
     /// True when the field has this name, given in lower case; field names ignore ASCII case (RFC 9110, section 5.1).
     func isNamed(_ name: StaticString) -> Bool {

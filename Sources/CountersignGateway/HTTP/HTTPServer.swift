@@ -30,6 +30,7 @@ package final class HTTPServer: @unchecked Sendable {
     private let handler: Handler
     private let together: Together
     private let connections: ConnectionWatch
+    private let largeRequests = LargeRequests()
     private let memory: BodyMemory
     private let control = Lock(Control())
     private let hasEnded = DispatchSemaphore(value: 0)
@@ -286,7 +287,10 @@ package final class HTTPServer: @unchecked Sendable {
         // From here on its memory is in use.
         holders[ObjectIdentifier(exchange)] = nil
         guard let request = exchange.request else { return .NO }
-        switch handler(request) {
+        let outcome =
+            request.body.count > LargeRequests.smallBytes
+            ? largeRequests.outcome(of: request, handler) : handler(request)
+        switch outcome {
         case .answer(let response):
             return send(response, exchange)
         case .later(let start, let poll):

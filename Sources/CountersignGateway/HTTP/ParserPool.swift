@@ -55,6 +55,7 @@ final class ParserPool: Sendable {
         case .numberOutOfRange: "a number in the body is outside of what 64 bits can hold"
         case .tooLarge: "the body is larger than \(limits.bodyBytes) bytes"
         case .duplicateMember: "an object in the body has two members with the same name"
+        case .nameTooLong: "a member's name in the body is too long"
         case .outOfMemory: "the body needs more memory than there is"
         case .syntax, nil: "the body is not JSON"
         }

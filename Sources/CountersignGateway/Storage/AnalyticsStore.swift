@@ -204,7 +204,8 @@ package final class AnalyticsStore: @unchecked Sendable {
 
     private static func open(_ path: String) throws -> SQLiteConnection {
         let connection = try SQLiteConnection(path: path)
-        try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
+        try connection.execute(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 16777216")
         try Schema.migrate(connection, migrations)
         return connection
     }

@@ -257,7 +257,9 @@ extension AppDirectory {
 
     private static func value(of json: String) throws(GatewayError) -> JSONValue {
         do {
-            return try StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: Array(json.utf8)) { $0.value }
+            return try StrictJSONParser(maximumBytes: 1 << 20, maximumNameBytes: 256).parse(
+                bytes: Array(json.utf8)
+            ) { $0.value }
         } catch {
             throw GatewayError(.invalid, "it is not JSON of at most 1 MiB in which each member stands once")
         }

@@ -36,4 +36,73 @@ enum CustomerSchema {
             UNIQUE (customer_id, message_id)
         ) STRICT;
         """
+
+    /// When a customer was seen last, and how many bytes are kept of it and of all customers of an app. Counted by the
+    /// database itself, so that merges and deletions cannot be forgotten. Those that there were are seen now.
+    static let usage = """
+        ALTER TABLE app_usage ADD COLUMN customer_bytes INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE customer ADD COLUMN seen_ms INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE customer ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+        UPDATE customer SET seen_ms = max(created_ms, CAST(strftime('%s', 'now') AS INTEGER) * 1000), bytes =
+            coalesce((SELECT sum(length(CAST(name AS BLOB)) + length(CAST(value AS BLOB)))
+                FROM customer_identifier WHERE customer_id = customer.id), 0)
+            + coalesce((SELECT sum(length(CAST(name AS BLOB)) + length(CAST(value AS BLOB)))
+                FROM customer_property WHERE customer_id = customer.id), 0)
+            + coalesce((SELECT sum(length(CAST(message_id AS BLOB)))
+                FROM inbox_read WHERE customer_id = customer.id), 0);
+        INSERT INTO app_usage (app_id, events, bytes, customer_bytes)
+            SELECT app_id, 0, 0, sum(bytes) FROM customer WHERE true GROUP BY app_id
+            ON CONFLICT (app_id) DO UPDATE SET customer_bytes = excluded.customer_bytes;
+        CREATE INDEX customer_seen ON customer (app_id, seen_ms);
+        CREATE TRIGGER customer_grows AFTER UPDATE OF bytes ON customer BEGIN
+            INSERT INTO app_usage (app_id, events, bytes, customer_bytes)
+                VALUES (new.app_id, 0, 0, new.bytes - old.bytes)
+                ON CONFLICT (app_id) DO UPDATE SET customer_bytes = customer_bytes + excluded.customer_bytes;
+        END;
+        CREATE TRIGGER customer_goes AFTER DELETE ON customer BEGIN
+            UPDATE app_usage SET customer_bytes = customer_bytes - old.bytes WHERE app_id = old.app_id;
+        END;
+        CREATE TRIGGER customer_identifier_comes AFTER INSERT ON customer_identifier BEGIN
+            UPDATE customer SET bytes = bytes + length(CAST(new.name AS BLOB)) + length(CAST(new.value AS BLOB))
+                WHERE id = new.customer_id;
+        END;
+        CREATE TRIGGER customer_identifier_changes AFTER UPDATE ON customer_identifier BEGIN
+            UPDATE customer SET bytes = bytes - (length(CAST(old.name AS BLOB)) + length(CAST(old.value AS BLOB)))
+                WHERE id = old.customer_id;
+            UPDATE customer SET bytes = bytes + length(CAST(new.name AS BLOB)) + length(CAST(new.value AS BLOB))
+                WHERE id = new.customer_id;
+        END;
+        CREATE TRIGGER customer_identifier_goes AFTER DELETE ON customer_identifier BEGIN
+            UPDATE customer SET bytes = bytes - (length(CAST(old.name AS BLOB)) + length(CAST(old.value AS BLOB)))
+                WHERE id = old.customer_id;
+        END;
+        CREATE TRIGGER customer_property_comes AFTER INSERT ON customer_property BEGIN
+            UPDATE customer SET bytes = bytes + length(CAST(new.name AS BLOB)) + length(CAST(new.value AS BLOB))
+                WHERE id = new.customer_id;
+        END;
+        CREATE TRIGGER customer_property_changes AFTER UPDATE ON customer_property BEGIN
+            UPDATE customer SET bytes = bytes - (length(CAST(old.name AS BLOB)) + length(CAST(old.value AS BLOB)))
+                WHERE id = old.customer_id;
+            UPDATE customer SET bytes = bytes + length(CAST(new.name AS BLOB)) + length(CAST(new.value AS BLOB))
+                WHERE id = new.customer_id;
+        END;
+        CREATE TRIGGER customer_property_goes AFTER DELETE ON customer_property BEGIN
+            UPDATE customer SET bytes = bytes - (length(CAST(old.name AS BLOB)) + length(CAST(old.value AS BLOB)))
+                WHERE id = old.customer_id;
+        END;
+        CREATE TRIGGER inbox_read_comes AFTER INSERT ON inbox_read BEGIN
+            UPDATE customer SET bytes = bytes + length(CAST(new.message_id AS BLOB))
+                WHERE id = new.customer_id;
+        END;
+        CREATE TRIGGER inbox_read_changes AFTER UPDATE ON inbox_read BEGIN
+            UPDATE customer SET bytes = bytes - (length(CAST(old.message_id AS BLOB)))
+                WHERE id = old.customer_id;
+            UPDATE customer SET bytes = bytes + length(CAST(new.message_id AS BLOB))
+                WHERE id = new.customer_id;
+        END;
+        CREATE TRIGGER inbox_read_goes AFTER DELETE ON inbox_read BEGIN
+            UPDATE customer SET bytes = bytes - (length(CAST(old.message_id AS BLOB)))
+                WHERE id = old.customer_id;
+        END;
+        """
 }

@@ -6,6 +6,9 @@ package protocol CustomerStore: Sendable {
     /// A property's JSON, or nil when the customer does not have it.
     func property(_ name: String, of customer: StoredCustomer) throws -> String?
 
+    /// The newest id of a customer with this name, or nil.
+    func identifier(_ name: String, of customer: StoredCustomer) throws -> String?
+
     /// All ids of a customer, the newest last.
     func identifiers(of customer: StoredCustomer) throws -> [CustomerIdentifier]
 

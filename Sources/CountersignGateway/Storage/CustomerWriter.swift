@@ -10,6 +10,9 @@ struct CustomerWriter {
     /// The most soft ids of one name that a customer keeps; a further one takes the place of the oldest.
     static let maximumSoftIDs: Int64 = 64
 
+    /// The most soft ids of all names together.
+    static let maximumAllSoftIDs: Int64 = 256
+
     let connection: SQLiteConnection
     let appID: String
 
@@ -25,6 +28,10 @@ struct CustomerWriter {
         // Without a hard id, and with soft ones that all belong to customers who have one, it is nobody's.
         guard let customer = try resolve(change.identifiers, receivedMilliseconds: receivedMilliseconds)
         else { return }
+        // To the hour, so that most requests need not write it.
+        try connection.run(
+            "UPDATE customer SET seen_ms = ?2 WHERE id = ?1 AND seen_ms < ?2 - 3600000", .text(customer),
+            .integer(receivedMilliseconds))
         for property in change.properties {
             try set(property.name, property.json, of: customer, atMilliseconds: change.atMilliseconds)
         }
@@ -63,8 +70,8 @@ struct CustomerWriter {
         } else {
             target = UUIDv7.make()
             try connection.run(
-                "INSERT INTO customer VALUES (?1, ?2, ?3)", .text(target), .text(appID),
-                .integer(receivedMilliseconds))
+                "INSERT INTO customer (id, app_id, created_ms, seen_ms) VALUES (?1, ?2, ?3, ?3)",
+                .text(target), .text(appID), .integer(receivedMilliseconds))
         }
         for identifier in free { try assign(identifier, to: target) }
         return target
@@ -98,6 +105,12 @@ struct CustomerWriter {
                 SELECT seq FROM customer_identifier WHERE customer_id = ?1 AND name = ?2
                 ORDER BY seq DESC LIMIT -1 OFFSET ?3)
             """, .text(customer), .text(name), .integer(Self.maximumSoftIDs))
+        try connection.run(
+            """
+            DELETE FROM customer_identifier WHERE seq IN (
+                SELECT seq FROM customer_identifier WHERE customer_id = ?1 AND name <> ?2
+                ORDER BY seq DESC LIMIT -1 OFFSET ?3)
+            """, .text(customer), .text(CustomerIdentifier.hardName), .integer(Self.maximumAllSoftIDs))
     }
 
     private func set(

@@ -1,4 +1,4 @@
-package import CountersignCore
+internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
 internal import Foundation
@@ -33,25 +33,43 @@ package struct StoredEvent: Sendable {
     /// The event as it came, as JSON.
     package let body: [UInt8]
 
-    /// The event with its body as a JSON value.
-    package var json: JSONValue {
-        [
+    /// The event as a JSON object, appended to `output`. Its body is written from text to text: as values it would take
+    /// many times its bytes.
+    func write(to output: inout [UInt8]) {
+        output.append(contentsOf: #"{"body":"#.utf8)
+        let parser = StrictJSONParser(maximumBytes: max(1, body.count))
+        output.append(
+            contentsOf: (try? parser.parse(bytes: body) { $0.canonicalBytes }) ?? Array("null".utf8))
+        output.append(UInt8(ascii: ","))
+        let others: JSONValue = [
             "seq": .integer(sequence), "message_id": .string(messageID), "type": .string(type),
             "user_id": userID.map { .string($0) } ?? .null,
             "anonymous_id": anonymousID.map { .string($0) } ?? .null,
             "name": name.map { .string($0) } ?? .null, "timestamp_ms": .integer(timestampMilliseconds),
-            "received_ms": .integer(receivedMilliseconds), "body": bodyValue,
+            "received_ms": .integer(receivedMilliseconds),
         ]
+        output.append(contentsOf: others.bytes.dropFirst())
     }
 
-    /// The body as a JSON value; null when it cannot be read.
+    /// The body as a JSON value; null when it cannot be read, or has names that may take long to compare.
     var bodyValue: JSONValue {
-        (try? StrictJSONParser(maximumBytes: max(1, body.count)).parse(bytes: body) { $0.value }) ?? .null
+        let parser = StrictJSONParser(maximumBytes: max(1, body.count), maximumNameBytes: 1_024)
+        return (try? parser.parse(bytes: body) { $0.value }) ?? .null
     }
+}
+
+/// A part of a list of events.
+package struct EventPage: Sendable {
+    package var events: [StoredEvent] = []
+    /// True when there may be more behind the last one.
+    package var hasMore = false
 }
 
 /// Reads the events of a data directory on a connection of its own; a gateway may run. Belongs to one thread.
 package final class EventReader {
+    /// A page ends behind the event that brings it to so many bytes, however few events it has by then.
+    package static let pageBytes = 1 << 20
+
     private let sqlite: SQLiteConnection
 
     /// - Parameter dataDirectory: The gateway's data directory.
@@ -74,12 +92,12 @@ package final class EventReader {
     /// - Parameters:
     ///   - query: Which.
     ///   - sequence: Only those stored before this one; nil begins with the newest.
-    ///   - limit: At most so many.
+    ///   - limit: At most so many, and at most ``pageBytes`` and one event.
     /// - Returns: What was found.
     /// - Throws: `storage`.
     package func newest(
         _ query: EventQuery, before sequence: Int64? = nil, limit: Int
-    ) throws(GatewayError) -> [StoredEvent] {
+    ) throws(GatewayError) -> EventPage {
         try page(query, where: "seq < ?", bound: sequence ?? .max, order: "DESC", limit: limit)
     }
 
@@ -88,12 +106,12 @@ package final class EventReader {
     /// - Parameters:
     ///   - query: Which.
     ///   - sequence: Only those stored behind this one; 0 begins with the oldest.
-    ///   - limit: At most so many.
+    ///   - limit: At most so many, and at most ``pageBytes`` and one event.
     /// - Returns: What was found.
     /// - Throws: `storage`.
     package func oldest(
         _ query: EventQuery, behind sequence: Int64, limit: Int
-    ) throws(GatewayError) -> [StoredEvent] {
+    ) throws(GatewayError) -> EventPage {
         try page(query, where: "seq > ?", bound: sequence, order: "ASC", limit: limit)
     }
 
@@ -121,7 +139,7 @@ package final class EventReader {
 
     private func page(
         _ query: EventQuery, where condition: String, bound: Int64, order: String, limit: Int
-    ) throws(GatewayError) -> [StoredEvent] {
+    ) throws(GatewayError) -> EventPage {
         var conditions: [String] = []
         var values: [SQLiteValue] = []
         func add(_ condition: String, _ value: SQLiteValue?) {
@@ -140,20 +158,30 @@ package final class EventReader {
         add("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
         add("received_ms < ?", query.toMilliseconds.map { .integer($0) })
         add(condition, .integer(bound))
-        values.append(.integer(Int64(limit)))
+        values.append(.integer(Int64(limit) + 1))
         do {
-            return try sqlite.all(
+            let statement = try sqlite.prepare(
                 """
                 SELECT seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body
                 FROM event WHERE \(conditions.joined(separator: " AND ")) ORDER BY seq \(order) LIMIT ?
-                """, values
-            ) { row throws(SQLiteError) in
-                StoredEvent(
-                    sequence: row.int64(0), messageID: row.text(1), type: row.text(2),
-                    userID: row.optionalText(3), anonymousID: row.optionalText(4), name: row.optionalText(5),
-                    timestampMilliseconds: row.int64(6), receivedMilliseconds: row.int64(7),
-                    body: Array(row.text(8).utf8))
+                """)
+            try statement.bind(values)
+            var page = EventPage()
+            var bytes = 0
+            while try statement.step() {
+                if page.events.count == limit || bytes >= Self.pageBytes {
+                    page.hasMore = true
+                    break
+                }
+                let event = StoredEvent(
+                    sequence: statement.int64(0), messageID: statement.text(1), type: statement.text(2),
+                    userID: statement.optionalText(3), anonymousID: statement.optionalText(4),
+                    name: statement.optionalText(5), timestampMilliseconds: statement.int64(6),
+                    receivedMilliseconds: statement.int64(7), body: Array(statement.text(8).utf8))
+                bytes += event.body.count
+                page.events.append(event)
             }
+            return page
         } catch {
             throw GatewayError(.storage, "\(error)")
         }

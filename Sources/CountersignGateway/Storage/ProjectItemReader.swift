@@ -16,10 +16,10 @@ struct ProjectItemReader {
         self.path = path
     }
 
-    /// A string that must be there and not be empty.
+    /// A string that must be there and not be empty: an id or a word, which are short.
     func text(_ name: String) throws(GatewayError) -> String {
-        guard case .string(let text) = members[name], !text.isEmpty else {
-            throw fault(name, "a string that is not empty")
+        guard case .string(let text) = members[name], (1...1_024).contains(text.utf8.count) else {
+            throw fault(name, "a string of 1 to 1024 bytes")
         }
         return text
     }

@@ -1,6 +1,6 @@
 internal import CountersignSQLite
 
-/// Deletes events that are older or more than an app keeps, a few at a time. Used by the writer's thread.
+/// Deletes events and customers that are older or more than an app keeps, a few at a time. Used by the writer's thread.
 ///
 /// It walks each app's events from the oldest on and remembers how far it came, so an event is looked at once whatever
 /// the number of sweeps. Freed pages are used again; the file itself does not shrink.
@@ -46,9 +46,9 @@ struct RetentionSweeper {
     /// - Returns: True when there may be more to delete.
     private func sweep(_ appID: String, _ rules: AppRules, _ connection: SQLiteConnection) throws -> Bool {
         let cutoff = rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? Int64.min
-        let usage = try connection.first("SELECT bytes FROM app_usage WHERE app_id = ?1", .text(appID)) {
-            $0.int64(0)
-        }
+        let usage = try connection.first(
+            "SELECT bytes + customer_bytes FROM app_usage WHERE app_id = ?1", .text(appID)
+        ) { $0.int64(0) }
         var excess = rules.retentionBytes.map { (usage ?? 0) - Int64($0) } ?? 0
         let before =
             try connection.first("SELECT seq FROM retention_mark WHERE app_id = ?1", .text(appID)) {
@@ -61,6 +61,14 @@ struct RetentionSweeper {
             FROM event WHERE seq > ?2 ORDER BY seq LIMIT ?3
             """, .text(appID), .integer(before), .integer(Int64(Self.rowsPerStep))
         ) { (seq: $0.int64(0), received: $0.isNull(1) ? nil : $0.int64(1), bytes: $0.int64(2)) }
+        // Of events and customers that are too much the older go first. An app's first event may lie behind many of others.
+        let oldest =
+            rows.first { $0.received != nil }?.received ?? (rows.count < Self.rowsPerStep ? Int64.max : nil)
+        if let oldest,
+            try forgetCustomer(of: appID, cutoff, oldestEvent: oldest, hasExcess: excess > 0, connection)
+        {
+            return true
+        }
         var mark = before
         var deleted: (events: Int64, bytes: Int64) = (0, 0)
         var isComplete = rows.count < Self.rowsPerStep
@@ -88,5 +96,30 @@ struct RetentionSweeper {
                 .text(appID), .integer(deleted.events), .integer(deleted.bytes))
         }
         return !isComplete
+    }
+
+    /// Forgets one customer that has not been seen for long, or a part of one that has much.
+    ///
+    /// - Returns: False when there is none to forget.
+    private func forgetCustomer(
+        of appID: String, _ cutoff: Int64, oldestEvent: Int64, hasExcess: Bool, _ connection: SQLiteConnection
+    ) throws -> Bool {
+        let found = try connection.first(
+            "SELECT id, seen_ms FROM customer WHERE app_id = ?1 ORDER BY seen_ms LIMIT 1", .text(appID)
+        ) { (id: $0.text(0), seen: $0.int64(1)) }
+        guard let found, found.seen < cutoff || hasExcess && found.seen <= oldestEvent else { return false }
+        for (table, key) in [
+            ("customer_property", "name"), ("inbox_read", "seq"), ("customer_identifier", "seq"),
+        ] {
+            try connection.run(
+                """
+                DELETE FROM \(table) WHERE customer_id = ?1 AND \(key) IN (
+                    SELECT \(key) FROM \(table) WHERE customer_id = ?1 LIMIT ?2)
+                """, .text(found.id), .integer(Int64(Self.rowsPerStep)))
+            if connection.changes == Self.rowsPerStep { return true }
+        }
+        try connection.run("DELETE FROM customer_merge WHERE destination_id = ?1", .text(found.id))
+        try connection.run("DELETE FROM customer WHERE id = ?1", .text(found.id))
+        return true
     }
 }

@@ -52,11 +52,26 @@ package final class SQLiteCustomerStore: CustomerStore {
         }
     }
 
+    package func identifier(_ name: String, of customer: StoredCustomer) throws -> String? {
+        try read { sqlite in
+            try sqlite.first(
+                """
+                SELECT value FROM customer_identifier WHERE customer_id = ?1 AND name = ?2
+                ORDER BY seq DESC LIMIT 1
+                """, .text(customer.id), .text(name)
+            ) { $0.text(0) }
+        }
+    }
+
     package func identifiers(of customer: StoredCustomer) throws -> [CustomerIdentifier] {
         try read { sqlite in
             try sqlite.all(
-                "SELECT name, value FROM customer_identifier WHERE customer_id = ?1 ORDER BY seq",
-                .text(customer.id)
+                """
+                SELECT name, value FROM (
+                    SELECT seq, name, value FROM customer_identifier WHERE customer_id = ?1
+                    ORDER BY seq DESC LIMIT ?2)
+                ORDER BY seq
+                """, .text(customer.id), .integer(CustomerWriter.maximumAllSoftIDs + 1)
             ) { CustomerIdentifier(name: $0.text(0), value: $0.text(1)) }
         }
     }

@@ -34,6 +34,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         KeyUse.schema,
         "CREATE INDEX event_user ON event (app_id, user_id) WHERE user_id IS NOT NULL",
         messageIDsOfSenders,
+        CustomerSchema.usage,
     ]
 
     /// Message ids were unique in an app before, so anybody could use up somebody else's. A unique constraint can only
@@ -301,7 +302,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         for (appID, added) in usage where added.events > 0 {
             try connection.run(
                 """
-                INSERT INTO app_usage VALUES (?1, ?2, ?3)
+                INSERT INTO app_usage (app_id, events, bytes) VALUES (?1, ?2, ?3)
                 ON CONFLICT (app_id) DO UPDATE SET events = events + ?2, bytes = bytes + ?3
                 """, .text(appID), .integer(Int64(added.events)), .integer(Int64(added.bytes)))
         }
@@ -343,11 +344,15 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         return outcome
     }
 
+    /// What is left of the log when it begins anew: it grows while somebody reads for long, such as a backup.
+    private static let logBytes = 16 << 20
+
     private static func open(_ path: String) throws -> SQLiteConnection {
         let connection = try SQLiteConnection(path: path)
         // The page size holds for a new file only; 8 KiB suits rows of about 1 KB.
         try connection.execute(
-            "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0"
+            "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0;"
+                + "PRAGMA journal_size_limit = \(logBytes)"
         )
         try Schema.migrate(connection, migrations)
         return connection

@@ -32,7 +32,7 @@ struct ClientAuthentication {
         guard ways.count <= 1 else {
             throw OAuthError(.invalidRequest, "a request may prove its client in one way only")
         }
-        if let id = form["client_id"], let basic, basic.id != id {
+        if let id = form["client_id"], let basic, !basic.id.utf8.elementsEqual(id.utf8) {
             throw OAuthError(.invalidRequest, "client_id is another client than that of Authorization")
         }
         if let assertion = form["client_assertion"] {
@@ -78,7 +78,7 @@ struct ClientAuthentication {
     private func caller(assertion: String, clientID: String?) throws(OAuthError) -> Caller {
         // Believed only as far as choosing whose key must verify it.
         guard let jws = try? CompactJWS(parsing: assertion),
-            let id = Self.text("iss", of: jws.payload), clientID == nil || clientID == id,
+            let id = Self.text("iss", of: jws.payload), clientID?.utf8.elementsEqual(id.utf8) ?? true,
             let client = apps.client(id: id), let keyText = client.publicKey
         else { throw OAuthError(.invalidClient, "the assertion's iss is no client with a key") }
         let verifier = TokenVerifier(
@@ -91,10 +91,10 @@ struct ClientAuthentication {
             throw OAuthError(
                 .invalidClient, "the assertion is not good: \(report.code?.reason ?? "DECODING_ERROR")")
         }
-        guard claims.subject == id else {
+        guard claims.subject.utf8.elementsEqual(id.utf8) else {
             throw OAuthError(.invalidClient, "the assertion's sub is not its iss")
         }
-        guard claims.audience.contains(where: audiences.contains) else {
+        guard claims.audience.contains(where: { $0.utf8.count <= 2_048 && audiences.contains($0) }) else {
             throw OAuthError(
                 .invalidClient, "the assertion's aud is not this server; see the issuer in its metadata")
         }

@@ -2,6 +2,9 @@
 struct OAuthForm {
     /// The largest body that is looked at.
     static let maximumBytes = 64 * 1024
+    /// The most parameters of a request.
+    static let maximumParameters = 64
+    private static let longestName = 128
 
     private let values: [String: String]
 
@@ -24,13 +27,22 @@ struct OAuthForm {
             throw OAuthError(.invalidRequest, "the body may have \(Self.maximumBytes) bytes")
         }
         var values: [String: String] = [:]
-        for pair in body.split(separator: UInt8(ascii: "&")) {
+        let pairs = body.split(
+            separator: UInt8(ascii: "&"), maxSplits: Self.maximumParameters, omittingEmptySubsequences: true)
+        guard pairs.count <= Self.maximumParameters else {
+            throw OAuthError(.invalidRequest, "a request may have \(Self.maximumParameters) parameters")
+        }
+        for pair in pairs {
             let parts = pair.split(
                 separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             guard let name = Self.decode(parts[0]), let value = Self.decode(parts.count > 1 ? parts[1] : [])
             else {
                 throw OAuthError(
                     .invalidRequest, "a parameter is not percent-encoded UTF-8 without control characters")
+            }
+            guard name.utf8.count <= Self.longestName else {
+                throw OAuthError(
+                    .invalidRequest, "the name of a parameter may have \(Self.longestName) bytes")
             }
             guard values.updateValue(value, forKey: name) == nil else {
                 throw OAuthError(.invalidRequest, "a parameter stands more than once")
@@ -40,8 +52,10 @@ struct OAuthForm {
         self.values = values.filter { !$0.value.isEmpty }
     }
 
-    /// A parameter's value, or nil.
-    subscript(name: String) -> String? { values[name] }
+    /// A parameter's value, or nil. The service's parameters are ASCII (appendix A); others are not there.
+    subscript(name: String) -> String? {
+        values[name].flatMap { $0.utf8.allSatisfy { $0 < 0x80 } ? $0 : nil }
+    }
 
     /// Decodes a name or a value; nil when it cannot be.
     static func decode(_ text: ArraySlice<UInt8>) -> String? {

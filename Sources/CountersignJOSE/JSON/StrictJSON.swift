@@ -9,6 +9,7 @@ package enum StrictJSONError: Error {
     case numberOutOfRange
     case tooLarge
     case duplicateMember
+    case nameTooLong
     case outOfMemory
 }
 
@@ -23,8 +24,11 @@ package final class StrictJSONParser {
     ///   - maximumBytes: The longest text to look at.
     ///   - maximumDepth: How deep arrays and objects may nest; `[[1]]` has depth 2; an empty one does not
     /// count.
-    package init(maximumBytes: Int, maximumDepth: Int = 64) {
-        guard let parser = strict_json_parser_create(maximumBytes, maximumDepth + 1) else {
+    ///   - maximumNameBytes: How long a member's name may be. A text of a stranger whose ``JSONNode/value`` is made, which
+    ///     looks names up in a table, must have a bound.
+    package init(maximumBytes: Int, maximumDepth: Int = 64, maximumNameBytes: Int = .max) {
+        guard let parser = strict_json_parser_create(maximumBytes, maximumDepth + 1, maximumNameBytes)
+        else {
             preconditionFailure("no memory for a JSON parser")
         }
         self.parser = parser
@@ -48,6 +52,7 @@ package final class StrictJSONParser {
         case STRICT_JSON_NUMBER: throw StrictJSONError.numberOutOfRange
         case STRICT_JSON_TOO_LARGE: throw StrictJSONError.tooLarge
         case STRICT_JSON_DUPLICATE: throw StrictJSONError.duplicateMember
+        case STRICT_JSON_NAME: throw StrictJSONError.nameTooLong
         case STRICT_JSON_NO_MEMORY: throw StrictJSONError.outOfMemory
         default: throw StrictJSONError.syntax
         }
@@ -113,6 +118,15 @@ package struct JSONNode {
 
     /// The string, or nil if this is no string.
     package var string: String? { utf8.map { String(decoding: $0, as: UTF8.self) } }
+
+    /// The string where it can be a word that a protocol knows: ASCII, and 64 bytes at most. Nil for all others.
+    ///
+    /// To compare or hash a string takes time that grows with the square of a run of combining marks: a mebibyte of them
+    /// takes minutes. What a stranger sends is compared as such a word, or by its bytes.
+    package var word: String? {
+        guard let utf8, utf8.count <= 64, utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+        return String(decoding: utf8, as: UTF8.self)
+    }
 
     /// True or false, or nil if this is neither.
     package var bool: Bool? {

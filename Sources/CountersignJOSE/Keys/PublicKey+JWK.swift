@@ -48,8 +48,8 @@ struct JWKFields {
         }
         kid = node["kid"]?.string
         algorithm = try Self.checkPurpose(node)
-        let type = node["kty"]?.string
-        let curve = node["crv"]?.string
+        let type = node["kty"]?.word
+        let curve = node["crv"]?.word
         switch (type, curve) {
         case ("RSA", _):
             let modulus = try Self.number("n", node)
@@ -63,7 +63,7 @@ struct JWKFields {
             material = .ed25519(try Self.octets("x", node, count: 32))
         case ("EC", _), ("OKP", _):
             throw JOSEError(.unsupportedKey, "a key on another curve than P-256 or Ed25519")
-        case (nil, _):
+        case (nil, _) where node["kty"] == nil:
             throw JOSEError(.unreadableKey, "the JWK has no kty")
         default:
             throw JOSEError(.unsupportedKey, "the kty is not RSA, EC or OKP")
@@ -73,18 +73,18 @@ struct JWKFields {
     /// `use`, `key_ops` and `alg` (RFC 7517, sections 4.2 to 4.4).
     private static func checkPurpose(_ node: JSONNode) throws(JOSEError) -> JWSAlgorithm? {
         if let use = node["use"] {
-            guard use.string == "sig" else {
+            guard use.word == "sig" else {
                 throw JOSEError(.keyNotForVerification, "the key's use is not sig")
             }
         }
         if let operations = node["key_ops"] {
-            guard operations.kind == .array, operations.elements.contains(where: { $0.string == "verify" })
+            guard operations.kind == .array, operations.elements.contains(where: { $0.word == "verify" })
             else {
                 throw JOSEError(.keyNotForVerification, "the key's key_ops do not contain verify")
             }
         }
         guard let alg = node["alg"] else { return nil }
-        guard let name = alg.string, JWSAlgorithm(rawValue: name).scheme != nil else {
+        guard let name = alg.word, JWSAlgorithm(rawValue: name).scheme != nil else {
             throw JOSEError(.keyNotForVerification, "the key's alg is none of ours")
         }
         return JWSAlgorithm(rawValue: name)

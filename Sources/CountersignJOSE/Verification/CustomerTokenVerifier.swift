@@ -46,7 +46,7 @@ package struct CustomerTokenVerifier: Sendable {
             report.add(token.isEmpty ? .missingToken : .decodingError, error.reason)
             return (report, [])
         }
-        if jws.algorithm == "HS256" {
+        if jws.algorithm?.hasSameBytes(as: "HS256") == true {
             judge(jws, token, at: now, &report)
         } else {
             report = ring.inspect(token, at: now)

@@ -390,7 +390,7 @@ extension TokenVerifier {
     private func judgeSubject(_ claims: Claims, _ user: User, _ report: inout VerificationReport) {
         switch claims.subject {
         case .value(let subject) where user.isNamed(by: subject): return
-        case .value(""): report.add(.subjectMismatch, "sub is empty")
+        case .value(let subject) where subject.isEmpty: report.add(.subjectMismatch, "sub is empty")
         case .value: report.add(.subjectMismatch, "sub is not the user of this request")
         case .absent: report.add(.subjectMismatch, "sub is absent")
         case .malformed: return

@@ -37,6 +37,23 @@ struct BloomreachContentTests {
         #expect(results[4]["value"] is NSNull)
     }
 
+    @Test func anAnswerGrowsNoLargerThanItMay() throws {
+        defer { client.remove() }
+        let text = String(repeating: "x", count: 300_000)
+        _ = client.post(
+            "/track/v2/projects/{p}/customers",
+            #"{\#(ids),"properties":{"a":"\#(text)"},"timestamp":1700000000}"#)
+        let wanted = Array(repeating: #"{"type":"property","property":"a"}"#, count: 100)
+        let answer = try #require(
+            client.post(
+                attributes, #"{\#(ids),"attributes":[\#(wanted.joined(separator: ","))]}"#,
+                extra: ["X-Countersign-Signature": try client.fixture.token(for: "jane")]))
+        let results = try #require(answer.json["results"] as? [[String: Any]])
+        #expect(
+            results.map { $0["success"] as? Bool } == [true, true, true, true]
+                + Array(repeating: false, count: 96))
+    }
+
     @Test func nobodyHasNoAttributesButGetsRecommendations() throws {
         defer { client.remove() }
         try client.edit {

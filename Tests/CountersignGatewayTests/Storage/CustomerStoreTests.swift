@@ -1,8 +1,9 @@
 import CountersignCore
-import CountersignGateway
 import CountersignSQLite
 import Foundation
 import Testing
+
+@testable import CountersignGateway
 
 struct CustomerStoreTests {
     private let folder: URL
@@ -154,5 +155,63 @@ struct CustomerStoreTests {
         try writer.execute("BEGIN EXCLUSIVE; UPDATE customer SET created_ms = 0")
         #expect(try customer(["registered": "jane"]) != nil)
         try writer.execute("ROLLBACK")
+    }
+
+    @Test func aCustomerKeepsTheNewestOfTooManyIDs() throws {
+        defer { close() }
+        for number in 0..<300 { try apply(["registered": "jane", "soft\(number)": "x"]) }
+        let jane = try #require(try customer(["registered": "jane"]))
+        let ids = try customers.identifiers(of: jane)
+        #expect(ids.count == Int(CustomerWriter.maximumAllSoftIDs) + 1)
+        #expect(ids.last?.name == "soft299")
+        #expect(ids.contains { $0.name == "registered" })
+        #expect(try customers.identifier("soft299", of: jane) == "x")
+        #expect(try customers.identifier("soft0", of: jane) == nil)
+    }
+
+    @Test func theLogShrinksWhenAReaderHasGone() throws {
+        defer { close() }
+        let path = folder.appendingPathComponent("events.sqlite").path
+        try apply(["cookie": "A"])
+        let reader = try SQLiteConnection(path: path, mode: .readOnly)
+        try reader.execute("BEGIN")
+        #expect(try reader.first("SELECT count(*) FROM customer") { $0.int(0) } == 1)
+        // Other text each time: pages that stay the same are not written.
+        for number in 0..<40 {
+            let text = String(repeating: String(number % 10), count: 1 << 20)
+            try apply(["cookie": "A"], ["p": "\"\(text)\""], at: Int64(number))
+        }
+        func logBytes() throws -> Int {
+            try #require(
+                try FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? Int)
+        }
+        #expect(try logBytes() > 32 << 20)
+        try reader.execute("COMMIT")
+        for number in 40..<43 { try apply(["cookie": "A"], ["q": "1"], at: Int64(number)) }
+        #expect(try logBytes() <= 16 << 20)
+    }
+
+    @Test func aPageOfEventsEndsWhereItsBytesDo() throws {
+        defer { close() }
+        let body = Array("{\"a\":\"\(String(repeating: "x", count: 400_000))\"}".utf8)
+        let stored = DispatchSemaphore(value: 0)
+        for number in 0..<5 {
+            let event = EventBatch.Event(
+                messageID: "m-\(number)", kind: .track, userID: "u", anonymousID: nil, name: "n",
+                timestampMilliseconds: 1, json: 0..<body.count)
+            events.append(
+                EventBatch(appID: "shop", receivedMilliseconds: 2, body: body, events: [event])
+            ) { _ in stored.signal() }
+            stored.wait()
+        }
+        let reader = try EventReader(dataDirectory: folder.path)
+        let first = try reader.newest(EventQuery(appID: "shop"), limit: 500)
+        #expect(first.events.map(\.messageID) == ["m-4", "m-3", "m-2"])
+        #expect(first.hasMore)
+        let second = try reader.newest(
+            EventQuery(appID: "shop"), before: first.events.last?.sequence, limit: 500)
+        #expect(second.events.map(\.messageID) == ["m-1", "m-0"])
+        #expect(!second.hasMore)
+        #expect(try reader.oldest(EventQuery(appID: "shop"), behind: 0, limit: 2).hasMore)
     }
 }

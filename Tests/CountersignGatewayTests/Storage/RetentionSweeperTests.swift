@@ -14,6 +14,7 @@ struct RetentionSweeperTests {
             """
             CREATE TABLE event (seq INTEGER PRIMARY KEY AUTOINCREMENT, app_id TEXT, received_ms INTEGER, body TEXT)
             """)
+        try connection.execute(CustomerSchema.script)
     }
 
     private func add(_ appID: String, day: Int64, bytes: Int = 10) throws {
@@ -53,7 +54,7 @@ struct RetentionSweeperTests {
             try add("long", day: Int64(day))
             try add("all", day: Int64(day))
         }
-        try connection.execute(RetentionSweeper.script)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
         var short = AppRules()
         short.retentionDays = 2
         var long = AppRules()
@@ -70,7 +71,7 @@ struct RetentionSweeperTests {
 
     @Test func theOldestGoWhileThereIsTooMuch() throws {
         for day in 1...5 { try add("a", day: Int64(day), bytes: 100) }
-        try connection.execute(RetentionSweeper.script)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
         var rules = AppRules()
         rules.retentionBytes = 250
         try sweep(["a": rules], day: 6)
@@ -81,7 +82,7 @@ struct RetentionSweeperTests {
     @Test func aLongWayIsDoneInSmallSteps() throws {
         for _ in 0..<500 { try add("other", day: 1) }
         for _ in 0..<500 { try add("a", day: 1) }
-        try connection.execute(RetentionSweeper.script)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
         var rules = AppRules()
         rules.retentionDays = 1
         #expect(try sweep(["a": rules], day: 9) == 1_000 / RetentionSweeper.rowsPerStep + 1)
@@ -89,5 +90,67 @@ struct RetentionSweeperTests {
         #expect(try left("other").count == 500)
         // What it has looked at, it does not look at again.
         #expect(try sweep(["a": rules], day: 9) == 1)
+    }
+
+    /// A customer who is seen at this day and says this of itself.
+    private func change(_ cookie: String, of appID: String, day: Int64, properties: Int, bytes: Int) throws {
+        var change = CustomerChange(
+            identifiers: [CustomerIdentifier(name: "cookie", value: cookie)], atMilliseconds: day * Self.day)
+        change.properties = (0..<properties).map {
+            ("p\($0)", Array("\"\(String(repeating: "x", count: bytes))\"".utf8))
+        }
+        try CustomerWriter(connection: connection, appID: appID)
+            .apply(change, receivedMilliseconds: day * Self.day)
+    }
+
+    private func customers(_ appID: String) throws -> [Int64] {
+        try connection.all("SELECT seen_ms FROM customer WHERE app_id = ?1 ORDER BY seen_ms", .text(appID)) {
+            $0.int64(0) / Self.day
+        }
+    }
+
+    private func customerBytes(_ appID: String) throws -> Int64? {
+        try connection.first("SELECT customer_bytes FROM app_usage WHERE app_id = ?1", .text(appID)) {
+            $0.int64(0)
+        }
+    }
+
+    @Test func customersThatWereNotSeenForLongAreForgotten() throws {
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        for day in 1...4 { try change("c\(day)", of: "a", day: Int64(day), properties: 3, bytes: 10) }
+        try change("c1", of: "a", day: 4, properties: 0, bytes: 0)
+        try change("c1", of: "all", day: 1, properties: 1, bytes: 10)
+        var rules = AppRules()
+        rules.retentionDays = 2
+        try sweep(["a": rules, "all": AppRules()], day: 5)
+        #expect(try customers("a") == [3, 4, 4])
+        #expect(try customers("all") == [1])
+        try sweep(["a": rules], day: 50)
+        #expect(try customers("a").isEmpty)
+        #expect(try customerBytes("a") == 0)
+        for table in ["customer_property", "customer_identifier"] {
+            #expect(try connection.first("SELECT count(*) FROM \(table)") { $0.int(0) } == 1)
+        }
+    }
+
+    @Test func customersCountAsBytesOfTheirAppAndTheOldestGoFirst() throws {
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try change("c1", of: "a", day: 1, properties: 1_000, bytes: 100)
+        for day in 2...3 { try add("a", day: Int64(day), bytes: 10_000) }
+        try connection.run(
+            "INSERT OR REPLACE INTO app_usage VALUES ('a', 2, 20000, ?1)",
+            .integer(try #require(try customerBytes("a"))))
+        try change("c4", of: "a", day: 4, properties: 1, bytes: 5_000)
+        // 1,000 properties of 102 bytes and their names, c1, cookie.
+        let first: Int64 = 102_000 + 3_890 + 8
+        let second: Int64 = 5_002 + 2 + 8
+        #expect(try customerBytes("a") == first + second)
+        var rules = AppRules()
+        rules.retentionBytes = 25_000
+        // Much of one customer goes in parts.
+        #expect(try sweep(["a": rules], day: 5) > 1_000 / RetentionSweeper.rowsPerStep)
+        #expect(try customers("a") == [4])
+        #expect(try left("a") == [3])
+        #expect(try customerBytes("a") == second)
     }
 }

@@ -1,0 +1,188 @@
+import CountersignSQLite
+import Foundation
+
+@testable import CountersignGateway
+@testable import CountersignJOSE
+
+/// What a client or an operator sends to the gateway.
+func fuzzGateway(_ kind: UInt8, _ bytes: [UInt8]) {
+    switch kind {
+    case 0: fuzzNative(bytes, isSingle: false)
+    case 1: fuzzNative(bytes, isSingle: true)
+    case 2: fuzzBraze(bytes)
+    case 3: fuzzLocations(bytes)
+    case 4: fuzzForm(bytes)
+    case 5: fuzzAdmin(bytes)
+    case 16...: fuzzCustomers(bytes)
+    case 6: fuzzGzip(bytes)
+    default: fuzzQueries(bytes)
+    }
+}
+
+private let limits = GatewayLimits()
+private let parsers = ParserPool(limits: limits)
+
+private func request(_ bytes: [UInt8]) -> HTTPRequest {
+    HTTPRequest(
+        method: "POST", path: "/", query: nil, fields: [], clientAddress: "",
+        receivedMilliseconds: 1_800_000_000_000, body: bytes
+    ).detached()
+}
+
+/// Every event is a whole JSON value of the body that it is a part of.
+private func check(_ events: [EventBatch.Event], in body: [UInt8]) {
+    for event in events {
+        precondition(!event.messageID.isEmpty && event.userID != "" && event.anonymousID != "")
+        let json = Array(body[event.json])
+        precondition((try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: json) { _ in }) != nil)
+    }
+}
+
+private func fuzzNative(_ bytes: [UInt8], isSingle: Bool) {
+    let request = request(bytes)
+    guard
+        case .value(.contents(let contents)) = parsers.parse(
+            request,
+            {
+                NativeDecoder(limits: limits, request: request).decode($0, single: isSingle ? .track : nil)
+            })
+    else { return }
+    check(contents.events, in: bytes)
+    for user in contents.events.compactMap(\.userID) {
+        precondition(contents.userIDs.ids.contains { $0.utf8.elementsEqual(user.utf8) }, "not admitted")
+    }
+}
+
+private func fuzzBraze(_ bytes: [UInt8]) {
+    let request = request(bytes)
+    guard
+        case .value(.success(let contents)) = parsers.parse(
+            request,
+            {
+                BrazeDecoder(limits: limits, request: request).decode($0)
+            })
+    else { return }
+    check(contents.events, in: bytes)
+    for user in contents.events.compactMap(\.userID) {
+        precondition(contents.userIDs.ids.contains { $0.utf8.elementsEqual(user.utf8) }, "not admitted")
+    }
+}
+
+private func fuzzLocations(_ bytes: [UInt8]) {
+    let request = request(bytes)
+    guard
+        case .value(.success(let contents)) = parsers.parse(
+            request,
+            {
+                GeolocationDecoder(limits: limits, request: request).decode($0, user: "user-1")
+            })
+    else { return }
+    check(contents.events, in: contents.body)
+    precondition(contents.body.count <= 2 * limits.bodyBytes)
+}
+
+private func fuzzForm(_ bytes: [UInt8]) {
+    guard let form = try? OAuthForm(body: bytes) else { return }
+    for name in ["grant_type", "scope", "client_id"] {
+        precondition(form[name]?.utf8.allSatisfy { $0 < 0x80 } ?? true)
+    }
+}
+
+private func fuzzAdmin(_ bytes: [UInt8]) {
+    let type = AdminType.object([
+        .must("name", .text(longest: 64)), .may("mode", .choice(["a", "b"])), .may("list", .list(.count)),
+        .may("map", .map(.any)),
+    ])
+    guard let body = try? AdminBody(bytes, type) else { return }
+    precondition((body.optionalText("name") ?? "").utf8.count <= 64)
+    _ = (body.optionalText("mode"), body.members.count)
+}
+
+/// Parameters of a query, cursors, sync tokens and what is asked of an engine.
+private func fuzzQueries(_ bytes: [UInt8]) {
+    let text = String(decoding: bytes, as: UTF8.self)
+    _ = QueryString.value(of: "a", in: text)
+    if let position = PagePosition(text) { precondition(PagePosition(position.text) == position) }
+    if let token = InboxSyncToken(text) { precondition(InboxSyncToken(token.text) == token) }
+    _ = try? StrictJSONParser(maximumBytes: 65_536).parse(bytes: bytes) { root in
+        guard let query = RecommendationQuery(root) else { return }
+        precondition((0...RecommendationQuery.maximumSize).contains(query.size))
+    }
+}
+
+/// The ids of one request after another: whom they make, merge and must leave alone.
+private func fuzzCustomers(_ bytes: [UInt8]) {
+    _ = try? StrictJSONParser(maximumBytes: 65_536).parse(bytes: bytes) { root in
+        guard root.kind == .array else { return }
+        do {
+            try applyChanges(of: root)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+}
+
+private func applyChanges(of root: JSONNode) throws {
+    let connection = try SQLiteConnection(path: ":memory:")
+    try connection.execute(
+        "CREATE TABLE event (app_id TEXT, body TEXT);" + RetentionSweeper.script + CustomerSchema.script
+            + CustomerSchema.usage)
+    let writer = CustomerWriter(connection: connection, appID: "a")
+    var known: [String: String] = [:]
+    for (index, element) in root.elements.enumerated().prefix(24) {
+        guard let ids = try? CustomerIdentifier.all(in: element, named: "customer_ids"), !ids.isEmpty else {
+            continue
+        }
+        var change = CustomerChange(identifiers: ids, atMilliseconds: Int64(index))
+        change.properties = [("p", Array("\(index)".utf8))]
+        change.readMessageIDs = ["\(index % 3)"]
+        try writer.apply(change, receivedMilliseconds: Int64(index))
+        let own = ids.first(where: \.isHard).map { Data($0.value.utf8).base64EncodedString() }
+        try check(connection)
+        let found = try properties(connection)
+        for (id, property) in known where id != own {
+            precondition(found[id] == property, "somebody else changed an identified customer")
+        }
+        known = found
+    }
+}
+
+/// What the customers with a hard id have, by that id.
+private func properties(_ connection: SQLiteConnection) throws -> [String: String] {
+    let rows = try connection.all(
+        """
+        SELECT own.value, property.value FROM customer_identifier AS own
+        JOIN customer_property AS property ON property.customer_id = own.customer_id
+        WHERE own.name = 'registered'
+        """
+    ) { (Data($0.text(0).utf8).base64EncodedString(), $0.text(1)) }
+    return Dictionary(uniqueKeysWithValues: rows)
+}
+
+private func check(_ connection: SQLiteConnection) throws {
+    func count(_ sql: String) throws -> Int64 { try connection.first(sql) { $0.int64(0) } ?? 0 }
+    precondition(
+        try count(
+            "SELECT count(*) FROM (SELECT 1 FROM customer_identifier WHERE name = 'registered' "
+                + "GROUP BY customer_id HAVING count(*) > 1)") == 0, "two hard ids")
+    precondition(
+        try count(
+            "SELECT count(*) FROM customer_identifier WHERE customer_id NOT IN (SELECT id FROM customer)")
+            == 0,
+        "an id of nobody")
+    let pair = "coalesce(sum(length(CAST(name AS BLOB)) + length(CAST(value AS BLOB))), 0)"
+    let kept = """
+        (SELECT \(pair) FROM customer_identifier) + (SELECT \(pair) FROM customer_property)
+        + (SELECT coalesce(sum(length(CAST(message_id AS BLOB))), 0) FROM inbox_read)
+        """
+    let bytes = try count("SELECT \(kept)")
+    precondition(try count("SELECT coalesce(sum(bytes), 0) FROM customer") == bytes, "bytes of customers")
+    precondition(
+        try count("SELECT coalesce(sum(customer_bytes), 0) FROM app_usage") == bytes, "bytes of apps")
+}
+
+private func fuzzGzip(_ bytes: [UInt8]) {
+    guard let size = try? Gunzip.size(of: bytes, limits: limits) else { return }
+    guard let body = try? Gunzip.decompress(bytes, size: size, limits: limits) else { return }
+    precondition(body.count == size, "decompressed to another size")
+}

@@ -1,0 +1,66 @@
+internal import CountersignCore
+
+/// Handles requests whose bodies may take long to read, one behind the other on a queue of its own: nothing that a client
+/// sends may hold the server's thread, which serves all others too.
+final class LargeRequests: Sendable {
+    /// Bytes of a body that the server's thread still reads itself. The slowest body of this size takes it a few
+    /// milliseconds.
+    static let smallBytes = 64 * 1024
+
+    private let queue: BoundedQueue
+
+    /// - Parameter places: How many may wait; the slowest take some 20 ms each.
+    init(places: Int = 128) {
+        queue = BoundedQueue(label: "large requests", places: places)
+    }
+
+    // The request and what is made of it are touched by the queue until the lock has handed them over.
+    private struct Work: @unchecked Sendable {
+        let request: HTTPRequest
+        var poll: (() -> HTTPResponse?)?
+    }
+
+    /// What becomes of a request.
+    ///
+    /// - Parameters:
+    ///   - request: As the server has it, for what is learnt on the way; its body is taken out.
+    ///   - handle: Reads and answers it; called on the queue, with a request of its own.
+    /// - Returns: An outcome that is not there yet, or 503 when too many wait.
+    func outcome(
+        of request: HTTPRequest, _ handle: @escaping @Sendable (HTTPRequest) -> HTTPOutcome
+    ) -> HTTPOutcome {
+        guard queue.take() else {
+            return .answer(
+                .failure(
+                    503, code: "overloaded",
+                    reason: "too many large requests wait; nothing was stored, send it again",
+                    requestID: request.id
+                ).with("Retry-After", "1"))
+        }
+        let work = Work(request: request.detached())
+        request.body = []
+        let ready = Lock<Work?>(nil)
+        return .later(
+            start: { [queue] resume in
+                queue.async {
+                    var done = work
+                    switch handle(work.request) {
+                    case .answer(let response):
+                        done.poll = { response }
+                        ready.withLock { $0 = done }
+                        resume()
+                    case .later(let start, let poll):
+                        done.poll = poll
+                        ready.withLock { $0 = done }
+                        start(resume)
+                    }
+                }
+            },
+            poll: {
+                guard let done = ready.withLock({ $0 }), let response = done.poll?() else { return nil }
+                request.trail = done.request.trail
+                request.body = done.request.body
+                return response
+            })
+    }
+}

@@ -1,0 +1,224 @@
+import CountersignCore
+import CountersignGatewayTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// What a client sends holds up nobody but itself.
+struct LargeRequestsTests {
+    /// A server whose `/large` is answered only when another request has been answered meanwhile.
+    private func answers(_ body: [UInt8], _ headers: [String: String]) throws -> [Int?] {
+        let began = DispatchSemaphore(value: 0)
+        let passed = DispatchSemaphore(value: 0)
+        let heard = HeardRequests()
+        let server = try HTTPServer(limits: GatewayLimits(), observer: heard) { request in
+            guard request.path == "/large" else {
+                passed.signal()
+                return .answer(.text(200, ""))
+            }
+            began.signal()
+            let isApart = passed.wait(timeout: .now() + 15) == .success
+            request.trail.route = request.header("x-a")
+            return .answer(.text(isApart ? 200 : 500, ""))
+        }
+        let port = try server.start(host: "127.0.0.1", port: 0)
+        defer { server.stop(graceSeconds: 1) }
+        let large = try RawConnection(port: port)
+        let small = try RawConnection(port: port)
+        var head = "POST /large HTTP/1.1\r\nHost: a\r\nX-A: own copy\r\nContent-Length: \(body.count)\r\n"
+        for (name, value) in headers { head += "\(name): \(value)\r\n" }
+        large.send(Array((head + "\r\n").utf8) + body)
+        _ = began.wait(timeout: .now() + 15)
+        let other = small.get("/small")?.status
+        let answers = [other, large.answer()?.status]
+        let records = [heard.next(), heard.next()]
+        // What was learnt of it elsewhere is heard of.
+        #expect(records.contains { $0?.trail.route == "own copy" })
+        return answers
+    }
+
+    @Test func aLargeBodyIsReadBesideTheOthers() throws {
+        #expect(
+            try answers([UInt8](repeating: 0x20, count: LargeRequests.smallBytes + 1), [:]) == [200, 200])
+    }
+
+    @Test func aCompressedBodyIsReadBesideTheOthers() throws {
+        let random = (0..<1_000).map { _ in UInt8.random(in: 0...255) }
+        // Small when it came, large when it was decompressed.
+        let packed = try gzip(random, times: 70)
+        #expect(packed.count < LargeRequests.smallBytes)
+        #expect(try answers(packed, ["Content-Encoding": "gzip"]) == [200, 200])
+    }
+
+    @Test func moreLargeRequestsThanMayWaitAreRefusedUntilOneIsDone() throws {
+        let large = LargeRequests(places: 2)
+        var starts: [(@escaping @Sendable () -> Void) -> Void] = []
+        func refusal() -> HTTPResponse? {
+            let request = HTTPRequest(
+                method: "POST", path: "/", query: nil, fields: [], clientAddress: "", receivedMilliseconds: 1,
+                body: [1])
+            switch large.outcome(of: request, { _ in .answer(.text(200, "")) }) {
+            case .answer(let response): return response
+            case .later(let start, _):
+                starts.append(start)
+                return nil
+            }
+        }
+        #expect(refusal() == nil)
+        #expect(refusal() == nil)
+        let refused = try #require(refusal())
+        #expect(refused.status == 503)
+        #expect(refused.headers.contains { $0 == ("Retry-After", "1") })
+        // The second is done only when the first has given its place back.
+        let isDone = DispatchSemaphore(value: 0)
+        for start in starts { start { isDone.signal() } }
+        isDone.wait()
+        isDone.wait()
+        #expect(refusal() == nil)
+    }
+
+    @Test func aLargeRequestThatIsBeingHandledAtTheStopIsAnswered() throws {
+        let began = DispatchSemaphore(value: 0)
+        let goesOn = DispatchSemaphore(value: 0)
+        let server = try HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { request in
+            began.signal()
+            goesOn.wait()
+            return .answer(.text(200, "\(request.body.count)"))
+        }
+        let connection = try RawConnection(port: try server.start(host: "127.0.0.1", port: 0))
+        let count = LargeRequests.smallBytes + 1
+        connection.send(
+            Array("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n".utf8)
+                + [UInt8](repeating: 0x20, count: count))
+        began.wait()
+        let hasStopped = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            server.stop(graceSeconds: 0)
+            hasStopped.signal()
+        }
+        goesOn.signal()
+        #expect(connection.answer()?.status == 200)
+        hasStopped.wait()
+    }
+
+    /// The server's memory is used again when the client leaves meanwhile.
+    @Test func aDetachedRequestHasAHeaderOfItsOwn() {
+        var header = Array("x-amine".utf8)
+        let detached = header.withUnsafeMutableBufferPointer { header in
+            let field = HTTPField(
+                nameBytes: UnsafeBufferPointer(rebasing: header[..<3]),
+                valueBytes: UnsafeBufferPointer(rebasing: header[3...]))
+            let request = HTTPRequest(
+                method: "POST", path: "/", query: nil, fields: [field], clientAddress: "",
+                receivedMilliseconds: 1, body: [1, 2])
+            let detached = request.detached()
+            #expect(detached.id == request.id)
+            header.update(repeating: 0)
+            return detached
+        }
+        #expect(detached.header("x-a") == "mine")
+        #expect(detached.body == [1, 2])
+    }
+
+    /// To compare or hash a text takes time that grows with the square of a run of combining marks. Each of these would
+    /// take a minute, if anything compared it.
+    @Test(arguments: [
+        ("/v1/batch", #"{"batch":[{"type":"¤","userId":"user-1"}]}"#),
+        ("/v1/batch", #"{"writeKey":"¤","batch":[]}"#),
+        ("/v1/track", #"{"event":"¤","userId":"user-1","¤":1}"#),
+        (
+            "/v1/page",
+            #"{"name":"¤","userId":"user-1","properties":{"¤":1},"context":{"app":{"version":"¤"}}}"#
+        ),
+        ("/api/v3/data", #"{"api_key":"¤","events":[]}"#),
+        (
+            "/api/v3/data",
+            #"{"device_id":"¤","events":[{"name":"¤","data":{"n":"¤"}}],"attributes":[{"¤":1}]}"#
+        ),
+        (
+            "/track/v2/projects/shop/customers",
+            #"{"customer_ids":{"cookie":"A"},"properties":{"a":{"¤":{"¤":1}}},"timestamp":1}"#
+        ),
+        (
+            "/track/v2/projects/shop/customers/events",
+            #"{"customer_ids":{"cookie":"A"},"event_type":"x","properties":{"a":{"¤":1}},"timestamp":"¤"}"#
+        ),
+        (
+            "/track/v2/projects/shop/customers/events",
+            #"{"customer_ids":{"cookie":"A"},"event_type":"¤","timestamp":1}"#
+        ),
+        (
+            "/track/v2/projects/shop/customers/events",
+            #"{"customer_ids":{"¤":"A"},"event_type":"x","timestamp":1}"#
+        ),
+        (
+            "/data/v2/projects/shop/customers/attributes",
+            #"{"customer_ids":{"cookie":"A"},"attributes":[{"type":"¤"},{"type":"id","id":"¤"},{"type":"property","property":"¤"},{"type":"recommendation","id":"¤"},{"type":"recommendation","id":"e","catalogAttributesWhitelist":["¤"]}]}"#
+        ),
+        ("/webxp/projects/shop/appinbox/fetch", #"{"customer_ids":{"cookie":"A"},"sync_token":"¤"}"#),
+        (
+            "/webxp/projects/shop/appinbox/fetch",
+            #"{"customer_ids":{"cookie":"A"},"sync_token":"¤.1.1.1.1.1"}"#
+        ),
+        ("/webxp/projects/shop/appinbox/markasread", #"{"customer_ids":{"cookie":"A"},"message_ids":["¤"]}"#),
+        ("/api/register", #"{"org":"¤","uuid":"1"}"#),
+        ("/admin/api/session", #"{"¤":1,"name":"¤","password":"¤"}"#),
+        ("/oauth/token", "¤=1&grant_type=¤"),
+    ])
+    func textThatTakesLongToCompareIsNotCompared(path: String, body: String) throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        try fixture.apps.put(
+            .recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1","a":2}]}"#, in: "shop")
+        try fixture.gateway.refreshApps()
+        let connection = try RawConnection(port: fixture.gateway.port)
+        let isForm = path == "/oauth/token"
+        // U+0301, U+0323, U+0327: marks whose order has to be put right.
+        let marks = String(repeating: "\u{301}\u{323}\u{327}", count: isForm ? 4_000 : 70_000)
+        let answer = connection.post(
+            body.replacingOccurrences(of: "¤", with: marks), path: path,
+            headers: [
+                isForm || path == "/api/register" || body.contains("writeKey") || body.contains("api_key")
+                    ? "X-B" : "X-Write-Key": fixture.writeKey,
+                "X-Braze-Api-Key": path == "/api/v3/data" && !body.contains("api_key")
+                    ? fixture.writeKey : "",
+                "Authorization": path.contains("projects") ? "Token " + fixture.writeKey : "",
+                "Content-Type": isForm ? "application/x-www-form-urlencoded" : "application/json",
+            ].filter { !$0.value.isEmpty })
+        #expect(answer != nil)
+        #expect(connection.get("/livez")?.status == 200)
+    }
+
+    @Test func aFieldHasAsciiOnly() {
+        let name = Array("x-a".utf8)
+        let value = Array("ä\u{301}b".utf8)
+        name.withUnsafeBufferPointer { name in
+            value.withUnsafeBufferPointer { value in
+                let field = HTTPField(nameBytes: name, valueBytes: value)
+                #expect(field.value == "\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}b")
+            }
+        }
+    }
+
+    @Test func idsThatDifferAtTheirEndsAreToldApartInTimeThatGrowsWithTheirNumber() {
+        let prefix = String(repeating: "u", count: 506)
+        var ids = DistinctIDs()
+        let began = threadSeconds()
+        for round in 0..<2 {
+            for number in 0..<4_000 { ids.insert(prefix + String(10_000 + number)) }
+            #expect(ids.ids.count == 4_000, "round \(round)")
+        }
+        // Each against each takes minutes.
+        #expect(threadSeconds() - began < 5)
+        ids.insert("\u{E9}")
+        ids.insert("e\u{301}")
+        #expect(ids.ids.count == 4_002)
+    }
+
+    private func threadSeconds() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+}
