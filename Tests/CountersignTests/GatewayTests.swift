@@ -117,7 +117,7 @@ struct GatewayTests {
         let end = clock.uptime + 3_600
         while clock.uptime < end { clock.advance(to: await clock.waitForSleeper()) }
         #expect(try stored(fixture).isEmpty)
-        #expect(await client.snapshot().parked.map(\.isPaused) == [false])
+        #expect(await client.snapshot().parked.allSatisfy { !$0.isPaused })
 
         try fixture.apps.setEnforcement(later, for: fixture.appID)
         try fixture.gateway.refreshApps()

@@ -367,7 +367,9 @@ struct Sender {
         guard let current else { return nil }
         let problem = ServerAnswer.Explanation(error.code.rawValue, error.detail)
         if error.code == .notPermitted {
-            stop(problem, now: now, fraction: fraction)
+            // No stray answer can be the cause, so there is no early try.
+            stop(
+                problem, serverDelay: settings.networkRetry.maximumServerDelay, now: now, fraction: fraction)
             return Consequence(batch: batch(current, .configurationProblem, problem.code))
         }
         backOff(problem, serverDelay: nil, now: now, fraction: fraction)
@@ -581,7 +583,9 @@ struct Sender {
             batchBytes = settings.batchBytes
         }
         if cause == .serverFault { serverFailed(on: [event], now: now) }
-        return conclude(current, suspect(event, cause, problem, now: now, fraction: fraction), now: now, fraction: fraction)
+        return conclude(
+            current, suspect(event, cause, problem, now: now, fraction: fraction), now: now,
+            fraction: fraction)
     }
 
     /// Faults on others are the server's: while it is flaky, suspects have to show themselves anew.

@@ -63,7 +63,7 @@ struct JWKFields {
             material = .ed25519(try Self.octets("x", node, count: 32))
         case ("EC", _), ("OKP", _):
             throw JOSEError(.unsupportedKey, "a key on another curve than P-256 or Ed25519")
-        case (nil, _) where node["kty"] == nil:
+        case (nil, _) where node["kty"]?.kind != .string:
             throw JOSEError(.unreadableKey, "the JWK has no kty")
         default:
             throw JOSEError(.unsupportedKey, "the kty is not RSA, EC or OKP")
