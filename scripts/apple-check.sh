@@ -20,6 +20,8 @@ for stub in scripts/apple-stubs/*.swift; do
     [ ! -e "$stub" ] || cat "$stub" >>"$folder/apple-check/stubs/$(basename "$stub")"
 done
 
+cat scripts/apple-stubs/sqlite-shim.h >>"$folder/apple-check/sqlite-shim.h"
+
 # A project that has samples and example as modules, too.
 sdk="CountersignCore CountersignSQLite Countersign CountersignLocations BrazeCompat BackgroundGeolocationCompat ExponeaCompat
 CountersignTesting CountersignC"

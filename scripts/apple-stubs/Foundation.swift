@@ -31,3 +31,13 @@ extension URLSessionConfiguration {
 extension URLSession {
     public func finishTasksAndInvalidate() {}
 }
+extension JSONEncoder {
+    public enum DateEncodingStrategy: Sendable { case deferredToDate, secondsSince1970, millisecondsSince1970, iso8601 }
+    public var dateEncodingStrategy: DateEncodingStrategy { get { .deferredToDate } set {} }
+}
+extension NSLock {
+    public func lock(before limit: Date) -> Bool { true }
+}
+extension FileProtectionType {
+    public static var none: FileProtectionType { completeUntilFirstUserAuthentication }
+}

@@ -1,0 +1,3 @@
+#define SQLITE_PERM 3
+#define SQLITE_READONLY 8
+#define SQLITE_CANTOPEN 14
