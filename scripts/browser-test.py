@@ -42,7 +42,7 @@ def test(browser, owner, gateway):
     trouble.stopped(owner, trouble.live_cut(browser, gateway, storage), gateway)
     screens.check(browser, gateway.url, storage)
     rules.scheduled(owner)
-    rules.return_by_itself(owner, gateway, write_key)
+    rules.require_of_some(owner, gateway, write_key)
     owner.check()
 
 
