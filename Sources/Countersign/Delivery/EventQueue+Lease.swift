@@ -69,7 +69,7 @@ extension EventQueue {
         let until: TimeInterval
         let duration: TimeInterval
 
-        /// After a restart of the machine its uptime begins anew, and an old lease looks far ahead.
+        /// A reboot resets the uptime, so an old lease may seem to end far in the future.
         func isValid(at uptime: TimeInterval) -> Bool { until > uptime && until - uptime <= duration }
     }
 

@@ -142,7 +142,7 @@ final class IncomingLog: @unchecked Sendable {
         }
     }
 
-    /// Begins anew with empty files.
+    /// Starts over with empty files.
     func restart() {
         reclaim(through: .max)
         state.withLock { $0 = [] }

@@ -588,7 +588,7 @@ struct Sender {
             fraction: fraction)
     }
 
-    /// Faults on others are the server's: while it is flaky, suspects have to show themselves anew.
+    /// Faults on other events point to the server: while it is flaky, earlier evidence against a suspect does not count.
     private mutating func serverFailed(on events: [QueuedEvent], now: TimeInterval) {
         guard now < isFlakyUntil else { return }
         let sequences = Set(events.map(\.sequence))

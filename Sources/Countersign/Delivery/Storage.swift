@@ -81,7 +81,7 @@ final class Storage: @unchecked Sendable {
     /// Opens the file if need be, brings new events into it, and runs `body`. Only on the storage thread.
     ///
     /// A damaged file is replaced by a fresh one with all that could be read, and `body` runs once more; so it does when the
-    /// file was moved or deleted under us. After an I/O error the file is opened anew the next time, so that SQLite looks at
+    /// file was moved or deleted under us. After an I/O error the file is reopened the next time, so that SQLite looks at
     /// what the disk really has.
     ///
     /// Work that makes the file smaller `usesReserve`: on a full disk it may use what is kept for that.
