@@ -4,14 +4,10 @@ Usage: foreign-clients.py COUNTERSIGN_BINARY
 """
 
 import logging
-import os
-import re
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 import threading
+
+from gateway import serving
 
 
 # Clients that print no word of an answer's body, and what they say when they give up.
@@ -104,20 +100,7 @@ def otlp(address, heard):
 
 
 def main(binary):
-    data = tempfile.mkdtemp(prefix="countersign-")
-    os.chmod(data, 0o700)
-    gateway = subprocess.Popen(
-        [binary, "serve", "--data", data, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        address = None
-        while address is None:
-            line = gateway.stdout.readline()
-            if not line:
-                raise SystemExit("the gateway did not start")
-            found = re.search(r"http://[0-9.:]+", line)
-            address = found and found.group(0)
-        # What it logs further on must not fill the pipe.
-        threading.Thread(target=gateway.stdout.read, daemon=True).start()
+    with serving(binary) as (address, _, _):
         for name, send in [("PostHog", posthog), ("Amplitude", amplitude), ("Mixpanel", mixpanel),
                            ("Snowplow", snowplow), ("OTLP", otlp), ("Sentry", sentry)]:
             heard = Heard()
@@ -130,12 +113,6 @@ def main(binary):
                 raise SystemExit(f"{name}'s client says: {heard.text or 'nothing'}")
             print(f"{name}: its client {'gives up' if name in SILENT else 'prints what to use'}")
             logging.getLogger().removeHandler(heard)
-    finally:
-        gateway.send_signal(signal.SIGTERM)
-        code = gateway.wait(timeout=20)
-        shutil.rmtree(data)
-    if code != 0:
-        raise SystemExit(f"the gateway ended with {code}")
 
 
 main(sys.argv[1])

@@ -3,40 +3,20 @@
 Usage: segment-clients.py COUNTERSIGN_BINARY
 """
 
-import os
-import re
-import shutil
-import signal
 import sqlite3
-import subprocess
 import sys
-import tempfile
 import urllib.request
 
 import rudderstack.analytics.client as rudder
 import segment.analytics.client as segment
 
+from gateway import serving
+
 EVENTS = 250
 
 
-def run(binary, *arguments):
-    return subprocess.run([binary, *arguments], check=True, capture_output=True, text=True).stdout
-
-
 def main(binary):
-    data = tempfile.mkdtemp(prefix="countersign-")
-    os.chmod(data, 0o700)
-    write_key = run(binary, "app", "create", "shop", "--data", data).strip()
-    gateway = subprocess.Popen(
-        [binary, "serve", "--data", data, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        address = None
-        while address is None:
-            line = gateway.stdout.readline()
-            if not line:
-                raise SystemExit("the gateway did not start")
-            found = re.search(r"http://[0-9.:]+", line)
-            address = found and found.group(0)
+    with serving(binary, lambda run: run("app", "create", "shop")) as (address, data, write_key):
         errors = []
         for name, module, extra in [
             ("segment", segment, {"host": address, "gzip": True}),
@@ -62,12 +42,6 @@ def main(binary):
                 raise SystemExit(f"{name}: {errors or rows}")
             print(f"{name}: {sum(row[1] for row in rows)} events, each once")
         assert urllib.request.urlopen(address + "/livez").status == 200
-    finally:
-        gateway.send_signal(signal.SIGTERM)
-        code = gateway.wait(timeout=20)
-        shutil.rmtree(data)
-    if code != 0:
-        raise SystemExit(f"the gateway ended with {code}")
 
 
 main(sys.argv[1])
