@@ -33,6 +33,13 @@ struct Bench {
             transport: transport, clock: clock, random: { 1 })
     }
 
+    /// The queue file of a client that has none open, or of one that may be looked at beside it.
+    func openQueue() throws -> EventQueue {
+        try EventQueue(
+            path: configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path,
+            limits: QueueLimits(), clock: clock)
+    }
+
     func removeFiles() {
         try? FileManager.default.removeItem(at: directory)
     }

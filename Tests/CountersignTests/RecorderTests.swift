@@ -160,6 +160,16 @@ struct RecorderTests {
         return try await body()
     }
 
+    /// What a kill leaves behind after events that only the log has.
+    private func killed(
+        _ client: CountersignClient, of bench: Bench, afterEvents count: Int
+    ) async throws -> Bench {
+        try await whileTheStoreIsBusy(client) {
+            for number in 0..<count { try await client.record("event \(number)") }
+            return try kill(bench)
+        }
+    }
+
     @Test func whatOnlyTheLogHasOutlivesTheProcessOnce() async throws {
         let bench = try Bench()
         defer { bench.removeFiles() }
@@ -198,18 +208,13 @@ struct RecorderTests {
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
-        let copy = try await whileTheStoreIsBusy(client) {
-            for number in 0..<20 { try await client.record("event \(number)") }
-            return try kill(bench)
-        }
+        let copy = try await killed(client, of: bench, afterEvents: 20)
         defer { copy.removeFiles() }
         let directory = copy.configuration.instanceDirectory
         let logs = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
             $0.hasPrefix(IncomingLog.prefix)
         }.map { directory.appendingPathComponent($0) }.map { ($0, try Data(contentsOf: $0)) }
-        let queue = try EventQueue(
-            path: directory.appendingPathComponent("queue.sqlite").path, limits: QueueLimits(),
-            clock: copy.clock)
+        let queue = try copy.openQueue()
         for round in 0..<3 {
             // Taken over by one that dies before it has removed anything, or when the first file is gone.
             for (file, data) in logs { try data.write(to: file) }
@@ -233,19 +238,14 @@ struct RecorderTests {
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
-        let copy = try await whileTheStoreIsBusy(client) {
-            for number in 0..<200 { try await client.record("event \(number)") }
-            return try kill(bench)
-        }
+        let copy = try await killed(client, of: bench, afterEvents: 200)
         defer { copy.removeFiles() }
         let others = try (0..<4).map { _ in try copy.makeClient() }
         await withTaskGroup(of: Void.self) { group in
             for other in others { group.addTask { await other.recorder.drain() } }
         }
         for other in others { await other.close() }
-        let queue = try EventQueue(
-            path: copy.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path,
-            limits: QueueLimits(), clock: copy.clock)
+        let queue = try copy.openQueue()
         #expect(try queue.value(of: .rows) == 201)
         #expect(try queue.value(of: .recorded) == 201)
         await client.close()
@@ -316,11 +316,8 @@ struct RecorderTests {
         // The id of the device is made.
         _ = try await client.record("first")
         await client.flush()
-        let before = try await whileTheStoreIsBusy(client) {
-            for number in 0..<10 { try await client.record("event \(number)") }
-            // A power failure may undo that the log was emptied, so take the files from before.
-            return try kill(bench)
-        }
+        // A power failure may undo that the log was emptied, so take the files from before.
+        let before = try await killed(client, of: bench, afterEvents: 10)
         defer { before.removeFiles() }
         try await client.wipeData()
         try await client.record("after")
@@ -438,9 +435,7 @@ struct RecorderTests {
         let client = try bench.makeClient()
         for number in 0..<1_000 { client.track("\(number)") }
         await client.close()
-        let queue = try EventQueue(
-            path: bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path,
-            limits: QueueLimits(), clock: bench.clock)
+        let queue = try bench.openQueue()
         #expect(try queue.value(of: .rows) == 1_000)
     }
 

@@ -11,7 +11,10 @@ final class AccessTokenBench: Sendable {
     let server: TokenServer
     let transport: ScriptedTransport
     let events = Lock([AuthorizationEvent]())
-    let changes = Lock([Int]())
+    let hasReported = Gate()
+    /// The generation after each change, as it comes.
+    let changes: AsyncStream<Int>
+    private let changed: AsyncStream<Int>.Continuation
     let lines = Lock([String]())
     let fraction = Lock(1.0)
 
@@ -19,6 +22,7 @@ final class AccessTokenBench: Sendable {
         directory = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-\(UUID().uuidString)")
         self.server = server
+        (changes, changed) = AsyncStream.makeStream()
         transport = ScriptedTransport { request in server.answer(request) }
     }
 
@@ -50,8 +54,11 @@ final class AccessTokenBench: Sendable {
                 random: { [fraction] in fraction.withLock { $0 } },
                 log: CountersignLog(isEnabled: { _ in true }) { [lines] level, text, values in
                     lines.withLock { $0.append("\(level) \(text) \(values)") }
-                }, report: { [events] event in events.withLock { $0.append(event) } },
-                changed: { [changes] generation in changes.withLock { $0.append(generation) } }))
+                },
+                report: { [events, hasReported] event in
+                    events.withLock { $0.append(event) }
+                    hasReported.open()
+                }, changed: { [changed] generation in changed.yield(generation) }))
     }
 
     var refreshes: Int { transport.requests.count }

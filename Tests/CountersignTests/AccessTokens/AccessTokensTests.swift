@@ -74,7 +74,7 @@ struct AccessTokensTests {
         await bench.clock.waitForSleeper()
         gate.open()
         #expect(await one.token == "A1")
-        while bench.events.withLock({ $0.isEmpty }) { await Task.yield() }
+        await bench.hasReported.wait()
         bench.clock.advance(by: 0.1)
         #expect(await two.token == "A1")
         #expect(bench.refreshes == 1)
@@ -115,7 +115,7 @@ struct AccessTokensTests {
         await bench.clock.waitForSleeper()
         bench.clock.advance(by: 4_000)
         await bench.transport.waitForRequests(2)
-        while bench.changes.withLock({ $0.count }) < 3 { await Task.yield() }
+        for await _ in bench.changes.prefix(3) {}
         // Nobody has used A2: a week later it is still the one.
         bench.clock.advance(by: 7 * 86_400)
         #expect(bench.refreshes == 2)

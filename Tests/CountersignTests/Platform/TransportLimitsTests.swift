@@ -54,7 +54,11 @@ struct TransportLimitsTests {
             await code { () async throws(HTTPTransportError) in throw HTTPTransportError(.tls, "") } == .tls)
     }
 
-    @Test func anInterruptedExchangeFailsAndTheNextOneWorks() async throws {
+    /// An exchange that has begun, and whose server does not answer until it is cancelled.
+    private func exchangeWithoutAnswer() async throws -> (
+        server: ScriptedTransport, transport: InterruptibleTransport, request: HTTPRequest,
+        exchange: Task<HTTPTransportError.Code?, Never>
+    ) {
         let clock = clock
         let server = ScriptedTransport { _ in
             try await clock.sleep(until: .infinity)
@@ -71,6 +75,11 @@ struct TransportLimitsTests {
             }
         }
         await clock.waitForSleeper()
+        return (server, transport, request, exchange)
+    }
+
+    @Test func anInterruptedExchangeFailsAndTheNextOneWorks() async throws {
+        let (server, transport, request, exchange) = try await exchangeWithoutAnswer()
         transport.interrupt()
         #expect(await exchange.value == .cancelled)
         server.setHandler { _ in HTTPResponse(status: 200) }
@@ -80,22 +89,7 @@ struct TransportLimitsTests {
     }
 
     @Test func theCallerCanCancelAnExchangeToo() async throws {
-        let clock = clock
-        let server = ScriptedTransport { _ in
-            try await clock.sleep(until: .infinity)
-            throw CancellationError()
-        }
-        let transport = InterruptibleTransport(server)
-        let request = HTTPRequest(url: try #require(URL(string: "http://a.example")), headers: [], body: [])
-        let exchange = Task { () -> HTTPTransportError.Code? in
-            do throws(HTTPTransportError) {
-                _ = try await transport.send(request)
-                return nil
-            } catch {
-                return error.code
-            }
-        }
-        await clock.waitForSleeper()
+        let (_, _, _, exchange) = try await exchangeWithoutAnswer()
         exchange.cancel()
         #expect(await exchange.value == .cancelled)
     }
