@@ -1,16 +1,45 @@
 #!/bin/sh
 # Runs every Swift test. What failed is said once more at the end: behind thousands of lines nobody finds it.
+# A test that never ends is stopped and named, instead of holding everything until somebody looks.
 set -eu
 cd "$(dirname "$0")/.."
+limit=900
+
+kill_tree() {
+    for child in $(pgrep -P "$1"); do kill_tree "$child"; done
+    kill -KILL "$1" 2>/dev/null || true
+}
+
+# Apart, so that the time of a first build is not the tests' own.
+swift build --build-tests
 
 folder="$(mktemp -d)"
-trap 'rm -rf "$folder"' EXIT
-{ swift test --disable-xctest "$@" 2>&1 || echo failed >"$folder/failed"; } | tee "$folder/log"
+{
+    sleep "$limit"
+    touch "$folder/stopped"
+    kill_tree "$(cat "$folder/pid")"
+} >/dev/null 2>&1 &
+watchdog=$!
+trap 'kill_tree "$watchdog"; rm -rf "$folder"' EXIT
+{
+    sh -c 'echo $$ >"$0/pid" && exec swift test --skip-build --disable-xctest "$@"' "$folder" "$@" 2>&1 ||
+        touch "$folder/failed"
+} | tee "$folder/log"
 [ -e "$folder/failed" ] || exit 0
 {
     echo
     echo "test: these failed:"
     # An issue is a line with its place, and lines of comment behind it.
     awk '/^✘/ { shown = 1 } /^(◇|✔)/ { shown = 0 } shown || /error:/' "$folder/log"
+    if [ -e "$folder/stopped" ]; then
+        echo "test: stopped after $limit s; these had begun and had not ended:"
+        awk '
+            /^◇ Test [^ ]*\(.*\) started\.$/ { sub(/ started\.$/, ""); sub(/^◇ Test /, ""); begun[$0] = 1 }
+            /^(✔|✘) Test .* (passed|failed) after / {
+                sub(/^(✔|✘) Test /, ""); sub(/ (passed|failed) after .*/, "")
+                sub(/ with [0-9]+ test cases?$/, ""); delete begun[$0]
+            }
+            END { for (test in begun) print "  " test }' "$folder/log"
+    fi
 } >&2
 exit 1
