@@ -57,6 +57,8 @@ need "command -v openssl" openssl openssl@3
 need "command -v curl" curl curl
 # The toolchain calls git to read package manifests.
 need "command -v git" git git
+# A test that never ends is stopped with its children (scripts/test.sh).
+need "command -v pgrep" procps -
 if [ "${1:-}" = bench ]; then
     need "command -v wrk" wrk wrk
     need "command -v faketime" faketime libfaketime
