@@ -14,10 +14,10 @@ public final class ScriptedTransport: HTTPTransport {
         var requests: [HTTPRequest] = []
         var inFlight = 0
         var overlaps = 0
-        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
     private let state: Lock<State>
+    private let arrivals = Handshake()
 
     /// Makes a server.
     ///
@@ -38,29 +38,20 @@ public final class ScriptedTransport: HTTPTransport {
         state.withLock { $0.handler = handler }
     }
 
-    /// Returns as soon as this many requests have come.
+    /// Returns as soon as this many requests have come, or when the task is cancelled.
     public func waitForRequests(_ count: Int) async {
-        await withCheckedContinuation { continuation in
-            let isDone = state.withLock { state in
-                if state.requests.count >= count { return true }
-                state.watchers.append((count, continuation))
-                return false
-            }
-            if isDone { continuation.resume() }
-        }
+        await arrivals.wait(count: count)
     }
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
-        let (handler, watchers) = state.withLock { state in
+        let handler = state.withLock { state in
             state.requests.append(request)
             if state.inFlight > 0 { state.overlaps += 1 }
             state.inFlight += 1
-            let count = state.requests.count
-            defer { state.watchers.removeAll { $0.count <= count } }
-            return (state.handler, state.watchers.filter { $0.count <= count })
+            return state.handler
         }
-        for watcher in watchers { watcher.continuation.resume() }
+        arrivals.signal()
         defer { state.withLock { $0.inFlight -= 1 } }
         do {
             return try await handler(request)

@@ -77,7 +77,7 @@ struct GatewayScenarioTests {
                             #expect(event.isSuccess, "\(event.error ?? "")")
                             refreshes.withLock { $0 += 1 }
                         }
-                        while refreshes.withLock({ $0 }) < launch {
+                        while refreshes.withLock({ $0 }) < launch, !Task.isCancelled {
                             uuids.append(try await bgGeo.insert(["coords": ["latitude": 1, "longitude": 2]]))
                             // A token may expire between two requests of one call.
                             _ = try? await bgGeo.sync()
@@ -87,7 +87,7 @@ struct GatewayScenarioTests {
                     }
                     let last = BGGeo()
                     ready(last, device: device, pair: pair)
-                    while try await last.count() > 0 { _ = try? await last.sync() }
+                    while try await last.count() > 0, !Task.isCancelled { _ = try? await last.sync() }
                     #expect(await last.isReauthenticationRequired == false)
                     await last.close()
                     return uuids

@@ -36,7 +36,7 @@ enum SeedSamples {
 @MainActor
 final class SampleDelegate: BrazeSDKAuthDelegate {
     var errors: [Braze.SDKAuthenticationError] = []
-    private var waiters: [CheckedContinuation<Void, Never>] = []
+    private let (failed, failure) = AsyncStream.makeStream(of: Void.self)
     let getNewSignatureSomehow: (Braze.SDKAuthenticationError) -> String
 
     init(getNewSignatureSomehow: @escaping (Braze.SDKAuthenticationError) -> String) {
@@ -46,7 +46,7 @@ final class SampleDelegate: BrazeSDKAuthDelegate {
     /// Returns when the delegate has heard of a failure and has answered it.
     func waitForError() async {
         guard errors.isEmpty else { return }
-        await withCheckedContinuation { waiters.append($0) }
+        for await _ in failed { break }
     }
 
     func braze(_ braze: Braze, sdkAuthenticationFailedWithError error: Braze.SDKAuthenticationError) {
@@ -55,7 +55,6 @@ final class SampleDelegate: BrazeSDKAuthDelegate {
         errors.append(error)
         let newSignature = getNewSignatureSomehow(error)
         AppDelegate.braze?.set(sdkAuthenticationSignature: newSignature)
-        for waiter in waiters { waiter.resume() }
-        waiters = []
+        failure.yield()
     }
 }

@@ -97,7 +97,7 @@ struct GatewayTests {
         configuration.flushPolicy = FlushPolicy(eventCount: 1, interval: 1, onBackground: false)
         configuration.tokenProvider = { _ in nil }
         let clock = ManualClock(now: Date())
-        let (refused, arrived) = (Gate(), Gate())
+        let (refused, arrived) = (Handshake(), Handshake())
         let arrivedAt = Lock(0.0)
         let client = try CountersignClient(
             configuration: configuration,
@@ -105,17 +105,17 @@ struct GatewayTests {
                 endpoint: configuration.endpoint, writeKey: configuration.writeKey,
                 timeout: configuration.requestTimeout),
             transport: WatchedTransport(clock: clock) { status, sentAt in
-                if status == 401 { refused.open() }
+                if status == 401 { refused.signal() }
                 guard status == 200 else { return }
                 arrivedAt.withLock { if $0 == 0 { $0 = sentAt } }
-                arrived.open()
+                arrived.signal()
             }, clock: clock, random: { 1 })
         client.identify(userID: "ada")
         for number in 0..<5 { try await client.record("\(number)") }
         await refused.wait()
         // An hour in which provider and gateway are asked in vain.
         let end = clock.uptime + 3_600
-        while clock.uptime < end { clock.advance(to: await clock.waitForSleeper()) }
+        while clock.uptime < end, !Task.isCancelled { clock.advance(to: await clock.waitForSleeper()) }
         #expect(try stored(fixture).isEmpty)
         #expect(await client.snapshot().parked.allSatisfy { !$0.isPaused })
 

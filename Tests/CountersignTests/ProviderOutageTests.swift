@@ -129,17 +129,17 @@ struct ProviderOutageTests {
         bench.configuration.flushPolicy = FlushPolicy(eventCount: 1, interval: 1, onBackground: false)
         bench.configuration.tokenProvider = { _ in nil }
         let isRequired = Lock(true)
-        let refused = Gate()
-        let arrived = Gate()
+        let refused = Handshake()
+        let arrived = Handshake()
         let arrivedAt = Lock(0.0)
         let (gateway, clock) = (bench.gateway, bench.clock)
         gateway.judge { _ in
             guard isRequired.withLock({ $0 }) else {
                 arrivedAt.withLock { $0 = clock.uptime }
-                arrived.open()
+                arrived.signal()
                 return nil
             }
-            refused.open()
+            refused.signal()
             return .tokenProblem(.missingToken)
         }
         let client = try bench.makeClient()
@@ -148,7 +148,7 @@ struct ProviderOutageTests {
         await refused.wait()
         // Three hours and more, in which fifty attempts fail.
         let end = clock.uptime + 12_000
-        while clock.uptime < end { clock.advance(to: await clock.waitForSleeper()) }
+        while clock.uptime < end, !Task.isCancelled { clock.advance(to: await clock.waitForSleeper()) }
         #expect(gateway.batches.count > 60)
         #expect(await client.snapshot().parked.allSatisfy { !$0.isPaused })
         isRequired.withLock { $0 = false }
@@ -170,21 +170,21 @@ struct ProviderOutageTests {
     @Test func blockedProvidersHoldUpNeitherTheOtherUsersNorTheProcess() async throws {
         var bench = try Bench()
         defer { bench.removeFiles() }
-        let release = DispatchSemaphore(value: 0)
+        let release = Handshake()
         let asked = Lock([String]())
-        let isAsked = Gate()
+        let isAsked = Handshake()
         bench.configuration.tokenProvider = { request in
             let count = asked.withLock { asked -> Int in
                 asked.append(request.userID)
                 return asked.count
             }
-            if count == 4 { isAsked.open() }
-            block(release)
+            if count == 4 { isAsked.signal() }
+            release.block()
             return "\(request.userID).t.t"
         }
-        let bobArrived = Gate()
+        let bobArrived = Handshake()
         bench.gateway.judge { received in
-            if received.token == "b.b.b" { bobArrived.open() }
+            if received.token == "b.b.b" { bobArrived.signal() }
             return nil
         }
         let client = try bench.makeClient()
@@ -197,7 +197,7 @@ struct ProviderOutageTests {
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<16 { group.addTask { await Task.detached {}.value } }
         }
-        for _ in 0..<4 { release.signal() }
+        release.signal()
         #expect(await flush.isComplete)
         #expect(asked.withLock { $0.sorted() } == ["u1", "u2", "u3", "u4"])
         #expect(
@@ -211,15 +211,15 @@ struct ProviderOutageTests {
         var bench = try Bench()
         defer { bench.removeFiles() }
         let running = Lock((now: 0, most: 0))
-        let gate = Gate()
-        let isFull = Gate()
+        let gate = Handshake()
+        let isFull = Handshake()
         bench.configuration.tokenProvider = { _ in
             let now = running.withLock { running -> Int in
                 running.now += 1
                 running.most = max(running.most, running.now)
                 return running.now
             }
-            if now == 4 { isFull.open() }
+            if now == 4 { isFull.signal() }
             await gate.wait()
             running.withLock { $0.now -= 1 }
             return "t.t.t"
@@ -228,7 +228,7 @@ struct ProviderOutageTests {
         for number in 0..<10 { client.identify(userID: "u\(number)") }
         async let flush = client.flush()
         await isFull.wait()
-        gate.open()
+        gate.signal()
         #expect(await flush.isComplete)
         #expect(running.withLock { $0.most } == 4)
         await client.close()
@@ -241,17 +241,17 @@ struct ProviderOutageTests {
         var bench = try Bench()
         defer { bench.removeFiles() }
         let client = Lock<CountersignClient?>(nil)
-        let returned = Gate()
-        let isInside = Gate()
+        let returned = Handshake()
+        let isInside = Handshake()
         bench.configuration.tokenProvider = { _ in
             guard let client = client.withLock({ $0 }) else { return nil }
-            isInside.open()
+            isInside.signal()
             switch call {
             case .logOut: await client.logOut()
             case .wipeData: try await client.wipeData()
             case .detachedFlush: _ = await Task.detached { await client.flush() }.value
             }
-            returned.open()
+            returned.signal()
             return "p.p.p"
         }
         let made = try bench.makeClient()
@@ -277,10 +277,10 @@ struct ProviderOutageTests {
         defer { bench.removeFiles() }
         let store = FileTokenStore(directory: bench.directory.appendingPathComponent("tokens"))
         bench.configuration.tokenStore = store
-        let gate = Gate()
-        let isAsked = Gate()
+        let gate = Handshake()
+        let isAsked = Handshake()
         bench.configuration.tokenProvider = { _ in
-            isAsked.open()
+            isAsked.signal()
             await gate.wait()
             return "p.p.p"
         }
@@ -289,11 +289,9 @@ struct ProviderOutageTests {
         async let flush = client.flush()
         await isAsked.wait()
         try await client.wipeData()
-        gate.open()
+        gate.signal()
         _ = await flush
         #expect(try store.token(for: "ada") == nil)
         await client.close()
     }
 }
-
-private func block(_ semaphore: DispatchSemaphore) { semaphore.wait() }

@@ -149,13 +149,12 @@ struct RecorderTests {
     private func whileTheStoreIsBusy<Result>(
         _ client: CountersignClient, _ body: () async throws -> Result
     ) async throws -> Result {
-        let gate = DispatchSemaphore(value: 0)
-        await withCheckedContinuation { continuation in
-            client.storage.submit { _ in
-                continuation.resume()
-                gate.wait()
-            }
+        let (isHeld, gate) = (Handshake(), Handshake())
+        client.storage.submit { _ in
+            isHeld.signal()
+            gate.block()
         }
+        await isHeld.wait()
         defer { gate.signal() }
         return try await body()
     }
@@ -396,8 +395,8 @@ struct RecorderTests {
         bench.configuration.limits.maximumUnsavedEvents = 10
         let client = try bench.makeClient()
         // The storage thread is busy with something else.
-        let gate = DispatchSemaphore(value: 0)
-        client.storage.submit { _ in gate.wait() }
+        let gate = Handshake()
+        client.storage.submit { _ in gate.block() }
         for number in 0..<25 { client.track("\(number)") }
         #expect(client.recorder.losses.dropped == 15)
         gate.signal()

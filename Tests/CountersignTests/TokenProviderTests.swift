@@ -82,12 +82,12 @@ struct TokenProviderTests {
     @Test(.timeLimit(.minutes(5))) func hangingProviderIsLeftAndItsLateTokenIsUsed() async throws {
         var bench = try Bench()
         defer { bench.removeFiles() }
-        let gate = Gate()
-        let isAsked = Gate()
+        let gate = Handshake()
+        let isAsked = Handshake()
         let calls = Lock(0)
         bench.configuration.tokenProvider = { _ in
             calls.withLock { $0 += 1 }
-            isAsked.open()
+            isAsked.signal()
             await gate.wait()
             return "late.late.late"
         }
@@ -103,8 +103,8 @@ struct TokenProviderTests {
         #expect(await client.flush().batches.map(\.code) == ["MISSING_TOKEN"])
         #expect(calls.withLock { $0 } == 1)
 
-        gate.open()
-        while await client.flush().isComplete == false {}
+        gate.signal()
+        while await client.flush().isComplete == false, !Task.isCancelled {}
         #expect(bench.gateway.batches.last?.token == "late.late.late")
         #expect(calls.withLock { $0 } == 1)
         await client.close()
@@ -127,29 +127,5 @@ struct TokenProviderTests {
         #expect(ending.withLock { $0 } == .calledFromTokenProvider)
         await made.close()
         client.withLock { $0 = nil }
-    }
-}
-
-/// Holds whoever waits until it is opened.
-final class Gate: Sendable {
-    private let state = Lock((isOpen: false, waiters: [CheckedContinuation<Void, Never>]()))
-
-    func wait() async {
-        await withCheckedContinuation { continuation in
-            let isOpen = state.withLock { state in
-                if !state.isOpen { state.waiters.append(continuation) }
-                return state.isOpen
-            }
-            if isOpen { continuation.resume() }
-        }
-    }
-
-    func open() {
-        let waiters = state.withLock { state in
-            state.isOpen = true
-            defer { state.waiters = [] }
-            return state.waiters
-        }
-        for waiter in waiters { waiter.resume() }
     }
 }

@@ -99,7 +99,7 @@ struct TransportTests {
         defer { server.stop() }
         let request = try request(server, timeout: 600)
         let task = Task { try await makeDefaultTransport().send(request) }
-        while server.requests.isEmpty { await Task.yield() }
+        while server.requests.isEmpty, !Task.isCancelled { await Task.yield() }
         task.cancel()
         await #expect(throws: HTTPTransportError.self) { try await task.value }
     }
@@ -116,7 +116,7 @@ struct TransportTests {
         let client = try CountersignClient(configuration: configuration)
         client.track("one")
         async let result = client.flush()
-        while server.requests.isEmpty { await Task.yield() }
+        while server.requests.isEmpty, !Task.isCancelled { await Task.yield() }
         await client.close()
         #expect(await result.delivered == 0)
 

@@ -3,6 +3,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
+import CountersignTesting
 import ExponeaSampleAsynchronous
 import ExponeaSampleCaching
 import ExponeaSampleToken
@@ -61,21 +62,15 @@ struct ExponeaSampleTests {
     }
 
     private func inbox() async throws -> [MessageItem] {
-        try await withCheckedThrowingContinuation { continuation in
-            Exponea.shared.fetchAppInbox { continuation.resume(with: $0) }
-        }
+        try await completion { Exponea.shared.fetchAppInbox(completion: $0) }.get()
     }
 
-    private func markAsRead(_ message: MessageItem) async -> Bool {
-        await withCheckedContinuation { continuation in
-            Exponea.shared.markAppInboxAsRead(message) { continuation.resume(returning: $0) }
-        }
+    private func markAsRead(_ message: MessageItem) async throws -> Bool {
+        try await completion { Exponea.shared.markAppInboxAsRead(message, completion: $0) }
     }
 
-    private func flush() async -> FlushResult {
-        await withCheckedContinuation { continuation in
-            Exponea.shared.flushData { continuation.resume(returning: $0) }
-        }
+    private func flush() async throws -> FlushResult {
+        try await completion { Exponea.shared.flushData(completion: $0) }
     }
 
     private func storedNames() throws -> [String?] {
@@ -251,7 +246,7 @@ struct ExponeaSampleTests {
         Exponea.shared.trackPayment(properties: ["value": 99])
         let link = try #require(URL(string: "https://shop.example.com/?xnpe_cmp=abc"))
         Exponea.shared.trackCampaignClick(url: link)
-        let result = await flush()
+        let result = try await flush()
         #expect(result.isComplete)
         #expect(try storedNames() == ["opened", nil, "purchase", "payment", "campaign_click"])
         // What is for her alone takes a customer token.
@@ -271,7 +266,7 @@ struct ExponeaSampleTests {
             ], authorization: .token(fixture.writeKey), baseUrl: "http://127.0.0.1:\(fixture.gateway.port)/",
             defaultProperties: ["app": "shop"], flushingMode: .manual)
         Exponea.shared.trackEvent(eventType: "seen")
-        #expect(await flush().delivered == 2)
+        #expect(try await flush().delivered == 2)
         let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
         let rows = try database.all("SELECT app_id, name, body FROM event ORDER BY app_id") {
             row throws(SQLiteError) in [row.text(0), row.text(1), row.text(2)]
@@ -310,7 +305,7 @@ struct ExponeaSampleTests {
         Exponea.shared.identifyCustomer(customerIds: ["registered": "ada"])
         let message = try #require(try await inbox().first)
         #expect(message.title == "Tea" && !message.isRead)
-        #expect(await markAsRead(message))
+        #expect(try await markAsRead(message))
         #expect(try await inbox().map(\.isRead) == [true])
         // "you may return a NULL value but the request will automatically fail"
         yourAuthTokenReqUrl.answer { nil }
@@ -372,7 +367,7 @@ struct ExponeaSampleTests {
     @Test func flutterMapConfigures() async throws {
         #expect(try Exponea.shared.configure(map: map))
         Exponea.shared.trackEvent(eventType: "seen")
-        #expect(await flush().isComplete)
+        #expect(try await flush().isComplete)
         #expect(try storedNames() == ["seen"])
         await finish()
     }
@@ -444,7 +439,7 @@ struct ExponeaSampleTests {
         Exponea.shared.flushingMode = .manual
         Exponea.shared.configure(plist: file)
         Exponea.shared.trackEvent(eventType: "seen")
-        #expect(await flush().isComplete)
+        #expect(try await flush().isComplete)
         Exponea.shared.configure(plistName: "Missing")
         await Exponea.shared.close()
         Exponea.shared.configure(plistName: "Missing")

@@ -11,7 +11,7 @@ final class AccessTokenBench: Sendable {
     let server: TokenServer
     let transport: ScriptedTransport
     let events = Lock([AuthorizationEvent]())
-    let hasReported = Gate()
+    let hasReported = Handshake()
     /// The generation after each change, as it comes.
     let changes: AsyncStream<Int>
     private let changed: AsyncStream<Int>.Continuation
@@ -57,7 +57,7 @@ final class AccessTokenBench: Sendable {
                 },
                 report: { [events, hasReported] event in
                     events.withLock { $0.append(event) }
-                    hasReported.open()
+                    hasReported.signal()
                 }, changed: { [changed] generation in changed.yield(generation) }))
     }
 

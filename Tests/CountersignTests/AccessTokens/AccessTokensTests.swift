@@ -39,7 +39,7 @@ struct AccessTokensTests {
 
     @Test func callerThatIsCancelledDoesNotCancelTheRefresh() async {
         let bench = AccessTokenBench()
-        let gate = Gate()
+        let gate = Handshake()
         let server = bench.server
         bench.transport.setHandler { request in
             await gate.wait()
@@ -50,14 +50,14 @@ struct AccessTokensTests {
         await bench.transport.waitForRequests(1)
         caller.cancel()
         #expect(await caller.value.problem == "cancelled")
-        gate.open()
+        gate.signal()
         #expect(await tokens.authorize(rejected: 1).token == "A1")
         #expect(bench.refreshes == 1)
     }
 
     @Test func twoProcessesOnOneStoreAreOneRefresh() async {
         let bench = AccessTokenBench()
-        let gate = Gate()
+        let gate = Handshake()
         let server = bench.server
         bench.transport.setHandler { request in
             await gate.wait()
@@ -72,7 +72,7 @@ struct AccessTokensTests {
         async let two = second.authorize(rejected: 1)
         // The second one finds the lock taken and naps.
         await bench.clock.waitForSleeper()
-        gate.open()
+        gate.signal()
         #expect(await one.token == "A1")
         await bench.hasReported.wait()
         bench.clock.advance(by: 0.1)
@@ -277,7 +277,7 @@ struct AccessTokensTests {
 
     @Test func newPairDuringARefreshWins() async {
         let bench = AccessTokenBench()
-        let gate = Gate()
+        let gate = Handshake()
         let server = bench.server
         bench.transport.setHandler { request in
             await gate.wait()
@@ -291,7 +291,7 @@ struct AccessTokensTests {
         login.refreshToken = "RNEW"
         await tokens.configure(login)
         #expect(await tokens.authorize(rejected: nil).token == "NEW")
-        gate.open()
+        gate.signal()
         #expect(await refused.token == "NEW")
         #expect(bench.events.withLock { $0.map(\.status) } == [200])
         await tokens.close()
@@ -300,7 +300,7 @@ struct AccessTokensTests {
 
     @Test func loginInAnotherProcessDuringARefreshWins() async {
         let bench = AccessTokenBench()
-        let gate = Gate()
+        let gate = Handshake()
         let server = bench.server
         bench.transport.setHandler { request in
             await gate.wait()
@@ -315,7 +315,7 @@ struct AccessTokensTests {
         login.accessToken = "NEW"
         login.refreshToken = "RNEW"
         await other.configure(login)
-        gate.open()
+        gate.signal()
         #expect(await refused.token == "NEW")
         await refreshing.close()
         await other.close()
@@ -597,7 +597,7 @@ struct AccessTokensTests {
         let tokens = bench.make()
         var generation = await tokens.authorize(rejected: 1).generation ?? 0
         let end = bench.clock.uptime + 60
-        while bench.clock.uptime < end {
+        while bench.clock.uptime < end, !Task.isCancelled {
             let verdict = await tokens.authorize(rejected: nil)
             generation = verdict.generation ?? -1
             await tokens.accepted(generation: generation)
@@ -691,14 +691,14 @@ struct AccessTokensTests {
 /// A store whose disk takes its time.
 private struct SlowStore: TokenStore {
     let store: FileTokenStore
-    let isSaving = Gate()
-    let mayGoOn = DispatchSemaphore(value: 0)
+    let isSaving = Handshake()
+    let mayGoOn = Handshake()
 
     func token(for userID: String) throws -> String? { try store.token(for: userID) }
 
     func store(_ token: String, for userID: String) throws {
-        isSaving.open()
-        mayGoOn.wait()
+        isSaving.signal()
+        mayGoOn.block()
         try store.store(token, for: userID)
     }
 

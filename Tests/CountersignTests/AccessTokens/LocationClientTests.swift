@@ -260,12 +260,12 @@ struct LocationClientTests {
         // A start sends what it finds, below the threshold too: it must have looked before there is something.
         try await client.sync()
         for _ in 0..<3 { try await client.record(here) }
-        while try await client.count() > 0 { await Task.yield() }
+        while try await client.count() > 0, !Task.isCancelled { await Task.yield() }
         #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3])
         var moved = here
         moved.event = "motionchange"
         try await client.record(moved)
-        while try await client.count() > 0 { await Task.yield() }
+        while try await client.count() > 0, !Task.isCancelled { await Task.yield() }
         #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3, 1])
         await client.close()
     }
@@ -277,7 +277,7 @@ struct LocationClientTests {
         let client = try bench.make { $0.http.autoSync = true }
         var uuids = [try await client.record(here)]
         await bench.transport.waitForRequests(2)
-        while await client.snapshot().parked.isEmpty { await Task.yield() }
+        while await client.snapshot().parked.isEmpty, !Task.isCancelled { await Task.yield() }
         for _ in 0..<20 {
             uuids.append(try await client.record(here))
             bench.clock.advance(by: 3_600)
@@ -307,13 +307,13 @@ struct LocationClientTests {
         let client = try bench.make { $0.http.autoSync = true }
         let uuid = try await client.record(here)
         await bench.transport.waitForRequests(2)
-        while bench.refreshes < 18 {
+        while bench.refreshes < 18, !Task.isCancelled {
             bench.clock.advance(by: 60)
             await Task.yield()
         }
         #expect(bench.uploads.withLock { $0.count } == 1)
         bench.tokens.override(nil)
-        while try await client.count() > 0 { bench.clock.advance(by: 60) }
+        while try await client.count() > 0, !Task.isCancelled { bench.clock.advance(by: 60) }
         #expect(bench.uploads.withLock { $0.map(\.token) } == ["Bearer A0", "Bearer A1"])
         #expect(bench.stored.withLock { $0 } == [uuid])
         #expect(await client.snapshot().parked.isEmpty)
@@ -435,12 +435,12 @@ struct LocationClientTests {
     func closureOfTheAppHoldsUpNothing(habit: String) async throws {
         let bench = LocationBench()
         bench.judge.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
-        let end = DispatchSemaphore(value: 0)
+        let end = Handshake()
         let client = Lock<LocationClient?>(nil)
         let handler: @Sendable () -> Void = {
             let client = client.withLock { $0 }
             switch habit {
-            case "blocks": end.wait()
+            case "blocks": end.block()
             case "asks for a token": Task { try await client?.accessToken(replacing: "A0") }
             case "syncs": Task { try await client?.sync() }
             default: Task { try await client?.update { $0.http.params = ["a": 1] } }
@@ -456,7 +456,7 @@ struct LocationClientTests {
         _ = try? await made.sync()
         #expect(bench.stored.withLock { $0.first } == uuid)
         #expect(bench.refreshes == 1)
-        for _ in 0..<10 { end.signal() }
+        end.signal()
         await made.callbacksDelivered()
         client.withLock { $0 = nil }
         await made.close()
@@ -577,7 +577,7 @@ struct LocationClientTests {
         let (stream, continuation) = AsyncStream<Location>.makeStream()
         async let count = client.record(contentsOf: stream)
         continuation.yield(here)
-        while try await client.count() < 1 { await Task.yield() }
+        while try await client.count() < 1, !Task.isCancelled { await Task.yield() }
         client.stop()
         continuation.yield(here)
         #expect(try await count == 1)

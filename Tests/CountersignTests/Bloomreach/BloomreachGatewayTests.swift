@@ -3,6 +3,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
+import CountersignTesting
 import Foundation
 import Testing
 

@@ -202,11 +202,11 @@ struct BloomreachProviderTests {
     // MARK: Threads and time
 
     @Test func providerMayBlockForTenSecondsAndNothingElseWaits() async throws {
-        let (entered, left) = (Handshake(), DispatchSemaphore(value: 0))
+        let (entered, left) = (Handshake(), Handshake())
         let provider = SampleProvider {
             #expect(!Thread.isMainThread)
             entered.signal()
-            left.wait()
+            left.block()
             return "a.b.c"
         }
         let device = try device(.instance(provider))
@@ -225,7 +225,7 @@ struct BloomreachProviderTests {
 
     @Test func providerThatTakesTooLongIsGivenUpAndItsLateTokenIsDropped() async throws {
         let entered = Handshake()
-        let (left, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let (left, done) = (Handshake(), Handshake())
         let calls = Lock(0)
         let provider = SampleProvider {
             let number = calls.withLock { calls in
@@ -234,7 +234,7 @@ struct BloomreachProviderTests {
             }
             guard number == 1 else { return "second" }
             entered.signal()
-            left.wait()
+            left.block()
             defer { done.signal() }
             return "late"
         }
@@ -246,16 +246,16 @@ struct BloomreachProviderTests {
         // The next call does not wait for the one that hangs.
         _ = try await device.client.fetchAppInbox()
         left.signal()
-        await Handshake.from(done)
+        await done.wait()
         #expect(device.requests.map { $0.header("Authorization") } == ["Bearer second"])
         await device.remove()
     }
 
     @Test func hangingProviderHoldsOnlySoManyThreads() async throws {
-        let (entered, left) = (Handshake(), DispatchSemaphore(value: 0))
+        let (entered, left) = (Handshake(), Handshake())
         let provider = SampleProvider {
             entered.signal()
-            left.wait()
+            left.block()
             return "a.b.c"
         }
         let device = try device(.instance(provider))
@@ -271,7 +271,7 @@ struct BloomreachProviderTests {
         device.clock.advance(by: 30)
         #expect(await fifth == .providerTimedOut)
         #expect(provider.calls.withLock { $0 } == 4)
-        for _ in 0..<4 { left.signal() }
+        left.signal()
         await device.remove()
     }
 
@@ -287,16 +287,16 @@ struct BloomreachProviderTests {
         let client = Lock<BloomreachClient?>(nil)
         let inner = Lock<BloomreachError.Code?>(nil)
         let device = try device {
-            let semaphore = DispatchSemaphore(value: 0)
+            let isOver = Handshake()
             Task {
                 do {
                     _ = try await client.withLock { $0 }?.fetchAppInbox()
                 } catch {
                     inner.withLock { $0 = (error as? BloomreachError)?.code }
                 }
-                semaphore.signal()
+                isOver.signal()
             }
-            semaphore.wait()
+            isOver.block()
             return "a.b.c"
         }
         client.withLock { $0 = device.client }
@@ -307,13 +307,13 @@ struct BloomreachProviderTests {
     }
 
     @Test func aHundredCallsWaitForASlowProviderWhileTrackingGoesOn() async throws {
-        let (entered, left) = (Handshake(), DispatchSemaphore(value: 0))
+        let (entered, left) = (Handshake(), Handshake())
         let inside = Lock((now: 0, most: 0))
         let provider = SampleProvider {
             inside.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
             defer { inside.withLock { $0.now -= 1 } }
             entered.signal()
-            left.wait()
+            left.block()
             return "a.b.c"
         }
         let device = try device(.instance(provider))
@@ -322,7 +322,7 @@ struct BloomreachProviderTests {
             await entered.wait()
             for number in 0..<20 { device.client.trackEvent("event \(number)") }
             #expect(await device.client.flush().delivered == 20)
-            for _ in 0..<100 { left.signal() }
+            left.signal()
             try await group.waitForAll()
         }
         #expect(provider.calls.withLock { $0 } == 100)
@@ -332,10 +332,10 @@ struct BloomreachProviderTests {
     }
 
     @Test func moreThanMayWaitFailAtOnce() async throws {
-        let (entered, left) = (Handshake(), DispatchSemaphore(value: 0))
+        let (entered, left) = (Handshake(), Handshake())
         let device = try device {
             entered.signal()
-            left.wait()
+            left.block()
             return "a.b.c"
         }
         let codes = await withTaskGroup(of: BloomreachError.Code?.self) { group in
@@ -343,7 +343,7 @@ struct BloomreachProviderTests {
             var codes: [BloomreachError.Code?] = []
             // One is asked for, 256 wait, the others are refused.
             for _ in 0..<43 { codes.append(await group.next() ?? nil) }
-            for _ in 0..<300 { left.signal() }
+            left.signal()
             for await code in group { codes.append(code) }
             return codes
         }
@@ -353,10 +353,10 @@ struct BloomreachProviderTests {
     }
 
     @Test func cancelledCallEndsAtOnceAndNothingBeginsBesideItsProvider() async throws {
-        let (entered, left) = (Handshake(), DispatchSemaphore(value: 0))
+        let (entered, left) = (Handshake(), Handshake())
         let provider = SampleProvider {
             entered.signal()
-            left.wait()
+            left.block()
             return "a.b.c"
         }
         let device = try device(.instance(provider))
@@ -367,7 +367,7 @@ struct BloomreachProviderTests {
         async let next = device.client.fetchAppInbox()
         await device.clock.waitForSleeper(count: 2)
         #expect(provider.calls.withLock { $0 } == 1)
-        for _ in 0..<2 { left.signal() }
+        left.signal()
         _ = try await next
         await device.remove()
     }
