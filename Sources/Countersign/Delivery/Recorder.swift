@@ -57,6 +57,8 @@ final class Recorder: Sendable {
         var anonymousID: String?
         /// Up to here the queue file had all events before its last transaction, which makes that certain.
         var certain: Int64 = 0
+
+        var needsID: Bool { anonymousID == nil && unsaved.contains { $0.record.userID == nil } }
     }
 
     /// Seconds between two tries to write while the disk is full, away or broken.
@@ -71,7 +73,7 @@ final class Recorder: Sendable {
     /// Held while the log is written to, emptied or changed.
     private let writing = NSLock()
     private let log: IncomingLog
-    private let writer = DispatchQueue(label: "countersign.recording", qos: .userInitiated)
+    let writer = DispatchQueue(label: "countersign.recording", qos: .userInitiated)
     private let synchronizer = DispatchQueue(label: "countersign.durability", qos: .utility)
     private let storage: Storage
     private let dialect: any DeliveryDialect
@@ -241,10 +243,7 @@ final class Recorder: Sendable {
         while true {
             let (isDone, needsID) = state.withLock { state in
                 if state.unsaved.isEmpty { state.isWriting = false }
-                return (
-                    state.unsaved.isEmpty,
-                    state.anonymousID == nil && state.unsaved.contains { $0.record.userID == nil }
-                )
+                return (state.unsaved.isEmpty, state.needsID)
             }
             if isDone { return }
             if needsID {
@@ -276,9 +275,7 @@ final class Recorder: Sendable {
     /// - Returns: False if the disk failed, and whoever tries again has been told.
     private func writeBatch() -> Bool {
         let (batch, anonymousID) = state.withLock { state -> ([Unsaved], String?) in
-            if state.anonymousID == nil, state.unsaved.contains(where: { $0.record.userID == nil }) {
-                return ([], nil)
-            }
+            if state.needsID { return ([], nil) }
             defer { state.unsaved = [] }
             return (state.unsaved, state.anonymousID)
         }
@@ -421,14 +418,21 @@ final class Recorder: Sendable {
 
     // MARK: Into the queue file
 
-    /// Brings what the log holds into the queue file. On the storage thread.
+    /// Brings everything that was recorded before into the queue file, also what the log does not have yet or another thread
+    /// is just writing there. On the storage thread.
     private func takeOver(into queue: EventQueue) throws {
-        let logged = state.withLock { state in
-            state.isTakingOver = false
-            return state.logged
+        if state.withLock(\.needsID), let id = try? queue.anonymousID() {
+            state.withLock { $0.anonymousID = id }
+        }
+        let logged = writing.withLock {
+            _ = writeBatch()
+            log.rotate()
+            return state.withLock { state in
+                state.isTakingOver = false
+                return state.logged
+            }
         }
         guard let last = logged.last?.sequence else { return }
-        writing.withLock { log.rotate() }
         do {
             try queue.append(
                 logged.map { ($0.sequence, $0.row) }, from: log.id, clock: clock)

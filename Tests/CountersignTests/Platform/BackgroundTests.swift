@@ -13,10 +13,10 @@ struct BackgroundTests {
         private struct State {
             var body: (@Sendable (Bool) -> Void)?
             var isHeld = false
-            var waiters: [CheckedContinuation<Void, Never>] = []
         }
 
         private let state = Lock(State())
+        private let isReleased = Handshake()
 
         var isHeld: Bool { state.withLock { $0.isHeld } }
 
@@ -27,48 +27,40 @@ struct BackgroundTests {
             }
             Thread.detachNewThread { [self] in
                 body(false)
-                let waiters = state.withLock { state in
-                    state.isHeld = false
-                    defer { state.waiters = [] }
-                    return state.waiters
-                }
-                for waiter in waiters { waiter.resume() }
+                state.withLock { $0.isHeld = false }
+                isReleased.signal()
             }
         }
 
         func expire() { state.withLock { $0.body }?(true) }
 
-        func released() async {
-            await withCheckedContinuation { continuation in
-                let isOver = state.withLock { state in
-                    if state.isHeld { state.waiters.append(continuation) }
-                    return !state.isHeld
-                }
-                if isOver { continuation.resume() }
-            }
-        }
+        func released() async { await isReleased.wait() }
     }
 
     @Test func theProcessIsHeldUntilWhatWaitsIsSent() async throws {
         var bench = try Bench()
         defer { bench.removeFiles() }
         bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
-        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let answer = Handshake()
         let gateway = bench.gateway
         bench.transport.setHandler { request in
-            for await _ in answers { break }
+            await answer.wait()
             return try gateway.answer(request)
         }
         let client = try bench.makeClient()
         try await client.record("A")
+        // The writer is slow: B is not in the log yet.
+        client.recorder.writer.suspend()
         client.track("B")
         let system = System()
         client.enterBackground(holding: { system.perform($0, $1) })
         await bench.transport.waitForRequests(1)
         #expect(system.isHeld)
-        answer.yield()
+        client.recorder.writer.resume()
+        answer.signal()
         await system.released()
         #expect(await client.snapshot().sent == 2)
+        #expect(bench.transport.requests.count == 1, "they go together")
         await client.close()
     }
 
