@@ -4,7 +4,8 @@ import Foundation
 import Testing
 
 /// Hostile clients over real sockets. Meanwhile the gateway answers others.
-@Suite(.serialized) struct AbuseTests {
+@Suite(.serialized, .timeLimit(.minutes(5)))
+struct AbuseTests {
     private func limits(ofSeconds seconds: Int) -> GatewayLimits {
         var limits = GatewayLimits()
         limits.headerSeconds = seconds

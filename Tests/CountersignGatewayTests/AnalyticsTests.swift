@@ -7,6 +7,7 @@ import Testing
 @testable import CountersignGateway
 @testable import CountersignJOSE
 
+@Suite(.timeLimit(.minutes(5)))
 struct AnalyticsTests {
     private func send(
         _ fixture: GatewayFixture, token: String?, user: String? = "user-1", version: String = "4.1",

@@ -5,6 +5,7 @@ import Testing
 
 @testable import CountersignGateway
 
+@Suite(.timeLimit(.minutes(5)))
 struct BackupTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
         "countersign-" + UUID().uuidString

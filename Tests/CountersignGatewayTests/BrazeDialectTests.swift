@@ -4,6 +4,7 @@ import CountersignSQLite
 import Foundation
 import Testing
 
+@Suite(.timeLimit(.minutes(5)))
 struct BrazeDialectTests {
     private let fixture: GatewayFixture
     private let connection: RawConnection

@@ -5,6 +5,7 @@ import Testing
 @testable import CountersignGateway
 
 /// Memory and places under floods, with the smallest limits that show it.
+@Suite(.timeLimit(.minutes(5)))
 struct FloodTests {
     private func withGateway(
         _ configure: (inout GatewayConfiguration) -> Void = { _ in }, _ body: (GatewayFixture) throws -> Void

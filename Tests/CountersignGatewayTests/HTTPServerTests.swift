@@ -3,6 +3,7 @@ import CountersignGatewayTesting
 import Foundation
 import Testing
 
+@Suite(.timeLimit(.minutes(5)))
 struct HTTPServerTests {
     private func withGateway(
         _ limits: GatewayLimits = GatewayLimits(), _ body: (GatewayFixture) throws -> Void
@@ -129,7 +130,7 @@ struct HTTPServerTests {
         connection.send(body)
         let answer = connection.answer()
         #expect(answer?.json["accepted"] as? Int == 1)
-        stopped.wait()
+        try stopped.waitForSignal()
         #expect(throws: (any Error).self) { try RawConnection(port: fixture.gateway.port) }
         try FileManager.default.removeItem(atPath: fixture.dataDirectory)
     }
@@ -145,7 +146,7 @@ struct HTTPServerTests {
         }
         // As soon as the other thread has begun.
         var ready = 200
-        while ready == 200 { ready = try #require(connection.get("/readyz")).status }
+        while ready == 200, !connection.isOverdue { ready = try #require(connection.get("/readyz")).status }
         #expect(ready == 503)
         let body = batch(trackEvent("m-1"))
         let late = try RawConnection(port: fixture.gateway.port)
@@ -153,7 +154,7 @@ struct HTTPServerTests {
             "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Write-Key: \(fixture.writeKey)\r\n"
                 + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
         #expect(late.answer()?.json["accepted"] as? Int == 1)
-        stopped.wait()
+        try stopped.waitForSignal()
         #expect(throws: (any Error).self) { try RawConnection(port: fixture.gateway.port) }
         try FileManager.default.removeItem(atPath: fixture.dataDirectory)
     }

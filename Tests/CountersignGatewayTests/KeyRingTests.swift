@@ -5,6 +5,7 @@ import Foundation
 import Testing
 
 /// Seed 003, "Managing public keys", on a running gateway.
+@Suite(.timeLimit(.minutes(5)))
 struct KeyRingTests {
     private let fixture: GatewayFixture
     private let connection: RawConnection

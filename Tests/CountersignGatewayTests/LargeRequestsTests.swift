@@ -6,6 +6,7 @@ import Testing
 @testable import CountersignGateway
 
 /// What a client sends holds up nobody but itself.
+@Suite(.timeLimit(.minutes(5)))
 struct LargeRequestsTests {
     /// A server whose `/large` is answered only when another request has been answered meanwhile.
     private func answers(_ body: [UInt8], _ headers: [String: String]) throws -> [Int?] {
@@ -73,8 +74,8 @@ struct LargeRequestsTests {
         // The second is done only when the first has given its place back.
         let isDone = DispatchSemaphore(value: 0)
         for start in starts { start { isDone.signal() } }
-        isDone.wait()
-        isDone.wait()
+        try isDone.waitForSignal()
+        try isDone.waitForSignal()
         #expect(refusal() == nil)
     }
 
@@ -83,7 +84,7 @@ struct LargeRequestsTests {
         let goesOn = DispatchSemaphore(value: 0)
         let server = try HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { request in
             began.signal()
-            goesOn.wait()
+            _ = goesOn.wait(timeout: .now() + 60)
             return .answer(.text(200, "\(request.body.count)"))
         }
         let connection = try RawConnection(port: try server.start(host: "127.0.0.1", port: 0))
@@ -91,7 +92,7 @@ struct LargeRequestsTests {
         connection.send(
             Array("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n".utf8)
                 + [UInt8](repeating: 0x20, count: count))
-        began.wait()
+        try began.waitForSignal()
         let hasStopped = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
             server.stop(graceSeconds: 0)
@@ -99,7 +100,7 @@ struct LargeRequestsTests {
         }
         goesOn.signal()
         #expect(connection.answer()?.status == 200)
-        hasStopped.wait()
+        try hasStopped.waitForSignal()
     }
 
     /// The server's memory is used again when the client leaves meanwhile.

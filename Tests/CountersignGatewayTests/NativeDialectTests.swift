@@ -5,6 +5,7 @@ import CountersignSQLite
 import Foundation
 import Testing
 
+@Suite(.timeLimit(.minutes(5)))
 struct NativeDialectTests {
     private let fixture: GatewayFixture
     private let connection: RawConnection

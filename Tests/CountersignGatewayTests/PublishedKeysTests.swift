@@ -6,6 +6,7 @@ import Testing
 @testable import CountersignGateway
 
 /// A published JWK Set under a clock and a network of the test's own. Work runs at once, in the caller.
+@Suite(.timeLimit(.minutes(5)))
 struct PublishedKeysTests {
     private final class Publisher: @unchecked Sendable {
         // Used by one test, in one thread.

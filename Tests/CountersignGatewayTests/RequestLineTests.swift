@@ -5,6 +5,7 @@ import Testing
 @testable import CountersignGateway
 
 /// Request line, Host and fields that must stand once (RFC 9112, sections 3 and 5; RFC 9110, sections 5.3 and 7.2).
+@Suite(.timeLimit(.minutes(5)))
 struct RequestLineTests {
     private func answers(to head: String) throws -> [RawConnection.Answer] {
         let fixture = try GatewayFixture(enforcement: .disabled)

@@ -3,6 +3,7 @@ import CountersignGatewayTesting
 import Foundation
 import Testing
 
+@Suite(.timeLimit(.minutes(5)))
 struct TLSTests {
     private let folder: URL
     private var certificate: String { folder.appendingPathComponent("certificate.pem").path }
@@ -16,16 +17,8 @@ struct TLSTests {
     /// Runs a program and returns its exit status and what it printed.
     @discardableResult
     private func run(_ arguments: String...) throws -> (status: Int32, output: String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = arguments
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        return (process.terminationStatus, text)
+        let result = try runProgram(arguments)
+        return (result.status, String(decoding: result.output, as: UTF8.self))
     }
 
     private func makeCertificate(_ name: String, key: String, certificate: String) throws {

@@ -28,6 +28,11 @@ final class GatewayProcess: Sendable {
         self.say = say
     }
 
+    deinit {
+        // It must not outlive whoever has started it.
+        if let process = state.withLock({ $0.process }), process.isRunning { process.terminate() }
+    }
+
     /// How often it has been started again.
     var restarts: Int { state.withLock { $0.restarts } }
 
@@ -78,7 +83,11 @@ final class GatewayProcess: Sendable {
             throw CommandError(.unavailable, "cannot run \(executable)")
         }
         state.withLock { $0.process = process }
-        let line = await Self.firstLine(of: output.fileHandleForReading)
+        let line = await withTaskCancellationHandler {
+            await Self.firstLine(of: output.fileHandleForReading)
+        } onCancel: {
+            kill(process.processIdentifier, SIGKILL)
+        }
         guard let line, let url = URL(string: line), url.port != nil else {
             state.withLock { $0.process = nil }
             throw CommandError(

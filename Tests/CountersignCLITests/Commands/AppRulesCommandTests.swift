@@ -3,6 +3,7 @@ import Testing
 
 @testable import CountersignCLI
 
+@Suite(.timeLimit(.minutes(5)))
 struct AppRulesCommandTests {
     @Test func originsAndRetentionAreSetAndShown() async throws {
         let folder = try TemporaryFolder()

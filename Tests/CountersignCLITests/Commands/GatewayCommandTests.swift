@@ -6,6 +6,7 @@ import Testing
 @testable import CountersignCLI
 
 /// `app`, `write-key`, `key` and `enforcement` on a data directory of their own.
+@Suite(.timeLimit(.minutes(5)))
 struct GatewayCommandTests {
     private let folder: TemporaryFolder
     private let environment: [String: String]

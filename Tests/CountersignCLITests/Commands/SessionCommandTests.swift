@@ -4,6 +4,7 @@ import Testing
 
 @testable import CountersignCLI
 
+@Suite(.timeLimit(.minutes(5)))
 struct SessionCommandTests {
     private let folder: TemporaryFolder
     private let data: String

@@ -5,6 +5,7 @@ import Testing
 @testable import CountersignCLI
 
 /// `key generate`, `token create` and `token verify` on files of their own.
+@Suite(.timeLimit(.minutes(5)))
 struct TokenCommandTests {
     private let folder: TemporaryFolder
     private let publicKey: String

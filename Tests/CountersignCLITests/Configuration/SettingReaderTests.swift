@@ -4,6 +4,7 @@ import Testing
 
 @testable import CountersignCLI
 
+@Suite(.timeLimit(.minutes(5)))
 struct SettingReaderTests {
     /// What `config print --origin` says of one setting: value and origin.
     private func printed(

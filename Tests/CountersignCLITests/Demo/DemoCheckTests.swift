@@ -4,6 +4,7 @@ import Testing
 
 @testable import CountersignCLI
 
+@Suite(.timeLimit(.minutes(5)))
 struct DemoCheckTests {
     private let rows = [
         DemoPlan.Row(number: 0, event: ReplayEvent(userID: "a", name: "E", properties: [:])),

@@ -7,6 +7,7 @@ import Testing
 
 @testable import CountersignCLI
 
+@Suite(.timeLimit(.minutes(5)))
 struct DemoNetworkTests {
     private let tokens: DemoTokens
     private let waits = Lock([Double]())

@@ -18,7 +18,8 @@ struct GatewayProcessTests {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = [
-            "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", url.absoluteString + path,
+            "curl", "-s", "--max-time", "60", "-o", "/dev/null", "-w", "%{http_code}",
+            url.absoluteString + path,
         ]
         let output = Pipe()
         process.standardOutput = output

@@ -2,6 +2,7 @@ import Testing
 
 @testable import CountersignCLI
 
+@Suite(.timeLimit(.minutes(5)))
 struct ReplayTests {
     private let folder: TemporaryFolder
 

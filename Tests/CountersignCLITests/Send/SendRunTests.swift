@@ -29,6 +29,7 @@ private final class Script: HTTPTransport {
     }
 }
 
+@Suite(.timeLimit(.minutes(5)))
 struct SendRunTests {
     private static func stored(_ count: Int, rejected: String = "") -> Countersign.HTTPResponse {
         Countersign.HTTPResponse(

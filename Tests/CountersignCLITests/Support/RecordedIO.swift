@@ -4,7 +4,8 @@ import CountersignCore
 
 /// Streams that remember what was written to them.
 final class RecordedIO: Sendable {
-    private let written = Lock((output: "", talk: ""))
+    let outputText = RecordedText()
+    let talkText = RecordedText()
     private let environment: [String: String]
     private let isInteractive: Bool
     private let input: String
@@ -15,13 +16,13 @@ final class RecordedIO: Sendable {
         self.input = input
     }
 
-    var output: String { written.withLock { $0.output } }
-    var talk: String { written.withLock { $0.talk } }
+    var output: String { outputText.text }
+    var talk: String { talkText.text }
 
     var io: CommandIO {
         CommandIO(
-            output: { text in self.written.withLock { $0.output += text } },
-            talk: { text in self.written.withLock { $0.talk += text } },
+            output: outputText.append,
+            talk: talkText.append,
             input: { Array(self.input.utf8) },
             environment: environment,
             isInteractive: isInteractive)

@@ -36,7 +36,11 @@ struct Shell {
         let (ends, continuation) = AsyncStream.makeStream(of: Int32.self)
         process.terminationHandler = { continuation.yield($0.terminationStatus) }
         try process.run()
-        let line = await GatewayProcess.firstLine(of: output.fileHandleForReading)
+        let line = await withTaskCancellationHandler {
+            await GatewayProcess.firstLine(of: output.fileHandleForReading)
+        } onCancel: {
+            Self.end(process)
+        }
         process.terminate()
         let status = await ends.first { _ in true }
         return Result(status: status ?? -1, output: line ?? "", talk: "")
@@ -69,7 +73,13 @@ struct Shell {
         _ = await ends.first { _ in true }
         // Cancelled, by the time limit of a test: a process that still runs has no status, and must not outlive it.
         guard process.isRunning else { return }
-        process.terminate()
-        process.waitUntilExit()
+        end(process)
+        throw CancellationError()
+    }
+
+    /// Kills a script and all that it has started, which is a group of processes.
+    private static func end(_ process: Process) {
+        kill(-process.processIdentifier, SIGKILL)
+        kill(process.processIdentifier, SIGKILL)
     }
 }

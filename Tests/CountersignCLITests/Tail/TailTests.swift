@@ -14,13 +14,13 @@ struct TailTests {
     private let data: String
     private let gateway: GatewayProcess
     private let shell: Shell
-    private let said = Lock("")
+    private let said = RecordedText()
 
     init() throws {
         folder = try TemporaryFolder()
         data = folder.path + "/data"
         gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { [said] line in
-            said.withLock { $0 += line }
+            said.append(line)
         }
         shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
     }
@@ -69,7 +69,7 @@ struct TailTests {
 
     /// Rejected requests by code: of the metrics, and of the analytics of both apps.
     private func counts(_ url: URL) async throws -> (metrics: [String: Int], chart: [String: Int]) {
-        let text = try await shell.run("curl -sS \(url.absoluteString)/metrics").output
+        let text = try await shell.run("curl -sS --max-time 60 \(url.absoluteString)/metrics").output
         var metrics: [String: Int] = [:]
         let line = #/countersign_auth_results_total\{.*result="rejected",reason="(\w+)"\} (\d+)/#
         for match in text.matches(of: line) {
@@ -98,22 +98,23 @@ struct TailTests {
         let tail = Tail(
             .init(query: [("code", "22")], printsJSON: true), io: io.io,
             connect: { Tail.Connection(admin: admin) },
-            pause: { _ in
+            pause: { [said] _ in
                 pauses.withLock { $0 += 1 }
-                try Task.checkCancellation()
-                await Task.yield()
+                try await said.wait { $0.components(separatedBy: "The gateway listens").count == 3 }
             })
         let running = Task { try await tail.run() }
-        let trigger = """
-            until countersign trigger 22 >/dev/null; do :; done
-            """
-        while io.output.isEmpty { #expect(try await shell.run(trigger).status == 0) }
-        let process = said.withLock { $0.firstMatch(of: #/process (\d+)/#).flatMap { Int32($0.output.1) } }
+        defer { running.cancel() }
+        try await io.talkText.wait { $0.contains("Connected to") }
+        #expect(try await shell.run("countersign trigger 22").status == 0)
+        try await io.outputText.wait { !$0.isEmpty }
+        let process = said.text.firstMatch(of: #/process (\d+)/#).flatMap { Int32($0.output.1) }
         #expect(kill(try #require(process), SIGKILL) == 0)
-        // Said because it asks for what came behind the last one that it had.
-        while !io.talk.contains("Missed verdicts") { _ = try await shell.run(trigger) }
+        try await io.talkText.wait { $0.components(separatedBy: "Connected to").count == 3 }
         let shown = io.output
-        while io.output == shown { #expect(try await shell.run(trigger).status == 0) }
+        #expect(try await shell.run("countersign trigger 22").status == 0)
+        // Said because it asks for what came behind the last one that it had.
+        try await io.talkText.wait { $0.contains("Missed verdicts") }
+        try await io.outputText.wait { $0 != shown }
         running.cancel()
         await #expect(throws: (any Error).self) { try await running.value }
         #expect(pauses.withLock { $0 } > 0)

@@ -5,6 +5,7 @@ import Testing
 @testable import CountersignGateway
 
 /// Who may do what, with which credential, from which page.
+@Suite(.timeLimit(.minutes(5)))
 struct AdminAccessTests {
     /// A path of an operation that leads to the app and to nothing in it.
     private func path(_ template: String) -> String {

@@ -7,6 +7,7 @@ import Testing
 @testable import CountersignGateway
 
 /// Changes from what was read, pages of what others change meanwhile, and the log of it all.
+@Suite(.timeLimit(.minutes(5)))
 struct AdminChangeTests {
     private static let item = #"{"trigger":{"event_type":"view"}}"#
 

@@ -7,6 +7,7 @@ import Testing
 @testable import CountersignGateway
 
 /// What is read: exports, masked users, settings, backups, and the document that says all of it.
+@Suite(.timeLimit(.minutes(5)))
 struct AdminReadTests {
     /// A whole answer that comes in pieces: HTTP/1.0 has none.
     private func download(_ bench: AdminBench, _ path: String) throws -> [String] {

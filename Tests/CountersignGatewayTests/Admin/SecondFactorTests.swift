@@ -6,6 +6,7 @@ import Testing
 @testable import CountersignGateway
 
 /// The second factor from its first code to its loss.
+@Suite(.timeLimit(.minutes(5)))
 struct SecondFactorTests {
     private static let password = #"{"password":"\#(AdminBench.password)"}"#
 

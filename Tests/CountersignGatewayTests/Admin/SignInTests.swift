@@ -7,6 +7,7 @@ import Testing
 @testable import CountersignGateway
 
 /// The first password, signing in, its limits and its end; API tokens.
+@Suite(.timeLimit(.minutes(5)))
 struct SignInTests {
     private func setUp(_ bench: AdminBench, _ token: String, name: String = "ada") throws -> AdminBench.Answer
     {

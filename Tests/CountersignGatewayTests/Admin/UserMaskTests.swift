@@ -7,6 +7,7 @@ import Testing
 @testable import CountersignJOSE
 
 /// Who sees which user: pseudonyms for those who only read, ids for those who may and say so.
+@Suite(.timeLimit(.minutes(5)))
 struct UserMaskTests {
     private static let user = "Alice-4711"
     /// All that must not reach a reader, in lower case.

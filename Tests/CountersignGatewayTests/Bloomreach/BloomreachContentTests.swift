@@ -3,6 +3,7 @@ import CountersignGatewayTesting
 import Foundation
 import Testing
 
+@Suite(.timeLimit(.minutes(5)))
 struct BloomreachContentTests {
     private let client: BloomreachClient
 

@@ -6,6 +6,7 @@ import CountersignSQLite
 import Foundation
 import Testing
 
+@Suite(.timeLimit(.minutes(5)))
 struct BloomreachInboxTests {
     private let client: BloomreachClient
 

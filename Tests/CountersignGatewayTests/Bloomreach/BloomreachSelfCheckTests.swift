@@ -5,6 +5,7 @@ import Testing
 
 @testable import CountersignGateway
 
+@Suite(.timeLimit(.minutes(5)))
 struct BloomreachSelfCheckTests {
     private let client: BloomreachClient
 

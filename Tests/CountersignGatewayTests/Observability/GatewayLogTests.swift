@@ -4,6 +4,7 @@ import Testing
 
 @testable import CountersignGateway
 
+@Suite(.timeLimit(.minutes(5)))
 struct GatewayLogTests {
     /// Takes what the log writes; may be held up like a slow terminal.
     private final class Sink: Sendable {
@@ -19,7 +20,7 @@ struct GatewayLogTests {
         func write(_ bytes: [UInt8]) {
             if isSlow {
                 isEntered.signal()
-                mayGoOn.wait()
+                _ = mayGoOn.wait(timeout: .now() + 60)
             }
             text.withLock { $0 += String(decoding: bytes, as: UTF8.self) }
         }
@@ -106,11 +107,11 @@ struct GatewayLogTests {
         #expect(sink.lines.count == 1)
     }
 
-    @Test func aSlowReaderBlocksNobodyAndTheLossIsSaid() {
+    @Test func aSlowReaderBlocksNobodyAndTheLossIsSaid() throws {
         let sink = Sink(isSlow: true)
         let log = GatewayLog(level: .info, capacity: 10, gatherSeconds: 0) { sink.write($0) }
         log.requestEnded(record())
-        sink.isEntered.wait()
+        try sink.isEntered.waitForSignal()
         // The writer is stuck; none of these calls waits for it.
         for _ in 0..<25 { log.requestEnded(record()) }
         #expect(log.droppedLines == 15)
@@ -121,11 +122,11 @@ struct GatewayLogTests {
         #expect(lines.first { $0["message"] as? String == "log lines dropped" }?["count"] as? Int == 15)
     }
 
-    @Test func closingGivesUpOnAReaderThatTakesNothing() {
+    @Test func closingGivesUpOnAReaderThatTakesNothing() throws {
         let sink = Sink(isSlow: true)
         let log = GatewayLog(level: .info, gatherSeconds: 0) { sink.write($0) }
         log.requestEnded(record())
-        sink.isEntered.wait()
+        try sink.isEntered.waitForSignal()
         log.close(within: 0.01)
         sink.mayGoOn.signal()
     }

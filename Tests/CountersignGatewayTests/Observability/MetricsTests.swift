@@ -4,6 +4,7 @@ import Testing
 
 @testable import CountersignGateway
 
+@Suite(.timeLimit(.minutes(5)))
 struct MetricsTests {
     /// The samples of a text, by name and labels.
     private func samples(_ text: String) -> [String: Double] {

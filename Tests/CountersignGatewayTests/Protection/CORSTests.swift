@@ -2,6 +2,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import Testing
 
+@Suite(.timeLimit(.minutes(5)))
 struct CORSTests {
     private func withPages(_ origins: [String], _ body: (GatewayFixture, RawConnection) throws -> Void) throws
     {

@@ -4,6 +4,7 @@ import Testing
 
 @testable import CountersignGateway
 
+@Suite(.timeLimit(.minutes(5)))
 struct RateLimiterTests {
     private final class Clock: Sendable {
         let nanoseconds = Lock<UInt64>(1_000_000_000_000)

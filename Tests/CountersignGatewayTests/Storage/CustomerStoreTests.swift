@@ -5,6 +5,7 @@ import Testing
 
 @testable import CountersignGateway
 
+@Suite(.timeLimit(.minutes(5)))
 struct CustomerStoreTests {
     private let folder: URL
     private let events: SQLiteEventStore
@@ -43,7 +44,7 @@ struct CustomerStoreTests {
             outcome.withLock { $0 = result }
             done.signal()
         }
-        done.wait()
+        try done.waitForSignal()
         _ = try #require(outcome.withLock { $0 }).get()
     }
 
@@ -202,7 +203,7 @@ struct CustomerStoreTests {
             events.append(
                 EventBatch(appID: "shop", receivedMilliseconds: 2, body: body, events: [event])
             ) { _ in stored.signal() }
-            stored.wait()
+            try stored.waitForSignal()
         }
         let reader = try EventReader(dataDirectory: folder.path)
         let first = try reader.newest(EventQuery(appID: "shop"), limit: 500)

@@ -4,6 +4,7 @@ import CountersignGatewayTesting
 import Foundation
 import Testing
 
+@Suite(.timeLimit(.minutes(5)))
 struct ProjectDirectoryTests {
     private let folder: String
     private let directory: AppDirectory

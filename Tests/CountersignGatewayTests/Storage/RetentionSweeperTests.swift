@@ -4,6 +4,7 @@ import Testing
 
 @testable import CountersignGateway
 
+@Suite(.timeLimit(.minutes(5)))
 struct RetentionSweeperTests {
     private static let day: Int64 = 86_400_000
     private let connection: SQLiteConnection

@@ -6,6 +6,7 @@ import Testing
 
 @testable import CountersignGateway
 
+@Suite(.timeLimit(.minutes(5)))
 struct SQLiteEventStoreTests {
     @Test func belowTheFloorOfTheDiskNothingIsStoredAndReadinessSaysSo() throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
@@ -72,8 +73,8 @@ struct SQLiteEventStoreTests {
         _ = try append("m-1", to: store).get()
         isStored.withLock { $0 = true }
         // It asks again when the sweep before is done.
-        asked.wait()
-        asked.wait()
+        try asked.waitForSignal()
+        try asked.waitForSignal()
         store.close()
         let reader = try SQLiteConnection(path: path)
         #expect(try reader.first("SELECT count(*) FROM event") { $0.int(0) } == 0)
@@ -137,7 +138,7 @@ struct SQLiteEventStoreTests {
     private func append(
         _ id: String, user: String? = nil, device: String? = nil, isIdentifiedByContent: Bool = false,
         to store: SQLiteEventStore
-    ) -> Result<AppendOutcome, StoreFailure> {
+    ) throws -> Result<AppendOutcome, StoreFailure> {
         let event = EventBatch.Event(
             messageID: id, kind: .track, userID: user, anonymousID: device, timestampMilliseconds: 0,
             json: 0..<2, isIdentifiedByContent: isIdentifiedByContent)
@@ -149,7 +150,7 @@ struct SQLiteEventStoreTests {
             result.withLock { $0 = outcome }
             done.signal()
         }
-        done.wait()
+        try done.waitForSignal()
         return result.withLock { $0 } ?? .failure(StoreFailure(reason: .failed, detail: "no answer"))
     }
 }

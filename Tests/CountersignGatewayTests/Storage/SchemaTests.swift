@@ -4,6 +4,7 @@ import Testing
 
 @testable import CountersignGateway
 
+@Suite(.timeLimit(.minutes(5)))
 struct SchemaTests {
     private let folder: URL
     private var path: String { folder.appendingPathComponent("events.sqlite").path }

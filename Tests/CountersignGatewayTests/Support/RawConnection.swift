@@ -2,7 +2,11 @@ import Foundation
 
 /// A TCP connection on which a test sends exactly the bytes it wants.
 final class RawConnection {
+    /// Seconds after which nothing more is read: a thread that waits for a socket cannot be ended from outside.
+    private static let longestLife = 120.0
+
     private let descriptor: Int32
+    private let end = DispatchTime.now() + longestLife
     private var buffer: [UInt8] = []
     /// True once the other side has ended the connection, which a time-out of reading is not.
     private var hasEnded = false
@@ -50,12 +54,17 @@ final class RawConnection {
         }
         guard connected == 0 else { throw POSIXError(.ECONNREFUSED) }
         var limit = timeval(tv_sec: 20, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+        }
     }
 
     deinit {
         Foundation.close(descriptor)
     }
+
+    /// True when it has been open for longer than any test takes.
+    var isOverdue: Bool { DispatchTime.now() > end }
 
     /// Ends the connection; what the other side still sends is lost.
     func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
@@ -136,6 +145,7 @@ final class RawConnection {
     }
 
     private func read() -> Bool {
+        guard !isOverdue else { return false }
         var chunk = [UInt8](repeating: 0, count: 16_384)
         let count = recv(descriptor, &chunk, chunk.count, 0)
         guard count > 0 else {

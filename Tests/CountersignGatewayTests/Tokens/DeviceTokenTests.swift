@@ -7,6 +7,7 @@ import Foundation
 import Testing
 
 /// What devices of Transistorsoft's SDKs do: register, upload, refresh.
+@Suite(.timeLimit(.minutes(5)))
 struct DeviceTokenTests {
     private let fixture: GatewayFixture
     private let connection: RawConnection

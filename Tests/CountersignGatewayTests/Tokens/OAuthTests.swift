@@ -6,6 +6,7 @@ import Foundation
 import Testing
 
 /// What OAuth clients see of `/oauth/…` (RFC 6749, 7009, 7523, 8414).
+@Suite(.timeLimit(.minutes(5)))
 struct OAuthTests {
     private let fixture: GatewayFixture
     private let connection: RawConnection

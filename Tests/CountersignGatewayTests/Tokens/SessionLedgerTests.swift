@@ -4,6 +4,7 @@ import Testing
 
 @testable import CountersignGateway
 
+@Suite(.timeLimit(.minutes(5)))
 struct SessionLedgerTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
         "countersign-" + UUID().uuidString
