@@ -12,6 +12,7 @@ struct Torture {
             case "device": try await Device(arguments: Array(arguments.dropFirst())).run()
             case "token-device": try await TokenDevice(arguments: Array(arguments.dropFirst())).run()
             case "tracker": try await Tracker(arguments: Array(arguments.dropFirst())).run()
+            case "bad-day-device": try await BadDayDevice(arguments: Array(arguments.dropFirst())).run()
             case "control": try Control(arguments: Array(arguments.dropFirst())).run()
             case "gateway": try GatewayProcess(arguments: Array(arguments.dropFirst())).run()
             default:
@@ -63,6 +64,9 @@ struct Scenario: Sendable {
             try await PowerScenario.run(rounds: $0)
         },
         Scenario(name: "D5", summary: "fsync fails", rounds: 40) { try await FsyncScenario.run(rounds: $0) },
+        Scenario(name: "B1", summary: "bad days of two devices on one queue", rounds: 5) {
+            try await BadDayScenario.run(rounds: $0)
+        },
         Scenario(name: "A3", summary: "tokens that live 2 s, for so many seconds", rounds: 60) {
             try await TokenScenario.run(seconds: $0)
         },

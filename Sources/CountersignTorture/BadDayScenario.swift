@@ -1,0 +1,224 @@
+internal import Countersign
+internal import CountersignGatewayTesting
+internal import Foundation
+
+/// B1: everything goes wrong, one thing after the other, for two devices on one queue, which are killed at times. What was
+/// recorded arrives once, recording goes on by itself, and each wait is bounded and can be seen.
+enum BadDayScenario {
+    /// Recording must go on by itself so many seconds after the disk has room again.
+    private static let allowed = 1.0
+    private static let troubleSeconds = 2.0
+
+    static func run(rounds: Int) async throws -> Bool {
+        let workshop = try Workshop()
+        defer { workshop.remove() }
+        let disk = try SmallDisk(at: workshop.directory.appendingPathComponent("disk"))
+        defer { disk?.remove() }
+        let queue = disk?.directory ?? workshop.directory.appendingPathComponent("device")
+        let trouble = workshop.directory.appendingPathComponent("trouble")
+        try Weather.none.write(to: trouble)
+        func start(_ name: String) throws -> Process {
+            try workshop.start([
+                "bad-day-device", queue.path, workshop.endpoint, workshop.fixture.writeKey,
+                workshop.tokenFile,
+                workshop.ledger, name, trouble.path,
+            ])
+        }
+
+        var devices = try ["a", "b"].map { try start($0) }
+        var kills = 0
+        var longest = 0.0
+        for round in 0..<rounds {
+            for weather in Weather.allCases.shuffled() where weather != .diskFull || disk != nil {
+                // A day ahead or behind, and back.
+                try weather.write(to: trouble, offset: [0, 86_400, -86_400][Int.random(in: 0..<3)])
+                if weather == .diskFull { try disk?.fill() }
+                try await pause(troubleSeconds)
+                if weather == .diskFull {
+                    try disk?.free()
+                    longest = max(longest, try await timeUntilRecorded(workshop.ledger))
+                }
+                try Weather.none.write(to: trouble)
+                let victim = Int.random(in: 0..<4)
+                if devices.indices.contains(victim) {
+                    workshop.kill(devices[victim])
+                    kills += 1
+                    devices[victim] = try start("\(round)-\(weather)-\(victim)")
+                }
+                try await pause(0.5)
+            }
+        }
+        for device in devices { workshop.kill(device) }
+        try workshop.drain(queue)
+        let lines = try String(contentsOfFile: workshop.ledger, encoding: .utf8).split(separator: "\n")
+        let hidden = lines.count { $0.hasPrefix("hidden") }
+        let refused = lines.count { $0.hasPrefix("refused") }
+        return try workshop.account(
+            "B1",
+            "\(rounds) bad days, \(kills) kills, \(refused) refused to record, \(hidden) waits unseen or unbounded, "
+                + (disk == nil
+                    ? "no full disk (a small one needs root)"
+                    : String(format: "at most %.0f ms from a free disk to an event", longest * 1_000)),
+            isGood: hidden == 0 && longest <= allowed)
+    }
+
+    private static func pause(_ seconds: TimeInterval) async throws {
+        try await Task.sleep(nanoseconds: UInt64(seconds * 1e9))
+    }
+
+    /// Seconds until a device has recorded something more.
+    private static func timeUntilRecorded(_ ledger: String) async throws -> TimeInterval {
+        let clock = SystemClock()
+        let begin = clock.uptime
+        let count = try Ledger.read(ledger).count
+        while clock.uptime < begin + 10 {
+            if try Ledger.read(ledger).count > count { break }
+            try await pause(0.01)
+        }
+        return clock.uptime - begin
+    }
+}
+
+/// What goes wrong, as a word in a file that the devices read, followed by the seconds by which their clocks are wrong.
+private enum Weather: String, CaseIterable {
+    case none, portal, proxyDate, noNetwork, noProvider, diskFull
+
+    func write(to file: URL, offset: Int = 0) throws {
+        try Data("\(rawValue) \(offset)".utf8).write(to: file, options: .atomic)
+    }
+
+    static func read(_ file: String) -> (weather: Weather, offset: TimeInterval) {
+        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else { return (.none, 0) }
+        let words = text.split(separator: " ")
+        guard words.count == 2 else { return (.none, 0) }
+        return (Weather(rawValue: String(words[0])) ?? .none, TimeInterval(words[1]) ?? 0)
+    }
+}
+
+/// A file system of 8 MiB in memory, which a file can fill.
+private struct SmallDisk {
+    let directory: URL
+    private var filler: URL { directory.appendingPathComponent("filler") }
+
+    /// - Returns: nil where file systems cannot be mounted.
+    init?(at directory: URL) throws {
+        self.directory = directory
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        guard try Self.run("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", directory.path) == 0 else {
+            return nil
+        }
+    }
+
+    func remove() { _ = try? Self.run("umount", directory.path) }
+
+    func fill() throws {
+        let file = open(filler.path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw TortureError("cannot fill \(directory.path)") }
+        defer { close(file) }
+        let block = [UInt8](repeating: 1, count: 4_096)
+        while Foundation.write(file, block, block.count) > 0 {}
+    }
+
+    func free() throws { try FileManager.default.removeItem(at: filler) }
+
+    private static func run(_ arguments: String...) throws -> Int32 {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = arguments
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
+}
+
+/// A device that records all day long. Arguments: directory, endpoint, write key, token file, ledger, name, file of troubles.
+struct BadDayDevice {
+    private let configuration: CountersignConfiguration
+    private let ledger: Ledger
+    private let name: String
+    private let trouble: String
+
+    init(arguments: [String]) throws {
+        guard arguments.count == 7, let endpoint = URL(string: arguments[1]) else {
+            throw TortureError("bad-day-device needs 7 arguments")
+        }
+        var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: arguments[2])
+        configuration.dataDirectory = URL(fileURLWithPath: arguments[0])
+        configuration.networkRetry = RetryPolicy(baseDelay: 0.05, maximumDelay: 0.5, maximumServerDelay: 0.5)
+        configuration.authenticationRetry = configuration.networkRetry
+        configuration.flushPolicy = FlushPolicy(eventCount: 5, interval: 0.05, onBackground: false)
+        let (token, trouble) = (arguments[3], arguments[6])
+        configuration.tokenProvider = { _ in
+            if Weather.read(trouble).weather == .noProvider { throw TortureError("the provider is down") }
+            return try String(contentsOfFile: token, encoding: .utf8)
+        }
+        self.configuration = configuration
+        ledger = try Ledger(path: arguments[4])
+        name = arguments[5]
+        self.trouble = trouble
+    }
+
+    func run() async throws {
+        let client = try CountersignClient(
+            configuration: configuration, transport: Road(trouble: trouble),
+            clock: WrongClock(trouble: trouble))
+        client.identify(userID: "ada")
+        print("go")
+        fflush(nil)
+        var (looks, sent) = (0, 0)
+        for number in 0... {
+            let start = SystemClock().uptime
+            do {
+                let id = try await client.record("\(name)-\(number)")
+                ledger.write("\(id) \(Int((SystemClock().uptime - start) * 1_000_000))")
+            } catch {
+                // Not stored, and says so: that is no loss.
+                ledger.write("refused \(error)".replacingOccurrences(of: "\n", with: " "))
+            }
+            try await Task.sleep(nanoseconds: 10_000_000)
+            guard number.isMultiple(of: 50) else { continue }
+            let snapshot = await client.snapshot()
+            let waits =
+                [snapshot.nextAttemptIn].compactMap { $0 } + snapshot.parked.compactMap(\.nextAttemptIn)
+            if waits.contains(where: { $0 > 3_600 }) { ledger.write("hidden unbounded") }
+            // Nothing has been sent for three looks, and nobody could say why.
+            let isStill =
+                snapshot.queued > 0 && snapshot.sent == sent && waits.isEmpty && snapshot.lastError == nil
+            looks = isStill ? looks + 1 : 0
+            if looks == 3 { ledger.write("hidden unseen") }
+            sent = snapshot.sent
+        }
+    }
+}
+
+/// The way to the gateway, with what stands in it.
+private struct Road: HTTPTransport {
+    let trouble: String
+    private let transport = CurlTransport()
+
+    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+        switch Weather.read(trouble).weather {
+        case .noNetwork: throw HTTPTransportError(.connectionLost, "no network")
+        case .portal:
+            return HTTPResponse(
+                status: 200, headers: [("Content-Type", "text/html")],
+                body: Array("<html>Welcome</html>".utf8))
+        case .proxyDate:
+            return HTTPResponse(
+                status: 503, headers: [("Date", "Sun, 01 Jan 2040 00:00:00 GMT"), ("Retry-After", "1")],
+                body: Array("upstream".utf8))
+        case .none, .noProvider, .diskFull: return try await transport.send(request)
+        }
+    }
+}
+
+/// A clock that somebody sets to another day.
+private struct WrongClock: ClientClock {
+    let trouble: String
+    private let clock = SystemClock()
+
+    var now: Date { clock.now.addingTimeInterval(Weather.read(trouble).offset) }
+    var uptime: TimeInterval { clock.uptime }
+    func sleep(until uptime: TimeInterval) async throws { try await clock.sleep(until: uptime) }
+}
