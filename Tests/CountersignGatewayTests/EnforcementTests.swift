@@ -189,6 +189,17 @@ struct EnforcementTests {
         #expect(sum() == [2, 0])
     }
 
+    // Beyond a ramp a token that fails is warned about: its user has lost it all the same.
+    @Test(arguments: [AuthErrorCode.expired, .noMatchingPublicKeys])
+    func aTokenThatFailsBeyondTheRampIsLostToo(code: AuthErrorCode) {
+        var known = KnownTokens()
+        known.note(1, of: "jane", .accepted, nil, atMilliseconds: 1_000)
+        known.note(1, of: "jane", .acceptedWithWarning, .subjectMismatch, atMilliseconds: 1_100)
+        #expect(known.sum(since: 0) == KnownTokens.Sum(users: 1, lost: 0))
+        known.note(1, of: "jane", .acceptedWithWarning, code, atMilliseconds: 1_200)
+        #expect(known.sum(since: 0) == KnownTokens.Sum(users: 1, lost: 1))
+    }
+
     @Test func whatIsOnlyWarnedAboutNeedsNoReturn() throws {
         defer { remove() }
         var plan = required(10)

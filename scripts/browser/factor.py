@@ -63,7 +63,7 @@ def own(visitor, name):
 def sign_in(visitor, name, code):
     visitor.page.goto(f"{visitor.url}/admin/")
     visitor.sign_in(name)
-    expect(visitor.page.get_by_role("heading", name="Second step")).to_be_visible()
+    expect(visitor.page.get_by_role("heading", name="Two-step sign-in")).to_be_visible()
     visitor.page.get_by_label("Code", exact=True).fill(code)
     return visitor.press(visitor.button("Sign in"))
 
@@ -80,7 +80,7 @@ def second_factor(browser, gateway):
         expect(visitor.page.get_by_role("heading", name="Overview")).to_be_visible()
     # An owner without one cannot ask for what would lock the owner out.
     owner.open("members")
-    owner.page.get_by_text("Everybody needs a second factor", exact=True).click()
+    owner.page.get_by_text("Require a second factor from every member", exact=True).click()
     owner.button("Require it").click()
     owner.told("set up your own second factor first")
     own(owner, OWNER)
@@ -88,7 +88,7 @@ def second_factor(browser, gateway):
     owner.told("The second factor is on")
 
     assert sign_in(later, OWNER, "000000") == 401
-    expect(later.page.get_by_text("The code is wrong, or was used before.")).to_be_visible()
+    expect(later.page.get_by_text("The code is wrong or has already been used.")).to_be_visible()
     accessible(later, "the second step")
     later.page.get_by_label("Code", exact=True).fill(phone.code())
     assert later.press(later.button("Sign in")) == 200
@@ -106,9 +106,9 @@ def second_factor(browser, gateway):
     by_code.leave()
 
     owner.open("members")
-    owner.page.get_by_text("Everybody needs a second factor", exact=True).click()
+    owner.page.get_by_text("Require a second factor from every member", exact=True).click()
     owner.button("Require it").click()
-    owner.told("Everybody needs a second factor now")
+    owner.told("Every member now needs a second factor")
     member.open("audit")
     expect(member.page.get_by_role("heading", name="Set up a second factor")).to_be_visible()
     accessible(member, "the second factor that is required")
@@ -123,8 +123,8 @@ def second_factor(browser, gateway):
     owner.button("Reset", exact=True).click()
     expect(owner.page.get_by_role("row", name=MEMBER)).to_contain_text("off")
     expect(owner.page.locator(".skeleton")).to_have_count(0)
-    owner.page.get_by_text("Everybody needs a second factor", exact=True).click()
-    owner.button("Do not require it").click()
+    owner.page.get_by_text("Require a second factor from every member", exact=True).click()
+    owner.button("Stop requiring it").click()
     owner.told("A second factor is up to each member now")
     own(owner, OWNER)
     owner.button("Turn it off").click()

@@ -44,10 +44,10 @@ def token_service(visitor):
     visitor.button("End all of this user").click()
     visitor.dialog.get_by_role("button", name="End all").click()
     expect(sessions.get_by_text("revoked: operator")).to_have_count(2)
-    page.get_by_label("An access token lives, seconds").fill("600")
+    page.get_by_label("Access token lifetime, seconds").fill("600")
     assert visitor.press(visitor.button("Save the rules")) == 200
     page.reload()
-    expect(page.get_by_label("An access token lives, seconds")).to_have_value("600")
+    expect(page.get_by_label("Access token lifetime, seconds")).to_have_value("600")
     visitor.button(f"Delete the client {MARKUP}").click()
     visitor.dialog.get_by_label("Type delete to confirm").fill("delete")
     visitor.dialog.get_by_role("button", name="Delete").click()

@@ -5,7 +5,7 @@ extension Flag {
     /// The gateway to work on, instead of the data directory.
     static let server = Flag(
         "server", .text("URL"), environment: "COUNTERSIGN_SERVER",
-        help: "work on the gateway that runs there, instead of the data directory")
+        help: "work on the gateway at this URL instead of the data directory")
 
     /// Where the API token is.
     static let tokenFile = Flag(
@@ -25,7 +25,7 @@ extension Flag {
     /// Shows the users of apps as they are; on a data directory they always are.
     static let unmask = Flag(
         "unmask",
-        help: "show user ids instead of pseudonyms, of a server; needs the scope write, and is written down")
+        help: "show user ids instead of pseudonyms (with --server); needs the scope write, and is audited")
 
     /// How a server is reached.
     static let connection = [Flag.server, .tokenFile, .certificateAuthorityFile, .allowPlainHTTP]
@@ -44,7 +44,7 @@ extension Invocation {
     func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }
         if isSet(.tokenFile) {
-            throw CommandError(.usage, "--token-file is for a server", hint: "say which with --server URL")
+            throw CommandError(.usage, "--token-file is for a server", hint: "add --server URL")
         }
         let directory = try dataDirectory()
         // A mistyped folder must not look like one in which all is well.
@@ -69,7 +69,7 @@ extension Invocation {
             case (nil, true): return nil
             case (_?, true):
                 throw CommandError(
-                    .usage, "a server and a data directory are named", hint: "give --server or --data")
+                    .usage, "both a server and a data directory were given", hint: "give --server or --data")
             case (let server?, false): return try remoteAdmin(server)
             }
         }

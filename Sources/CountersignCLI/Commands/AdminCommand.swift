@@ -11,15 +11,16 @@ enum AdminCommand {
     private static let scopes = Flag(
         "scopes", .text("NAMES"), default: "read", help: "separated by commas: read, write, admin")
     private static let days = Flag(
-        "days", .integer("DAYS", 1...3_650), help: "how long it is good; else for ever")
+        "days", .integer("DAYS", 1...3_650), help: "days until it expires; never if not given")
     private static let tokenID = Positional(
         "TOKEN", help: "the token's id, as `countersign admin token list` prints it")
 
     private static let reset = Command(
         "admin reset", summary: "Print a one-time link that makes an owner or sets an owner's new password",
         details: """
-            For the first sign-in, and when nobody can sign in any more. The link is good once, for 30 minutes; a link made
-            before is void. The one for whom it is used loses the second factor too. Whoever can write the data directory may do this: protect it.
+            For the first sign-in, and when nobody can sign in any more. The link works once, within 30 minutes, and replaces
+            any earlier link. It also removes that user's second factor. Anyone who can write to the data directory can do
+            this: protect it.
             """,
         flags: [.url, .data],
         examples: [.init("Nobody knows the password", "countersign admin reset")]
@@ -30,21 +31,21 @@ enum AdminCommand {
         let url =
             try invocation.value(of: .url) ?? RunningGateway(dataDirectory: data)?.adminURL
             ?? "http://127.0.0.1:8787"
-        invocation.io.say("For the data directory \(data); good once, for 30 minutes:")
+        invocation.io.say("For the data directory \(data); it works once, within 30 minutes:")
         try invocation.io.print("\(url)/admin/#/setup/\(token)")
         return .done
     }
 
     private static let state = Positional(
         "STATE", .optional, choices: ["required", "optional"],
-        help: "required or optional; else it is printed")
+        help: "required or optional; printed if not given")
 
     private static let secondFactor = Command(
         "admin second-factor",
-        summary: "Print or set whether every user of the dashboard needs a second factor",
+        summary: "Print or set whether every dashboard user needs a second factor",
         details: """
-            Once it is required, whoever has none must set one up before anything else, also who is signed in already. API tokens
-            go on.
+            Once it is required, users without one must set it up before they can do anything else, including those who are
+            already signed in. API tokens are not affected.
             """,
         positionals: [state], flags: [.json] + Flag.place,
         examples: [.init("Must everybody have one?", "countersign admin second-factor")]
@@ -69,8 +70,9 @@ enum AdminCommand {
     private static let createToken = Command(
         "admin token create", summary: "Make a token for the admin API and print it",
         details: """
-            For --token-file of other commands and for Authorization: Bearer. Shown only now: the gateway keeps a hash. read
-            sees what is not secret; write changes apps, keys and rules; admin also users, tokens and backups.
+            For the --token-file of other commands and for Authorization: Bearer. It is shown only once: the gateway keeps a
+            hash. read sees everything that is not secret; write also changes apps, keys and rules; admin also manages users,
+            tokens and backups.
             """,
         flags: [name, scopes, days, .json] + Flag.place,
         examples: [.init("For a script that reads", "countersign admin token create --name report --days 30")]
@@ -97,7 +99,7 @@ enum AdminCommand {
 
     private static let listTokens = Command(
         "admin token list", summary: "List the tokens of the admin API", flags: [.json] + Flag.place,
-        examples: [.init("Which programs may ask?", "countersign admin token list")]
+        examples: [.init("Which programs have access?", "countersign admin token list")]
     ) { invocation in
         try invocation.printList(
             try await invocation.admin().items("tokens"),

@@ -23,24 +23,24 @@ enum EnforcementCommand {
         }
         try invocation.io.print(plan["state"].shown)
         if let percent = plan["ramp_percent"].integer, percent < 100 {
-            invocation.io.say("Of \(percent) % of the users.")
+            invocation.io.say("For \(percent) % of users.")
         }
         if plan["scheduled"] != .null {
             let change = plan["scheduled"]
             let share = change["ramp_percent"].integer.flatMap {
-                $0 < 100 ? ", of \($0) % of the users" : nil
+                $0 < 100 ? ", for \($0) % of users" : nil
             }
             invocation.io.say("It becomes \(change["state"].shown) at \(change["at_ms"].time)\(share ?? "").")
         }
         if let percent = plan["auto_return"]["rejected_percent"].integer {
             invocation.io.say(
-                "It returns to optional once \(percent) % of the users lose their token within \(plan["auto_return"]["window_minutes"].shown) minutes."
+                "It returns to optional once the tokens of \(percent) % of users stop working within \(plan["auto_return"]["window_minutes"].shown) minutes."
             )
         }
         if plan["returned"] != .null {
             let returned = plan["returned"]
             invocation.io.say(
-                "It returned to optional by itself at \(returned["at_ms"].time): \(returned["rejected_percent"].shown) % were refused."
+                "It returned to optional by itself at \(returned["at_ms"].time): the tokens of \(returned["rejected_percent"].shown) % of users had stopped working."
             )
         }
         return .done
@@ -89,13 +89,13 @@ enum EnforcementCommand {
 
     private static let percent = Flag(
         "percent", .integer("PERCENT", 1...100),
-        help: "with required: only of so many of a hundred users, always the same ones")
+        help: "with required: only for this share of users, always the same ones")
     private static let time = Flag(
-        "at", .text("TIME"), help: "not now but then, such as 2030-01-31T08:00:00Z")
+        "at", .text("TIME"), help: "when to switch, such as 2030-01-31T08:00:00Z; now if not given")
     private static let returnAbove = Flag(
         "return-above", .integer("PERCENT", 0...100),
         help:
-            "go back to optional once so many of a hundred users lost a good token in five minutes; 0 never does"
+            "return to optional when the tokens of this share of users stop working within five minutes; 0 turns it off"
     )
 
     private static let set = Command(
@@ -104,19 +104,20 @@ enum EnforcementCommand {
             disabled  tokens are not looked at
             optional  tokens of identified users are verified; a bad one is reported and the events are stored
             required  tokens of identified users are verified; a bad one is refused with its error code
-            A running gateway takes the change over within a second. A change that was scheduled before is dropped; the rule
-            of --return-above stays until it is given again.
+            A running gateway applies the change within a second. A change that was scheduled earlier is dropped; the
+            --return-above rule stays in force until you set another.
 
-            --return-above trades protection for delivery: forged events are stored too once it has acted. It counts at least
-            100 users, and only those whose very token was accepted before and is refused since, expired (22) or without a
-            key (27). Requests without a token or with a made-up one cannot bring it about; owners of that many accounts can.
-            Without it the app's alert webhook is told when 5 % of the requests are refused, and you decide.
+            --return-above trades protection for delivery: once it has acted, forged events are stored as well. It needs at
+            least 100 users, and only counts those whose own token used to be accepted and is now refused, because it has
+            expired (22) or lost its key (27). Requests without a token, or with a made-up one, cannot trigger it; somebody who
+            owns that many accounts can. With or without it, the app's alert webhook is told, at most once an hour, when 5 %
+            of the requests in five minutes (or the share given with --return-above) are refused.
             """,
         positionals: [app, state], flags: [percent, time, returnAbove] + Flag.place,
         examples: [
             .init("First look, then enforce", "countersign enforcement set shop optional"),
             .init(
-                "Refuse bad tokens of some users, and stop when that hurts",
+                "Refuse bad tokens from some users, and back off if too many fail",
                 "countersign enforcement set shop required --percent 10 --return-above 5"),
             .init("Refuse bad tokens", "countersign enforcement set shop required"),
             .init(

@@ -8,14 +8,14 @@ enum EventCommand {
 
     private static let app = Positional("APP", help: "the app's id")
     private static let user = Flag("user", .text("ID"), help: "only this user's: the id, or the pseudonym")
-    private static let messageID = Flag("message-id", .text("ID"), help: "only the one with this message id")
+    private static let messageID = Flag("message-id", .text("ID"), help: "only events with this message id")
     private static let type = Flag("type", .choice(EventKind.all.map(\.rawValue)), help: "only this kind")
     private static let name = Flag("name", .text("TEXT"), help: "only events of this name")
     private static let since = Flag(
         "since", .text("TIME"), help: "received from then on: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
-    private static let until = Flag("until", .text("TIME"), help: "received before then")
+    private static let until = Flag("until", .text("TIME"), help: "received before this time")
     private static let limit = Flag(
-        "limit", .integer("N", 1...10_000), default: "20", help: "at most so many")
+        "limit", .integer("N", 1...10_000), default: "20", help: "how many at most")
     private static let format = Flag(
         "format", .choice(["ndjson", "csv"]), default: "ndjson", help: "one JSON object a line, or CSV")
     private static let filters = [user, messageID, type, name, since, until, .unmask]
@@ -23,8 +23,8 @@ enum EventCommand {
     private static let list = Command(
         "event list", summary: "List an app's events, the newest first",
         details: """
-            With --json one object a line, with the event's body, its members sorted. A server names users by pseudonyms, and hides
-            what else says who they are, unless --unmask is given.
+            --json prints one object per line, with the event's body and its members sorted. A server shows pseudonyms instead
+            of user ids, and hides whatever else identifies a user, unless you give --unmask.
             """,
         positionals: [app], flags: filters + [limit, .json] + Flag.place,
         examples: [
@@ -57,9 +57,9 @@ enum EventCommand {
     private static let export = Command(
         "event export", summary: "Print an app's events, the oldest first",
         details: """
-            NDJSON is what `countersign send` takes: each line is an event, its members sorted. CSV has the columns that all events
-            have, and the event as JSON in the last one. A server names users by pseudonyms, and hides what else says who they
-            are, unless --unmask is given: an export that is to be sent elsewhere needs it.
+            NDJSON is what `countersign send` reads: one event per line, its members sorted. CSV has the columns that every
+            event has, with the event itself as JSON in the last one. A server shows pseudonyms instead of user ids, and hides
+            whatever else identifies a user, unless you give --unmask: an export that you want to send elsewhere needs it.
             """,
         positionals: [app], flags: filters + [format] + Flag.place,
         examples: [.init("All that an app has", "countersign event export shop")]

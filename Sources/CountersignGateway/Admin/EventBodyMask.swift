@@ -98,6 +98,18 @@ struct EventBodyMask {
         replacements.sort { $0.text.count > $1.text.count }
     }
 
+    /// - Parameters:
+    ///   - pseudonyms: Of the app.
+    ///   - user: Whom the text is for.
+    ///   - body: The text.
+    init(_ pseudonyms: Pseudonyms, user: String, body: JSONValue) {
+        self.pseudonyms = pseudonyms
+        isIdentify = false
+        note(user, pseudonyms.user(user))
+        collect(body, nil)
+        replacements.sort { $0.text.count > $1.text.count }
+    }
+
     // MARK: What is to be replaced
 
     private mutating func note(_ text: String, _ shown: String) {

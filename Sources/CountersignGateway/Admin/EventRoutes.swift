@@ -3,6 +3,11 @@ internal import CountersignCore
 /// Stored events.
 struct EventRoutes: Sendable {
     let dataDirectory: String
+    private let index = PseudonymIndex()
+
+    init(dataDirectory: String) {
+        self.dataDirectory = dataDirectory
+    }
 
     var all: [AdminRoute] {
         [
@@ -32,8 +37,8 @@ struct EventRoutes: Sendable {
 
     private func query(_ call: AdminCall) throws -> EventQuery {
         var query = EventQuery(appID: try call.app().id)
-        query.userID = try call.user(of: query.appID) { isEnough in
-            try EventReader(dataDirectory: dataDirectory).users(of: query.appID, isEnough)
+        query.userID = try call.user(of: query.appID, in: index) { last, isEnough in
+            try EventReader(dataDirectory: dataDirectory).users(of: query.appID, behind: last, isEnough)
         }
         query.messageID = call.query("message_id")
         query.type = call.query("type")

@@ -79,22 +79,24 @@ enum PasswordRules {
         }
     }
 
-    /// True when less than six characters are left without the names of the user and the product.
+    /// True when it holds the name of the user or the product and fewer than six letters and digits beside.
     private static func isContext(_ text: [Unicode.Scalar], _ user: String) -> Bool {
         var rest = text[...]
         var left = 0
+        var isNamed = false
         let words = [user.lowercased(), "countersign"].map { Array($0.unicodeScalars) }.filter {
             $0.count >= 3
         }
         while let first = rest.first {
             if let word = words.first(where: { rest.starts(with: $0) }) {
+                isNamed = true
                 rest = rest.dropFirst(word.count)
             } else {
                 if first.properties.isAlphabetic || first.properties.numericType != nil { left += 1 }
                 rest = rest.dropFirst()
             }
         }
-        return left < 6
+        return isNamed && left < 6
     }
 
     /// True when the table of common passwords has it.

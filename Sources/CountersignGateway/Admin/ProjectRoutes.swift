@@ -53,16 +53,22 @@ struct ProjectRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/project/items/{kind}", .viewer,
-                "List messages, consent categories or engines as clients get them", .list(.map(.any))
+                "List messages, consent categories or engines as clients get them", query: [.unmask],
+                .list(.map(.any))
             ) { call in
-                try call.page(try Self.items(call), at: { PagePosition(0, $0.id) }, json: \.json)
+                let mask = try call.userMask("item", call[1], app: call[0])
+                // The position is told to the reader too.
+                let shown = try Self.items(call).map { mask.message($0.json, of: call[0]) }
+                return try call.page(
+                    shown, at: { PagePosition(0, Self.text("id", of: $0) ?? "") }, json: { $0 })
             },
             AdminRoute(
                 "GET", "/apps/{app}/project/items/{kind}/{id}", .viewer,
-                "Show a message, consent category or engine", .json(.map(.any))
+                "Show a message, consent category or engine", query: [.unmask], .json(.map(.any))
             ) { call in
                 guard let item = try Self.item(call) else { throw Self.noItem }
-                return call.answer(item.json, tag: item.json)
+                let mask = try call.userMask("item", "\(call[1])/\(item.id)", app: call[0])
+                return call.answer(mask.message(item.json, of: call[0]), tag: try Self.sealed(item, call))
             },
             AdminRoute(
                 "PUT", "/apps/{app}/project/items/{kind}/{id}", .operator,
@@ -74,7 +80,7 @@ struct ProjectRoutes: Sendable {
                 "Delete a message, consent category or engine", match: .optional, .nothing
             ) { call in
                 guard let item = try Self.item(call) else { throw Self.noItem }
-                try call.checkMatch(item.json)
+                try call.checkMatch(try Self.sealed(item, call))
                 if let kind = try Self.kind(call) {
                     try call.directory.remove(kind, id: item.id, from: call[0])
                 } else {
@@ -171,8 +177,36 @@ struct ProjectRoutes: Sendable {
         return project.inbox.all.map { ProjectItem(id: $0.id, json: $0.json) }
     }
 
+    /// The item that the path names, by its id or as its id is shown where users have pseudonyms.
     private static func item(_ call: AdminCall) throws -> ProjectItem? {
-        try items(call).first { $0.id == call[2] }
+        let items = try items(call)
+        if let found = items.first(where: { $0.id == call[2] }) { return found }
+        let mask = UserMask(key: try call.directory.pseudonymKey())
+        return items.first { Self.text("id", of: mask.message($0.json, of: call[0])) == call[2] }
+    }
+
+    private static func text(_ name: String, of json: JSONValue) -> String? {
+        guard case .object(let members) = json, case .string(let text)? = members[name] else { return nil }
+        return text
+    }
+
+    /// What an item's tag is made of. A hash of the item itself would tell whether a guessed recipient is right.
+    private static func sealed(_ item: ProjectItem, _ call: AdminCall) throws -> JSONValue {
+        Pseudonyms(key: try call.directory.pseudonymKey(), appID: call[0]).seal(item.json)
+    }
+
+    /// Refuses to save a message as it is shown to those who see pseudonyms: it would go to nobody.
+    private static func checkRecipient(
+        _ members: [String: JSONValue], of item: ProjectItem?, _ call: AdminCall
+    ) throws {
+        let mask = UserMask(key: try call.directory.pseudonymKey())
+        guard let item, case .object(let kept) = item.json,
+            case .object(let shown) = mask.message(item.json, of: call[0])
+        else { return }
+        if let given = members["recipient"], given != kept["recipient"], given == shown["recipient"] {
+            throw AdminProblem.invalid(
+                "recipient", "is a pseudonym: read the message with unmask=1 before you change it")
+        }
     }
 
     private func put(_ call: AdminCall) throws -> HTTPResponse {
@@ -183,7 +217,9 @@ struct ProjectRoutes: Sendable {
             throw AdminProblem.invalid("id", "must be the one in the path, or left out")
         }
         members["id"] = id
-        try call.checkMatch(try Self.item(call)?.json)
+        let current = try Self.item(call)
+        try call.checkMatch(try current.map { try Self.sealed($0, call) })
+        try Self.checkRecipient(members, of: current, call)
         let text = String(decoding: JSONValue.object(members).bytes, as: UTF8.self)
         if let kind {
             try call.directory.put(kind, json: text, in: call[0])
@@ -191,6 +227,7 @@ struct ProjectRoutes: Sendable {
             _ = try call.directory.putInboxMessage(json: text, in: call[0])
         }
         guard let item = try Self.item(call) else { throw Self.noItem }
-        return call.answer(item.json, tag: item.json)
+        let shown = try call.readerMask().message(item.json, of: call[0])
+        return call.answer(shown, tag: try Self.sealed(item, call))
     }
 }

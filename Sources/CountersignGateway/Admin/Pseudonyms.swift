@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignJOSE
 
 /// Names that stand for the users of one app before those who need not know them.
@@ -20,10 +21,15 @@ struct Pseudonyms: Sendable {
     /// Such as `a-7f3k2m4q`, for the id of somebody who has not signed in, or of a device.
     func anonymous(_ id: String) -> String { make("a", id) }
 
-    /// Forty bits: of a million users about two have to share one.
+    /// Forty bits: that any two of a million users share one has a probability of about a third.
     private func make(_ kind: String, _ id: String) -> String {
         let code = HMACSHA256.authenticate(Array((kind + id).utf8), key: key)
         return kind + "-" + Base32.encode(Array(code.prefix(5))).lowercased()
+    }
+
+    /// What stands for a value where its hash would let readers try out likely ids.
+    func seal(_ value: JSONValue) -> JSONValue {
+        .string(Base64URL.encode(HMACSHA256.authenticate(value.bytes, key: key)))
     }
 
     /// True for text that could be a user's pseudonym.

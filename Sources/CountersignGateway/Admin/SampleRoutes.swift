@@ -71,8 +71,9 @@ struct SampleRoutes: Sendable {
         let mask = try call.userMask("sample", sample.id, app: sample.appID)
         var members = Self.members(sample, mask)
         members["checks"] = Self.json(sample.checks)
-        members["header"] = Self.json(sample.header)
-        members["claims"] = mask.claims(Self.json(sample.claims), of: sample.appID)
+        members["header"] = mask.header(Self.json(sample.header), user: sample.userID)
+        members["claims"] = mask.claims(
+            Self.json(sample.claims), user: sample.userID, of: sample.appID)
         members["token_without_signature"] = mask.hides ? .null : .string(sample.tokenWithoutSignature)
         members["fix"] = .string(sample.code.fix)
         return call.answer(.object(members))

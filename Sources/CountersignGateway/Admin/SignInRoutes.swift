@@ -103,7 +103,11 @@ struct SignInRoutes: Sendable {
                 throw AdminProblem(
                     401, "second_factor_required", "send the code of the authenticator app as well")
             }
-            guard try call.directory.useSecondFactor(code, of: user.name, at: call.nowMilliseconds) else {
+            let actor = Operator(name: user.name, role: user.role.rawValue)
+            guard
+                try call.directory.acting(as: actor).useSecondFactor(
+                    code, of: user.name, at: call.nowMilliseconds)
+            else {
                 try noteIfBlocked(name, call)
                 throw AdminProblem(401, "unauthenticated", "the code is not right, or was used before")
             }

@@ -69,10 +69,11 @@ final class SignInThrottle: Sendable {
     /// The attempt was neither right nor wrong, and does not count.
     func takeBack(name: String, address: String) {
         state.withLock { state in
-            for (key, limit) in Self.limits(name, address, state) {
+            // Whatever blocks now was begun by this attempt: behind an earlier block it would not have been made.
+            for (key, _) in Self.limits(name, address, state) {
                 guard var entry = state.attempts[key] else { continue }
                 entry.failures -= 1
-                if entry.failures < limit { entry.blockedUntil = 0 }
+                entry.blockedUntil = 0
                 state.attempts[key] = entry.failures > 0 ? entry : nil
             }
         }
@@ -81,10 +82,11 @@ final class SignInThrottle: Sendable {
     /// The attempt's password was right.
     func succeed(name: String, address: String) {
         state.withLock { state in
-            for (key, limit) in Self.limits(name, address, state) {
+            // Whatever blocks now was begun by this attempt: behind an earlier block it would not have been made.
+            for (key, _) in Self.limits(name, address, state) {
                 guard var entry = state.attempts[key] else { continue }
                 entry.failures = key.name != nil && key.place != nil ? 0 : entry.failures - 1
-                if entry.failures < limit { entry.blockedUntil = 0 }
+                entry.blockedUntil = 0
                 state.attempts[key] = entry.failures > 0 ? entry : nil
             }
             guard name != Self.oneTimeLink else { return }

@@ -75,7 +75,7 @@ struct SystemRoutes: Sendable {
                 warnings.append([
                     "code": "returned", "app": .string(app.id),
                     "text": .string(
-                        "\(app.name) returned to optional by itself: \(returned.rejectedPercent) % were refused."
+                        "\(app.name) returned to optional: the tokens of \(returned.rejectedPercent) % of users had stopped working."
                     ),
                 ])
             }

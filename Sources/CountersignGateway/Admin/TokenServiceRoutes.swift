@@ -3,6 +3,11 @@ internal import CountersignCore
 /// What the token service does for an app: its rules, clients and sessions, and the keys that sign for all.
 struct TokenServiceRoutes: Sendable {
     let sessions: SessionDirectory
+    private let index = PseudonymIndex()
+
+    init(sessions: SessionDirectory) {
+        self.sessions = sessions
+    }
 
     var all: [AdminRoute] { rules + clients + sessionRoutes + signingKeys }
 
@@ -183,7 +188,7 @@ struct TokenServiceRoutes: Sendable {
 
     /// Whose sessions are meant; nil for those of all.
     private func user(_ call: AdminCall, of appID: String) throws -> String? {
-        try call.user(of: appID) { try sessions.subjects(of: appID, $0) }
+        try call.user(of: appID, in: index) { try sessions.subjects(of: appID, behind: $0, $1) }
     }
 
     private func createClient(_ call: AdminCall) throws -> HTTPResponse {

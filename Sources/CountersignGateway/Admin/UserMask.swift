@@ -36,21 +36,67 @@ struct UserMask: Sendable {
             receivedMilliseconds: event.receivedMilliseconds, body: mask.masked(body).bytes)
     }
 
-    /// The claims of a token, of which all but issuer, audience and times may say whose it is.
-    func claims(_ claims: JSONValue, of appID: String) -> JSONValue {
+    /// The header of a user's token. Of what else than these members holds, nobody knows whether it names the user.
+    func header(_ header: JSONValue, user: String?) -> JSONValue {
+        guard hides, case .object(let members) = header else { return header }
+        let shown = members.map { name, value in
+            let isKnown = ["alg", "typ", "kid", "cty"].contains(name) && !Self.names(value, [user])
+            return (name, isKnown ? value : .string(EventBodyMask.nothing))
+        }
+        return .object(Dictionary(uniqueKeysWithValues: shown))
+    }
+
+    /// The claims of a user's token, of which all but issuer, audience and times may say whose it is.
+    func claims(_ claims: JSONValue, user: String?, of appID: String) -> JSONValue {
         guard let pseudonyms = pseudonyms(appID), case .object(let members) = claims else { return claims }
+        var users = [user]
+        if case .string(let subject)? = members["sub"] { users.append(subject) }
         let shown = members.map { name, value -> (String, JSONValue) in
             switch (name, value) {
             case ("exp", .integer), ("nbf", .integer), ("iat", .integer), ("exp", .number), ("nbf", .number),
                 ("iat", .number), (_, .null):
                 (name, value)
             case ("iss", _), ("aud", _):
-                (name, value == members["sub"] ? .string(EventBodyMask.nothing) : value)
+                (name, Self.names(value, users) ? .string(EventBodyMask.nothing) : value)
             case ("sub", .string(let text)): (name, .string(pseudonyms.user(text)))
             default: (name, .string(EventBodyMask.nothing))
             }
         }
         return .object(Dictionary(uniqueKeysWithValues: shown))
+    }
+
+    /// Whether one of these users stands in a text, or in a text of a list; anything but text counts as naming them.
+    private static func names(_ value: JSONValue, _ users: [String?]) -> Bool {
+        switch value {
+        case .string(let text):
+            let text = text.lowercased()
+            return users.contains { user in
+                guard let user = user?.lowercased(), !user.isEmpty else { return false }
+                return text.contains(user)
+            }
+        case .array(let elements):
+            return elements.contains { names($0, users) }
+        default:
+            return true
+        }
+    }
+
+    /// An App Inbox message for the reader: one for a single user names that user, perhaps in its text too.
+    func message(_ message: JSONValue, of appID: String) -> JSONValue {
+        guard let pseudonyms = pseudonyms(appID), let recipient = Self.recipient(of: message),
+            case .object(var members) = EventBodyMask(pseudonyms, user: recipient.value, body: message)
+                .masked(message)
+        else { return message }
+        members["recipient"] = .object([recipient.name: .string(pseudonyms.user(recipient.value))])
+        return .object(members)
+    }
+
+    /// The one user whom a message is for; nil when it is for everybody, or is no message.
+    private static func recipient(of message: JSONValue?) -> CustomerIdentifier? {
+        guard case .object(let members)? = message, case .object(let ids)? = members["recipient"],
+            ids.count == 1, let (name, value) = ids.first, case .string(let id) = value
+        else { return nil }
+        return CustomerIdentifier(name: name, value: id)
     }
 
     /// An entry of the audit log for the reader. Its hash would tell whether a guessed user id is right, so it goes too.
@@ -59,25 +105,45 @@ struct UserMask: Sendable {
         var entry = entry
         entry.hash = []
         entry.previousHash = []
-        if let appID = entry.appID {
-            if AuditEntry.actionsOnUsers.contains(entry.action) {
-                entry.target = user(entry.target, of: appID) ?? ""
-            }
-            entry.before = values(entry.before, of: appID)
-            entry.after = values(entry.after, of: appID)
+        if AuditEntry.actionsOnUsers.contains(entry.action) { entry.target = named(entry.target, entry) }
+        for text in [entry.before, entry.after] {
+            guard let message = Self.value(text), let recipient = Self.recipient(of: message),
+                let pseudonyms = entry.appID.flatMap({ self.pseudonyms($0) })
+            else { continue }
+            entry.target = EventBodyMask(pseudonyms, user: recipient.value, body: message).text(entry.target)
         }
+        entry.before = values(entry.before, entry)
+        entry.after = values(entry.after, entry)
         return entry
     }
 
-    /// In an entry's values a user stands under `user`.
-    private func values(_ text: String?, of appID: String) -> String? {
-        guard let text,
-            case .object(var members)? = try? StrictJSONParser(maximumBytes: 1 << 20).parse(
-                bytes: Array(text.utf8), { $0.value }),
-            case .string(let id)? = members["user"]
-        else { return text }
-        members["user"] = user(id, of: appID).map { .string($0) }
+    /// A user that an entry names. Without an app there is no pseudonym.
+    private func named(_ id: String, _ entry: AuditEntry) -> String {
+        entry.appID.flatMap { user(id, of: $0) } ?? EventBodyMask.nothing
+    }
+
+    /// In an entry's values a user stands under `user`, the one whom a message is for under `recipient`. What somebody
+    /// searched for when looking at ids may be an id, whatever it was searched in.
+    private func values(_ text: String?, _ entry: AuditEntry) -> String? {
+        guard case .object(var members)? = Self.value(text) else { return text }
+        if let appID = entry.appID, case .object(let shown) = message(.object(members), of: appID) {
+            members = shown
+        }
+        if entry.action.hasSuffix(".unmask") {
+            for name in members.keys where !AuditEntry.shownFilters.contains(name) {
+                if name != "user" { members[name] = .string(EventBodyMask.nothing) }
+            }
+        }
+        if case .string(let id)? = members["user"] { members["user"] = .string(named(id, entry)) }
         return String(decoding: JSONValue.object(members).bytes, as: UTF8.self)
+    }
+
+    private static func value(_ text: String?) -> JSONValue? {
+        text.flatMap { text in
+            try? StrictJSONParser(maximumBytes: 1 << 21, maximumNameBytes: 1_024).parse(
+                bytes: Array(text.utf8)
+            ) { $0.value }
+        }
     }
 }
 
@@ -87,6 +153,11 @@ extension AdminRoute.Parameter {
 }
 
 extension AdminCall {
+    /// How the answer to a change names users: as one that asks for no ids.
+    func readerMask() throws -> UserMask {
+        identity.ownsData ? .none : UserMask(key: try directory.pseudonymKey())
+    }
+
     /// How this answer names users. Who may and asks with `unmask=1` sees them as they are, which is written down.
     ///
     /// - Parameters:
@@ -99,9 +170,7 @@ extension AdminCall {
     func userMask(
         _ what: String, _ target: String, app appID: String? = nil, user: String? = nil
     ) throws -> UserMask {
-        guard query("unmask") == "1" else {
-            return identity.ownsData ? .none : UserMask(key: try directory.pseudonymKey())
-        }
+        guard query("unmask") == "1" else { return try readerMask() }
         guard identity.role >= .operator else {
             throw AdminProblem(403, "forbidden", "user ids are shown to operators and owners only")
         }
@@ -118,28 +187,16 @@ extension AdminCall {
     ///
     /// - Parameters:
     ///   - appID: Whose users.
-    ///   - candidates: Calls back with ids, until it answers true.
+    ///   - index: What is known of their pseudonyms.
+    ///   - candidates: Calls back with ids behind one, in order, until it answers true.
     /// - Returns: The user's id; the text as it stands when it is nobody's pseudonym; nil when nobody is asked for.
-    /// - Throws: 422 when there are too many users to look for a pseudonym.
+    /// - Throws: 503 while there are more users to look at, 422 when they are too many.
     func user(
-        of appID: String, among candidates: ((String) -> Bool) throws -> Void
+        of appID: String, in index: PseudonymIndex,
+        among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void
     ) throws -> String? {
         guard let text = query("user"), Pseudonyms.isPseudonym(text) else { return query("user") }
         let pseudonyms = Pseudonyms(key: try directory.pseudonymKey(), appID: appID)
-        var found: String?
-        var looked = 0
-        try candidates { id in
-            looked += 1
-            if pseudonyms.user(id) == text { found = id }
-            return found != nil || looked >= Self.mostCandidates
-        }
-        if found == nil, looked >= Self.mostCandidates {
-            throw AdminProblem.invalidParameter(
-                "user", "is a pseudonym, and the app has too many users to look for it; give the user id")
-        }
-        return found ?? text
+        return try index.user(text, pseudonyms, of: appID, at: nowMilliseconds, among: candidates) ?? text
     }
-
-    /// How many users are looked at for a pseudonym: about half a second.
-    private static var mostCandidates: Int { 100_000 }
 }

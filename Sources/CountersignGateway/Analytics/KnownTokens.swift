@@ -57,11 +57,17 @@ struct KnownTokens: Sendable {
             let user = Self.hash(userID)
             remember(token, of: user, at: milliseconds)
             note(user, User(seenMilliseconds: milliseconds))
-        case .rejected where code == .expired || code == .noMatchingPublicKeys:
+        // Beyond a ramp the same token is only warned about.
+        case .rejected where Self.isLost(code), .acceptedWithWarning where Self.isLost(code):
             guard let user = young[token] ?? old[token] else { return }
             note(user, User(seenMilliseconds: milliseconds, hasLost: true))
         default: break
         }
+    }
+
+    /// Whether a token that was good before is lost to its user by this failure.
+    private static func isLost(_ code: AuthErrorCode?) -> Bool {
+        code == .expired || code == .noMatchingPublicKeys
     }
 
     /// What happened since a time, of the last hour.

@@ -50,6 +50,7 @@ public final class AppDirectory: @unchecked Sendable {
         TokenSchema.absoluteLifetime,
         pseudonymSchema,
         secondFactorSchema,
+        TokenSchema.usualReuseWindow,
     ]
 
     /// The most keys that an app may have.

@@ -25,6 +25,9 @@ package struct AuditEntry: Sendable {
     /// What is done to a user of an app, who is the target.
     static let actionsOnUsers: Set = ["session.revoke_user"]
 
+    /// Of what was asked for when ids were looked at, what names nobody.
+    static let shownFilters: Set = ["app", "code", "format", "from_ms", "limit", "to_ms"]
+
     /// What the first entry has instead of the hash of one before it.
     static let root = [UInt8](repeating: 0, count: 32)
 

@@ -115,15 +115,17 @@ package final class EventReader {
         try page(query, where: "seq > ?", bound: sequence, order: "ASC", limit: limit)
     }
 
-    /// Calls back with an app's users, each once, in the order of their ids, until it answers true.
+    /// Calls back with an app's users behind one, each once, in the order of their ids, until it answers true.
     ///
     /// - Throws: `storage`.
-    func users(of appID: String, _ isEnough: (String) -> Bool) throws(GatewayError) {
+    func users(
+        of appID: String, behind last: String = "", _ isEnough: (String) -> Bool
+    ) throws(GatewayError) {
         do {
             // From user to user through the index, whatever the number of events.
             let statement = try sqlite.prepare(
                 "SELECT min(user_id) FROM event WHERE app_id = ?1 AND user_id IS NOT NULL AND user_id > ?2")
-            var last = ""
+            var last = last
             while true {
                 try statement.bind([.text(appID), .text(last)])
                 guard try statement.step(), let user = statement.optionalText(0), !isEnough(user) else {

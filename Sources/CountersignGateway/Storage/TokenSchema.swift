@@ -25,4 +25,8 @@ enum TokenSchema {
         UPDATE token_rules SET absolute_seconds = max(absolute_seconds, refresh_seconds),
             reuse_seconds = min(reuse_seconds, 60);
         """
+
+    /// Shorter windows were set when they hardly mattered. Now they log out devices that lose an answer, or refresh twice at
+    /// once.
+    static let usualReuseWindow = "UPDATE token_rules SET reuse_seconds = 60 WHERE reuse_seconds < 60;"
 }

@@ -18,6 +18,8 @@ public struct Session: Sendable, Identifiable {
     public let usedMilliseconds: Int64
     /// Milliseconds since 1970 from which on it is over, unless it is used before.
     public let expiresMilliseconds: Int64
+    /// Milliseconds since 1970 from which on its absolute lifetime counts.
+    let lifetimeFromMilliseconds: Int64
     /// Milliseconds since 1970 when it was ended; nil when it was not.
     public let revokedMilliseconds: Int64?
     /// Who or what ended it; nil when nobody did.

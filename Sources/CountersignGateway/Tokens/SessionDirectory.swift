@@ -115,10 +115,12 @@ public final class SessionDirectory: Sendable {
         return try ledger { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
     }
 
-    /// Calls back with those whose sessions an app has, each once, until it answers true.
-    func subjects(of appID: String, _ isEnough: (String) -> Bool) throws(GatewayError) {
+    /// Calls back with those whose sessions an app has, behind one, each once and in order, until it answers true.
+    func subjects(
+        of appID: String, behind last: String, _ isEnough: (String) -> Bool
+    ) throws(GatewayError) {
         let key = try secrets.refreshKey()
-        var last = ""
+        var last = last
         // A page at a time: others wait for the same connection.
         while true {
             let from = last

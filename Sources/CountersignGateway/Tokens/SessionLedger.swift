@@ -66,8 +66,8 @@ struct SessionLedger {
         let session = Session(
             id: token.sessionID, appID: opening.appID, subject: opening.subject, clientID: opening.clientID,
             scope: opening.scope, generation: 0, createdMilliseconds: now, usedMilliseconds: now,
-            expiresMilliseconds: opening.rules.expiry(of: now, usedAt: now), revokedMilliseconds: nil,
-            revocation: nil)
+            expiresMilliseconds: opening.rules.expiry(of: now, usedAt: now),
+            lifetimeFromMilliseconds: now, revokedMilliseconds: nil, revocation: nil)
         try connection.run(
             """
             INSERT INTO session (id, app_id, subject, client_id, scope, generation, created_ms, used_ms,
@@ -94,7 +94,7 @@ struct SessionLedger {
             presentation.publicClientID == nil || presentation.publicClientID == session.appID
         else { return .refused(.otherClient) }
         guard session.revokedMilliseconds == nil else { return .refused(.revoked) }
-        let lifetimeFrom = try lifetimeFrom(session.id)
+        let lifetimeFrom = session.lifetimeFromMilliseconds
         // The rules may have become stricter since the session's expiry was written.
         guard session.isActive(atMilliseconds: now), now < rules.end(of: lifetimeFrom) else {
             return .refused(.expired)
@@ -274,13 +274,6 @@ struct SessionLedger {
         }
     }
 
-    /// Milliseconds since 1970 from which on a session's absolute lifetime counts.
-    private func lifetimeFrom(_ sessionID: String) throws -> Int64 {
-        try connection.first("SELECT lifetime_from_ms FROM session WHERE id = ?", .text(sessionID)) {
-            $0.int64(0)
-        } ?? 0
-    }
-
     /// The session with this id, or nil.
     func session(id: String) throws -> Session? {
         try connection.first("SELECT \(Self.columns) FROM session WHERE id = ?", .text(id), row: Self.session)
@@ -322,15 +315,17 @@ struct SessionLedger {
         }
     }
 
-    private static let columns =
-        "id, app_id, subject, client_id, scope, generation, created_ms, used_ms, expires_ms, revoked_ms, revocation"
+    private static let columns = """
+        id, app_id, subject, client_id, scope, generation, created_ms, used_ms, expires_ms, lifetime_from_ms,
+        revoked_ms, revocation
+        """
 
     private static func session(_ row: SQLiteStatement) -> Session {
         Session(
             id: row.text(0), appID: row.text(1), subject: row.text(2), clientID: row.optionalText(3),
             scope: row.text(4), generation: row.int(5), createdMilliseconds: row.int64(6),
             usedMilliseconds: row.int64(7), expiresMilliseconds: row.int64(8),
-            revokedMilliseconds: row.optionalInt64(9),
-            revocation: row.optionalText(10).flatMap(Session.Revocation.init(rawValue:)))
+            lifetimeFromMilliseconds: row.int64(9), revokedMilliseconds: row.optionalInt64(10),
+            revocation: row.optionalText(11).flatMap(Session.Revocation.init(rawValue:)))
     }
 }

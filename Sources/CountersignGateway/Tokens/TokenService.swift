@@ -274,7 +274,8 @@ final class TokenService: Sendable {
         do {
             let grant = AccessGrant(
                 appID: session.appID, subject: session.subject, clientID: session.clientID ?? session.appID,
-                sessionID: session.id, scope: scope ?? session.scope, lifetime: rules.accessSeconds)
+                sessionID: session.id, scope: scope ?? session.scope, lifetime: rules.accessSeconds,
+                endsMilliseconds: rules.end(of: session.lifetimeFromMilliseconds))
             return finish(try issue(grant, refreshToken: token.text)).withoutCaching
         } catch {
             return error.response
@@ -288,11 +289,13 @@ final class TokenService: Sendable {
             let key = try secrets.signer(at: now)
             if !issued.verifies(key) { issued.replaceKeys(try secrets.published(at: now)) }
             // Rounded up: a token lives at least as long as its client is told.
-            let expiresAt = (now + 999) / 1000 + Int64(grant.lifetime)
+            let start = (now + 999) / 1000
+            let end = min(start + Int64(grant.lifetime), (grant.endsMilliseconds + 999) / 1000)
+            let expiresAt = max(end, start + 1)
             return IssuedPair(
                 accessToken: try key.sign(
                     grant.claims(issuer: issuer, issuedAt: now / 1000, expiresAt: expiresAt)),
-                expiresAt: expiresAt, expiresIn: grant.lifetime, refreshToken: refreshToken,
+                expiresAt: expiresAt, expiresIn: Int(expiresAt - start), refreshToken: refreshToken,
                 scope: grant.scope)
         } catch {
             log.note(.error, "an access token could not be signed", [("detail", "\(error)")])
@@ -325,6 +328,8 @@ struct AccessGrant {
     let scope: String
     /// Seconds.
     let lifetime: Int
+    /// When its session ends whatever happens, in milliseconds since 1970.
+    var endsMilliseconds = Int64.max - 999
 
     /// RFC 9068, section 2.2.
     func claims(issuer: String, issuedAt: Int64, expiresAt: Int64) -> [String: JSONValue] {

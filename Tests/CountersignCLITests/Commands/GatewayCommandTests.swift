@@ -84,8 +84,8 @@ struct GatewayCommandTests {
         #expect(
             await shown() == steps + #""returned":null,"scheduled":\#(later),"state":"required"}"# + "\n")
         let talk = await run("enforcement show shop").1.talk
-        #expect(talk.contains("at 2090-01-01T00:00:00.000Z, of 50 % of the users"))
-        #expect(talk.contains("once 5 % of the users lose their token"))
+        #expect(talk.contains("at 2090-01-01T00:00:00.000Z, for 50 % of users"))
+        #expect(talk.contains("once the tokens of 5 % of users stop working"))
         #expect(await run("enforcement set shop required --return-above 0").0 == .done)
         #expect(
             await shown()

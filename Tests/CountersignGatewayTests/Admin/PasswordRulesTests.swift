@@ -10,6 +10,7 @@ struct PasswordRulesTests {
         "P@ssw0rd!!!!", "p4ssw0rd2026", "letmein!!!!!", "!!dragon!!99", "iloveyou2026", "passwordpassword",
         "dragondragon", "aaaaaaaaaaaa", "abcabcabcabc", "abcdefabcdefab", "abcdefghijkl", "123456789012",
         "987654321098", "countersign1", "Countersign-2026", "countersigncountersign", "ada-lovelace-1",
+        "countersign!?~(&^",
         "ada-lovelace ada", "countersign ada-lovelace", "éééééééééééé",
     ])
     func whatIsEasyToGuessIsRefused(password: String) {
@@ -20,7 +21,7 @@ struct PasswordRulesTests {
         "correct horse battery", "another password", "password of my own choosing", "tr0ub4dor&3 stays",
         "xK9#mQ2$vL7!",
         "7391 5520 8846", "ich mag lila Kühe", "dragon-x48Kq72ms", "correct horse correct", "一二三四五六七八九十",
-        "adalovelace wrote notes",
+        "adalovelace wrote notes", "?~(_=;|^<&[*", "🦊🌲🚲🎺🧊🍋🪁🐙🛶🎲🧵🪴",
     ])
     func whatIsNotIsTaken(password: String) {
         #expect(PasswordRules.fault(password, of: "ada-lovelace") == nil)

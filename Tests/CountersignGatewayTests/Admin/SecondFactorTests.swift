@@ -114,6 +114,7 @@ struct SecondFactorTests {
         #expect(try signIn(bench, "ada", code: ada.codes[3]).status == 401)
         let entry = try #require(try bench.apps.auditEntries(limit: 1).first)
         #expect(entry.action == "second_factor.recovery_code_used" && entry.after == #"{"left":9}"#)
+        #expect(entry.actor == "ada" && entry.role == "viewer")
         let file = FileManager.default.contents(atPath: bench.folder + "/control.sqlite") ?? Data()
         for code in ada.codes {
             #expect(file.range(of: Data(code.utf8)) == nil)

@@ -115,6 +115,26 @@ struct SignInTests {
         #expect(throttle.begin(name: "eve", address: "192.0.2.2", at: 0) == nil)
     }
 
+    @Test func aRightPasswordEndsTheBlockThatItsOwnAttemptBegan() {
+        // From the same place 40 other names have failed, in time for none to be blocked now.
+        for isRight in [true, false] {
+            let throttle = SignInThrottle()
+            var now: Int64 = 0
+            for number in 1...24 {
+                #expect(throttle.begin(name: "user-\(number)", address: "192.0.2.1", at: now) == nil)
+                now += 17 * 60_000
+            }
+            #expect(throttle.begin(name: "ada", address: "192.0.2.1", at: now) == nil)
+            if isRight {
+                throttle.succeed(name: "ada", address: "192.0.2.1")
+            } else {
+                throttle.takeBack(name: "ada", address: "192.0.2.1")
+            }
+            #expect(!throttle.isBlocked(name: "ada", address: "192.0.2.1", at: now))
+            #expect(throttle.begin(name: "ada", address: "192.0.2.1", at: now) == nil)
+        }
+    }
+
     @Test func inventedNamesAndPlacesEndNoBlock() {
         let throttle = SignInThrottle()
         for _ in 1...5 { _ = throttle.begin(name: "ada", address: "192.0.2.1", at: 0) }

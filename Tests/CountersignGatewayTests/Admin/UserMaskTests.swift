@@ -25,6 +25,19 @@ struct UserMaskTests {
         "traits":{"email":"alice@home.example","phone":"555-0199","age":41}}
         """#
 
+    private static let message = #"""
+        {"id":"hello-Alice-4711","type":"html","recipient":{"own_id":"Alice-4711"},
+        "content":{"html":"<p>Hello alice-4711</p>","url":"https://shop.example/u/Alice-4711"}}
+        """#
+
+    /// The status of an answer that may go on for ever.
+    private func status(of path: String, _ bench: AdminBench, _ headers: [String: String]) throws -> Int? {
+        let connection = try RawConnection(port: bench.gateway.adminPort)
+        let fields = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
+        connection.send("GET /admin/api/\(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n")
+        return connection.line()?.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+    }
+
     /// An app with events, a failed request, a session and its end, all of one user.
     private func bench() throws -> AdminBench {
         let bench = try AdminBench()
@@ -46,6 +59,18 @@ struct UserMaskTests {
         _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"\#(Self.user)"}"#, owner)
         #expect(try bench.ask("DELETE", "apps/shop/sessions/\(id)", nil, owner).status == 204)
         #expect(try bench.ask("DELETE", "apps/shop/sessions?user=\(Self.user)", nil, owner).status == 200)
+        // A message for the user alone, changed and deleted, and looks for the user that were written down.
+        let message = "apps/shop/project/items/inbox-message/hello-Alice-4711"
+        for text in [Self.message, Self.message.replacing("Hello", with: "Welcome")] {
+            #expect(try bench.ask("PUT", message, text, owner).status == 200)
+            if text == Self.message { #expect(try bench.ask("DELETE", message, nil, owner).status == 204) }
+        }
+        for path in [
+            "live?unmask=1&user=\(Self.user)", "apps/shop/events?unmask=1&name=Opened+for+\(Self.user)",
+            "apps/shop/events?unmask=1&message_id=of-\(Self.user)", "audit?unmask=1&actor=\(Self.user)",
+        ] {
+            #expect(try status(of: path, bench, owner) == 200)
+        }
         return bench
     }
 
@@ -71,8 +96,10 @@ struct UserMaskTests {
             items(try bench.ask("GET", "apps/shop/samples", nil, owner)).first?["id"] as? String ?? ""
         return try bench.operations().filter { $0.method == "GET" && $0.path != "/live" }.map { operation in
             String(operation.path.dropFirst()).replacing("{app}", with: "shop")
-                .replacing("samples/{id}", with: "samples/" + sample).replacing("{id}", with: "none")
-                .replacing("{kind}", with: "in-app-message").replacing("{name}", with: "none")
+                .replacing("samples/{id}", with: "samples/" + sample)
+                .replacing("{kind}/{id}", with: "inbox-message/hello-Alice-4711")
+                .replacing("{id}", with: "none")
+                .replacing("{kind}", with: "inbox-message").replacing("{name}", with: "none")
         }
     }
 
@@ -89,8 +116,8 @@ struct UserMaskTests {
             for secret in Self.secrets { #expect(!body.contains(secret), "\(path) shows \(secret)") }
             if body.contains(key.user(Self.user)) { named += 1 }
         }
-        // Events twice, samples twice, sessions, the audit log thrice, both exports as CSV.
-        #expect(named >= 8)
+        // Events twice, samples twice, sessions, messages twice, the audit log twice, both exports as CSV.
+        #expect(named >= 10)
         let recheck = try #require(paths.first { $0.contains("samples/") })
         let again = try bench.ask("POST", recheck + "/recheck", "{}", bench.token("read"))
         #expect(again.status == 200)
@@ -136,19 +163,54 @@ struct UserMaskTests {
         let bench = try bench()
         defer { bench.remove() }
         let reader = try bench.token("read")
-        let other = trackEvent("m3", user: "bob")
-        _ = try RawConnection(port: bench.gateway.port).post(
-            batch(other), headers: ["X-Write-Key": bench.writeKey])
+        let writer = try bench.token("write")
+        let other = try RawConnection(port: bench.gateway.port).post(
+            batch(trackEvent("m3", user: "bob")), headers: ["X-Write-Key": bench.writeKey])
+        #expect(other?.status == 200)
+        for user in ["bob", Self.user] {
+            let opened = try bench.ask("POST", "apps/shop/sessions", #"{"user":"\#(user)"}"#, writer)
+            #expect(opened.status == 201)
+        }
+        #expect(items(try bench.ask("GET", "apps/shop/events", nil, reader)).count == 3)
+        #expect(items(try bench.ask("GET", "apps/shop/sessions", nil, reader)).count == 4)
         let pseudonym = try Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop").user(Self.user)
         for user in [pseudonym, Self.user] {
             let found = items(try bench.ask("GET", "apps/shop/events?user=\(user)", nil, reader))
             #expect(found.map { $0["user_id"] as? String } == [pseudonym, pseudonym])
-            #expect(items(try bench.ask("GET", "apps/shop/sessions?user=\(user)", nil, reader)).count == 2)
+            let sessions = items(try bench.ask("GET", "apps/shop/sessions?user=\(user)", nil, reader))
+            #expect(sessions.map { $0["user"] as? String } == [pseudonym, pseudonym, pseudonym])
         }
         #expect(items(try bench.ask("GET", "apps/shop/events?user=u-aaaaaaaa", nil, reader)).isEmpty)
         let ended = try bench.ask(
-            "DELETE", "apps/shop/sessions?user=\(pseudonym)", nil, bench.token("write"))
-        #expect(ended.status == 200)
+            "DELETE", "apps/shop/sessions?user=\(pseudonym)", nil, writer)
+        #expect(ended.json["ended"] as? Int == 1)
+        let left = items(try bench.ask("GET", "apps/shop/sessions?user=bob", nil, reader))
+        #expect(left.map { $0["state"] as? String } == ["active"])
+    }
+
+    @Test func aMessageReadByPseudonymIsNotSavedAsItWasShown() throws {
+        let bench = try bench()
+        defer { bench.remove() }
+        let cookie = try bench.visitor(.operator, "olga").headers
+        let path = "apps/shop/project/items/inbox-message"
+        let shown = try #require(items(try bench.ask("GET", path, nil, cookie)).first)
+        let id = try #require(shown["id"] as? String)
+        let read = try bench.ask("GET", "\(path)/\(id)", nil, cookie)
+        let pseudonym = try Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop").user(Self.user)
+        #expect(
+            id == "hello-\(pseudonym)" && shown["recipient"] as? [String: String] == ["own_id": pseudonym])
+        let matching = cookie.merging(["If-Match": try #require(read.headers["etag"])]) { $1 }
+        let saved = try bench.ask("PUT", "\(path)/\(id)", read.body, matching)
+        #expect(saved.status == 422 && saved.body.contains("unmask=1"))
+        // Who asks for the ids gets the message under the same tag, and that is written down.
+        let unmasked = try bench.ask("GET", "\(path)/hello-Alice-4711?unmask=1", nil, cookie)
+        #expect(unmasked.body.contains("https://shop.example/u/Alice-4711"))
+        #expect(try bench.apps.auditEntries(limit: 1).first?.action == "item.unmask")
+        let again = try bench.ask("PUT", "\(path)/hello-Alice-4711", unmasked.body, matching)
+        #expect(again.status == 200 && !again.body.contains(Self.user))
+        let kept = try #require(try bench.apps.project(of: "shop").inbox.all.first)
+        #expect(kept.recipient == CustomerIdentifier(name: "own_id", value: Self.user))
+        #expect(try bench.ask("DELETE", "\(path)/\(id)", nil, cookie).status == 204)
     }
 
     @Test func aPseudonymIsStableAndTellsNothingAcrossAppsOrGateways() throws {
@@ -169,6 +231,45 @@ struct UserMaskTests {
         let first = try bench.apps.pseudonymKey()
         #expect(try first.count == 32 && bench.apps.pseudonymKey() == first)
         #expect(try AppDirectory(dataDirectory: bench.folder).pseudonymKey() == first)
+    }
+
+    @Test func aTokensHeaderAndIssuerDoNotNameItsUser() {
+        let mask = UserMask(key: [1])
+        let header = mask.header(
+            ["alg": "RS256", "typ": "JWT", "kid": "of-vic-1", "sub": "other", "x": ["vic-1"]], user: "Vic-1")
+        #expect(header == ["alg": "RS256", "typ": "JWT", "kid": "…", "sub": "…", "x": "…"])
+        let claims = mask.claims(
+            ["iss": "https://id.example/Vic-1", "aud": ["shop", "vic-1"], "sub": "Vic-1", "exp": 5],
+            user: nil, of: "shop")
+        let sub = JSONValue.string(mask.user("Vic-1", of: "shop") ?? "")
+        #expect(claims == ["iss": "…", "aud": "…", "sub": sub, "exp": 5])
+    }
+
+    @Test func manyUsersAreGoneThroughPieceByPiece() throws {
+        let all = (0..<25_000).map { String(format: "user-%05d", $0) }
+        let pseudonyms = Pseudonyms(key: [7], appID: "shop")
+        let index = PseudonymIndex()
+        var looked = 0
+        func find(_ pseudonym: String, at time: Int64 = 0) throws -> String? {
+            looked = 0
+            return try index.user(pseudonym, pseudonyms, of: "shop", at: time) { last, isEnough in
+                for id in all where id > last {
+                    looked += 1
+                    if isEnough(id) { return }
+                }
+            }
+        }
+        let late = pseudonyms.user("user-24999")
+        for _ in 1...2 {
+            let problem = #expect(throws: AdminProblem.self) { try find(late) }
+            #expect(problem?.status == 503 && problem?.retryAfterSeconds == 1)
+            #expect(looked == PseudonymIndex.mostAtOnce)
+        }
+        #expect(try find(late) == "user-24999" && looked == 5_000)
+        #expect(try find(pseudonyms.user("user-00001")) == "user-00001" && looked == 0)
+        // Nobody's: the users are not gone through again at once.
+        #expect(try find("u-aaaaaaaa", at: PseudonymIndex.pause - 1) == nil && looked == 0)
+        #expect(throws: AdminProblem.self) { try find("u-aaaaaaaa", at: PseudonymIndex.pause) }
     }
 
     @Test func theBodyOfAnEventStaysReadableWithoutSayingWhoseItIs() throws {

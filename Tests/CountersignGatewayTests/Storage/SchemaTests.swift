@@ -63,4 +63,29 @@ struct SchemaTests {
         try connection.execute("PRAGMA user_version = 9")
         #expect(throws: SQLiteError.self) { try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"]) }
     }
+
+    // A window of 0 or 30 seconds cost nothing while a replaced token stayed good until its successor was used.
+    @Test func aShortReuseWindowOfAnEarlierVersionBecomesAMinute() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let data = folder.path + "/data"
+        let apps = try AppDirectory(dataDirectory: data)
+        for (id, seconds) in [("a", 0), ("b", 30), ("c", 60)] {
+            _ = try apps.createApp(id: id)
+            var rules = TokenRules()
+            rules.reuseSeconds = seconds
+            rules.accessSeconds = 600
+            try apps.setTokenRules(rules, for: id)
+        }
+        try SQLiteConnection(path: data + "/control.sqlite").execute("PRAGMA user_version = 12")
+        let upgraded = try AppDirectory(dataDirectory: data)
+        for id in ["a", "b", "c"] {
+            #expect(try upgraded.tokenRules(of: id).reuseSeconds == 60)
+            #expect(try upgraded.tokenRules(of: id).accessSeconds == 600)
+        }
+        // What an operator sets from then on stays.
+        var rules = TokenRules()
+        rules.reuseSeconds = 5
+        try upgraded.setTokenRules(rules, for: "a")
+        #expect(try AppDirectory(dataDirectory: data).tokenRules(of: "a").reuseSeconds == 5)
+    }
 }

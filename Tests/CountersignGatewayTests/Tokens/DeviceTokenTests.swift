@@ -163,4 +163,25 @@ struct DeviceTokenTests {
         #expect(limited.headers["retry-after"] == "1")
         #expect(limited.json["error"] as? String == "temporarily_unavailable")
     }
+
+    @Test func anAccessTokenEndsWithTheAbsoluteLifetimeOfItsSession() throws {
+        defer { fixture.remove() }
+        var rules = TokenRules()
+        rules.allowsRegistration = true
+        rules.absoluteSeconds = 600
+        try fixture.apps.setTokenRules(rules, for: "shop")
+        try fixture.gateway.refreshApps()
+        let opened = Date().timeIntervalSince1970
+        let answer = try #require(connection.post(Self.device, path: "/api/register"))
+        let refreshed = try #require(refresh("refresh_token=" + (try pair(answer)).refresh))
+        for answer in [answer, refreshed] {
+            let expires = try #require(answer.json["expires"] as? Int)
+            #expect((1...660).contains(Double(expires) - opened))
+            let parts = try pair(answer).access.split(separator: ".")
+            let claims = try StrictJSONParser(maximumBytes: 4_096).parse(
+                bytes: try #require(Base64URL.decode(String(parts[1])))
+            ) { $0["exp"]?.int64 }
+            #expect(claims == Int64(expires))
+        }
+    }
 }

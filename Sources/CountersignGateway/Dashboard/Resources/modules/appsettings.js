@@ -4,7 +4,7 @@ import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime } from "./format.js";
 import { confirm, dialog, showOnce } from "./dialogs.js";
-import { button, card, emptyState, field, table, toast, toggle } from "./ui.js";
+import { button, card, emptyState, field, privateAddress, table, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
 
 export function appSettings(context) {
@@ -58,18 +58,18 @@ export function appSettings(context) {
 
   function webhookCard(webhook, etag) {
     const url = h("input", { type: "url", name: "url", value: webhook.url ?? "", placeholder: "https://example.com/hooks/countersign", disabled: readonly });
-    let inside = webhook.allow_private;
+    const inside = privateAddress(context, webhook);
     const trouble = h("div", {});
-    return card("Alert webhook", h("p", { class: "muted" }, "Called, signed (Standard Webhooks), when enforcement returns to Optional by itself."),
+    return card("Alert webhook", h("p", { class: "muted" }, "Receives a signed request (Standard Webhooks) when many requests are rejected, at most once an hour, and when enforcement returns to Optional automatically."),
       h("form", { class: "stack", onsubmit: async (event) => {
         event.preventDefault();
         let answer;
-        if (!await attempt(async () => { answer = (await api.put(`${base}/webhook`, { url: url.value.trim() || null, allow_private: inside }, etag)).data; }, trouble)) return;
+        if (!await attempt(async () => { answer = (await api.put(`${base}/webhook`, { url: url.value.trim() || null, allow_private: inside.read(url.value.trim()) }, etag)).data; }, trouble)) return;
         if (answer?.secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it.", answer.secret);
         await part.reload();
         toast("Saved.", { tone: "good" });
       } }, field("Address", url, webhook.secret_set ? "A secret is set." : "A secret is made when you save."),
-      context.can("owner") && toggle("It may be on a private network or on this machine", inside, (on) => { inside = on; }), trouble, !readonly && h("div", { class: "actions" }, h("button", { type: "submit", class: "button plain" }, "Save"))));
+      !readonly && inside.control, trouble, !readonly && h("div", { class: "actions" }, h("button", { type: "submit", class: "button plain" }, "Save"))));
   }
 
   replace(context.body, part.element);

@@ -70,7 +70,7 @@ export function enforcement(context) {
       event.preventDefault();
       const next = { ...rule, state: "required", ramp_percent: Number(ramp.value), auto_return: back.read(), scheduled: null };
       if (await change(next, "Required is on.", trouble)) close(true);
-    } }, place, h("div", {}, field("Begin with", ramp, "The same users stay in the part that is enforced when you raise it later."), rampText),
+    } }, place, h("div", {}, field("Begin with", ramp, "Users already included stay included when you raise the share later."), rampText),
     back.element, field(`Type ${app.id} to confirm`, phrase), trouble,
     h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)), { wide: true });
   }
@@ -82,7 +82,7 @@ export function enforcement(context) {
       return h("div", { class: `state-card ${state} ${active ? "active" : ""}` },
         h("div", { class: "state-head" }, h("h2", {}, name), active && h("span", { class: "badge good" }, icon("check", 12), "now")),
         h("p", {}, text),
-        active ? h("p", { class: "muted" }, state === "required" && rule.ramp_percent < 100 ? `For ${rule.ramp_percent} % of users.` : "This is how the app runs.")
+        active ? h("p", { class: "muted" }, state === "required" && rule.ramp_percent < 100 ? `For ${rule.ramp_percent} % of users.` : "This is the current state.")
           : operator && button(`Switch to ${name}`, {
             kind: state === "required" ? "primary" : "plain", "data-focus": `state-${state}`,
             onclick: () => (state === "required" ? toRequired(rule) : change({ ...rule, state, scheduled: null }, `${name} is on.`)),
@@ -90,9 +90,9 @@ export function enforcement(context) {
     };
     return h("div", { class: "stack" },
       rule.returned && notice("amber", `Returned to Optional automatically ${ago(rule.returned.at_ms)}.`,
-        h("p", {}, `${rule.returned.rejected_percent} % of the users had lost a good token (${dateTime(rule.returned.at_ms)}). `, h("a", { href: `#${path("apps", app.id, "failures")}` }, "See which failures"))),
+        h("p", {}, `${rule.returned.rejected_percent} % of users had a working token stop working (${dateTime(rule.returned.at_ms)}). `, h("a", { href: `#${path("apps", app.id, "failures")}` }, "See which failures"))),
       operator && rule.state !== "disabled" && h("div", { class: "panic" },
-        h("div", {}, h("p", {}, h("strong", {}, "Something wrong with tokens?")), h("p", {}, "Disabled lets all data flow at once, without verification. One click, and it can be undone.")),
+        h("div", {}, h("p", {}, h("strong", {}, "Trouble with tokens?")), h("p", {}, "Disabled lets all data through at once, without verification. One click, and you can undo it.")),
         button("Disable now", { kind: "danger", symbol: "stop", "data-focus": "panic", onclick: () => change({ ...rule, state: "disabled", scheduled: null }, "Disabled: data flows without verification.") })),
       h("div", { class: "states" }, states.map((entry) => choice(...entry))),
       card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, rule.state === "required" ? "What Required rejects" : "What Required would do"),
@@ -109,7 +109,7 @@ export function enforcement(context) {
     const state = select(states.filter(([key]) => key !== rule.state).map(([key, name]) => [key, name]), rule.state === "optional" ? "required" : "optional");
     const at = h("input", { type: "datetime-local", required: true, min: toInput(Date.now()), value: toInput(Math.ceil((Date.now() + HOUR) / HOUR) * HOUR) });
     const ramp = h("input", { type: "number", name: "ramp_percent", min: 1, max: 100, required: true, value: 100 });
-    const rampField = field("For users, in %", ramp);
+    const rampField = field("Share of users, %", ramp);
     const follow = () => { rampField.hidden = ramp.disabled = state.value !== "required"; };
     state.addEventListener("change", follow);
     follow();
@@ -117,7 +117,7 @@ export function enforcement(context) {
     return card("Scheduled switch", !operator ? h("p", { class: "muted" }, "None.") : h("form", { class: "inline-form", onsubmit: async (event) => {
       event.preventDefault();
       const moment = fromInput(at.value);
-      if (!moment || moment <= Date.now()) return replace(trouble, notice("bad", "Choose a time that is still to come."));
+      if (!moment || moment <= Date.now()) return replace(trouble, notice("bad", "Choose a time in the future."));
       const next = { state: state.value, at_ms: moment, ramp_percent: ramp.disabled ? null : Number(ramp.value) };
       if (state.value === "required" && !(await confirm("Schedule Required", {
         text: [`Requests with an invalid token will be rejected ${forUsers(next)}from ${dateTime(moment)} (${zoneName()}).`], action: "Schedule it", phrase: app.id, kind: "primary" }))) return;
@@ -130,7 +130,7 @@ export function enforcement(context) {
     const trouble = h("div", {});
     if (!operator) {
       return card("Automatic return", h("p", {}, rule.auto_return
-        ? `Back to Optional when ${rule.auto_return.rejected_percent} % of the users lose a good token within ${rule.auto_return.window_minutes} minutes.` : "Off."));
+        ? `Back to Optional when ${rule.auto_return.rejected_percent} % of users have a working token stop working within ${rule.auto_return.window_minutes} minutes.` : "Off."));
     }
     return card("Automatic return", h("form", { onsubmit: (event) => { event.preventDefault(); change({ ...rule, auto_return: form.read() }, "Saved.", trouble); } },
       form.element, trouble, h("button", { type: "submit", class: "button plain" }, "Save")));
@@ -143,7 +143,7 @@ export function enforcement(context) {
     return card("Ramp", h("form", { class: "inline-form", onsubmit: (event) => {
       event.preventDefault();
       change({ ...rule, ramp_percent: Number(ramp.value) }, `Required for ${ramp.value} % of users.`);
-    } }, field("Enforced for", ramp, "A user is in or out by the user id, so raising the part never lets anyone back out."), out, operator && h("button", { type: "submit", class: "button plain" }, "Apply")));
+    } }, field("Enforced for", ramp, "Users are chosen by their id, so raising the share never drops anyone already included."), out, operator && h("button", { type: "submit", class: "button plain" }, "Apply")));
   }
 
   replace(body, part.element);
@@ -172,14 +172,14 @@ function autoReturn(rule, on) {
   const share = h("input", { type: "number", min: 1, max: 100, value: rule.rejected_percent });
   const minutes = h("input", { type: "number", min: 1, max: 60, value: rule.window_minutes });
   const least = h("input", { type: "number", min: 1, max: 1_000_000, value: rule.minimum_requests });
-  const fields = h("div", { class: "inline-form" }, field("Users who lost their token, in %", share), field("Within minutes", minutes), field("Of at least users", least));
-  const trade = h("p", { class: "muted" }, "This trades protection for delivery: once it has acted, forged events are stored too. Only users count whose token was accepted before and is refused since (22, 27); "
-    + "requests without a token cannot bring it about, owners of enough accounts can. When it is off, the alert webhook is told that many requests are rejected, and you decide.");
+  const fields = h("div", { class: "inline-form" }, field("Share of users with a lost token, %", share), field("Window, minutes", minutes), field("Minimum number of users", least));
+  const trade = h("p", { class: "muted" }, "This trades protection for delivery: once enforcement has returned to Optional, forged events are stored as well. It only counts users whose own token used to be accepted and is now rejected (22, 27); "
+    + "requests without a token cannot trigger it, but somebody who owns enough accounts can. On or off, the alert webhook is told when many requests are rejected, so that you can decide for yourself.");
   let enabled = on;
   const show = () => { fields.hidden = !enabled; };
   show();
   return {
-    element: h("div", { class: "auto-return" }, toggle("Return to Optional when users lose their tokens", enabled, (value) => { enabled = value; show(); }), trade, fields),
+    element: h("div", { class: "auto-return" }, toggle("Return to Optional when tokens stop working", enabled, (value) => { enabled = value; show(); }), trade, fields),
     read: () => (enabled ? { rejected_percent: Number(share.value), window_minutes: Number(minutes.value), minimum_requests: Number(least.value) } : null),
   };
 }
@@ -194,9 +194,9 @@ function impact(preview) {
   const bar = (count) => h("meter", { min: 0, max: Math.max(1, bad.requests), value: count, "aria-hidden": "true" });
   return h("div", { class: "impact" },
     preview.unknown && notice("amber", preview.unknown),
-    requests === 0 ? h("p", {}, `No request of a logged-in user came in the ${hours}: there is nothing to judge by.`)
+    requests === 0 ? h("p", {}, `No requests from logged-in users in the ${hours}, so there is nothing to predict from.`)
       : h("p", { class: `impact-lead ${bad.requests === 0 ? "good" : "bad"}` }, h("strong", {}, bad.requests === 0 ? "Nothing" : percent(share)), h("span", {},
-        `In the ${hours}, ${plural(bad.requests, "request")} of ${plural(bad.users, "user")} would have been rejected, of ${plural(requests, "request")} of ${everybody}.`)),
+        `In the ${hours}, ${plural(bad.requests, "request")} from ${plural(bad.users, "user")} would have been rejected, out of ${plural(requests, "request")} from ${everybody}.`)),
     bad.requests > 0 && h("div", { class: "split tight" },
       table("By code", [
         { title: "Code", heading: true, cell: (row) => h("span", { class: "code-cell" }, swatch(row.code), `${row.code} ${row.reason}`) },
@@ -204,7 +204,7 @@ function impact(preview) {
         { title: "", class: "meter-cell", cell: (row) => bar(row.requests) },
       ], preview.by_code ?? [], { visibleCaption: true }),
       table("By app version", [
-        { title: "App version", heading: true, cell: (row) => row.app_version || "(not said)" },
+        { title: "App version", heading: true, cell: (row) => row.app_version || "(not given)" },
         { title: "Requests", class: "num", cell: (row) => number(row.requests) }, usersColumn,
         { title: "", class: "meter-cell", cell: (row) => bar(row.requests) },
       ], preview.by_app_version ?? [], { visibleCaption: true })));

@@ -26,7 +26,9 @@ export function items(context) {
   async function edit(item) {
     const where = () => `${base}${path(kind, id.value.trim())}`;
     let etag = null;
-    if (item && !await attempt(async () => { const now = await api.read(`${base}${path(kind, String(item.id))}`); item = now.data; etag = now.etag; })) return;
+    // A message is edited with the id of its recipient; the gateway writes down who has seen it.
+    const unmask = operator && kind === "inbox-message" ? { unmask: 1 } : {};
+    if (item && !await attempt(async () => { const now = await api.read(`${base}${path(kind, String(item.id))}`, unmask); item = now.data; etag = now.etag; })) return;
     const id = h("input", { type: "text", required: true, value: item ? String(item.id) : "", disabled: item !== null, spellcheck: "false", autocomplete: "off", autofocus: item === null });
     const text = h("textarea", { rows: 16, class: "mono", spellcheck: "false", value: JSON.stringify(item ?? {}, null, 2), readonly: !operator });
     const trouble = h("div", { "aria-live": "polite" });

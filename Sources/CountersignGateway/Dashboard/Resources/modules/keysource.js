@@ -4,7 +4,7 @@ import { h, prose } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime, plural } from "./format.js";
 import { confirm, formDialog } from "./dialogs.js";
-import { button, card, field, notice, toast, toggle } from "./ui.js";
+import { button, card, field, notice, privateAddress, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
 import { facts } from "./sample.js";
 
@@ -23,10 +23,10 @@ export function keySource(context) {
 
   async function follow(source, etag) {
     const url = h("input", { type: "url", name: "url", required: true, maxlength: 2048, value: source.url ?? "", placeholder: "https://login.example.com/.well-known/jwks.json", autofocus: true });
-    let inside = source.allow_private;
+    const inside = privateAddress(context, source);
     const done = await formDialog("Follow a JWK Set", "Follow", [field("Address", url, "https, without a user name."),
-      context.can("owner") && toggle("It may be on a private network or on this machine", inside, (on) => { inside = on; })],
-    () => api.put(base, { url: url.value.trim(), allow_private: inside }, etag));
+      inside.control],
+    () => api.put(base, { url: url.value.trim(), allow_private: inside.read(url.value.trim()) }, etag));
     if (done) { await part.reload(); toast("The keys are fetched now.", { tone: "good" }); }
   }
 

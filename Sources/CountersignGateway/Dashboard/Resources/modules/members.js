@@ -30,31 +30,31 @@ export function members(context) {
         { title: "Second factor", cell: (user) => (user.second_factor ? h("span", { class: "actions" }, badge("on", "good"), user.name !== session.user.name
           && button("Reset", { kind: "small", "aria-label": `Reset the second factor of ${user.name}`, onclick: () => resetFactor(user) })) : badge("off")) },
         { title: "", cell: (user) => (user.name === session.user.name ? badge("you") : button("Remove", { kind: "small", "aria-label": `Remove ${user.name}`, onclick: async () => {
-          if (await confirm(`Remove ${user.name}`, { text: "The sessions of this person end at once.", action: "Remove", phrase: user.name })
+          if (await confirm(`Remove ${user.name}`, { text: "This member's sessions end at once.", action: "Remove", phrase: user.name })
             && await attempt(() => api.remove(`/users${path(user.name)}`))) part.reload();
         } })) },
       ], users),
-      toggle("Everybody needs a second factor", rules.second_factor_required, (on) => require(on))),
+      toggle("Require a second factor from every member", rules.second_factor_required, (on) => require(on))),
     card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "API tokens"), button("Make a token", { symbol: "plus", onclick: addToken })),
       tokens.length === 0 ? emptyState("key", "No API token", "The command line and your scripts use them instead of a password.") : table("API tokens", [
         { title: "Name", heading: true, cell: (token) => token.name }, { title: "Scopes", cell: (token) => token.scopes.map((scope) => badge(scope)) },
         { title: "Made", cell: (token) => dateTime(token.created_ms) }, { title: "Last used", cell: (token) => ago(token.last_used_ms ?? NaN) },
         { title: "Expires", cell: (token) => (token.expires_ms ? dateTime(token.expires_ms) : "never") },
         { title: "", cell: (token) => button("Revoke", { kind: "small", "aria-label": `Revoke ${token.name}`, onclick: async () => {
-          if (await confirm(`Revoke ${token.name}`, { text: "What uses it stops working at once.", action: "Revoke" }) && await attempt(() => api.remove(`/tokens${path(token.id)}`))) part.reload();
+          if (await confirm(`Revoke ${token.name}`, { text: "Anything that uses it stops working at once.", action: "Revoke" }) && await attempt(() => api.remove(`/tokens${path(token.id)}`))) part.reload();
         } }) },
       ], tokens))));
 
   async function resetFactor(user) {
-    if (await confirm(`Reset the second factor of ${user.name}`, { text: "For one who has lost the phone and the recovery codes: the password alone is enough then. The sessions of this person end.", action: "Reset" })
+    if (await confirm(`Reset the second factor of ${user.name}`, { text: "For members who have lost both their phone and their recovery codes. They can then sign in with the password alone, and their sessions end.", action: "Reset" })
       && await attempt(() => api.remove(`/users${path(user.name)}/second-factor`))) part.reload();
   }
 
   async function require(on) {
-    const text = on ? "Whoever has none must set one up before anything else, from now on; those who are signed in too. API tokens go on."
-      : "Those who have a second factor keep it.";
-    if (await confirm(on ? "Require a second factor" : "Require it no more", { text, action: on ? "Require it" : "Do not require it", kind: on ? "primary" : "danger" })
-      && await attempt(() => api.put("/sign-in-rules", { second_factor_required: on }))) toast(on ? "Everybody needs a second factor now." : "A second factor is up to each member now.");
+    const text = on ? "Members without one, including those signed in now, must set one up before they can do anything else. API tokens are not affected."
+      : "Members who already have a second factor keep it.";
+    if (await confirm(on ? "Require a second factor" : "Stop requiring a second factor", { text, action: on ? "Require it" : "Stop requiring it", kind: on ? "primary" : "danger" })
+      && await attempt(() => api.put("/sign-in-rules", { second_factor_required: on }))) toast(on ? "Every member now needs a second factor." : "A second factor is now optional.");
     part.reload();
   }
 
@@ -81,7 +81,7 @@ export function members(context) {
       event.preventDefault();
       const days = Number(life.value);
       await attempt(async () => close(await api.post("/tokens", { name: name.value.trim(), scopes: scopes[scope.value], expires_ms: days ? Date.now() + days * DAY : null })), trouble);
-    } }, field("Name", name, "What uses it."), field("May", scope), field("Expires after", life), trouble,
+    } }, field("Name", name, "What the token is for."), field("Access", scope), field("Expires after", life), trouble,
     h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), h("button", { type: "submit", class: "button primary" }, "Make it"))));
     if (!made) return;
     await showOnce(`API token ${made.name}`, "Only its hash is stored.", made.token);

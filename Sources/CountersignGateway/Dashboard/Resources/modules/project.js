@@ -3,7 +3,7 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { confirm, formDialog, showOnce } from "./dialogs.js";
-import { badge, button, card, emptyState, field, select, table, toast, toggle } from "./ui.js";
+import { badge, button, card, emptyState, field, privateAddress, select, table, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
 import { items } from "./items.js";
 
@@ -18,14 +18,14 @@ export function project(context) {
     const token = h("input", { type: "text", name: "token", class: "mono", required: true, maxlength: 64, spellcheck: "false", autocomplete: "off", value: about.token, disabled });
     const mode = select(modes, about.customer_tokens, null, { name: "customer_tokens", disabled });
     const url = h("input", { type: "url", name: "webhook/url", maxlength: 2048, value: about.webhook?.url ?? "", placeholder: "none", disabled });
-    let inside = about.webhook?.allow_private ?? false;
+    const inside = privateAddress(context, about.webhook ?? { url: null, allow_private: false });
     const trouble = h("div", {});
     return card("Project", h("form", { class: "stack", onsubmit: async (event) => {
       event.preventDefault();
       let answer;
       const done = await attempt(async () => {
         answer = (await api.put(base, {
-          token: token.value.trim(), customer_tokens: mode.value, webhook: url.value.trim() ? { url: url.value.trim(), allow_private: inside } : null,
+          token: token.value.trim(), customer_tokens: mode.value, webhook: url.value.trim() ? { url: url.value.trim(), allow_private: inside.read(url.value.trim()) } : null,
         }, etag)).data;
       }, trouble);
       if (!done) return;
@@ -34,7 +34,7 @@ export function project(context) {
       toast("The project is saved.", { tone: "good" });
     } }, field("Project token", token, "What shipped apps have built in."), field("What opens the App Inbox", mode),
     field("Webhook for push notifications", url, "Signed requests go there; empty sends none."),
-    context.can("owner") && toggle("It may be on a private network or on this machine", inside, (on) => { inside = on; }),
+    !disabled && inside.control,
     trouble, !disabled && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save the project"))));
   }
 

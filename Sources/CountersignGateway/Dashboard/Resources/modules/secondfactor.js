@@ -24,7 +24,7 @@ function passwordField() {
 function qrCode(rows) {
   const dark = rows.flatMap((row, y) => [...row].map((module, x) => (module === "1" ? `M${x} ${y}h1v1h-1z` : ""))).join("");
   const side = rows.length + 2 * QUIET;
-  return s("svg", { viewBox: `${-QUIET} ${-QUIET} ${side} ${side}`, class: "qr", role: "img", "aria-label": "QR code for the authenticator app; the same stands below as text" },
+  return s("svg", { viewBox: `${-QUIET} ${-QUIET} ${side} ${side}`, class: "qr", role: "img", "aria-label": "QR code for the authenticator app; the same secret is shown below as text" },
     s("rect", { x: -QUIET, y: -QUIET, width: side, height: side, fill: "#fff" }), s("path", { d: dark, fill: "#000", "shape-rendering": "crispEdges" }));
 }
 
@@ -52,10 +52,10 @@ function form(action, parts, send, cancel) {
 
 /** Shows the codes once; `done` is called when they are stored. */
 function recoveryCodes(place, codes, done) {
-  const text = `Recovery codes for Countersign at ${location.host}\nEach is good once.\n\n${codes.join("\n")}\n`;
+  const text = `Recovery codes for Countersign at ${location.host}\nEach works once.\n\n${codes.join("\n")}\n`;
   const file = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-  replace(place, notice("amber", "Keep these recovery codes. They are shown only now.",
-    h("p", {}, "Each one signs you in once when your phone is not there. Print them, or put them into your password manager.")),
+  replace(place, notice("amber", "Keep these recovery codes. They are shown only once.",
+    h("p", {}, "Each one signs you in once when you do not have your phone. Print them, or store them in your password manager.")),
   copyable(codes.join("\n"), "Copy the recovery codes"),
   h("div", { class: "actions end" }, h("a", { class: "button plain", href: file, download: "countersign-recovery-codes.txt" }, "Download"),
     button("I have stored them", { kind: "primary", onclick: () => { URL.revokeObjectURL(file); done(); } })));
@@ -69,11 +69,11 @@ function setUp(place, done, cancel) {
     replace(place, parts);
     place.querySelector("input")?.focus();
   };
-  put(form("Continue", [h("p", {}, "From then on, signing in takes a code of six digits from an authenticator app besides the password."), box], async () => {
+  put(form("Continue", [h("p", {}, "From then on you sign in with your password and a six-digit code from an authenticator app."), box], async () => {
     const begun = await api.post("/session/second-factor", { password: password.value });
-    const [codeBox, code] = codeField("Code from the app", "Six digits; a new one comes every 30 seconds.");
+    const [codeBox, code] = codeField("Code from the app", "Six digits; the app shows a new code every 30 seconds.");
     put(form("Turn it on", [
-      h("p", {}, "Scan this with an authenticator app, then type the code that it shows."),
+      h("p", {}, "Scan this with an authenticator app, then enter the code it shows."),
       begun.qr.length > 0 && qrCode(begun.qr), h("p", { class: "muted" }, "No camera? Type this secret into the app:"), copyable(begun.secret, "Copy the secret"), codeBox,
     ], async () => {
       const { recovery_codes: codes } = await api.post("/session/second-factor/confirm", { code: code.value });
@@ -82,7 +82,7 @@ function setUp(place, done, cancel) {
   }, cancel));
 }
 
-/** What stands where a second factor is needed before anything else. */
+/** What is shown where a second factor must be set up first. */
 export function setUpFirst(place, done) {
   setUp(place, done, null);
 }
@@ -104,7 +104,7 @@ export async function ownSecondFactor(reload) {
     };
     replace(place, h("p", {}, `It is on. ${plural(factor.recovery_codes, "recovery code")} left.`), h("div", { class: "actions end" },
       button("New recovery codes", { onclick: () => again("Make new ones", "/session/second-factor/recovery-codes",
-        ({ recovery_codes: codes }) => recoveryCodes(place, codes, () => close("The recovery codes before are void."))) }),
+        ({ recovery_codes: codes }) => recoveryCodes(place, codes, () => close("Your earlier recovery codes no longer work."))) }),
       button("Turn it off", { kind: "danger", onclick: () => again("Turn it off", "/session/second-factor/disable", () => close("The second factor is off.")) })));
     return place;
   });

@@ -66,16 +66,16 @@ function complain(input, text) {
 /** Sets the first password with the token of the printed link. */
 export function setUp(root, { token, done }) {
   if (!token) {
-    return gate(root, "Almost there", "This gateway has no operator yet.",
+    return gate(root, "Almost there", "This gateway has no users yet.",
       h("p", {}, "Open the one-time link that ", h("code", {}, "countersign serve"), " printed when it started. It is valid for 30 minutes."),
-      h("p", {}, "The link is gone or too old? ", h("code", {}, "countersign admin reset"), " on the gateway's machine makes a new one."));
+      h("p", {}, "Lost the link, or has it expired? ", h("code", {}, "countersign admin reset"), " on the gateway's machine makes a new one."));
   }
   const name = h("input", { type: "text", autocomplete: "username", required: true, maxlength: 64, autofocus: true, spellcheck: "false" });
   const [passwordBox, password] = passwordField("Password", "new-password", `At least ${MINIMUM} characters; a sentence is fine.`);
   const [againBox, again] = passwordField("Password again", "new-password");
   const trouble = h("div", {});
   const send = h("button", { type: "submit", class: "button primary large" }, "Create the owner and sign in");
-  gate(root, "Welcome", "You are the first one here. Choose a name and a password: you become the owner.",
+  gate(root, "Welcome", "Nobody has signed in here yet. Choose a name and a password, and you become the owner.",
     h("form", { onsubmit: async (event) => {
       event.preventDefault();
       if (!isGood(password, again)) return;
@@ -117,24 +117,24 @@ export function signIn(root, { done }) {
       }
       done(session);
     } }, field("Name", name), passwordBox, trouble, send),
-    h("p", { class: "gate-foot" }, "There is no default password. The first owner is made with the one-time link that the gateway prints."));
+    h("p", { class: "gate-foot" }, "There is no default password. The one-time link that the gateway prints creates the first owner."));
   name.focus();
 }
 
-/** Asks for the code, behind the right password. */
+/** Asks for the code once the password was right. */
 function secondStep(root, { name, password, done, back }) {
   const [box, code] = codeField("Code", "Six digits from your authenticator app, or a recovery code.");
   const trouble = h("div", {});
   const send = h("button", { type: "submit", class: "button primary large" }, "Sign in");
-  gate(root, "Second step", `Signing in as ${name}.`, h("form", { onsubmit: async (event) => {
+  gate(root, "Two-step sign-in", `Signing in as ${name}.`, h("form", { onsubmit: async (event) => {
     event.preventDefault();
     send.disabled = true;
     try {
       done(await api.post("/session", { name, password, code: code.value.trim() }));
     } catch (error) {
       const wait = error.status === 429 && Number(error.retryAfter);
-      replace(trouble, notice("bad", error.status === 401 ? "The code is wrong, or was used before." : error.message,
-        h("p", {}, error.status === 401 ? "Wait for the next one. Is the phone gone? Use a recovery code, or ask an owner to reset your second factor." : error.advice)));
+      replace(trouble, notice("bad", error.status === 401 ? "The code is wrong or has already been used." : error.message,
+        h("p", {}, error.status === 401 ? "Wait for the next code. Lost your phone? Use a recovery code, or ask an owner to reset your second factor." : error.advice)));
       setTimeout(() => { send.disabled = false; }, (wait || 0) * 1000);
       code.select();
     }
@@ -145,7 +145,7 @@ function secondStep(root, { name, password, done, back }) {
 /** Leads to a second factor where every member must have one; nothing else is shown before. */
 export function enrol(root, { done, signOut }) {
   const place = h("div", {});
-  gate(root, "Set up a second factor", "An owner of this gateway asks one of everybody who signs in.", place,
+  gate(root, "Set up a second factor", "An owner of this gateway requires a second factor from everyone who signs in.", place,
     h("p", { class: "gate-foot" }, button("Sign out", { kind: "quiet", onclick: signOut })));
   setUpFirst(place, async () => done(await api.get("/session")));
 }
@@ -188,7 +188,7 @@ async function changePassword(name) {
     }
     setTimeout(() => { send.disabled = false; }, wait * 1000);
   } }, h("input", { type: "text", autocomplete: "username", value: name, readonly: true, hidden: true }),
-  h("p", { class: "muted" }, "Your other sessions end; this one stays."), currentBox, freshBox, againBox, trouble,
+  h("p", { class: "muted" }, "Your other sessions will end; this one stays signed in."), currentBox, freshBox, againBox, trouble,
   h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), send)));
-  if (changed) toast("Your password is changed, and your other sessions have ended.", { tone: "good", stay: 8_000 });
+  if (changed) toast("Your password has been changed, and your other sessions have ended.", { tone: "good", stay: 8_000 });
 }

@@ -25,12 +25,12 @@ export function tokenRules(context) {
       if (done) { await part.reload(); toast("The rules are saved and in force.", { tone: "good" }); }
     } },
     disabled ? h("p", {}, open ? "Devices may register themselves." : "Devices may not register themselves.")
-      : toggle("Devices may register themselves at /api/register, where nobody vouches for them", open, (on) => { open = on; }),
+      : toggle("Let devices register themselves at /api/register, without proof of who they are", open, (on) => { open = on; }),
     h("div", { class: "grid-form" },
-      field("An access token lives, seconds", access, "Up to a day."),
-      field("A session lives unused, seconds", refresh, "Up to a year."),
-      field("A session lives however much it is used, seconds", absolute, "Then its user logs in again. Holds for open sessions too."),
-      field("An exchanged refresh token still works, seconds", reuse, "Up to a minute, for devices whose answer was lost; later use ends the session.")),
+      field("Access token lifetime, seconds", access, "Up to a day."),
+      field("Idle session lifetime, seconds", refresh, "Up to a year."),
+      field("Maximum session lifetime, seconds", absolute, "After that the user must log in again. Applies to open sessions too."),
+      field("Reuse window for a refresh token, seconds", reuse, "Up to a minute, for devices that lost the response. Using a replaced token later ends the session.")),
     trouble, !disabled && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save the rules"))));
   });
   return part.element;

@@ -193,3 +193,13 @@ export function menu(label, items, { place = "", look = "button plain" } = {}) {
   box.addEventListener("focusout", (event) => { if (!box.contains(event.relatedTarget)) close(false); });
   return box;
 }
+
+/** The switch of an owner that lets requests into a private network, and what is to be sent with an address. Without an owner the permission stays with the address that it was given for: another one must be public. */
+export function privateAddress(context, before) {
+  let allowed = before.allow_private;
+  return {
+    control: context.can("owner") ? toggle("It may be on a private network or on this machine", allowed, (on) => { allowed = on; })
+      : allowed && h("p", { class: "hint" }, "An owner has let this address be on a private network. Another address must be a public one."),
+    read: (url) => allowed && (context.can("owner") || url === before.url),
+  };
+}
