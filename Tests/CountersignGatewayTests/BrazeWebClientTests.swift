@@ -1,0 +1,81 @@
+import CountersignGateway
+import CountersignGatewayTesting
+import CountersignSQLite
+import Foundation
+import Testing
+
+/// Requests as Braze's Web SDK sends them from a page: the order of its members and its headers are those of a capture of
+/// version 2.4.3 that somebody published, with names and ids of our own.
+@Suite(.timeLimit(.minutes(5)))
+struct BrazeWebClientTests {
+    private static let origin = "https://shop.example"
+    private let fixture: GatewayFixture
+    private let connection: RawConnection
+
+    init() throws {
+        fixture = try GatewayFixture(enforcement: .required)
+        var rules = AppRules()
+        rules.origins = [Self.origin]
+        try fixture.apps.setRules(rules, of: fixture.appID)
+        try fixture.gateway.refreshApps()
+        connection = try RawConnection(port: fixture.gateway.port)
+    }
+
+    private func post(_ body: String, token: String? = nil) -> RawConnection.Answer? {
+        var headers = [
+            "Content-Type": "application/json", "Origin": Self.origin, "Referer": Self.origin + "/",
+            "Sec-Fetch-Dest": "empty", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "cross-site",
+            "X-Braze-Api-Key": fixture.writeKey, "X-Braze-DataRequest": "true",
+            "X-Braze-TriggersRequest": "true", "X-Requested-With": "XMLHttpRequest",
+        ]
+        headers["X-Braze-Auth-Signature"] = token
+        return connection.post(body, path: "/api/v3/data/", headers: headers)
+    }
+
+    private func body(_ events: String, user: String? = nil) -> String {
+        let user = user.map { #","user_id":"\#($0)""# } ?? ""
+        return """
+            {"respond_with":{"triggers":true,"config":{"config_time":0}\(user)},"events":[\(events)],
+            "device":{"browser":"Chrome","browser_version":"140.0.7339.80","os_version":"Linux","resolution":"2048x1152",
+            "locale":"en-us","time_zone":"Europe/Ljubljana","user_agent":"Mozilla/5.0 (X11; Linux x86_64)"},
+            "api_key":"\(fixture.writeKey)","time":1795249800,"sdk_version":"2.4.3",
+            "device_id":"5f1c44be-30f0-4d50-9a3e-0d6f5f0c1a11"}
+            """
+    }
+
+    private func stored() throws -> [[String?]] {
+        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        return try database.all(
+            "SELECT user_id, anonymous_id, name FROM event WHERE type = 'track' ORDER BY seq"
+        ) { row in (0..<3).map { row.optionalText($0) } }
+    }
+
+    @Test func aVisitorsSessionIsStoredAndThePageMayReadTheAnswer() throws {
+        defer { fixture.remove() }
+        connection.send(
+            "OPTIONS /api/v3/data/ HTTP/1.1\r\nHost: a\r\nOrigin: \(Self.origin)\r\n"
+                + "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: content-type,x-braze-api-key,"
+                + "x-braze-datarequest,x-braze-triggersrequest,x-requested-with\r\n\r\n")
+        #expect(connection.answer()?.status == 204)
+        let session =
+            #"{"name":"ss","time":1795249799.874,"data":{},"session_id":"0c3e1d9e-5d3f-4a57-8f57-3c7d4b5a9f10"}"#
+        let answer = post(body(session))
+        #expect(answer?.status == 201)
+        #expect(answer?.headers["access-control-allow-origin"] == Self.origin)
+        #expect(answer?.json["message"] as? String == "success")
+        #expect(try stored() == [[nil, "5f1c44be-30f0-4d50-9a3e-0d6f5f0c1a11", "ss"]])
+    }
+
+    @Test func aUsersEventNeedsTheirSignatureAndThePageMayReadWhy() throws {
+        defer { fixture.remove() }
+        let event =
+            #"{"name":"ce","time":1795249800.1,"data":{"n":"Order Placed","p":{"total":12.5}},"user_id":"user-1","#
+            + #""session_id":"0c3e1d9e-5d3f-4a57-8f57-3c7d4b5a9f10"}"#
+        let refused = post(body(event, user: "user-1"))
+        #expect(refused?.status == 401)
+        #expect(refused?.headers["access-control-allow-origin"] == Self.origin)
+        #expect((refused?.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 26)
+        #expect(post(body(event, user: "user-1"), token: try fixture.token(for: "user-1"))?.status == 201)
+        #expect(try stored() == [["user-1", "5f1c44be-30f0-4d50-9a3e-0d6f5f0c1a11", "Order Placed"]])
+    }
+}
