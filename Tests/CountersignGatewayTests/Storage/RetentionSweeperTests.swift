@@ -154,4 +154,75 @@ struct RetentionSweeperTests {
         #expect(try left("a") == [3])
         #expect(try customerBytes("a") == second)
     }
+
+    @Test func manyCustomersAreForgottenInOneStep() throws {
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        // Three rows each: the customer, the cookie and the property.
+        for number in 0..<300 { try change("c\(number)", of: "a", day: 1, properties: 1, bytes: 10) }
+        var rules = AppRules()
+        rules.retentionDays = 2
+        let most = 900 / RetentionSweeper.rowsPerStep + 2
+        #expect(try sweep(["a": rules], day: 50) <= most)
+        #expect(try customers("a").isEmpty)
+        #expect(try customerBytes("a") == 0)
+        for number in 0..<300 { try change("c\(number)", of: "a", day: 1, properties: 1, bytes: 10) }
+        rules.retentionDays = nil
+        rules.retentionBytes = 0
+        #expect(try sweep(["a": rules], day: 50) <= most)
+        #expect(try customers("a").isEmpty)
+    }
+
+    @Test func appsTakeTurns() throws {
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        for number in 0..<300 {
+            for app in ["a", "b", "c"] {
+                try change("c\(number)", of: app, day: 1, properties: 1, bytes: 10)
+            }
+        }
+        var rules = AppRules()
+        rules.retentionDays = 2
+        var sweeper = RetentionSweeper()
+        sweeper.begin(["a": rules, "b": rules, "c": rules], nowMilliseconds: 50 * Self.day)
+        for _ in 0..<3 { try sweeper.step(connection) }
+        for app in ["a", "b", "c"] { #expect((1..<300).contains(try customers(app).count), "\(app)") }
+    }
+
+    @Test func aStepDeletesNoMoreBytesThanAMomentTakes() throws {
+        for day in 1...20 { try add("a", day: Int64(day), bytes: 1 << 20) }
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try change("c1", of: "a", day: 1, properties: 40, bytes: 500_000)
+        var rules = AppRules()
+        rules.retentionDays = 1
+        var sweeper = RetentionSweeper()
+        sweeper.begin(["a": rules], nowMilliseconds: 90 * Self.day)
+        var before = try bytes("a")
+        while !sweeper.isDone {
+            try sweeper.step(connection)
+            let after = try bytes("a")
+            // The one that reaches the bound may be beyond it.
+            #expect(before - after <= RetentionSweeper.bytesPerStep + 8 * 500_100)
+            before = after
+        }
+        #expect(before == 0)
+    }
+
+    private func bytes(_ appID: String) throws -> Int64 {
+        try connection.first("SELECT bytes + customer_bytes FROM app_usage WHERE app_id = ?1", .text(appID)) {
+            $0.int64(0)
+        } ?? 0
+    }
+
+    @Test func whomOthersWereMergedIntoIsForgottenInSmallSteps() throws {
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try change("c1", of: "a", day: 1, properties: 0, bytes: 0)
+        try connection.execute(
+            """
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)
+            INSERT INTO customer_merge SELECT 's' || n, (SELECT id FROM customer), 1 FROM numbers
+            """)
+        var rules = AppRules()
+        rules.retentionDays = 1
+        #expect(try sweep(["a": rules], day: 90) > 1_000 / RetentionSweeper.rowsPerStep)
+        #expect(try connection.first("SELECT count(*) FROM customer_merge") { $0.int(0) } == 0)
+    }
 }
