@@ -39,9 +39,14 @@ package struct EventBatch: Sendable {
         package var timestampMilliseconds: Int64
         /// Where its JSON stands in the batch's body.
         package var json: Range<Int>
-        /// True when the message id was made from the content and from who sent it, so that the event is the same
-        /// whoever its sender has become.
+        /// True when the message id was made from the content and from the device that sent it, so that the event is the
+        /// same after its sender has signed in.
         package var isIdentifiedByContent = false
+
+        /// What stands for its user or device where they do not say who sent it; nil where they do.
+        var sender: String? {
+            isIdentifiedByContent ? userID.map { "content " + $0 } ?? "content" : nil
+        }
     }
 }
 

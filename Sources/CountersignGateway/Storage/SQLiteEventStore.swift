@@ -78,6 +78,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         ON CONFLICT DO NOTHING
         """
 
+    /// An event that is known by its content may have come before its customer had signed in: then it becomes the user's.
+    /// That of another user is another event, for a stranger may know what it says and be first.
+    private static let claim = """
+        UPDATE OR IGNORE event SET user_id = ?3, sender = 'content ' || ?3
+        WHERE app_id = ?1 AND message_id = ?2 AND sender = 'content' AND coalesce(user_id, ?3) = ?3
+        """
+
     private let path: String
     private let pendingLimit: Int
     private let diskFloorBytes: Int
@@ -318,6 +325,14 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             try statement.bind(.text(batch.appID), at: 1)
             try statement.bind(.integer(batch.receivedMilliseconds), at: 8)
             for event in batch.events {
+                if event.isIdentifiedByContent, let user = event.userID {
+                    try connection.run(
+                        claim, .text(batch.appID), .text(event.messageID), .text(user))
+                    if connection.changes > 0 {
+                        outcome.duplicates += 1
+                        continue
+                    }
+                }
                 try statement.bind(.text(event.messageID), at: 2)
                 try statement.bind(.text(event.kind.rawValue), at: 3)
                 try statement.bind(.optionalText(event.userID), at: 4)
@@ -325,7 +340,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 try statement.bind(.optionalText(event.name), at: 6)
                 try statement.bind(.integer(event.timestampMilliseconds), at: 7)
                 try statement.bind(borrowing: body, event.json, at: 9)
-                try statement.bind(event.isIdentifiedByContent ? .text("content") : .null, at: 10)
+                try statement.bind(.optionalText(event.sender), at: 10)
                 _ = try statement.step()
                 if connection.changes > 0 {
                     outcome.accepted += 1

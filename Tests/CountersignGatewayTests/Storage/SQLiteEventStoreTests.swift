@@ -135,6 +135,91 @@ struct SQLiteEventStoreTests {
         #expect(plan.allSatisfy { $0.contains("USING INDEX event_once (app_id=? AND message_id=?)") })
     }
 
+    @Test func whatIsKnownByItsContentBecomesItsUsersAndNobodyElseUsesItUp() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "store-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("events.sqlite").path
+        let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
+        defer { store.close() }
+        let again = AppendOutcome(accepted: 0, duplicates: 1)
+        let new = AppendOutcome(accepted: 1, duplicates: 0)
+        func append(_ id: String, _ user: String?) throws -> AppendOutcome {
+            try self.append(id, user: user, device: "c", isIdentifiedByContent: true, to: store).get()
+        }
+        // A stranger who knows what it says is first.
+        #expect(try append("sha256-a", "mallory") == new)
+        #expect(try append("sha256-a", "jane") == new)
+        #expect(try append("sha256-a", "jane") == again)
+        #expect(try append("sha256-a", "mallory") == again)
+        // The customer has signed in between two tries, or a stranger has sent it without a user.
+        #expect(try append("sha256-b", nil) == new)
+        #expect(try append("sha256-b", nil) == again)
+        #expect(try append("sha256-b", "jane") == again)
+        #expect(try append("sha256-b", "jane") == again)
+        let reader = try SQLiteConnection(path: path, mode: .readOnly)
+        let users = try reader.all("SELECT message_id || ' ' || user_id FROM event ORDER BY seq") {
+            $0.text(0)
+        }
+        #expect(users == ["sha256-a mallory", "sha256-a jane", "sha256-b jane"])
+        #expect(try reader.first("SELECT events FROM app_usage") { $0.int(0) } == 3)
+    }
+
+    /// A file of the version before, in which nobody had counted what customers take.
+    @Test func customersOfAnOldFileAreCountedAndSeenNow() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "store-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("events.sqlite").path
+        let future: Int64 = 4_000_000_000_000
+        do {
+            let old = try SQLiteConnection(path: path)
+            try old.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")
+            try Schema.migrate(old, Array(SQLiteEventStore.migrations.prefix(6)))
+            try old.execute(
+                """
+                INSERT INTO customer (id, app_id, created_ms) VALUES
+                    ('1', 'shop', 5), ('2', 'shop', \(future)), ('3', 'other', 5);
+                INSERT INTO customer_identifier (app_id, name, value, customer_id) VALUES
+                    ('shop', 'cookie', 'ä', '1'), ('shop', 'registered', 'jane', '1'),
+                    ('shop', 'cookie', 'c', '2'), ('other', 'cookie', 'c', '3');
+                INSERT INTO customer_property VALUES ('1', 'city', '"Köln"', 1);
+                INSERT INTO inbox_read (customer_id, message_id, read_ms) VALUES ('1', 'm-1', 1);
+                INSERT INTO app_usage VALUES ('shop', 2, 30);
+                """)
+        }
+        let before = Int64(Date().timeIntervalSince1970) * 1000
+        do {
+            let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
+            store.close()
+        }
+        let sqlite = try SQLiteConnection(path: path)
+        let customers = try sqlite.all("SELECT bytes, seen_ms FROM customer ORDER BY id") {
+            (bytes: $0.int64(0), seen: $0.int64(1))
+        }
+        // Names and values in bytes, and the message that was read.
+        let bytes: [Int64] = [36, 7, 7]
+        #expect(customers.map(\.bytes) == bytes)
+        #expect(customers[0].seen >= before && customers[2].seen >= before && customers[1].seen == future)
+        let usage = try sqlite.all(
+            "SELECT app_id || ' ' || events || ' ' || bytes || ' ' || customer_bytes FROM app_usage ORDER BY 1"
+        ) { $0.text(0) }
+        #expect(usage == ["other 0 0 7", "shop 2 30 43"])
+        // They age from now on.
+        var rules = AppRules()
+        rules.retentionDays = 1
+        for (days, left) in [(Int64(0), 3), (2, 1)] {
+            var sweeper = RetentionSweeper()
+            sweeper.begin(["shop": rules, "other": rules], nowMilliseconds: before + days * 86_400_000)
+            while !sweeper.isDone { try sweeper.step(sqlite) }
+            #expect(try sqlite.first("SELECT count(*) FROM customer") { $0.int(0) } == left)
+        }
+        #expect(try sqlite.first("SELECT sum(customer_bytes) FROM app_usage") { $0.int(0) } == 7)
+        #expect(try sqlite.first("SELECT count(*) FROM customer_property") { $0.int(0) } == 0)
+    }
+
     private func append(
         _ id: String, user: String? = nil, device: String? = nil, isIdentifiedByContent: Bool = false,
         to store: SQLiteEventStore
