@@ -51,8 +51,14 @@ enum BloomreachAnswer {
     }
 
     /// The customers cannot be read now.
-    static func unreadable(_ request: HTTPRequest) -> HTTPResponse {
-        failure(503, "the gateway cannot read its storage; try again", request).with("Retry-After", "5")
+    static func unreadable(_ failure: StoreFailure, _ request: HTTPRequest) -> HTTPResponse {
+        let why =
+            failure.reason == .overloaded
+            ? "more requests wait to read customers than may" : "the gateway cannot read its storage"
+        var response = Self.failure(503, why + "; try again", request)
+            .with("Retry-After", String(failure.retryAfterSeconds))
+        response.code = failure.code
+        return response
     }
 
     /// `{"success":true}` with these members, each a name and its JSON.

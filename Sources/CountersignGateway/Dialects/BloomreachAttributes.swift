@@ -39,10 +39,10 @@ struct BloomreachAttributes {
         let reading = Reading(
             appID: call.app.id, readable: caller.readable, attributes: attributes, customers: customers,
             engines: call.app.answers.engines)
-        return .beside(reading.results) { result in
+        return call.path.read(reading.results) { result in
             switch result {
             case .success(let json): BloomreachAnswer.success([("results", json)])
-            case .failure: BloomreachAnswer.unreadable(request)
+            case .failure(let failure): BloomreachAnswer.unreadable(failure, request)
             }
         }
     }

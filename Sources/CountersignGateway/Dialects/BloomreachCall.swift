@@ -156,26 +156,29 @@ struct BloomreachCall {
         _ identifiers: [CustomerIdentifier]
     ) throws(BloomreachRefusal) -> BloomreachCaller {
         let hard = identifiers.first(where: \.isHard)
-        var users: [String] = []
+        var users = DistinctIDs()
         for identifier in hard.map({ [$0] }) ?? identifiers
-        where identifier.name != CustomerIdentifier.cookieName
-            && !users.contains(where: { $0.utf8.elementsEqual(identifier.value.utf8) })
-        {
-            users.append(identifier.value)
+        where identifier.name != CustomerIdentifier.cookieName {
+            users.insert(identifier.value)
         }
         let admission = AdmissionRequest(
-            token: request.header("x-countersign-signature"), userIDs: users, deviceTime: nil)
+            token: request.header("x-countersign-signature"), userIDs: users.ids, deviceTime: nil)
         switch path.admit(admission, app: app, request: request) {
         case .refused(let refusal):
             throw BloomreachRefusal(BloomreachAnswer.overLimit(refusal, request))
         case .rejected(let error):
             throw BloomreachRefusal(BloomreachAnswer.rejection(error, request))
         case .accepted(let warning):
-            // What is let in is not yet proven: beyond a ramp, while tokens are optional, and while they are disabled,
-            // when nobody has looked at the token.
+            // What is let in is not yet proven: a bad token is let in beyond a ramp and while tokens are optional, and
+            // while they are disabled nobody has looked at it.
             let isProven =
-                admission.token != nil && warning == nil
-                && app.report(on: admission, at: path.now().timeIntervalSince1970).isAccepted
+                switch request.trail.verdict {
+                case .accepted: true
+                case .notJudged:
+                    hard != nil && admission.token != nil
+                        && app.report(on: admission, at: path.now().timeIntervalSince1970).isAccepted
+                case .anonymous, .acceptedWithWarning, .rejected, nil: false
+                }
             return BloomreachCaller(
                 identifiers: identifiers, warning: warning, vouched: isProven ? hard.map { [$0] } ?? [] : [])
         }

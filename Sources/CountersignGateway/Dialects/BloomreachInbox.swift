@@ -19,12 +19,12 @@ struct BloomreachInbox {
         let reading = Reading(
             app: call.app, caller: caller, syncToken: syncToken, customers: customers,
             nowMilliseconds: request.receivedMilliseconds)
-        return .beside(reading.messages) { result in
+        return call.path.read(reading.messages) { result in
             switch result {
             case .success(let members?): BloomreachAnswer.success(members)
             // Current clients know it by these words, empty their cache and fetch once without a token.
             case .success(nil): BloomreachAnswer.failure(410, "invalid sync token", request)
-            case .failure: BloomreachAnswer.unreadable(request)
+            case .failure(let failure): BloomreachAnswer.unreadable(failure, request)
             }
         }
     }

@@ -6,10 +6,11 @@ enum BloomreachMessageID {
     /// How long a request with an `age` is taken for another try of an equal one, in milliseconds.
     private static let window: Int64 = 600_000
 
-    /// The same id for every try of an event, as far as its content shows that it is the same event.
+    /// The same id for every try of an event, as far as its content shows that it is the same event. `properties` are
+    /// canonical and in the order of their names' bytes.
     static func make(
         _ root: JSONNode, kind: BloomreachTracking.Kind, identifiers: [CustomerIdentifier],
-        time: BloomreachTime
+        time: BloomreachTime, properties: [(name: String, json: [UInt8])]?
     ) -> String {
         var moment: JSONValue
         switch time.source {
@@ -22,13 +23,27 @@ enum BloomreachMessageID {
         // Members come in another order at every try, and ids that were added since the first try come along.
         var content = JSONValue.array([.string(kind.rawValue), anchor(identifiers), moment]).bytes
         content.removeLast()
-        for name in ["event_type", "url", "properties"] as [StaticString] {
+        for name in ["event_type", "url"] as [StaticString] {
             content.append(UInt8(ascii: ","))
             content.append(contentsOf: root[name]?.canonicalBytes ?? Array("null".utf8))
         }
+        content.append(UInt8(ascii: ","))
+        write(properties, to: &content)
         content.append(UInt8(ascii: "]"))
         var ids = DerivedMessageIDs(namespace: "bloomreach")
         return ids.make(content[...])
+    }
+
+    private static func write(_ properties: [(name: String, json: [UInt8])]?, to output: inout [UInt8]) {
+        guard let properties else { return output.append(contentsOf: "null".utf8) }
+        output.append(UInt8(ascii: "{"))
+        for (index, property) in properties.enumerated() {
+            if index > 0 { output.append(UInt8(ascii: ",")) }
+            JSONValue.write(property.name, to: &output)
+            output.append(UInt8(ascii: ":"))
+            output.append(contentsOf: property.json)
+        }
+        output.append(UInt8(ascii: "}"))
     }
 
     /// What stays the same of a customer's ids: the device's cookie, or else all of them.

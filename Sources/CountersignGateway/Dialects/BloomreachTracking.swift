@@ -15,7 +15,8 @@ struct BloomreachTracking {
     private struct Contents {
         var identifiers: [CustomerIdentifier] = []
         var name: String?
-        var properties: [(name: String, json: [UInt8])] = []
+        /// Each with its canonical JSON, in the order of their names' bytes; nil when there is no such member.
+        var properties: [(name: String, json: [UInt8])]?
         var messageID = ""
         var isIdentifiedByContent = false
         var timestampMilliseconds: Int64 = 0
@@ -46,7 +47,7 @@ struct BloomreachTracking {
             change = CustomerChange(
                 identifiers: contents.identifiers,
                 atMilliseconds: min(contents.timestampMilliseconds, request.receivedMilliseconds))
-            if kind == .customer { change?.properties = contents.properties }
+            if kind == .customer { change?.properties = contents.properties ?? [] }
         }
         let batch = EventBatch(
             appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
@@ -90,14 +91,12 @@ struct BloomreachTracking {
                 contents.client = ClientInfo(
                     sdk: properties["sdk"], properties["sdk_version"], app: properties["app_version"])
             }
-            for (name, value) in properties.members {
-                guard (1...256).contains(name.count) else {
-                    throw call.refuse("the names of properties must have 1 to 256 bytes")
-                }
-                guard kind == .customer else { continue }
-                contents.properties.append(
-                    (String(decoding: name, as: UTF8.self), value.canonicalBytes))
+            let members = Array(properties.members)
+            guard members.allSatisfy({ (1...256).contains($0.name.count) }) else {
+                throw call.refuse("the names of properties must have 1 to 256 bytes")
             }
+            contents.properties = members.sorted { $0.name.lexicographicallyPrecedes($1.name) }
+                .map { (String(decoding: $0.name, as: UTF8.self), $0.value.canonicalBytes) }
         }
         let time = try BloomreachTime(root, call)
         contents.timestampMilliseconds = time.milliseconds
@@ -105,7 +104,9 @@ struct BloomreachTracking {
         guard given.isValid else { throw call.refuse("message_id must be \(EventIdentifier.shape)") }
         contents.messageID =
             given.text
-            ?? BloomreachMessageID.make(root, kind: kind, identifiers: contents.identifiers, time: time)
+            ?? BloomreachMessageID.make(
+                root, kind: kind, identifiers: contents.identifiers, time: time,
+                properties: contents.properties)
         contents.isIdentifiedByContent = given.text == nil && !contents.identifiers.isEmpty
         return contents
     }

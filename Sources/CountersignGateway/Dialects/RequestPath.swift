@@ -14,6 +14,20 @@ struct RequestPath: Sendable {
     let appLimiter: RateLimiter<String>
     /// The clock that tokens are judged by.
     let now: @Sendable () -> Date
+    /// Where reading may wait for the disk.
+    private let readers = BoundedQueue(label: "readers", places: 128)
+
+    init(
+        apps: AppRegistry, store: any EventStore, parsers: ParserPool, limits: GatewayLimits,
+        appLimiter: RateLimiter<String>, now: @escaping @Sendable () -> Date
+    ) {
+        self.apps = apps
+        self.store = store
+        self.parsers = parsers
+        self.limits = limits
+        self.appLimiter = appLimiter
+        self.now = now
+    }
 
     /// Judges a request once.
     func admit(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
@@ -108,6 +122,31 @@ struct RequestPath: Sendable {
             return finish(result)
         }
     }
+
+    /// Answers with what `work` has read, on a queue where it may wait for the disk.
+    ///
+    /// - Parameters:
+    ///   - work: Reads.
+    ///   - finish: Makes the answer; of a failure also when too many wait to read.
+    /// - Returns: An outcome that is not there yet, or an answer when too many wait.
+    func read<Value: Sendable>(
+        _ work: @escaping @Sendable () throws -> Value,
+        finish: @escaping (Result<Value, StoreFailure>) -> HTTPResponse
+    ) -> HTTPOutcome {
+        guard readers.take() else {
+            return .answer(finish(.failure(StoreFailure(reason: .overloaded, detail: "too many read"))))
+        }
+        return .waiting({ [readers] completion in
+            readers.async {
+                completion(
+                    Result { try work() }.mapError { StoreFailure(reason: .failed, detail: "\($0)") })
+            }
+        }) { result in
+            var response = finish(result)
+            response.changesNothing = true
+            return response
+        }
+    }
 }
 
 extension HTTPOutcome {
@@ -126,31 +165,4 @@ extension HTTPOutcome {
             },
             poll: { slot.withLock { $0 }.map(finish) })
     }
-
-    /// Answers with what `work` has read, on a queue where it may wait for the disk.
-    ///
-    /// - Parameters:
-    ///   - work: Reads.
-    ///   - finish: Makes the answer; of a failure also when too many wait to read.
-    /// - Returns: An outcome that is not there yet, or an answer when too many wait.
-    static func beside<Value: Sendable>(
-        _ work: @escaping @Sendable () throws -> Value,
-        finish: @escaping (Result<Value, any Error>) -> HTTPResponse
-    ) -> HTTPOutcome {
-        guard readers.take() else {
-            return .answer(finish(.failure(StoreFailure(reason: .overloaded, detail: "too many read"))))
-        }
-        let slot = Lock<Result<Value, any Error>?>(nil)
-        return .later(
-            start: { resume in
-                readers.async {
-                    let result = Result { try work() }
-                    slot.withLock { $0 = result }
-                    resume()
-                }
-            },
-            poll: { slot.withLock { $0 }.map(finish) })
-    }
-
-    private static let readers = BoundedQueue(label: "readers", places: 128)
 }

@@ -7,6 +7,9 @@ package struct HTTPResponse: Sendable {
     package var code: String?
     /// True when many answers share the bytes of the body, which cost no memory of this one's.
     package var isShared = false
+    /// True when its request has changed nothing, so that it may be refused for want of memory; so may those of safe
+    /// methods.
+    package var changesNothing = false
     /// True when the connection must not be used again.
     package var closes = false
     /// What is sent instead of the body, as it comes; nil for an answer that is whole.

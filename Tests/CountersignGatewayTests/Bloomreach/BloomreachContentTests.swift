@@ -1,7 +1,8 @@
-import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
 import Testing
+
+@testable import CountersignGateway
 
 @Suite(.timeLimit(.minutes(5)))
 struct BloomreachContentTests {
@@ -273,5 +274,17 @@ struct BloomreachContentTests {
         #expect(ShippedClient.outcome(refusal) == .serverError(nil))
         #expect(refusal.headers["retry-after"] != nil)
         #expect(refusal.headers["content-type"] == "application/json")
+    }
+
+    @Test func whoCannotReadACustomerNowIsToldWhy() {
+        let request = HTTPRequest(
+            method: "POST", path: "/", query: nil, fields: [], clientAddress: "", receivedMilliseconds: 1)
+        let busy = BloomreachAnswer.unreadable(StoreFailure(reason: .overloaded, detail: ""), request)
+        #expect(busy.status == 503 && busy.code == "overloaded")
+        #expect(busy.headers.contains { $0 == ("Retry-After", "1") })
+        #expect(!String(decoding: busy.body, as: UTF8.self).contains("storage"))
+        let broken = BloomreachAnswer.unreadable(StoreFailure(reason: .failed, detail: ""), request)
+        #expect(broken.status == 503 && broken.code == "storage_unavailable")
+        #expect(broken.headers.contains { $0 == ("Retry-After", "5") })
     }
 }
