@@ -65,6 +65,26 @@ struct FloodTests {
         }
     }
 
+    @Test func whatIsStoredIsNeverRefusedForTheSizeOfItsAnswer() throws {
+        try withGateway({ $0.limits.bodyMemoryBytes = 8 << 10 }) { fixture in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            // The answer names each that is refused, and is larger than all the memory.
+            let events = [trackEvent("m-1")] + Array(repeating: "{}", count: 900)
+            let answer = connection.post(
+                #"{"batch":[\#(events.joined(separator: ","))]}"#, headers: ["X-Write-Key": fixture.writeKey])
+            #expect(answer?.status == 200)
+            #expect(answer?.json["accepted"] as? Int == 1)
+            #expect((answer?.body.utf8.count ?? 0) > 8 << 10)
+            // What only reads is refused: nothing is lost with it.
+            let read = connection.get("/openapi.json")
+            #expect(read?.status == 200 || read?.json["code"] as? String == "overloaded")
+            // The memory of the answer has come back.
+            let next = connection.post(
+                batch(trackEvent("m-2")), headers: ["X-Write-Key": fixture.writeKey])
+            #expect(next?.json["accepted"] as? Int == 1)
+        }
+    }
+
     @Test func aSizeThatIsNotTrueIsDamage() throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
@@ -158,6 +178,32 @@ struct FloodTests {
             while let answer = connection.answer() { #expect(answer.status >= 400) }
             #expect(connection.isClosedByServer())
         }
+    }
+
+    /// Bytes that nobody reads, as of a line that never ends, and as of a slow sender whose piece has just come.
+    @Test func whoLooksStuckIsClosedAtTheThirdLookOnly() throws {
+        var ends: [Int32] = [0, 0]
+        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        defer { for end in ends { close(end) } }
+        let watch = ConnectionWatch(limits: GatewayLimits())
+        let connection = WatchedConnection(socket: ends[0])
+        watch.add(connection)
+        connection.enter(.header)
+        var byte: UInt8 = 0x20
+        #expect(send(ends[1], &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
+        func isOpen() -> Bool { recv(ends[1], &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) != 0 }
+        watch.look(passes: 10)
+        watch.look(passes: 20)
+        #expect(isOpen())
+        // The server reads it, and the next has come by the next look.
+        #expect(recv(ends[0], &byte, 1, 0) == 1)
+        watch.look(passes: 30)
+        #expect(send(ends[1], &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
+        watch.look(passes: 40)
+        watch.look(passes: 50)
+        #expect(isOpen())
+        watch.look(passes: 60)
+        #expect(!isOpen())
     }
 
     @Test func signInsThatWaitLeaveTheOtherRequestsTheirPlaces() {

@@ -59,7 +59,8 @@ struct LargeRequestsTests {
             let request = HTTPRequest(
                 method: "POST", path: "/", query: nil, fields: [], clientAddress: "", receivedMilliseconds: 1,
                 body: [1])
-            switch large.outcome(of: request, { _ in .answer(.text(200, "")) }) {
+            let held = HeldMemory(BodyMemory(limit: 1))
+            switch large.outcome(of: request, holding: held, { _ in .answer(.text(200, "")) }) {
             case .answer(let response): return response
             case .later(let start, _):
                 starts.append(start)
@@ -77,6 +78,76 @@ struct LargeRequestsTests {
         try isDone.waitForSignal()
         try isDone.waitForSignal()
         #expect(refusal() == nil)
+    }
+
+    @Test func aBodyCountsForAsLongAsSomebodyReadsIt() throws {
+        let large = LargeRequests()
+        let memory = BodyMemory(limit: 1_000)
+        let began = DispatchSemaphore(value: 0)
+        let goesOn = DispatchSemaphore(value: 0)
+        func begin(_ bytes: Int) {
+            let request = HTTPRequest(
+                method: "POST", path: "/", query: nil, fields: [], clientAddress: "", receivedMilliseconds: 1,
+                body: [UInt8](repeating: 0x20, count: bytes))
+            let held = HeldMemory(memory)
+            #expect(held.take(bytes))
+            let outcome = large.outcome(of: request, holding: held) { request in
+                began.signal()
+                _ = goesOn.wait(timeout: .now() + 60)
+                return .answer(.text(200, "\(request.body.count)"))
+            }
+            // The client goes: nobody asks for the answer.
+            if case .later(let start, _) = outcome { start {} }
+        }
+        begin(900)
+        try began.waitForSignal()
+        #expect(!HeldMemory(memory).take(200))
+        goesOn.signal()
+        // One behind the other: when the next but one begins, the first is done with.
+        begin(10)
+        goesOn.signal()
+        try began.waitForSignal()
+        begin(10)
+        goesOn.signal()
+        try began.waitForSignal()
+        #expect(HeldMemory(memory).take(900))
+    }
+
+    @Test func aBodyIsUnpackedBesideTheOthers() throws {
+        let began = DispatchSemaphore(value: 0)
+        let goesOn = DispatchSemaphore(value: 0)
+        let heard = HeardRequests()
+        let server = try HTTPServer(limits: GatewayLimits(), observer: heard) { request in
+            if request.path == "/large" {
+                began.signal()
+                _ = goesOn.wait(timeout: .now() + 60)
+            }
+            request.trail.route = request.path
+            return .answer(.text(200, ""))
+        }
+        let port = try server.start(host: "127.0.0.1", port: 0)
+        defer { server.stop(graceSeconds: 1) }
+        let large = try RawConnection(port: port)
+        let count = LargeRequests.smallBytes + 1
+        large.send(
+            Array("POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n".utf8)
+                + [UInt8](repeating: 0x20, count: count))
+        try began.waitForSignal()
+        // It is refused while it is unpacked, so no handler sees it.
+        let bomb = try RawConnection(port: port)
+        let packed = try gzip([UInt8](repeating: 0x20, count: 3_000_000))
+        bomb.send(
+            Array(
+                "POST /bomb HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: \(packed.count)\r\n\r\n"
+                    .utf8) + packed)
+        let small = try RawConnection(port: port)
+        for _ in 0..<20 { #expect(small.get("/small")?.status == 200) }
+        goesOn.signal()
+        #expect(large.answer()?.status == 200)
+        #expect(bomb.answer()?.status == 413)
+        let statuses = (0..<22).map { _ in heard.next()?.status }
+        // The last: what is unpacked waits behind the large one and holds up nobody else.
+        #expect(statuses == Array(repeating: 200, count: 21) + [413])
     }
 
     @Test func aLargeRequestThatIsBeingHandledAtTheStopIsAnswered() throws {

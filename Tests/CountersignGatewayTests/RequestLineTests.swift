@@ -17,6 +17,10 @@ struct RequestLineTests {
             answers.append(answer)
             if answer.headers["connection"] != "close", answer.status < 400 { break }
         }
+        // Whoever gets no answer has ended the connection, and not the gateway.
+        let other = try RawConnection(port: fixture.gateway.port)
+        #expect(other.get("/livez")?.status == 200)
+        if answers.isEmpty { #expect(connection.isClosedByServer()) }
         return answers
     }
 

@@ -18,30 +18,12 @@ struct GeolocationDecoder {
     }
 
     func decode(_ root: JSONNode, user: String) -> Result<Contents, Refusal> {
-        var records: [(node: JSONNode, span: Range<Int>)] = []
-        var parameters: [UInt8] = []
         let text = request.body
-        text.withUnsafeBytes { raw in
-            switch root.kind {
-            case .array:
-                let spans = StrictJSONParser.childSpans(
-                    of: raw, at: StrictJSONParser.rootOffset(of: raw),
-                    count: root.elements.reduce(0) { count, _ in count + 1 })
-                for (element, span) in zip(root.elements, spans) {
-                    records.append(contentsOf: unwrap(element, span, raw).records)
-                }
-            case .object:
-                let found = unwrap(root, JSONSpans.root(of: raw), raw)
-                records = found.records
-                parameters = found.parameters
-            default: break
-            }
+        guard let (records, parameters) = text.withUnsafeBytes({ records(of: root, in: $0) }) else {
+            return refused(413, "batch_too_large", "a request may have \(limits.batchEvents) locations")
         }
         guard !records.isEmpty || root.kind == .array else {
             return refused(400, "invalid_batch", "the body must be a location or an array of locations")
-        }
-        guard records.count <= limits.batchEvents else {
-            return refused(413, "batch_too_large", "a request may have \(limits.batchEvents) locations")
         }
         // The params are kept with each location.
         guard text.count + records.count * parameters.count <= limits.bodyBytes else {
@@ -58,11 +40,36 @@ struct GeolocationDecoder {
         return .success(contents)
     }
 
+    /// The records of a request and, of one that is an object, its parameters.
+    private typealias Found = (records: [(node: JSONNode, span: Range<Int>)], parameters: [UInt8])
+
+    /// Nil when there are more than a request may have, which is known before any is looked at.
+    private func records(of root: JSONNode, in text: UnsafeRawBufferPointer) -> Found? {
+        switch root.kind {
+        case .array:
+            let count = JSONSpans.count(root, upTo: limits.batchEvents)
+            guard count <= limits.batchEvents else { return nil }
+            let spans = StrictJSONParser.childSpans(
+                of: text, at: StrictJSONParser.rootOffset(of: text), count: count)
+            var all: Found = ([], [])
+            for (element, span) in zip(root.elements, spans) {
+                let room = limits.batchEvents - all.records.count
+                guard let found = unwrap(element, span, text, upTo: room) else { return nil }
+                all.records += found.records
+            }
+            return all
+        case .object: return unwrap(root, JSONSpans.root(of: text), text, upTo: limits.batchEvents)
+        default: return ([], [])
+        }
+    }
+
     /// The records in an object: the object itself when it has coordinates, otherwise those under `location` or, with
-    /// a root property of the app's own, under the first member that holds locations. The rest are parameters.
+    /// a root property of the app's own, under the first member that holds locations. The rest are parameters. Nil when
+    /// there are more than `limit`.
     private func unwrap(
-        _ object: JSONNode, _ span: Range<Int>, _ text: UnsafeRawBufferPointer
-    ) -> (records: [(node: JSONNode, span: Range<Int>)], parameters: [UInt8]) {
+        _ object: JSONNode, _ span: Range<Int>, _ text: UnsafeRawBufferPointer, upTo limit: Int
+    ) -> Found? {
+        guard limit > 0 else { return nil }
         guard object.kind == .object else { return ([(object, span)], []) }
         let members = Array(object.members)
         let holder =
@@ -87,8 +94,9 @@ struct GeolocationDecoder {
         else {
             return ([(value, spans[holder])], parameters)
         }
-        let elements = StrictJSONParser.childSpans(
-            of: text, at: spans[holder].lowerBound, count: value.elements.reduce(0) { count, _ in count + 1 })
+        let count = JSONSpans.count(value, upTo: limit)
+        guard count <= limit else { return nil }
+        let elements = StrictJSONParser.childSpans(of: text, at: spans[holder].lowerBound, count: count)
         return (zip(value.elements, elements).map { ($0, $1) }, parameters)
     }
 

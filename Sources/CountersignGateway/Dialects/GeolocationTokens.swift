@@ -20,11 +20,7 @@ struct GeolocationTokens: Sendable {
     /// A device that nobody vouches for gets a session whose subject is `device:` and its id: it can never pass for a
     /// user.
     private func register(_ request: HTTPRequest) throws(OAuthError) -> HTTPOutcome {
-        if let address = NetworkAddress(request.clientAddress),
-            !AddressRange.loopback.contains(where: { $0.contains(address) })
-        {
-            try service.limit("address \(address.limitedUnit)")
-        }
+        if let unit = request.limitedUnit { try service.limit("address \(unit)") }
         let fields = try read(request) { body in
             (
                 EventIdentifier(body["org"]),

@@ -35,8 +35,8 @@ final class WatchedConnection: @unchecked Sendable {
 
     /// Guarded by the watch's lock: it was shut down, and no longer counts.
     fileprivate var isLeaving = false
-    /// Guarded by the watch's lock: what a look found that will not go on unless the next one sees a difference.
-    fileprivate var stuck: (since: DispatchTime, pieces: Int, pass: Int)?
+    /// Guarded by the watch's lock: what looks have found that will not go on unless the next one sees a difference.
+    fileprivate var stuck: (since: DispatchTime, pieces: Int, pass: Int, looks: Int)?
 
     init(
         socket: Int32, address: String = "", unit: NetworkAddress? = nil, certificates: TLSCertificates? = nil
@@ -203,7 +203,8 @@ final class ConnectionWatch: @unchecked Sendable {
     }
 
     /// True when the sender has ended before its request, or the library does not take what has come (a line that is
-    /// longer than its memory), and both was so at the look before, with the server at work in between.
+    /// longer than its memory), and all was so at the two looks before, with the server at work in between. One look more
+    /// than a difference takes: a piece that has just come from a slow sender is unread too.
     private static func isStuck(_ connection: WatchedConnection, _ passes: Int) -> Bool {
         let state = connection.snapshot
         switch state.phase {
@@ -219,9 +220,11 @@ final class ConnectionWatch: @unchecked Sendable {
             return false
         }
         if let stuck = connection.stuck, stuck.since == state.since, stuck.pieces == state.pieces {
-            return passes > stuck.pass + 1
+            guard passes > stuck.pass + 1 else { return false }
+            connection.stuck = (state.since, state.pieces, passes, stuck.looks + 1)
+            return stuck.looks == 2
         }
-        connection.stuck = (state.since, state.pieces, passes)
+        connection.stuck = (state.since, state.pieces, passes, 1)
         return false
     }
 

@@ -23,8 +23,8 @@ final class Exchange {
     var poll: (() -> HTTPResponse?)?
     /// True when its answer comes piece by piece.
     var isStreaming = false
-    /// Bytes of its body or answer that count in the memory of all.
-    private(set) var heldBytes = 0
+    /// What its body or answer takes of the memory of all.
+    let held: HeldMemory
     /// The server's pass that brought the last piece of the body.
     var lastPiece = 0
     /// True when the observer has heard of it.
@@ -32,10 +32,9 @@ final class Exchange {
 
     private let began = DispatchTime.now()
 
-    private let memory: BodyMemory
     /// The target as sent, for as long as the library has not decoded it in place.
     private let target: RequestTarget
-    private var isCompressed = false
+    private(set) var isCompressed = false
     /// Why the body is not kept.
     private var discarding: Discarding?
 
@@ -49,12 +48,8 @@ final class Exchange {
     ) {
         self.connection = connection
         self.watched = watched
-        self.memory = memory
+        held = HeldMemory(memory)
         target = RequestTarget(bytes(uri, strlen(uri)))
-    }
-
-    deinit {
-        memory.give(heldBytes)
     }
 
     /// Reads the header fields.
@@ -88,9 +83,7 @@ final class Exchange {
             return fault
         }
         request.isForwarded =
-            ClientAddress.isTrusted(request.clientAddress, trustedProxies)
-            || request.headerBytes("x-forwarded-for") != nil || request.headerBytes("forwarded") != nil
-            || request.headerBytes("via") != nil
+            ClientAddress.isTrusted(request.clientAddress, trustedProxies) || request.namesProxies
         if !trustedProxies.isEmpty {
             request.clientAddress = ClientAddress.resolve(
                 peer: request.clientAddress, forwarded: request.headers("x-forwarded-for"),
@@ -107,7 +100,9 @@ final class Exchange {
             ).with("Accept-Encoding", "gzip")
         }
         if let length = request.header("content-length") {
-            guard let bytes = Int(length), bytes <= limits.bodyBytes else { return tooLarge(limits) }
+            guard let bytes = Int(length), bytes <= limits.bodyBytes else {
+                return .tooLarge(request, limits)
+            }
             request.body.reserveCapacity(bytes)
         }
         return nil
@@ -141,11 +136,7 @@ final class Exchange {
 
     /// Takes memory for more bytes; false when there is none.
     func hold(_ count: Int, makeRoom: () -> Bool) -> Bool {
-        guard memory.take(count, held: heldBytes) || makeRoom() && memory.take(count, held: heldBytes) else {
-            return false
-        }
-        heldBytes += count
-        return true
+        held.take(count) || makeRoom() && held.take(count)
     }
 
     /// Remembers the size of the body, for when it is gone.
@@ -156,8 +147,7 @@ final class Exchange {
     /// Gives up what it holds.
     func letGo() {
         request?.body = []
-        memory.give(heldBytes)
-        heldBytes = 0
+        held.giveAll()
     }
 
     /// Gives up what it holds while its connection is being closed; what still comes is not kept.
@@ -170,13 +160,13 @@ final class Exchange {
         letGo()
     }
 
-    /// Looks at the trailer fields, and decompresses the body.
+    /// Looks at the trailer fields, and takes the memory that a compressed body will need.
     ///
     /// - Returns: The refusal of a body that is too large or damaged, or nil.
     func finishBody(limits: GatewayLimits, makeRoom: () -> Bool) -> HTTPResponse? {
         guard let request else { return nil }
         switch discarding {
-        case .tooLarge: return tooLarge(limits)
+        case .tooLarge: return .tooLarge(request, limits)
         case .noRoom: return noRoom
         case nil: break
         }
@@ -187,21 +177,34 @@ final class Exchange {
         if let fault = Framing.fault(inTrailers: trailers) { return fault }
         guard isCompressed else { return nil }
         do throws(Gunzip.Failure) {
-            let size = try Gunzip.size(of: request.body, limits: limits)
-            guard hold(size, makeRoom: makeRoom) else { return noRoom }
+            unpackedBytes = try Gunzip.size(of: request.body, limits: limits)
+        } catch {
+            return error.response(request, limits)
+        }
+        return hold(unpackedBytes, makeRoom: makeRoom) ? nil : noRoom
+    }
+
+    /// The most that the body has, decompressed.
+    var largestBody: Int { max(request?.body.count ?? 0, unpackedBytes) }
+
+    /// Decompresses the body of a request, on whatever thread works on it.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - limits: What a body may have.
+    ///   - held: Gives back what the body took as it was sent.
+    /// - Returns: The refusal of a body that is too large or damaged, or nil.
+    static func unpack(
+        _ request: HTTPRequest, limits: GatewayLimits, held: HeldMemory
+    ) -> HTTPResponse? {
+        do throws(Gunzip.Failure) {
             let sent = request.body.count
+            let size = try Gunzip.size(of: request.body, limits: limits)
             request.body = try Gunzip.decompress(request.body, size: size, limits: limits)
-            memory.give(sent)
-            heldBytes -= sent
+            held.give(sent)
             return nil
         } catch {
-            switch error {
-            case .tooLarge: return tooLarge(limits)
-            case .damaged:
-                return .failure(
-                    400, code: "invalid_encoding", reason: "the body is not one complete gzip member",
-                    requestID: request.id)
-            }
+            return error.response(request, limits)
         }
     }
 
@@ -220,6 +223,7 @@ final class Exchange {
 
     private var discarded = 0
     private var bodyBytes = 0
+    private var unpackedBytes = 0
 
     /// What a request gets for which there is no memory.
     var noRoom: HTTPResponse {
@@ -229,13 +233,27 @@ final class Exchange {
             requestID: request?.id
         ).with("Retry-After", "1")
     }
+}
 
-    private func tooLarge(_ limits: GatewayLimits) -> HTTPResponse {
+extension Gunzip.Failure {
+    func response(_ request: HTTPRequest, _ limits: GatewayLimits) -> HTTPResponse {
+        switch self {
+        case .tooLarge: .tooLarge(request, limits)
+        case .damaged:
+            .failure(
+                400, code: "invalid_encoding", reason: "the body is not one complete gzip member",
+                requestID: request.id)
+        }
+    }
+}
+
+extension HTTPResponse {
+    fileprivate static func tooLarge(_ request: HTTPRequest, _ limits: GatewayLimits) -> HTTPResponse {
         .failure(
             413, code: "body_too_large",
             reason:
                 "a body may have \(limits.bodyBytes) bytes, decompressed too: send fewer events at a time",
-            requestID: request?.id)
+            requestID: request.id)
     }
 }
 

@@ -21,6 +21,9 @@ package final class HTTPRequest {
     /// What is learnt of it on the way.
     package var trail = RequestTrail()
 
+    /// True when its method changes nothing (RFC 9110, section 9.2.1).
+    var isSafe: Bool { ["GET", "HEAD", "OPTIONS"].contains(method) }
+
     private let fields: [HTTPField]
     /// What `fields` point into when they are not the server's.
     private let ownHeader: UnsafeMutableBufferPointer<UInt8>?
@@ -82,6 +85,12 @@ package final class HTTPRequest {
     func headerBytes(_ name: StaticString) -> UnsafeBufferPointer<UInt8>? {
         for field in fields where field.isNamed(name) { return field.valueBytes }
         return nil
+    }
+
+    /// True when a proxy has left its mark.
+    var namesProxies: Bool {
+        headerBytes("x-forwarded-for") != nil || headerBytes("forwarded") != nil
+            || headerBytes("via") != nil
     }
 
     /// The value of the first field with this lower-case name, or nil.

@@ -220,14 +220,14 @@ package final class HTTPServer: @unchecked Sendable {
         let now = DispatchTime.now()
         guard now >= nextSearch else { return false }
         var found: [(exchange: Exchange, rate: Double)] = []
-        for exchange in holders.values where exchange.heldBytes > Self.untouched {
+        for exchange in holders.values where exchange.held.bytes > Self.untouched {
             // Who has just begun may be the fastest of all.
             guard let age = exchange.watched?.age(at: now), age >= 1 else { continue }
-            found.append((exchange, Double(exchange.heldBytes) / age))
+            found.append((exchange, Double(exchange.held.bytes) / age))
         }
         var room = limits.bodyMemoryBytes / 16
         for (exchange, _) in found.sorted(by: { $0.rate < $1.rate }) where room > 0 {
-            room -= exchange.heldBytes
+            room -= exchange.held.bytes
             holders[ObjectIdentifier(exchange)] = nil
             if let watched = exchange.watched { connections.close(watched) }
             exchange.evict()
@@ -264,7 +264,7 @@ package final class HTTPServer: @unchecked Sendable {
                     UnsafeRawBufferPointer(start: upload, count: size.pointee), limits: limits,
                     makeRoom: makeRoom)
                 size.pointee = 0
-                if exchange.heldBytes > Self.untouched { holders[ObjectIdentifier(exchange)] = exchange }
+                if exchange.held.bytes > Self.untouched { holders[ObjectIdentifier(exchange)] = exchange }
                 return fits ? .YES : .NO
             }
             if exchange.lastPiece == pass { unfinished -= 1 }
@@ -287,9 +287,18 @@ package final class HTTPServer: @unchecked Sendable {
         // From here on its memory is in use.
         holders[ObjectIdentifier(exchange)] = nil
         guard let request = exchange.request else { return .NO }
+        var handle = handler
+        if exchange.isCompressed {
+            handle = { [handler, limits, held = exchange.held] request in
+                if let refusal = Exchange.unpack(request, limits: limits, held: held) {
+                    return .answer(refusal)
+                }
+                return handler(request)
+            }
+        }
         let outcome =
-            request.body.count > LargeRequests.smallBytes
-            ? largeRequests.outcome(of: request, handler) : handler(request)
+            exchange.largestBody > LargeRequests.smallBytes
+            ? largeRequests.outcome(of: request, holding: exchange.held, handle) : handle(request)
         switch outcome {
         case .answer(let response):
             return send(response, exchange)
@@ -323,6 +332,8 @@ package final class HTTPServer: @unchecked Sendable {
     }
 
     /// The answer, or the refusal of one that there is no memory for. The body of its request is let go for it.
+    ///
+    /// Only what changed nothing is refused: who is told that nothing was stored sends it again.
     private func affordable(_ response: HTTPResponse, _ exchange: Exchange) -> HTTPResponse {
         exchange.noteBody()
         exchange.letGo()
@@ -330,7 +341,10 @@ package final class HTTPServer: @unchecked Sendable {
         if response.stream != nil { return streams < Self.mostStreams ? response : exchange.noRoom }
         exchange.watched?.enter(.answering(bytes: response.body.count))
         guard response.body.count > Self.untouched, !response.isShared else { return response }
-        guard exchange.hold(response.body.count, makeRoom: makeRoom) else { return exchange.noRoom }
+        if !exchange.hold(response.body.count, makeRoom: makeRoom) {
+            guard !response.changesNothing, exchange.request?.isSafe == false else { return exchange.noRoom }
+            exchange.held.takeAnyhow(response.body.count)
+        }
         holders[ObjectIdentifier(exchange)] = exchange
         return response
     }

@@ -1,7 +1,7 @@
 internal import CountersignCore
 
-/// Handles requests whose bodies may take long to read, one behind the other on a queue of its own: nothing that a client
-/// sends may hold the server's thread, which serves all others too.
+/// Handles requests whose bodies may take long to unpack or to read, one behind the other on a queue of its own: nothing
+/// that a client sends may hold the server's thread, which serves all others too.
 final class LargeRequests: Sendable {
     /// Bytes of a body that the server's thread still reads itself. The slowest body of this size takes it a few
     /// milliseconds.
@@ -17,6 +17,8 @@ final class LargeRequests: Sendable {
     // The request and what is made of it are touched by the queue until the lock has handed them over.
     private struct Work: @unchecked Sendable {
         let request: HTTPRequest
+        /// The body counts for as long as somebody works on it, also when the client has gone.
+        let held: HeldMemory
         var poll: (() -> HTTPResponse?)?
     }
 
@@ -24,10 +26,12 @@ final class LargeRequests: Sendable {
     ///
     /// - Parameters:
     ///   - request: As the server has it, for what is learnt on the way; its body is taken out.
+    ///   - held: What its body takes of the memory of all.
     ///   - handle: Reads and answers it; called on the queue, with a request of its own.
     /// - Returns: An outcome that is not there yet, or 503 when too many wait.
     func outcome(
-        of request: HTTPRequest, _ handle: @escaping @Sendable (HTTPRequest) -> HTTPOutcome
+        of request: HTTPRequest, holding held: HeldMemory,
+        _ handle: @escaping @Sendable (HTTPRequest) -> HTTPOutcome
     ) -> HTTPOutcome {
         guard queue.take() else {
             return .answer(
@@ -37,7 +41,7 @@ final class LargeRequests: Sendable {
                     requestID: request.id
                 ).with("Retry-After", "1"))
         }
-        let work = Work(request: request.detached())
+        let work = Work(request: request.detached(), held: held)
         request.body = []
         let ready = Lock<Work?>(nil)
         return .later(

@@ -10,7 +10,9 @@ struct Monitoring: Sendable {
         [
             Endpoint(method: "GET", path: "/metrics") { request, _ in
                 let address = NetworkAddress(request.clientAddress)
-                guard let address, readers.contains(where: { $0.contains(address) }) else {
+                // A request is not this machine's own because its proxy is here.
+                let isProxys = request.isFromLoopback && request.namesProxies
+                guard let address, !isProxys, readers.contains(where: { $0.contains(address) }) else {
                     return .answer(
                         .failure(
                             403, code: "forbidden",

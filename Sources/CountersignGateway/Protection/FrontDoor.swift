@@ -18,13 +18,22 @@ struct FrontDoor: Sendable {
 
     private func overLimit(_ request: HTTPRequest) -> HTTPResponse? {
         guard addresses.rate > 0 else { return nil }
-        let address = NetworkAddress(request.clientAddress)
-        if !request.isForwarded, let address, AddressRange.loopback.contains(where: { $0.contains(address) })
-        {
-            return nil
+        return request.limitedUnit.flatMap {
+            addresses.take($0).refusal(request, policy: "address", burst: addresses.burst)
         }
-        // Those of whom a proxy says nothing share one limit.
-        return addresses.take(address?.limitedUnit ?? .unspecified).refusal(
-            request, policy: "address", burst: addresses.burst)
+    }
+}
+
+extension HTTPRequest {
+    /// Whose requests count together for every limit of addresses; nil for this machine's own, which have none. Those of
+    /// whom a proxy says nothing count as one.
+    var limitedUnit: NetworkAddress? {
+        isFromLoopback && !isForwarded ? nil : NetworkAddress(clientAddress)?.limitedUnit ?? .unspecified
+    }
+
+    /// True when its address is one of this machine's own, which may be that of a proxy.
+    var isFromLoopback: Bool {
+        guard let address = NetworkAddress(clientAddress) else { return false }
+        return AddressRange.loopback.contains { $0.contains(address) }
     }
 }

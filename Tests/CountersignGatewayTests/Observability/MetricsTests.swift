@@ -16,6 +16,16 @@ struct MetricsTests {
         return samples
     }
 
+    @Test(arguments: ["X-Forwarded-For: 192.0.2.1", "Forwarded: for=192.0.2.1", "Via: 1.1 proxy"])
+    func whatAProxyPassesOnIsNotThisMachines(field: String) throws {
+        let fixture = try GatewayFixture()
+        defer { fixture.remove() }
+        let connection = try RawConnection(port: fixture.gateway.port)
+        connection.send("GET /metrics HTTP/1.1\r\nHost: a\r\n\(field)\r\n\r\n")
+        #expect(connection.answer()?.status == 403)
+        #expect(connection.get("/metrics")?.status == 200)
+    }
+
     @Test func everyRequestVerdictAndEventIsCounted() throws {
         let fixture = try GatewayFixture(enforcement: .required)
         defer { fixture.remove() }

@@ -184,4 +184,23 @@ struct DeviceTokenTests {
             #expect(claims == Int64(expires))
         }
     }
+
+    /// The peer is this machine and the client is not: a proxy here passes it on.
+    @Test(arguments: ["192.0.2.1", "unknown"])
+    func registrationsOfOneAddressAreLimitedBehindAProxyToo(client: String) throws {
+        fixture.remove()
+        var limits = GatewayLimits()
+        limits.tokenRequestsPerSecond = 1
+        let fixture = try GatewayFixture(limits: limits) { $0.trustedProxies = AddressRange.loopback }
+        defer { fixture.remove() }
+        let connection = try RawConnection(port: fixture.gateway.port)
+        let request = """
+            POST /api/register HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r
+            X-Forwarded-For: \(client)\r\n\r\n{}
+            """
+        connection.send(String(repeating: request, count: 30))
+        let answers = (0..<30).compactMap { _ in connection.answer() }
+        #expect(answers.first?.status == 400)
+        #expect(answers.contains { $0.status == 429 })
+    }
 }
