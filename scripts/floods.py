@@ -11,9 +11,11 @@ addresses of 127.0.0.0/8, a hundred connections each, and the memory is read fro
 import gzip
 import json
 import os
+import re
 import selectors
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -76,7 +78,7 @@ class Honest(threading.Thread):
             try:
                 connection = socket.create_connection(
                     ("127.0.0.1", self.gateway.port), 10, ("127.0.200.1", 0))
-                body = self.body or b""
+                body = self.body() if self.body else b""
                 fields = "".join(f"{name}: {value}\r\n" for name, value in self.headers.items())
                 method = "POST" if self.body else "GET"
                 connection.sendall(
@@ -93,25 +95,38 @@ class Honest(threading.Thread):
         self.stopped.set()
         self.join()
         times = sorted(self.times) or [0]
-        return f"{self.statuses}, p99 {times[int(len(times) * 0.99) - 1 if len(times) > 1 else 0] * 1000:.0f} ms"
+        return f"{self.statuses}, p99 {times[int((len(times) - 1) * 0.99)] * 1000:.0f} ms"
 
 
-def flood(gateway, count, payload, reads=True, again=True, buffer=None):
-    """`count` connections send `payload` for some seconds; those that the gateway closes or answers begin again."""
+def flood(gateway, count, payload, reads=True, again=True, buffer=None, resets=False):
+    """`count` connections send for some seconds; those that the gateway closes or answers begin again.
+
+    `payload` is what each sends, or makes it anew each time. Who does not read holds what it was sent; who resets leaves
+    as soon as all is sent.
+    """
     selector = selectors.DefaultSelector()
-    opened = answered = refused = 0
+    silent = []
+    opened = answered = closed = 0
+    make = payload if callable(payload) else lambda: payload
 
     def begin(number):
-        nonlocal opened, refused
+        nonlocal opened
         connection = socket.socket()
         if buffer:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        if resets:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         address = number // PER_ADDRESS
         connection.bind((f"127.0.{1 + address // 250}.{1 + address % 250}", 0))
         connection.setblocking(False)
         connection.connect_ex(("127.0.0.1", gateway.port))
         opened += 1
-        selector.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE, [number, memoryview(payload)])
+        selector.register(
+            connection, selectors.EVENT_READ | selectors.EVENT_WRITE, [number, memoryview(make())])
+
+    def leave(connection):
+        selector.unregister(connection)
+        connection.close()
 
     for number in range(count):
         begin(number)
@@ -120,38 +135,34 @@ def flood(gateway, count, payload, reads=True, again=True, buffer=None):
         for key, events in selector.select(0.2):
             connection, state = key.fileobj, key.data
             try:
-                if events & selectors.EVENT_WRITE:
-                    if state[1]:
-                        state[1] = state[1][connection.send(state[1][:262144]):]
+                if events & selectors.EVENT_WRITE and state[1]:
+                    state[1] = state[1][connection.send(state[1][:262144]):]
+                    if not state[1] and not reads:
+                        selector.unregister(connection)
+                        silent.append(connection)
+                        continue
+                    if not state[1] and resets:
+                        leave(connection)
+                        begin(state[0])
+                        continue
                     if not state[1]:
-                        selector.modify(connection, selectors.EVENT_READ if reads else 0x4000, state) if reads else selector.unregister(connection)
-                        if not reads:
-                            held.append(connection)
-                            continue
+                        selector.modify(connection, selectors.EVENT_READ, state)
                 if events & selectors.EVENT_READ:
-                    data = connection.recv(65536)
-                    if not data:
+                    if not connection.recv(65536):
                         raise ConnectionResetError
                     answered += 1
                     if again and not state[1]:
-                        state[1] = memoryview(payload)
+                        state[1] = memoryview(make())
                         selector.modify(connection, selectors.EVENT_READ | selectors.EVENT_WRITE, state)
             except OSError:
-                refused += 1
-                selector.unregister(connection)
-                connection.close()
+                closed += 1
+                leave(connection)
                 if again and time.monotonic() < end:
                     begin(state[0])
-    for key in list(selector.get_map().values()):
-        key.fileobj.close()
-    for connection in held:
+    for connection in [key.fileobj for key in selector.get_map().values()] + silent:
         connection.close()
-    held.clear()
     selector.close()
-    return f"{opened} opened, {answered} answers, {refused} closed"
-
-
-held = []
+    return f"{opened} opened, {answered} answers, {closed} closed"
 
 
 def request(path, body=b"", method="POST", length=None, **fields):
@@ -162,11 +173,20 @@ def request(path, body=b"", method="POST", length=None, **fields):
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
+ID = b"0123456789abcdef"
+
+
 def batch(count, size):
+    """Events whose ids begin with `ID`; `fresh` gives them others, so that they are stored and are no duplicates."""
     text = "x" * size
     return json.dumps({"batch": [
-        {"type": "track", "messageId": f"m-{number}", "anonymousId": "a", "event": "E", "properties": {"t": text}}
+        {"type": "track", "messageId": f"{ID.decode()}-{number}", "anonymousId": "a", "event": "E",
+         "properties": {"t": text}}
         for number in range(count)]}).encode()
+
+
+def fresh(payload):
+    return lambda: payload.replace(ID, os.urandom(8).hex().encode())
 
 
 def floods(gateway):
@@ -177,7 +197,7 @@ def floods(gateway):
         gateway, 1000, request("/v1/batch", Transfer_Encoding="chunked") + chunk * 60)
     yield "small bodies that stop", lambda: flood(
         gateway, 4000, request("/v1/batch", b" " * 60_000, length=65_000))
-    bomb = gzip.compress(b" " * (BODY - 1000) + os.urandom(45_000)[:0], 9)
+    bomb = gzip.compress(b" " * (BODY - 1000), 9)
     filler = gzip.compress(os.urandom(42_000) + b" " * (BODY - 50_000), 9)
     yield "gzip bodies", lambda: flood(
         gateway, 500, request("/v1/batch", filler, Content_Encoding="gzip"))
@@ -188,10 +208,13 @@ def floods(gateway):
     numbers = b'{"batch":[' + b"1," * (BODY // 2 - 10) + b"1]}"
     yield "dense numbers", lambda: flood(
         gateway, 500, request("/v1/batch", numbers, X_Write_Key=gateway.key))
-    yield "events", lambda: flood(
-        gateway, 500, request("/v1/batch", batch(900, 4_000), X_Write_Key=gateway.key))
+    events = request("/v1/batch", batch(900, 4_000), X_Write_Key=gateway.key)
+    yield "events", lambda: flood(gateway, 500, fresh(events))
     yield "large events", lambda: flood(
-        gateway, 500, request("/v1/batch", batch(7, 510_000), X_Write_Key=gateway.key))
+        gateway, 500, fresh(request("/v1/batch", batch(7, 510_000), X_Write_Key=gateway.key)))
+    yield "events whose senders leave", lambda: flood(gateway, 500, fresh(events), resets=True)
+    yield "gzip bodies whose senders leave", lambda: flood(
+        gateway, 500, request("/v1/batch", filler, Content_Encoding="gzip"), resets=True)
     yield "headers that never end", lambda: flood(
         gateway, 5000, b"GET /livez HTTP/1.1\r\nHost: a\r\nX-Long: " + b"x" * 15_000)
     yield "idle connections", lambda: flood(gateway, 5000, request("/livez", method="GET"), again=False)
@@ -217,7 +240,6 @@ def get(gateway, path):
 
 
 def assets(gateway):
-    import re
     page = get(gateway, "/admin/").decode()
     return re.findall(r'assets/([A-Za-z0-9_./-]+)"', page)
 
@@ -233,7 +255,7 @@ def main():
                 continue
             gateway.forget_peak()
             alive = Honest(gateway)
-            event = Honest(gateway, "/v1/batch", batch(1, 200), {"X-Write-Key": gateway.key})
+            event = Honest(gateway, "/v1/batch", fresh(batch(1, 200)), {"X-Write-Key": gateway.key})
             admin = Honest(gateway, "/admin/api/session", headers={"Authorization": "Bearer " + gateway.token})
             for client in (alive, event, admin):
                 client.start()
