@@ -67,7 +67,7 @@ public final class CountersignClient: Sendable {
         storage = Storage(
             directory: configuration.instanceDirectory, limits: configuration.limits, clock: clock,
             log: configuration.log)
-        uploads = InterruptibleTransport(transport ?? makeDefaultTransport())
+        uploads = InterruptibleTransport(transport ?? makeDefaultTransport(), clock: clock)
         engine = DeliveryEngine(
             configuration: configuration, storage: storage, dialect: dialect,
             transport: uploads, clock: clock, random: random,
@@ -125,7 +125,8 @@ public final class CountersignClient: Sendable {
         return isAnother
     }
 
-    /// Keeps the present user for the next start, before the first event that is recorded for them.
+    /// Keeps the present user for the next start. The first event that is recorded for them may be on disk earlier: it says
+    /// itself whose it is.
     func saveUser() {
         storage.submit { [storedUser, recorder, log] storage in
             do {
@@ -250,7 +251,8 @@ public final class CountersignClient: Sendable {
     }
 
     /// As `enterBackground()`, and keeps the system from suspending the process until what was recorded is on disk and what can
-    /// be sent is sent, or until the system's patience is over: then the request that is under way is broken off.
+    /// be sent is sent, or until the system's patience is over: then the request that is under way is broken off, and none
+    /// begins before the app is back.
     func enterBackground(holding activity: BackgroundAssertion.Activity?) {
         guard let activity else { return enterBackground() }
         let assertion = BackgroundAssertion(activity) { [uploads] in uploads.interrupt() }
@@ -267,6 +269,7 @@ public final class CountersignClient: Sendable {
     /// A new session begins if it was away for longer than `CountersignConfiguration.sessionTimeout`; so it does if the client was
     /// made longer ago and this is the first time, since the system had then started the app in the background.
     public func enterForeground() {
+        uploads.resume()
         let (isNew, id) = session.withLock { session in
             (session.enterForeground(uptime: clock.uptime, now: clock.now), session.id)
         }

@@ -109,7 +109,8 @@ actor DeliveryEngine {
         }
     }
 
-    /// Returns when everything that was said before is done and there is nothing to do but to wait, such as for the next try.
+    /// Returns when everything that was said before is done, the token provider is not being asked, and there is nothing to do
+    /// but to wait, such as for the next try.
     nonisolated func idle() async {
         await withCheckedContinuation { continuation in
             if !inbox.post(.idle(continuation)) { continuation.resume() }
@@ -229,7 +230,7 @@ actor DeliveryEngine {
     }
 
     private func wait(until instant: TimeInterval?) async {
-        becomeIdle()
+        if !sender.awaitsTokens { becomeIdle() }
         let timer = instant.map { instant in
             Task { [clock, inbox] in
                 do {

@@ -149,12 +149,15 @@ struct Sender {
         return .claim(request)
     }
 
+    /// True while the token provider is asked for somebody, whose events may be sent when it returns.
+    var awaitsTokens: Bool { lanes.values.contains(where: \.awaitsToken) }
+
     /// Until when a flush waits for the token provider, infinity being as long as that takes; nil if it does not.
     private mutating func idleUntil(_ now: TimeInterval) -> TimeInterval? {
         guard let round, round.isIdle, !round.mustClaimAgain, round.ending == nil, current == nil else {
             return nil
         }
-        guard lanes.values.contains(where: \.awaitsToken) else {
+        guard awaitsTokens else {
             self.round?.ending = .drained
             return nil
         }
@@ -207,7 +210,7 @@ struct Sender {
         round?.mustClaimAgain = true
         round?.ending = nil
         round?.isFlush = true
-        if let patience, lanes.values.contains(where: \.awaitsToken) { round?.patience = patience }
+        if let patience, awaitsTokens { round?.patience = patience }
     }
 
     /// A session began: what was paused gets a new chance, with a fresh count.
@@ -287,7 +290,7 @@ struct Sender {
             // There is no other event to tell a bad one from a server that is down.
             current = Current(events: [suspect.event])
         } else if round?.mustClaimAgain != true {
-            if round?.isFlush == true, lanes.values.contains(where: \.awaitsToken) {
+            if round?.isFlush == true, awaitsTokens {
                 round?.isIdle = true
             } else {
                 round?.ending = suspects.isEmpty ? .drained : .interrupted

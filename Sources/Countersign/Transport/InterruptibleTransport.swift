@@ -1,21 +1,33 @@
 internal import CountersignCore
+internal import Foundation
 
 /// A transport whose exchanges somebody else than the caller can break off.
+///
+/// After that it takes no others: the process is about to be suspended.
 final class InterruptibleTransport: HTTPTransport {
+    /// Seconds. A process that still runs after them was not suspended, or has been woken for some work in the background.
+    private static let longestPause: TimeInterval = 60
+
     private struct State {
+        /// No exchange begins before this uptime.
+        var pausedUntil: TimeInterval = -.infinity
         var exchanges: [Int: Task<Result<HTTPResponse, HTTPTransportError>, Never>] = [:]
         var lastID = 0
     }
 
     private let transport: any HTTPTransport
+    private let clock: any ClientClock
     private let state = Lock(State())
 
-    init(_ transport: any HTTPTransport) {
+    init(_ transport: any HTTPTransport, clock: any ClientClock) {
         self.transport = transport
+        self.clock = clock
     }
 
     func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
-        let (id, exchange) = state.withLock { state in
+        let uptime = clock.uptime
+        let begun = state.withLock { state -> (Int, Task<Result<HTTPResponse, HTTPTransportError>, Never>)? in
+            guard uptime >= state.pausedUntil else { return nil }
             state.lastID += 1
             let exchange = Task { [transport] () -> Result<HTTPResponse, HTTPTransportError> in
                 do throws(HTTPTransportError) {
@@ -27,6 +39,9 @@ final class InterruptibleTransport: HTTPTransport {
             state.exchanges[state.lastID] = exchange
             return (state.lastID, exchange)
         }
+        guard let (id, exchange) = begun else {
+            throw HTTPTransportError(.cancelled, "the app's time in the background is up")
+        }
         let result = await withTaskCancellationHandler {
             await exchange.value
         } onCancel: {
@@ -36,8 +51,18 @@ final class InterruptibleTransport: HTTPTransport {
         return try result.get()
     }
 
-    /// Breaks off what is under way: that fails as `cancelled`.
+    /// Breaks off what is under way and lets nothing begin before `resume()`, or for a minute: all that fails as `cancelled`.
     func interrupt() {
-        for exchange in state.withLock({ Array($0.exchanges.values) }) { exchange.cancel() }
+        let end = clock.uptime + Self.longestPause
+        let exchanges = state.withLock { state in
+            state.pausedUntil = end
+            return Array(state.exchanges.values)
+        }
+        for exchange in exchanges { exchange.cancel() }
+    }
+
+    /// The process runs on.
+    func resume() {
+        state.withLock { $0.pausedUntil = -.infinity }
     }
 }

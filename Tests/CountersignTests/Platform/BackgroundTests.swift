@@ -102,6 +102,73 @@ struct BackgroundTests {
         await client.close()
     }
 
+    @Test func theProcessIsHeldWhileTheTokenProviderIsAsked() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
+        let isAsked = Gate()
+        let gate = Gate()
+        bench.configuration.tokenProvider = { _ in
+            isAsked.open()
+            await gate.wait()
+            return "p.p.p"
+        }
+        let system = System()
+        let gateway = bench.gateway
+        let wasHeld = Lock(false)
+        bench.transport.setHandler { request in
+            wasHeld.withLock { $0 = system.isHeld }
+            return try gateway.answer(request)
+        }
+        let client = try bench.makeClient()
+        client.setUser("ada", token: nil)
+        try await client.record("A")
+        client.enterBackground(holding: { system.perform($0, $1) })
+        await isAsked.wait()
+        // Each is handled in a turn of its own, so the engine has come to its wait.
+        for _ in 1...10 { await client.engine.forgetToken(of: UserKey("nobody"), generation: 0) }
+        #expect(system.isHeld)
+        gate.open()
+        await system.released()
+        #expect(wasHeld.withLock { $0 })
+        #expect(await client.snapshot().sent == 1)
+        await client.close()
+    }
+
+    @Test func whenTimeIsUpNothingIsSentBeforeTheAppIsBack() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        try await client.record("A")
+        let system = System()
+        client.enterBackground(holding: { system.perform($0, $1) })
+        await system.released()
+        system.expire()
+        let result = await client.flush()
+        #expect(result.batches.map(\.code) == ["cancelled"])
+        #expect(bench.transport.requests.isEmpty)
+        client.enterForeground()
+        #expect(await client.flush().delivered == 1)
+        await client.close()
+    }
+
+    /// Such as for a location: nobody says when the system lets a process run again.
+    @Test func aProcessThatRunsAMinuteLaterSendsAgain() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        try await client.record("A")
+        let system = System()
+        client.enterBackground(holding: { system.perform($0, $1) })
+        await system.released()
+        system.expire()
+        bench.clock.advance(by: 59)
+        #expect(await client.flush().delivered == 0)
+        bench.clock.advance(by: 1)
+        #expect(await client.flush().delivered == 1)
+        await client.close()
+    }
+
     @Test func aClosedClientHoldsNothing() async throws {
         let bench = try Bench()
         defer { bench.removeFiles() }

@@ -64,7 +64,7 @@ struct TransportLimitsTests {
             try await clock.sleep(until: .infinity)
             throw CancellationError()
         }
-        let transport = InterruptibleTransport(server)
+        let transport = InterruptibleTransport(server, clock: clock)
         let request = HTTPRequest(url: try #require(URL(string: "http://a.example")), headers: [], body: [])
         let exchange = Task { () -> HTTPTransportError.Code? in
             do throws(HTTPTransportError) {
@@ -78,13 +78,15 @@ struct TransportLimitsTests {
         return (server, transport, request, exchange)
     }
 
-    @Test func anInterruptedExchangeFailsAndTheNextOneWorks() async throws {
+    @Test func anInterruptedExchangeFailsAndNoneBeginsBeforeItIsResumed() async throws {
         let (server, transport, request, exchange) = try await exchangeWithoutAnswer()
         transport.interrupt()
         #expect(await exchange.value == .cancelled)
         server.setHandler { _ in HTTPResponse(status: 200) }
-        #expect(try await transport.send(request).status == 200)
-        transport.interrupt()
+        let error = await #expect(throws: HTTPTransportError.self) { try await transport.send(request) }
+        #expect(error?.code == .cancelled)
+        #expect(server.requests.count == 1)
+        transport.resume()
         #expect(try await transport.send(request).status == 200)
     }
 
