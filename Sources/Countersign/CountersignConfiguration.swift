@@ -86,15 +86,30 @@ extension CountersignConfiguration {
 
     /// The app's token store, or the platform's. To be made before anything is put into the directory.
     package func makeTokenStore() -> any TokenStore {
-        if let tokenStore { return tokenStore }
         let directory = instanceDirectory
         let file = FileTokenStore(directory: directory.appendingPathComponent("tokens", isDirectory: true))
         #if canImport(Security)
-            // An extension may see the app's tokens, and has a folder of its own.
-            let isExtension = Bundle.main.bundlePath.hasSuffix(".appex")
+            // The app's own choice may not be open to it either.
+            if let keychain = tokenStore as? KeychainTokenStore {
+                return PlatformTokenStore(keychain: keychain, file: file, installation: nil, log: log)
+            }
+        #endif
+        if let tokenStore { return tokenStore }
+        #if canImport(Security)
+            // The app's id, since apps of one team may share an access group, and with it all items in it.
+            let keychain = KeychainTokenStore(
+                service: "countersign.\(DataFolder.ownAppID).\(writeKey).\(instanceName)")
+            let former = KeychainTokenStore(service: "countersign.\(writeKey).\(instanceName)")
+            // Not in `dataDirectory`, which may be another one in the app's next version.
+            let installation = Installation(
+                directory: folder.home, name: instanceName,
+                formerDirectories: [
+                    directory, folder.home.appendingPathComponent(instanceName),
+                    folder.formerDirectory(of: instanceName),
+                ])
             return PlatformTokenStore(
-                keychain: KeychainTokenStore(service: "countersign.\(writeKey).\(instanceName)"), file: file,
-                installation: isExtension ? nil : Installation(directory: directory), log: log)
+                keychain: keychain, file: file, installation: installation,
+                adopt: { try keychain.adopt(from: former) }, log: log)
         #else
             return file
         #endif
@@ -105,12 +120,15 @@ extension CountersignConfiguration {
         if let dataDirectory {
             return dataDirectory.appendingPathComponent(instanceName, isDirectory: true)
         }
+        return folder.directory(of: instanceName)
+    }
+
+    private var folder: DataFolder {
         let shared =
             FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask).first
             ?? URL(fileURLWithPath: NSTemporaryDirectory())
         return DataFolder(
             shared: shared.appendingPathComponent("Countersign", isDirectory: true),
-            appID: DataFolder.ownAppID, writeKey: writeKey
-        ).directory(of: instanceName)
+            appID: DataFolder.ownAppID, writeKey: writeKey)
     }
 }

@@ -1,1 +1,2 @@
 public let kSecAttrAccessGroup: CFString = ""
+public var errSecDuplicateItem: OSStatus { 0 }

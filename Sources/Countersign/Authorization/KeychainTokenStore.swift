@@ -56,6 +56,14 @@
             if status != errSecItemNotFound { try check(status) }
         }
 
+        /// Takes over the tokens of another service, which has none after that.
+        func adopt(from former: KeychainTokenStore) throws {
+            let status = SecItemUpdate(
+                former.item(nil) as CFDictionary, [kSecAttrService as String: service] as CFDictionary)
+            // What is here already is newer.
+            if status != errSecItemNotFound, status != errSecDuplicateItem { try check(status) }
+        }
+
         private func item(_ userID: String?) -> [String: Any] {
             var query: [String: Any] = [
                 kSecClass as String: kSecClassGenericPassword, kSecAttrService as String: service,

@@ -8,16 +8,20 @@ final class PlatformTokenStore: TokenStore {
     private let keychain: any TokenStore
     private let file: any TokenStore
     private let installation: Installation?
+    private let adopt: @Sendable () throws -> Void
     private let log: CountersignLog?
     private let usesFile = Lock(false)
 
-    // `installation` is nil where others may have put tokens into the Keychain.
+    // `installation` is nil where others may have put tokens into the Keychain; `adopt` takes over what an earlier version has
+    // in another place there.
     init(
-        keychain: any TokenStore, file: any TokenStore, installation: Installation?, log: CountersignLog?
+        keychain: any TokenStore, file: any TokenStore, installation: Installation?,
+        adopt: @escaping @Sendable () throws -> Void = {}, log: CountersignLog?
     ) {
         self.keychain = keychain
         self.file = file
         self.installation = installation
+        self.adopt = adopt
         self.log = log
     }
 
@@ -40,7 +44,7 @@ final class PlatformTokenStore: TokenStore {
     private func perform<Result>(_ body: (any TokenStore) throws -> Result) throws -> Result {
         if !usesFile.withLock({ $0 }) {
             do {
-                try installation?.begin { try keychain.removeAll() }
+                try installation?.begin(removeRemains: { try keychain.removeAll() }, adopt: adopt)
                 return try body(keychain)
             } catch let error as KeychainError where error.isPermanent {
                 let isFirst = usesFile.withLock { usesFile in
@@ -58,30 +62,53 @@ final class PlatformTokenStore: TokenStore {
     }
 }
 
-/// Whether the app has run before, since it was installed: a file that is removed with the app.
+/// Whether this is the first run since the app was installed, in a directory that is removed with the app and that no setting
+/// moves.
+///
+/// The marks are directories: one can be made before the first unlock, unlike a file.
 final class Installation: Sendable {
     /// One at a time, so that a second client does not remove what the first has just stored.
     private static let turn = NSLock()
 
-    private let path: String
+    /// The Keychain's remains, if any, are still to be removed.
+    private let fresh: String
+    private let done: String
     private let isFirstRun: Bool
 
-    // To be made before anything is put into the directory.
-    init(directory: URL) {
-        path = directory.appendingPathComponent("installed").path
-        isFirstRun = !["installed", "queue.sqlite"].contains {
-            FileManager.default.fileExists(atPath: directory.appendingPathComponent($0).path)
-        }
+    /// To be made before the queue is: what is found out here is kept, since the first run may need no token.
+    ///
+    /// - Parameters:
+    ///   - directory: Where the marks are.
+    ///   - name: Of the instance.
+    ///   - formerDirectories: Where earlier versions have left a queue or a mark, if they ran.
+    init(directory: URL, name: String, formerDirectories: [URL]) {
+        func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
+        // No instance is named like that.
+        fresh = directory.appendingPathComponent(".\(name).fresh").path
+        done = directory.appendingPathComponent(".\(name).installed").path
+        isFirstRun =
+            exists(fresh)
+            || !formerDirectories.contains { former in
+                ["installed", "queue.sqlite"].contains { exists(former.appendingPathComponent($0).path) }
+            }
+        if isFirstRun, !exists(done) { try? Self.make(fresh) }
     }
 
-    /// Calls `removeRemains` at the first run, once.
+    /// Until it has succeeded once: calls `removeRemains` at the first run, and otherwise `adopt`, for what an earlier version
+    /// has left elsewhere.
     ///
-    /// - Throws: What that throws; it is called again the next time.
-    func begin(_ removeRemains: () throws -> Void) throws {
+    /// - Throws: What these throw.
+    func begin(removeRemains: () throws -> Void, adopt: () throws -> Void) throws {
         Self.turn.lock()
         defer { Self.turn.unlock() }
-        guard isFirstRun, !FileManager.default.fileExists(atPath: path) else { return }
-        try removeRemains()
-        try DurableFile.write(Data(), to: path)
+        guard !FileManager.default.fileExists(atPath: done) else { return }
+        if isFirstRun { try removeRemains() } else { try adopt() }
+        try Self.make(done)
+        try? FileManager.default.removeItem(atPath: fresh)
+    }
+
+    private static func make(_ path: String) throws {
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }
 }

@@ -10,6 +10,9 @@ struct DataFolder {
     let appID: String
     let writeKey: String
 
+    /// For all instances of this app and write key.
+    var home: URL { shared.appendingPathComponent(name, isDirectory: true) }
+
     /// Where earlier versions had an instance.
     func formerDirectory(of instanceName: String) -> URL {
         shared.appendingPathComponent(instanceName, isDirectory: true)
@@ -18,7 +21,6 @@ struct DataFolder {
     /// The directory of an instance. What an earlier version has left comes along, once, and belongs to whichever app starts
     /// first: nothing in it says whose it is.
     func directory(of instanceName: String) -> URL {
-        let home = shared.appendingPathComponent(name, isDirectory: true)
         let directory = home.appendingPathComponent(instanceName, isDirectory: true)
         let former = formerDirectory(of: instanceName)
         guard !exists(directory) else { return directory }

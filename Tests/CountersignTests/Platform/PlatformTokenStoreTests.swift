@@ -42,11 +42,35 @@ struct PlatformTokenStoreTests {
     private let keychain = FakeKeychain()
     private let lines = Lock([String]())
 
+    /// What an earlier version has elsewhere in the Keychain.
+    private let former = Lock([String: String]())
+
+    /// A run of the app with its queue in this folder.
+    private func run(queueIn folder: String = "queue") -> PlatformTokenStore {
+        make(
+            installation: Installation(
+                directory: directory.appendingPathComponent("home"), name: "default",
+                formerDirectories: [directory.appendingPathComponent(folder)]))
+    }
+
+    private func writeQueue(_ name: String = "queue.sqlite", in folder: String = "queue") throws {
+        let folder = directory.appendingPathComponent(folder)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try Data().write(to: folder.appendingPathComponent(name))
+    }
+
     private func make(installation: Installation? = nil) -> PlatformTokenStore {
         PlatformTokenStore(
             keychain: keychain,
             file: FileTokenStore(directory: directory.appendingPathComponent("tokens")),
             installation: installation,
+            adopt: { [keychain, former] in
+                let tokens = former.withLock { former in
+                    defer { former = [:] }
+                    return former
+                }
+                keychain.tokens.withLock { $0.merge(tokens) { new, _ in new } }
+            },
             log: CountersignLog(isEnabled: { _ in true }) { [lines] _, text, values in
                 lines.withLock { $0.append("\(text) \(values)") }
             })
@@ -88,36 +112,75 @@ struct PlatformTokenStoreTests {
     @Test func tokensOfAnEarlierInstallationAreRemovedAtTheFirstRun() throws {
         defer { removeFiles() }
         keychain.tokens.withLock { $0["access-token"] = "old" }
-        let first = make(installation: Installation(directory: directory))
+        former.withLock { $0["access-token"] = "older" }
+        let first = run()
         // Made before the first has done anything, as by a second client.
-        let second = make(installation: Installation(directory: directory))
+        let second = run()
         #expect(try first.token(for: "access-token") == nil)
         try first.store("new", for: "access-token")
         #expect(try second.token(for: "access-token") == "new")
-        #expect(
-            try make(installation: Installation(directory: directory)).token(for: "access-token") == "new")
+        #expect(try run().token(for: "access-token") == "new")
     }
 
-    @Test func tokensStayWhenAnAppIsUpdated() throws {
+    @Test(arguments: ["queue.sqlite", "installed"])
+    func tokensStayWhenAnAppIsUpdated(file: String) throws {
         defer { removeFiles() }
-        keychain.tokens.withLock { $0["access-token"] = "good" }
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        try Data().write(to: directory.appendingPathComponent("queue.sqlite"))
-        let store = make(installation: Installation(directory: directory))
-        #expect(try store.token(for: "access-token") == "good")
+        former.withLock { $0["access-token"] = "good" }
+        try writeQueue(file)
+        #expect(try run().token(for: "access-token") == "good")
+        former.withLock { $0["access-token"] = "of another app" }
+        #expect(try run().token(for: "access-token") == "good", "once")
+    }
+
+    @Test func tokensStayWhenTheAppNamesAnotherFolder() throws {
+        defer { removeFiles() }
+        try run(queueIn: "first").store("good", for: "access-token")
+        try writeQueue(in: "first")
+        #expect(try run(queueIn: "second").token(for: "access-token") == "good")
+        // A folder that the system may empty, such as the one for caches.
+        #expect(try run(queueIn: "first").token(for: "access-token") == "good")
+    }
+
+    /// The first run after an installation may be one without a user.
+    @Test func tokensOfAnEarlierInstallationAreRemovedThoughTheFirstRunTouchedNone() throws {
+        defer { removeFiles() }
+        keychain.tokens.withLock { $0["access-token"] = "old" }
+        _ = run()
+        try writeQueue()
+        #expect(try run().token(for: "access-token") == nil)
     }
 
     @Test func aKeychainThatCannotBeEmptiedNowIsEmptiedLater() throws {
         defer { removeFiles() }
         keychain.tokens.withLock { $0["access-token"] = "old" }
         keychain.status.withLock { $0 = -25308 }
-        let store = make(installation: Installation(directory: directory))
+        let store = run()
         #expect(throws: KeychainError(status: -25308)) { try store.token(for: "access-token") }
         keychain.status.withLock { $0 = nil }
         // The queue is there by now.
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        try Data().write(to: directory.appendingPathComponent("queue.sqlite"))
+        try writeQueue()
         #expect(try store.token(for: "access-token") == nil)
+        try store.store("new", for: "access-token")
+        #expect(try run().token(for: "access-token") == "new")
+    }
+
+    @Test func whatCannotBeTakenOverNowIsTakenOverLater() throws {
+        defer { removeFiles() }
+        try writeQueue()
+        let isOpen = Lock(false)
+        func open() throws {
+            if !isOpen.withLock({ $0 }) { throw KeychainError(status: -25308) }
+        }
+        let installation = Installation(
+            directory: directory.appendingPathComponent("home"), name: "default",
+            formerDirectories: [directory.appendingPathComponent("queue")])
+        #expect(throws: KeychainError(status: -25308)) {
+            try installation.begin(removeRemains: {}, adopt: open)
+        }
+        isOpen.withLock { $0 = true }
+        try installation.begin(removeRemains: { Issue.record("it is no first run") }, adopt: open)
+        isOpen.withLock { $0 = false }
+        try installation.begin(removeRemains: {}, adopt: open)
     }
 
     @Test func anErrorOfTheKeychainSaysItsNumberOnly() {
