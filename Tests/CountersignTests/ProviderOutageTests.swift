@@ -231,6 +231,8 @@ struct ProviderOutageTests {
         gate.signal()
         #expect(await flush.isComplete)
         #expect(running.withLock { $0.most } == 4)
+        #expect(bench.gateway.batches.count == 10)
+        #expect(bench.gateway.batches.allSatisfy { $0.token == "t.t.t" }, "the others wait for their turn")
         await client.close()
     }
 

@@ -110,6 +110,66 @@ struct TokenProviderTests {
         await client.close()
     }
 
+    @Test(arguments: [false, true])
+    func aTokenThatWasAskedForBeforeTheLogOutOrTheWipeDoesNotComeBack(wipes: Bool) async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada")
+        if wipes { try await client.wipeData() } else { await client.logOut() }
+        // Of a provider that was called before, and returns now.
+        let token = try #require(SignedToken("late.late.late"))
+        let before = TokenDesk.Baseline(generation: 0, forgettings: 0)
+        client.engine.inbox.post(.lateToken(token, user: UserKey("ada"), before))
+        client.identify(userID: "ada")
+        await client.flush()
+        #expect(bench.gateway.batches.allSatisfy { $0.token == nil })
+        await client.close()
+    }
+
+    /// As on systems where a provider that blocks takes one of the threads that all tasks share.
+    @Test(.timeLimit(.minutes(5))) func whoHasToWaitForAnotherUsersCallIsPending() async throws {
+        var bench = try Bench()
+        defer { bench.removeFiles() }
+        let gate = Gate()
+        let calls = Lock([String]())
+        bench.configuration.tokenProvider = { request in
+            calls.withLock { $0.append(request.userID) }
+            await gate.wait()
+            return "p.p.p"
+        }
+        let storage = Storage(
+            directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
+            log: nil)
+        let desk = TokenDesk(
+            configuration: bench.configuration, storage: storage, clock: bench.clock, maximumCalls: 1)
+        let (outcomes, outcome) = AsyncStream.makeStream(
+            of: (TokenProviderCall, TokenProviderCall.Outcome).self)
+        var returned = outcomes.makeAsyncIterator()
+        func ask(_ user: String) async -> String {
+            let decision = await desk.authorize(
+                UserKey(user), rejectedGeneration: nil, returned: { outcome.yield(($0, $1)) },
+                late: { _, _ in })
+            switch decision {
+            case .ready: return "ready"
+            case .pending: return "pending"
+            case .unavailable(_, let problem): return problem.code
+            }
+        }
+        #expect(await ask("ada") == "pending")
+        #expect(await ask("bob") == "pending")
+        bench.clock.advance(to: await bench.clock.waitForSleeper())
+        let first = try #require(await returned.next())
+        #expect(await desk.returned(first.0, first.1, for: UserKey("ada"), fraction: 1) != nil)
+        #expect(await desk.takeWaiting() == [UserKey("bob")])
+        #expect(await desk.takeWaiting().isEmpty)
+        #expect(calls.withLock { $0 } == ["ada"])
+        // The call of ada goes on, and nobody knows for how long.
+        #expect(await ask("bob") == "provider_busy")
+        gate.open()
+        await storage.close()
+    }
+
     @Test(.timeLimit(.minutes(5))) func flushInsideTheProviderDoesNotDeadlock() async throws {
         var bench = try Bench()
         defer { bench.removeFiles() }

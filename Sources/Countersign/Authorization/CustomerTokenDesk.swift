@@ -6,7 +6,7 @@ internal import Foundation
 /// A provider may block for as long as it likes. It does so on a thread of its own, so nothing starves; those that wait for
 /// it suspend, their number is limited, and a call that outlives its limit is given up: the next one begins beside it, up
 /// to `maximumAbandoned` of them. What it returns after that is dropped, as everything is that it ever returned: nothing is
-/// cached. A provider that suspends holds no thread; its task is cancelled when its time is up.
+/// cached. The task of a provider that may suspend is cancelled when its time is up; whether it ends, only the provider knows.
 final class CustomerTokenDesk: Sendable {
     enum Outcome: Sendable, Equatable {
         case returned(String?)
@@ -42,7 +42,7 @@ final class CustomerTokenDesk: Sendable {
 
     /// Requests that wait for a token at a time; one more fails at once.
     static let maximumWaiting = 256
-    /// Calls that have outlived their limit and still hold a thread; the next has to wait for one of them.
+    /// Calls that have outlived their limit and may still hold a thread; the next has to wait for one of them.
     static let maximumAbandoned = 4
 
     private let state: Lock<State>
@@ -120,9 +120,10 @@ final class CustomerTokenDesk: Sendable {
     }
 
     private static func takeNext(_ state: inout State) -> Start? {
-        guard state.running == nil, state.abandoned.count < maximumAbandoned, !state.waiting.isEmpty else {
-            return nil
-        }
+        // Without threads of its own, one that may suspend blocks those that all tasks share, if it blocks.
+        var maximum = maximumAbandoned
+        if case .suspending = state.provider?.kind, !ProviderThread.isApart { maximum = 1 }
+        guard state.running == nil, state.abandoned.count < maximum, !state.waiting.isEmpty else { return nil }
         let job = state.waiting.removeFirst()
         state.running = job
         return Start(id: job.id, work: job.work, provider: state.provider)
@@ -189,7 +190,7 @@ final class CustomerTokenDesk: Sendable {
                 let task = state.task
                 state.running = nil
                 state.task = nil
-                if task == nil { state.abandoned.insert(id) }
+                state.abandoned.insert(id)
                 return (running.waiter, task, Self.takeNext(&state))
             }
             guard let index = state.waiting.firstIndex(where: { $0.id == id }) else { return (nil, nil, nil) }

@@ -3,11 +3,19 @@ internal import Foundation
 /// Where the app's providers run: each call on a thread of its own while it runs, so that one that blocks takes none of the
 /// few threads that all tasks of the process share.
 enum ProviderThread {
+    /// False on systems where a task cannot be kept off the shared threads. There may be two of them, so at most one call
+    /// should be under way.
+    static var isApart: Bool {
+        #if canImport(Darwin)
+            guard #available(iOS 18, macOS 15, *) else { return false }
+        #endif
+        return true
+    }
+
     /// Runs `body` in a task without a parent.
     @discardableResult
     static func run(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         #if canImport(Darwin)
-            // Before that a task cannot be kept off the shared threads.
             guard #available(iOS 18, macOS 15, *) else {
                 return Task.detached(operation: body)
             }

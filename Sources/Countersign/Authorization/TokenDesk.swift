@@ -9,7 +9,7 @@ actor TokenDesk {
     enum Decision {
         /// Send with the book's token; 0: there is none, and the server decides about that.
         case ready(generation: Int)
-        /// The provider is asked; `returned` is to follow.
+        /// The provider is asked; `returned` is to follow. If it is asked for others first, `takeWaiting` has the user.
         case pending
         /// The provider has no better token than the book's, and is left alone for now; 0: there is none at all.
         case unavailable(generation: Int, ServerAnswer.Explanation)
@@ -23,16 +23,22 @@ actor TokenDesk {
         let requestTime: Date
     }
 
+    /// How it stood with a user's token when the provider was called. If that has changed, what it returns is out of date: the
+    /// app has handed over a newer token, or wants this user's forgotten.
+    struct Baseline: Sendable, Equatable {
+        /// Of the newest token; 0 if there was none.
+        let generation: Int
+        /// How often the user's token had been forgotten.
+        let forgettings: Int
+    }
+
     private struct Search {
         let call: TokenProviderCall
         let reason: TokenRequest.Reason
-        /// The newest token when the call began.
-        let generation: Int
+        let baseline: Baseline
         let requestTime: Date
         let task: Task<Void, Never>
         var hasTimedOut = false
-        /// True when the user's token was forgotten meanwhile: so is what the provider returns.
-        var isForgotten = false
     }
 
     private struct Standing {
@@ -43,21 +49,25 @@ actor TokenDesk {
         var code: AuthErrorCode
     }
 
-    /// Calls of the provider at the same time, all for different users.
-    private static let maximumCalls = 4
     /// A token that expires this soon, in seconds, is replaced before it is used.
     private static let expiryMargin: TimeInterval = 5
 
     private let provider: TokenProvider?
+    /// Calls of the provider at the same time, all for different users.
+    private let maximumCalls: Int
     private let timeout: TimeInterval
     private let store: any TokenStore
     private let storage: Storage
     private let clock: any ClientClock
     private let log: CountersignLog?
     private var loaded: Set<UserKey> = []
+    /// How often the token of one user was forgotten, and those of all.
+    private var forgettings: (of: [UserKey: Int], ofAll: Int) = ([:], 0)
     private let retry: RetryPolicy
     private var searches: [UserKey: Search] = [:]
     private var standings: [UserKey: Standing] = [:]
+    /// Who is asked for when calls for others have returned.
+    private var waiting: Set<UserKey> = []
     /// Generations that the provider has just returned and the device clock calls expired: the server is the judge.
     private var doubtful: [UserKey: Int] = [:]
 
@@ -66,7 +76,11 @@ actor TokenDesk {
     private var verdicts: [UserKey: ServerAnswer.TokenVerdict] = [:]
     private var serverClock = ServerClock()
 
-    init(configuration: CountersignConfiguration, storage: Storage, clock: any ClientClock) {
+    init(
+        configuration: CountersignConfiguration, storage: Storage, clock: any ClientClock,
+        maximumCalls: Int = ProviderThread.isApart ? 4 : 1
+    ) {
+        self.maximumCalls = maximumCalls
         provider = configuration.tokenProvider
         timeout = configuration.tokenProviderTimeout
         retry = configuration.networkRetry
@@ -81,6 +95,12 @@ actor TokenDesk {
 
     /// The generation of the newest token; 0 if there is none.
     func generation(of user: UserKey) -> Int { book[user]?.generation ?? 0 }
+
+    func baseline(of user: UserKey) -> Baseline {
+        Baseline(
+            generation: generation(of: user),
+            forgettings: forgettings.ofAll + forgettings.of[user, default: 0])
+    }
 
     /// The code of the last refusal, if nothing was accepted since.
     func lastCode(of user: UserKey) -> AuthErrorCode? { verdicts[user]?.code }
@@ -116,7 +136,7 @@ actor TokenDesk {
         loaded.insert(user)
         verdicts[user] = nil
         standings[user] = nil
-        searches[user]?.isForgotten = true
+        forgettings.of[user, default: 0] += 1
         await withStore("token could not be forgotten") { store in try store.removeToken(for: userID) }
     }
 
@@ -124,7 +144,7 @@ actor TokenDesk {
         book.removeAll()
         verdicts = [:]
         standings = [:]
-        for user in searches.keys { searches[user]?.isForgotten = true }
+        forgettings.ofAll += 1
         await withStore("tokens could not be forgotten") { store in try store.removeAll() }
     }
 
@@ -155,13 +175,12 @@ actor TokenDesk {
     ///   - user: Whose events are to be sent.
     ///   - rejectedGeneration: The token that the server has refused last; another one is needed.
     ///   - returned: Called, after `pending`, when the provider has returned or its time is up.
-    ///   - late: Takes a token of a provider that has returned after its time was up, with the generation of the newest
-    ///     token at the time of the call.
+    ///   - late: Takes a token of a provider that has returned after its time was up.
     /// - Returns: Whether to send.
     func authorize(
         _ user: UserKey, rejectedGeneration: Int?,
         returned: @escaping @Sendable (TokenProviderCall, TokenProviderCall.Outcome) -> Void,
-        late: @escaping @Sendable (SignedToken, Int) -> Void
+        late: @escaping @Sendable (SignedToken, Baseline) -> Void
     ) async -> Decision {
         guard let userID = user.userID else { return .ready(generation: 0) }
         await load(user, again: rejectedGeneration != nil && rejectedGeneration == book[user]?.generation)
@@ -185,23 +204,29 @@ actor TokenDesk {
         if let standing = standings[user], clock.uptime < standing.retryAt {
             return .unavailable(generation: generation, standing.problem)
         }
-        guard searches.count < Self.maximumCalls else {
+        guard searches.count < maximumCalls else {
+            if searches.values.contains(where: { !$0.hasTimedOut }) {
+                waiting.insert(user)
+                return .pending
+            }
+            // Those that are over time may never return.
             return .unavailable(
                 generation: generation,
                 .init("provider_busy", "the provider is asked for other users already"))
         }
+        let baseline = baseline(of: user)
         let call = TokenProviderCall(
             TokenRequest(
                 userID: userID, reason: reason, code: reason == .rejected ? verdicts[user]?.code : nil),
             provider: provider
         ) { text in
-            if let token = SignedToken(text) { late(token, generation) }
+            if let token = SignedToken(text) { late(token, baseline) }
         }
         let task = Task { [timeout, clock] in
             returned(call, await call.outcome(within: timeout, on: clock))
         }
         searches[user] = Search(
-            call: call, reason: reason, generation: generation, requestTime: clock.now, task: task)
+            call: call, reason: reason, baseline: baseline, requestTime: clock.now, task: task)
         return .pending
     }
 
@@ -215,8 +240,7 @@ actor TokenDesk {
     ) async -> Failure? {
         guard let search = searches[user], search.call === call else { return nil }
         if case .timedOut = outcome { searches[user]?.hasTimedOut = true } else { searches[user] = nil }
-        // What was forgotten must not come back, and what the app has handed over since is newer.
-        if search.isForgotten || generation(of: user) != search.generation { return nil }
+        if baseline(of: user) != search.baseline { return nil }
         let problem: ServerAnswer.Explanation
         switch outcome {
         case .token(let text):
@@ -249,6 +273,12 @@ actor TokenDesk {
         standings[user] = Standing(
             failures: failures, retryAt: clock.uptime + delay, problem: problem, code: code)
         return Failure(problem: problem, code: code, requestTime: search.requestTime)
+    }
+
+    /// Those for whom to `authorize` again, now that a call has returned or its time is up.
+    func takeWaiting() -> Set<UserKey> {
+        defer { waiting = [] }
+        return waiting
     }
 
     /// The code under which the app has heard that the provider fails; nil if it does not.

@@ -8,8 +8,8 @@ actor DeliveryEngine {
         case token(SignedToken, user: UserKey)
         /// The app passed a text that cannot be a token.
         case malformedToken(user: UserKey)
-        /// From a token provider that took longer than it may; `generation` is the newest token when it was called.
-        case lateToken(SignedToken, user: UserKey, generation: Int)
+        /// From a token provider that took longer than it may.
+        case lateToken(SignedToken, user: UserKey, TokenDesk.Baseline)
         /// A call of the token provider has ended, or its time is up.
         case tokenSought(TokenProviderCall, TokenProviderCall.Outcome, user: UserKey)
         case forgetToken(user: UserKey, generation: Int, done: CheckedContinuation<Void, Never>)
@@ -170,8 +170,8 @@ actor DeliveryEngine {
             await take(token, for: user)
         case .malformedToken(let user):
             report(.decodingError, "token_malformed", user: user, token: nil, origin: .app)
-        case .lateToken(let token, let user, let generation):
-            if await tokens.generation(of: user) == generation { await take(token, for: user) }
+        case .lateToken(let token, let user, let baseline):
+            if await tokens.baseline(of: user) == baseline { await take(token, for: user) }
         case .tokenSought(let call, let outcome, let user):
             if let failure = await tokens.returned(call, outcome, for: user, fraction: random()) {
                 report(
@@ -179,6 +179,7 @@ actor DeliveryEngine {
                     origin: .provider, requestTime: failure.requestTime)
             }
             sender.tokenSought(for: user)
+            for user in await tokens.takeWaiting() { sender.tokenSought(for: user) }
         case .forgetToken(let user, let generation, let done):
             if await tokens.generation(of: user) == generation { await tokens.forget(user) }
             done.resume()
@@ -343,9 +344,7 @@ actor DeliveryEngine {
         let decision = await tokens.authorize(
             user, rejectedGeneration: rejectedGeneration,
             returned: { [inbox] call, outcome in inbox.post(.tokenSought(call, outcome, user: user)) },
-            late: { [inbox] token, generation in
-                inbox.post(.lateToken(token, user: user, generation: generation))
-            })
+            late: { [inbox] token, baseline in inbox.post(.lateToken(token, user: user, baseline)) })
         switch decision {
         case .ready(let generation): sender.authorized(generation: generation)
         case .pending: sender.authorizationPending()

@@ -251,14 +251,18 @@ struct BloomreachProviderTests {
         await device.remove()
     }
 
-    @Test func hangingProviderHoldsOnlySoManyThreads() async throws {
+    /// One that may suspend may block as well.
+    @Test(arguments: [false, true])
+    func hangingProviderHoldsOnlySoManyThreads(isAsync: Bool) async throws {
         let (entered, left) = (Handshake(), Handshake())
         let provider = SampleProvider {
             entered.signal()
             left.block()
             return "a.b.c"
         }
-        let device = try device(.instance(provider))
+        let device = try device(
+            isAsync
+                ? .suspending(SuspendingProvider { provider.getAuthorizationToken() }) : .instance(provider))
         for number in 1...4 {
             async let call = code { _ = try await device.client.fetchAppInbox() }
             await entered.wait(count: number)
