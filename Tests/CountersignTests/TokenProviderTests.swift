@@ -131,7 +131,7 @@ struct TokenProviderTests {
     @Test(.timeLimit(.minutes(5))) func whoHasToWaitForAnotherUsersCallIsPending() async throws {
         var bench = try Bench()
         defer { bench.removeFiles() }
-        let gate = Gate()
+        let gate = Handshake()
         let calls = Lock([String]())
         bench.configuration.tokenProvider = { request in
             calls.withLock { $0.append(request.userID) }
@@ -166,7 +166,7 @@ struct TokenProviderTests {
         #expect(calls.withLock { $0 } == ["ada"])
         // The call of ada goes on, and nobody knows for how long.
         #expect(await ask("bob") == "provider_busy")
-        gate.open()
+        gate.signal()
         await storage.close()
     }
 

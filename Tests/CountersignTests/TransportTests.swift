@@ -95,18 +95,26 @@ struct TransportTests {
     }
 
     @Test func cancellingEndsAHangingRequest() async throws {
-        let server = try RawServer { _ in "" }
+        let arrived = Handshake()
+        let server = try RawServer { _ in
+            arrived.signal()
+            return ""
+        }
         defer { server.stop() }
         let request = try request(server, timeout: 600)
         let task = Task { try await makeDefaultTransport().send(request) }
-        while server.requests.isEmpty, !Task.isCancelled { await Task.yield() }
+        await arrived.wait()
         task.cancel()
         await #expect(throws: HTTPTransportError.self) { try await task.value }
     }
 
     /// A hanging server must not keep an app from closing the client.
     @Test func closeEndsARequestThatHangs() async throws {
-        let server = try RawServer { _ in "" }
+        let arrived = Handshake()
+        let server = try RawServer { _ in
+            arrived.signal()
+            return ""
+        }
         defer { server.stop() }
         let bench = try Bench()
         defer { bench.removeFiles() }
@@ -116,7 +124,7 @@ struct TransportTests {
         let client = try CountersignClient(configuration: configuration)
         client.track("one")
         async let result = client.flush()
-        while server.requests.isEmpty, !Task.isCancelled { await Task.yield() }
+        await arrived.wait()
         await client.close()
         #expect(await result.delivered == 0)
 

@@ -260,12 +260,17 @@ struct LocationClientTests {
         // A start sends what it finds, below the threshold too: it must have looked before there is something.
         try await client.sync()
         for _ in 0..<3 { try await client.record(here) }
-        while try await client.count() > 0, !Task.isCancelled { await Task.yield() }
+        await bench.transport.waitForRequests(1)
+        // Until the server's answer is on disk.
+        try await client.sync()
+        #expect(try await client.count() == 0)
         #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3])
         var moved = here
         moved.event = "motionchange"
         try await client.record(moved)
-        while try await client.count() > 0, !Task.isCancelled { await Task.yield() }
+        await bench.transport.waitForRequests(2)
+        try await client.sync()
+        #expect(try await client.count() == 0)
         #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3, 1])
         await client.close()
     }
@@ -277,7 +282,8 @@ struct LocationClientTests {
         let client = try bench.make { $0.http.autoSync = true }
         var uuids = [try await client.record(here)]
         await bench.transport.waitForRequests(2)
-        while await client.snapshot().parked.isEmpty, !Task.isCancelled { await Task.yield() }
+        await #expect(throws: LocationError.self) { try await client.sync() }
+        #expect(await client.snapshot().parked.count == 1)
         for _ in 0..<20 {
             uuids.append(try await client.record(here))
             bench.clock.advance(by: 3_600)
@@ -302,18 +308,28 @@ struct LocationClientTests {
 
     @Test func tokenServerThatIsAwayDelaysAndLosesNothing() async throws {
         let bench = LocationBench()
-        bench.judge.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
+        let arrived = Handshake()
+        bench.judge.withLock { judge in
+            judge = { upload in
+                if upload.token == "Bearer A0" { return .json(401, "") }
+                arrived.signal()
+                return nil
+            }
+        }
         bench.tokens.override { _ in .json(503, "") }
         let client = try bench.make { $0.http.autoSync = true }
         let uuid = try await client.record(here)
-        await bench.transport.waitForRequests(2)
-        while bench.refreshes < 18, !Task.isCancelled {
-            bench.clock.advance(by: 60)
-            await Task.yield()
+        let time = Task { [clock = bench.clock] in
+            while !Task.isCancelled { clock.advance(to: await clock.waitForSleeper()) }
         }
+        defer { time.cancel() }
+        await bench.transport.waitForRequests(19)
         #expect(bench.uploads.withLock { $0.count } == 1)
+        #expect(bench.refreshes >= 18)
         bench.tokens.override(nil)
-        while try await client.count() > 0, !Task.isCancelled { bench.clock.advance(by: 60) }
+        await arrived.wait()
+        try await client.sync()
+        #expect(try await client.count() == 0)
         #expect(bench.uploads.withLock { $0.map(\.token) } == ["Bearer A0", "Bearer A1"])
         #expect(bench.stored.withLock { $0 } == [uuid])
         #expect(await client.snapshot().parked.isEmpty)
@@ -573,11 +589,12 @@ struct LocationClientTests {
 
     @Test func stopEndsARecording() async throws {
         let bench = LocationBench()
-        let client = try bench.make()
+        let isRecorded = Handshake()
+        let client = try bench.make { $0.onLocation = { _ in isRecorded.signal() } }
         let (stream, continuation) = AsyncStream<Location>.makeStream()
         async let count = client.record(contentsOf: stream)
         continuation.yield(here)
-        while try await client.count() < 1, !Task.isCancelled { await Task.yield() }
+        await isRecorded.wait()
         client.stop()
         continuation.yield(here)
         #expect(try await count == 1)

@@ -106,10 +106,10 @@ struct BackgroundTests {
         var bench = try Bench()
         defer { bench.removeFiles() }
         bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
-        let isAsked = Gate()
-        let gate = Gate()
+        let isAsked = Handshake()
+        let gate = Handshake()
         bench.configuration.tokenProvider = { _ in
-            isAsked.open()
+            isAsked.signal()
             await gate.wait()
             return "p.p.p"
         }
@@ -128,7 +128,7 @@ struct BackgroundTests {
         // Each is handled in a turn of its own, so the engine has come to its wait.
         for _ in 1...10 { await client.engine.forgetToken(of: UserKey("nobody"), generation: 0) }
         #expect(system.isHeld)
-        gate.open()
+        gate.signal()
         await system.released()
         #expect(wasHeld.withLock { $0 })
         #expect(await client.snapshot().sent == 1)
