@@ -123,7 +123,9 @@ final class CustomerTokenDesk: Sendable {
         // Without threads of its own, one that may suspend blocks those that all tasks share, if it blocks.
         var maximum = maximumAbandoned
         if case .suspending = state.provider?.kind, !ProviderThread.isApart { maximum = 1 }
-        guard state.running == nil, state.abandoned.count < maximum, !state.waiting.isEmpty else { return nil }
+        guard state.running == nil, state.abandoned.count < maximum, !state.waiting.isEmpty else {
+            return nil
+        }
         let job = state.waiting.removeFirst()
         state.running = job
         return Start(id: job.id, work: job.work, provider: state.provider)

@@ -4,6 +4,9 @@ internal import Foundation
 ///
 /// When somebody sets the device clock, or the device slept while uptime stood still, what was learned says nothing any
 /// more: it is dropped until the next answer.
+///
+/// Between two runs nobody can see that. An offset that has become wrong then costs one refresh too many, or one refused
+/// request, and the answer to that says the right one.
 struct ServerClock {
     /// Seconds by which the device clock may drift against uptime, as it does while it is adjusted gradually.
     private static let tolerance: TimeInterval = 30

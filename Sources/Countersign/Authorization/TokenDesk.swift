@@ -41,6 +41,8 @@ actor TokenDesk {
         var hasTimedOut = false
     }
 
+    /// How the provider fails for a user. Its wait spares the provider; that of the user's lane in `Sender` spares the server,
+    /// which is asked with the last token meanwhile. They do not add up: each is drawn when something has failed.
     private struct Standing {
         var failures = 0
         /// The provider is not asked before this uptime.

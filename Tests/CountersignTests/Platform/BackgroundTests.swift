@@ -82,9 +82,11 @@ struct BackgroundTests {
         defer { bench.removeFiles() }
         bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
         let clock = bench.clock
+        let isBrokenOff = Handshake()
         bench.transport.setHandler { _ in
             // An answer never comes.
-            try await clock.sleep(until: .infinity)
+            try? await clock.sleep(until: .infinity)
+            isBrokenOff.signal()
             throw CancellationError()
         }
         let client = try bench.makeClient()
@@ -94,6 +96,8 @@ struct BackgroundTests {
         await bench.transport.waitForRequests(1)
         system.expire()
         await system.released()
+        await isBrokenOff.wait()
+        try Task.checkCancellation()
         await client.engine.idle()
         let snapshot = await client.snapshot()
         #expect(snapshot.queued == 1)
