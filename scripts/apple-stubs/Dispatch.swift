@@ -7,3 +7,12 @@ extension DispatchQueue {
     public func suspend() {}
     public func resume() {}
 }
+public enum DispatchTimeInterval: Sendable { case seconds(Int) }
+public struct DispatchTime: Sendable {
+    public static func now() -> DispatchTime { DispatchTime() }
+    public static func + (time: DispatchTime, interval: DispatchTimeInterval) -> DispatchTime { time }
+}
+public enum DispatchTimeoutResult: Equatable, Sendable { case success, timedOut }
+extension DispatchSemaphore {
+    public func wait(timeout: DispatchTime) -> DispatchTimeoutResult { .success }
+}
