@@ -128,6 +128,21 @@ void countersign_return_freed_memory(void) {
 #endif
 }
 
+void countersign_return_free_pages(void) {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+    // What was given back still counts as free. The less there is to give back at once, the shorter others wait for it.
+    static size_t known;
+    const size_t much = 32u << 20;
+    size_t unused = mallinfo2().fordblks;
+    if (unused >= known + much) {
+        malloc_trim(0);
+        unused = mallinfo2().fordblks;
+        known = unused;
+    }
+    if (unused < known) known = unused;
+#endif
+}
+
 void countersign_raise_open_files(size_t count) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return;

@@ -46,6 +46,9 @@ struct MHD_Response *countersign_mhd_response(
 // Gives freed memory back to the system rather than keep it for later: what a flood took is not held for ever.
 void countersign_return_freed_memory(void);
 
+// Gives back what lies free between blocks in use, if that has grown by much since it last did. By one thread at a time.
+void countersign_return_free_pages(void);
+
 // Raises the soft limit of open files, which is 1024 in most shells, as far as it goes up to `count`.
 void countersign_raise_open_files(size_t count);
 
