@@ -74,7 +74,7 @@ extension CountersignClient {
     /// - Throws: When the queue file cannot be written now.
     @discardableResult
     public func deleteQuarantinedEvents() async throws -> Int {
-        try await storage.perform { queue in try queue.deleteQuarantine() }
+        try await storage.perform(usesReserve: true) { queue in try queue.deleteQuarantine() }
     }
 
     // MARK: Wiping

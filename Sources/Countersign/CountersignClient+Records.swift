@@ -35,8 +35,7 @@ extension CountersignClient {
 
     /// Removes all records; tokens stay.
     package func removeAllWaiting() async throws {
-        await recorder.drain()
-        try await storage.perform { queue in try queue.wipe() }
+        try await recorder.removeAll()
     }
 
     /// Sends in another way from now on.

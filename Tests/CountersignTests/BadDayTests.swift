@@ -13,17 +13,23 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct BadDayTests {
     enum Trouble: CaseIterable {
-        case none, portal, storeAway, storeFull, otherClient
+        case none, portal, proxy, clockAhead, clockBehind, provider, storeAway, storeFull, otherClient
     }
 
     /// What is between the device and the gateway.
     private final class Road: HTTPTransport {
         let isPortal = Lock(false)
+        let isProxyBroken = Lock(false)
         private let transport = makeDefaultTransport()
 
         func send(_ request: Countersign.HTTPRequest) async throws(HTTPTransportError)
             -> Countersign.HTTPResponse
         {
+            if isProxyBroken.withLock({ $0 }) {
+                return Countersign.HTTPResponse(
+                    status: 503, headers: [("Date", "Sun, 01 Jan 2040 00:00:00 GMT")],
+                    body: Array("no upstream".utf8))
+            }
             guard isPortal.withLock({ $0 }) else { return try await transport.send(request) }
             return Countersign.HTTPResponse(
                 status: 200, headers: [("Content-Type", "text/html")],
@@ -37,6 +43,7 @@ struct BadDayTests {
         let clock = ManualClock(now: Date())
         let configuration: CountersignConfiguration
         let token: String
+        let isProviderDown = Lock(false)
 
         init() throws {
             fixture = try GatewayFixture(enforcement: .required)
@@ -47,6 +54,13 @@ struct BadDayTests {
             configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
                 "device")
             configuration.flushPolicy = .manual
+            let tokenOfBob = try fixture.token(for: "bob", lifetime: 7 * 86_400)
+            configuration.tokenProvider = { [isProviderDown] request in
+                guard request.userID == "bob", !isProviderDown.withLock({ $0 }) else {
+                    throw CocoaError(.fileReadUnknown)
+                }
+                return tokenOfBob
+            }
             self.configuration = configuration
         }
 
@@ -81,6 +95,12 @@ struct BadDayTests {
             switch trouble {
             case .none, .otherClient: break
             case .portal: road.isPortal.withLock { $0 = true }
+            case .proxy: road.isProxyBroken.withLock { $0 = true }
+            case .clockAhead: clock.setNow(clock.now + 86_400)
+            case .clockBehind: clock.setNow(clock.now - 2 * 86_400)
+            case .provider:
+                isProviderDown.withLock { $0 = true }
+                _ = client.setUser("bob", token: nil)
             case .storeAway:
                 // Something else has the directory's place: nothing can be written.
                 try FileManager.default.moveItem(
@@ -98,6 +118,11 @@ struct BadDayTests {
             switch trouble {
             case .none, .otherClient: break
             case .portal: road.isPortal.withLock { $0 = false }
+            case .proxy: road.isProxyBroken.withLock { $0 = false }
+            // It goes on as it is: the next jump is in the other direction.
+            case .clockAhead: break
+            case .clockBehind: clock.setNow(clock.now + 86_400)
+            case .provider: isProviderDown.withLock { $0 = false }
             case .storeAway:
                 try FileManager.default.removeItem(at: directory)
                 try FileManager.default.moveItem(
@@ -156,6 +181,8 @@ struct BadDayTests {
             let result = await client.flush()
             let snapshot = await client.snapshot()
             #expect(result.isComplete, "after \(trouble): \(result) \(snapshot)")
+            #expect(abs(snapshot.clockOffset) < 3 * 86_400, "after \(trouble)")
+            if trouble == .provider { _ = client.setUser("ada", token: day.token) }
         }
         let snapshot = await client.snapshot()
         #expect(snapshot.quarantined == 0 && snapshot.dropped == 0 && snapshot.unsaved == 0)

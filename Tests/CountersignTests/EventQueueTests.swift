@@ -166,7 +166,7 @@ struct EventQueueTests {
         let queue = try open()
         try queue.append(rows(1...3), clock: clock)
         let events = try queue.claim(ClaimRequest(maximumEvents: 3, maximumBytes: .max))
-        try queue.wipe()
+        try queue.wipe(("none", 0, 0), forgettingDevice: true)
         try queue.settle(Settlement(delivered: events), at: clock.now)
         #expect(try queue.value(of: .sent) == 0)
         try expectBalance(queue)

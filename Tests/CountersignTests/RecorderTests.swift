@@ -361,22 +361,6 @@ struct RecorderTests {
             })
     }
 
-    @Test func aSuspendedStoreIsClosedAndLosesNothing() async throws {
-        let bench = try Bench()
-        defer { bench.removeFiles() }
-        let client = try bench.makeClient()
-        client.identify(userID: "ada", token: "a.a.a")
-        try await client.record("before")
-        await client.storage.suspend()
-        try await client.record("during")
-        #expect(await client.flush().delivered == 0)
-        client.storage.resume()
-        try await client.record("after")
-        #expect(await client.flush().isComplete)
-        #expect(bench.gateway.events == ["before", "during", "after"])
-        await client.close()
-    }
-
     @Test func eventsOfOneThreadStayInOrder() async throws {
         let bench = try Bench()
         defer { bench.removeFiles() }

@@ -532,6 +532,28 @@ struct SenderTests {
         #expect(sender.next(now: 2) != .settle(Settlement(delivered: [event])))
     }
 
+    @Test func aWipeEndsTheWaitOfASettlementThatFailed() {
+        var sender = Sender(settings: Sender.Settings())
+        func deliver(_ event: QueuedEvent) {
+            sender.flush()
+            _ = sender.next(now: 0)
+            sender.claimed([event], now: 0, fraction: 1)
+            _ = sender.next(now: 0)
+            sender.authorized(generation: 0)
+            _ = sender.next(now: 0)
+            _ = sender.answered(
+                ServerAnswer(.accepted(duplicates: 0, rejected: [], warning: nil), status: 200), now: 0,
+                fraction: 1)
+        }
+        deliver(QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: []))
+        sender.settleFailed(.init("queue", "disk full"), now: 0, fraction: 1)
+        sender.reset()
+        let event = QueuedEvent(sequence: 2, messageID: "n", userID: nil, body: [])
+        deliver(event)
+        #expect(sender.next(now: 0) == .settle(Settlement(delivered: [event])))
+        #expect(sender.lastProblem == nil)
+    }
+
     @Test func anotherProcessThatSendsIsWaitedFor() {
         var sender = Sender(settings: Sender.Settings())
         sender.stored(20, now: 0)

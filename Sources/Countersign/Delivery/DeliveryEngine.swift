@@ -255,13 +255,20 @@ actor DeliveryEngine {
 
     private func claim(_ request: ClaimRequest) async {
         do {
-            let claim = try await storage.perform { [clock, lease, requestTimeout] queue -> Claim in
-                if let instant = try queue.acquireLease(
-                    for: lease, uptime: clock.uptime, request: requestTimeout)
-                {
-                    return .leased(until: instant)
+            let claim = try await storage.run { [clock, lease, requestTimeout] storage -> Claim in
+                // Another process may have said so and not have come to wipe.
+                if storage.hasOptedOut { return .events([], deviceID: "") }
+                return try storage.withQueue { queue in
+                    if let instant = try queue.acquireLease(
+                        for: lease, uptime: clock.uptime, request: requestTimeout)
+                    {
+                        return .leased(until: instant)
+                    }
+                    let events = try queue.claim(request)
+                    // Nothing in the queue file, but something in the log: that is no end.
+                    if events.isEmpty, let failure = storage.takeOverFailure { throw failure }
+                    return .events(events, deviceID: try queue.anonymousID())
                 }
-                return .events(try queue.claim(request), deviceID: try queue.anonymousID())
             }
             switch claim {
             case .events(let events, let deviceID):
@@ -376,10 +383,15 @@ actor DeliveryEngine {
         let request = dialect.request(
             for: events, token: token, attempt: attempt, deviceID: deviceID, now: requestTime)
         // Finding a token may have taken its time.
-        let lapse = try? await storage.perform { [clock, lease] queue in
-            try queue.acquireLease(for: lease, uptime: clock.uptime, request: request.timeout)
+        do {
+            let lapse = try await storage.perform { [clock, lease] queue in
+                try queue.acquireLease(for: lease, uptime: clock.uptime, request: request.timeout)
+            }
+            if let instant = lapse { return sender.leased(until: instant) }
+        } catch {
+            log?(.warning, "queue could not be leased", ["error": "\(error)"])
+            return sender.claimFailed(.init("queue", "\(error)"), now: clock.uptime, fraction: random())
         }
-        if let instant = lapse { return sender.leased(until: instant) }
         requestTimeout = max(requestTimeout, request.timeout)
         do {
             let response = try await transport.send(request)

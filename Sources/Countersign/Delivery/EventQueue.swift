@@ -108,9 +108,16 @@ final class EventQueue {
     private func take(
         _ events: [(sequence: Int64, event: RenderedEvent)], from log: String, clock: any ClientClock
     ) throws {
-        guard let last = events.last?.sequence else { return }
+        // Under the write lock: whoever opts out wipes after this, or has said so before.
+        guard let last = events.last?.sequence, !hasOptedOut else { return }
         try insert(events.map(\.event), clock: clock)
         try save("\(last)", as: Self.markPrefix + log)
+    }
+
+    private var directory: URL { URL(fileURLWithPath: connection.path).deletingLastPathComponent() }
+
+    private var hasOptedOut: Bool {
+        FileManager.default.fileExists(atPath: directory.appendingPathComponent(Storage.optOutName).path)
     }
 
     private static let markPrefix = "incoming:"
@@ -142,7 +149,7 @@ final class EventQueue {
     /// After this the last transaction outlives a power failure: its journal is gone on the disk too.
     func makeCertain() throws {
         if try Self.synchronize("\(connection.path)-journal") { return }
-        try Self.synchronize(URL(fileURLWithPath: connection.path).deletingLastPathComponent().path)
+        try Self.synchronize(directory.path)
     }
 
     /// - Returns: False if there is no such file.
@@ -358,20 +365,27 @@ final class EventQueue {
         return true
     }
 
-    /// Removes every event, also those in quarantine, and the id of this device.
+    /// Removes every event, also those in quarantine and those in the logs, and perhaps the id of this device.
     ///
-    /// Nothing up to number `through` of this log comes into the queue any more; so many events that it held were thrown
-    /// away.
-    func wipe(_ log: (id: String, through: Int64, events: Int)? = nil) throws {
+    /// Nothing up to number `through` of `own` comes into the queue any more; so many events that it held were thrown away. Of
+    /// another's log nothing that it holds now does.
+    func wipe(
+        _ own: (id: String, through: Int64, events: Int), forgettingDevice: Bool
+    ) throws {
         try certainTransaction {
-            if let log {
-                try save("\(log.through)", as: Self.markPrefix + log.id)
-                try add(.recorded, log.events)
-                try add(.wiped, log.events)
+            func pass(_ log: String, through last: Int64, events: Int) throws {
+                try save("\(last)", as: Self.markPrefix + log)
+                try add(.recorded, events)
+                try add(.wiped, events)
+            }
+            try pass(own.id, through: own.through, events: own.events)
+            for log in IncomingLog.all(in: directory) where log.id != own.id {
+                let events = log.events(after: try mark(of: log.id))
+                if let last = events.last?.sequence { try pass(log.id, through: last, events: events.count) }
             }
             let rows = try value(of: .rows)
             try connection.execute("DELETE FROM event; DELETE FROM quarantine;")
-            try connection.run("DELETE FROM setting WHERE name = 'anonymous_id'")
+            if forgettingDevice { try connection.run("DELETE FROM setting WHERE name = 'anonymous_id'") }
             try add(.wiped, rows)
             try add(.rows, -rows)
             try add(.bytes, -(try value(of: .bytes)))

@@ -40,16 +40,28 @@ final class IncomingLog: @unchecked Sendable {
         var mustSync = false
     }
 
+    private struct State {
+        var slots: [Slot] = []
+        /// True when a call for durability has failed: the system has forgotten then what it could not write, and the next call
+        /// would succeed without it.
+        var hasFailed = false
+    }
+
     /// How it is called in the queue file.
     let id: String
     private let directory: URL
-    /// `slots` only: `synchronize()` comes from another thread.
-    private let state = Lock([Slot]())
+    private let makeDurable: @Sendable (_ descriptor: Int32) -> Bool
+    /// `synchronize()` comes from another thread.
+    private let state = Lock(State())
     private var active = 0
     private var lastSequence: Int64 = 0
 
-    init(directory: URL, holder: LeaseHolder) {
+    init(
+        directory: URL, holder: LeaseHolder,
+        makeDurable: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.makeDurable
+    ) {
         self.directory = directory
+        self.makeDurable = makeDurable
         id = holder.id
     }
 
@@ -79,7 +91,7 @@ final class IncomingLog: @unchecked Sendable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(events.reduce(0) { $0 + $1.event.body.count + 160 })
         for (sequence, event) in events { Frame.write(event, sequence: sequence, to: &bytes) }
-        let slot = state.withLock { $0[active] }
+        let slot = state.withLock { $0.slots[active] }
         do {
             try bytes.withUnsafeBytes { buffer in
                 var rest = buffer
@@ -92,40 +104,47 @@ final class IncomingLog: @unchecked Sendable {
             }
         } catch {
             // Half an event at the end would hide those that come after it.
-            if ftruncate(slot.file.descriptor, off_t(slot.size)) != 0 { state.withLock { $0 = [] } }
+            if ftruncate(slot.file.descriptor, off_t(slot.size)) != 0 { state.withLock { $0.slots = [] } }
             throw error
         }
-        state.withLock { slots in
-            slots[active].size += Int64(bytes.count)
-            slots[active].last = max(last, slots[active].last)
-            slots[active].mustSync = true
+        state.withLock { state in
+            state.slots[active].size += Int64(bytes.count)
+            state.slots[active].last = max(last, state.slots[active].last)
+            state.slots[active].mustSync = true
         }
     }
 
     /// Makes durable what was appended before the call.
     ///
-    /// - Throws: When the disk failed. What it has then is unknown, and no repetition would tell.
+    /// - Throws: When the disk failed. What it has then is unknown, and no repetition would tell: it throws until `restart()`.
     func synchronize() throws {
-        let files = state.withLock { slots in
-            let files = slots.filter(\.mustSync).map(\.file)
-            for index in slots.indices { slots[index].mustSync = false }
-            return files
+        let (files, hasFailed) = state.withLock { state in
+            let files = state.slots.filter(\.mustSync).map(\.file)
+            for index in state.slots.indices { state.slots[index].mustSync = false }
+            return (files, state.hasFailed)
         }
+        guard !hasFailed else { throw CountersignError(.notStored, "the disk failed before") }
         for file in files {
-            #if canImport(Darwin)
-                let result = fcntl(file.descriptor, F_BARRIERFSYNC) == 0 ? 0 : fsync(file.descriptor)
-            #else
-                let result = fdatasync(file.descriptor)
-            #endif
-            guard result == 0 else { throw Self.error("fdatasync", file.path) }
+            if makeDurable(file.descriptor) { continue }
+            let error = Self.error("fdatasync", file.path)
+            state.withLock { $0.hasFailed = true }
+            throw error
         }
+    }
+
+    static func makeDurable(_ descriptor: Int32) -> Bool {
+        #if canImport(Darwin)
+            fcntl(descriptor, F_BARRIERFSYNC) == 0 || fsync(descriptor) == 0
+        #else
+            fdatasync(descriptor) == 0
+        #endif
     }
 
     /// Lets what comes now go into an empty file, if there is one, so that the others can be emptied.
     func rotate() {
-        state.withLock { slots in
-            guard !slots.isEmpty, slots[active].size > 0,
-                let empty = slots.indices.first(where: { slots[$0].size == 0 })
+        state.withLock { state in
+            guard !state.slots.isEmpty, state.slots[active].size > 0,
+                let empty = state.slots.indices.first(where: { state.slots[$0].size == 0 })
             else { return }
             active = empty
         }
@@ -133,11 +152,13 @@ final class IncomingLog: @unchecked Sendable {
 
     /// Empties the files that hold nothing after `sequence`.
     func reclaim(through sequence: Int64) {
-        state.withLock { slots in
-            for index in slots.indices where slots[index].size > 0 && slots[index].last <= sequence {
-                guard ftruncate(slots[index].file.descriptor, 0) == 0 else { continue }
-                slots[index].size = 0
-                slots[index].mustSync = true
+        state.withLock { state in
+            for index in state.slots.indices {
+                let slot = state.slots[index]
+                guard slot.size > 0, slot.last <= sequence, ftruncate(slot.file.descriptor, 0) == 0
+                else { continue }
+                state.slots[index].size = 0
+                state.slots[index].mustSync = true
             }
         }
     }
@@ -145,21 +166,21 @@ final class IncomingLog: @unchecked Sendable {
     /// Starts over with empty files.
     func restart() {
         reclaim(through: .max)
-        state.withLock { $0 = [] }
+        state.withLock { $0 = State() }
     }
 
     /// Removes the files. They must hold nothing that the queue file does not have.
     func remove() {
-        state.withLock { slots in
-            for slot in slots { unlink(slot.file.path) }
-            slots = []
+        state.withLock { state in
+            for slot in state.slots { unlink(slot.file.path) }
+            state = State()
         }
     }
 
     /// Opens the files, also when somebody has moved or deleted them.
     private func openFiles() throws {
-        let areThere = state.withLock { slots in
-            !slots.isEmpty && Self.isInPlace(slots[active].file)
+        let areThere = state.withLock { state in
+            !state.slots.isEmpty && Self.isInPlace(state.slots[active].file)
         }
         if areThere { return }
         try QueueDirectory.make(directory)
@@ -176,7 +197,7 @@ final class IncomingLog: @unchecked Sendable {
             _ = fsync(folder)
             close(folder)
         }
-        state.withLock { $0 = made }
+        state.withLock { $0.slots = made }
         // Where a write broke off, nothing that comes after it could be read.
         active = made.firstIndex { $0.size == 0 } ?? 0
     }

@@ -47,8 +47,12 @@ final class Recorder: Sendable {
         var isWriting = false
         var isSynchronizing = false
         var isTakingOver = false
+        /// True before the device's first unlock: nothing can be written.
+        var isHeld = true
         /// True while the next try waits for its time.
         var isWaitingForDisk = false
+        /// True as long as the queue file could not take over what the log holds.
+        var hasFallenBehind = false
         var isClosed = false
         var hasOptedOut = false
         var dropped = 0
@@ -86,17 +90,25 @@ final class Recorder: Sendable {
     init(
         storage: Storage, dialect: any DeliveryDialect, limits: QueueLimits, clock: any ClientClock,
         userID: String? = nil, sessionID: String, log: CountersignLog?,
+        makeDurable: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.makeDurable,
         stored: @escaping @Sendable (Int) -> Void
     ) {
         self.storage = storage
         self.dialect = dialect
         self.limits = limits
         self.clock = clock
-        self.log = IncomingLog(directory: storage.directory, holder: storage.holder)
+        self.log = IncomingLog(
+            directory: storage.directory, holder: storage.holder, makeDurable: makeDurable)
         logger = log
         self.stored = stored
         state = Lock(State(userID: userID, sessionID: sessionID))
         storage.setTakeOver { [weak self] queue in try self?.takeOver(into: queue) }
+        // The storage thread runs from the first unlock on.
+        writer.suspend()
+        storage.submit { [state, writer] _ in
+            state.withLock { $0.isHeld = false }
+            writer.resume()
+        }
     }
 
     /// Events that were dropped because too many waited in memory, those that the disk does not have yet, those that only
@@ -160,7 +172,7 @@ final class Recorder: Sendable {
             let isBehind =
                 state.unsaved.count >= Self.helpFrom
                 && now.timeIntervalSince(state.unsavedSince) >= Self.helpAfter
-            return (nil, isIdle, isBehind && !state.isWaitingForDisk)
+            return (nil, isIdle, isBehind && !state.isWaitingForDisk && !state.isHeld)
         }
         if let refusal { completion?(.failure(refusal)) }
         if isIdle { writer.async { self.write() } } else if mustHelp { help() }
@@ -172,7 +184,7 @@ final class Recorder: Sendable {
             writer.async {
                 self.write()
                 self.storage.submit { storage in
-                    storage.takeOver()
+                    self.takeOver(by: storage)
                     continuation.resume()
                 }
             }
@@ -200,7 +212,7 @@ final class Recorder: Sendable {
     /// Records nothing any more, or again.
     func setOptedOut(_ isOut: Bool) {
         state.withLock { $0.hasOptedOut = isOut }
-        if isOut { discard() }
+        if isOut { _ = writing.withLock { discard() } }
     }
 
     /// Removes all events, wherever they are, and forgets the user and the device's id.
@@ -208,58 +220,83 @@ final class Recorder: Sendable {
     /// - Throws: When the queue file cannot be written now.
     func wipe() async throws {
         state.withLock { $0.userID = nil }
-        let (last, events) = discard()
-        try await storage.perform { [log] queue in try queue.wipe((log.id, last, events)) }
-        state.withLock { $0.anonymousID = nil }
+        try await removeAll(forgettingDevice: true)
     }
 
-    /// Throws away what the queue file does not have yet.
+    /// Removes all events, wherever they are.
     ///
-    /// - Returns: The number of the last event in the log, and how many of its events were thrown away.
-    @discardableResult
-    private func discard() -> (last: Int64, events: Int) {
-        let (last, events, batch) = writing.withLock {
-            log.restart()
-            return state.withLock { state -> (Int64, Int, [Unsaved]) in
-                let events = state.logged.count
-                state.heldEvents -= state.unsaved.count + state.logged.count
-                state.heldBytes -=
-                    state.unsaved.reduce(0) { $0 + $1.bytes } + state.logged.reduce(0) { $0 + $1.bytes }
-                state.unsavedEvents -= state.unsaved.count
-                state.logged = []
-                defer { state.unsaved = [] }
-                return (log.last, events, state.unsaved)
+    /// - Throws: When the queue file cannot be written now.
+    func removeAll(forgettingDevice: Bool = false) async throws {
+        try await storage.run { [self] storage in
+            var events = 0
+            try storage.withQueue(usesReserve: true, bringsEvents: false) { queue in
+                // In one step: nothing is written meanwhile, under the old id neither.
+                try writing.withLock {
+                    events += discard()
+                    try queue.wipe((log.id, log.last, events), forgettingDevice: forgettingDevice)
+                    if forgettingDevice { state.withLock { $0.anonymousID = nil } }
+                }
             }
+            storage.lookForLogs()
         }
-        for entry in batch { entry.completion?(.failure(CountersignError(.notStored, "the data was wiped"))) }
-        return (last, events)
+    }
+
+    /// Throws away what the queue file does not have yet. Only with `writing` held.
+    ///
+    /// - Returns: How many events of the log were thrown away.
+    private func discard() -> Int {
+        log.restart()
+        let (events, batch, error) = state.withLock { state in
+            let events = state.logged.count
+            state.heldEvents -= state.unsaved.count + state.logged.count
+            state.heldBytes -=
+                state.unsaved.reduce(0) { $0 + $1.bytes } + state.logged.reduce(0) { $0 + $1.bytes }
+            state.unsavedEvents -= state.unsaved.count
+            state.logged = []
+            defer { state.unsaved = [] }
+            let error =
+                state.hasOptedOut
+                ? CountersignError(.optedOut, "nothing is recorded")
+                : CountersignError(.notStored, "the data was wiped")
+            return (events, state.unsaved, error)
+        }
+        // Not with the lock held: whoever waits may record again.
+        if !batch.isEmpty { synchronizer.async { for entry in batch { entry.completion?(.failure(error)) } } }
+        return events
     }
 
     // MARK: Into the log
 
     /// Writes until nothing is left or the disk fails. On the writer's thread.
     private func write() {
-        if storage.hasOptedOut { setOptedOut(true) }
         while true {
             let (isDone, needsID) = state.withLock { state in
                 if state.unsaved.isEmpty { state.isWriting = false }
                 return (state.unsaved.isEmpty, state.needsID)
             }
             if isDone { return }
-            if needsID {
+            if needsID, !storage.hasOptedOut {
                 do {
                     // Not while the log is held: the storage thread may be waiting for that.
-                    let id = try storage.anonymousID()
-                    state.withLock { $0.anonymousID = id }
+                    try storage.sync { queue in try learnID(from: queue) }
                 } catch {
-                    let batch = state.withLock { state in
-                        defer { state.unsaved = [] }
-                        return state.unsaved
-                    }
-                    return keep(batch, after: error)
+                    return writing.withLock { keep(takeUnsaved(), after: error) }
                 }
             }
             guard writing.withLock({ writeBatch() }) else { return }
+        }
+    }
+
+    /// On the storage thread, so that no id outlives its wipe.
+    private func learnID(from queue: EventQueue) throws {
+        let id = try queue.anonymousID()
+        state.withLock { $0.anonymousID = id }
+    }
+
+    private func takeUnsaved() -> [Unsaved] {
+        state.withLock { state in
+            defer { state.unsaved = [] }
+            return state.unsaved
         }
     }
 
@@ -274,6 +311,12 @@ final class Recorder: Sendable {
     ///
     /// - Returns: False if the disk failed, and whoever tries again has been told.
     private func writeBatch() -> Bool {
+        // Another process may have said so.
+        if storage.hasOptedOut { state.withLock { $0.hasOptedOut = true } }
+        if state.withLock(\.hasOptedOut) {
+            _ = discard()
+            return true
+        }
         let (batch, anonymousID) = state.withLock { state -> ([Unsaved], String?) in
             if state.needsID { return ([], nil) }
             defer { state.unsaved = [] }
@@ -303,7 +346,7 @@ final class Recorder: Sendable {
                             completion: completion))
                 }
                 state.unsavedEvents -= batch.count
-                state.lastError = nil
+                if !state.hasFallenBehind { state.lastError = nil }
                 let mustSynchronize = !state.isSynchronizing
                 state.isSynchronizing = true
                 // The queue file takes this much over without being asked.
@@ -315,7 +358,7 @@ final class Recorder: Sendable {
                 return (mustSynchronize, mustTakeOver)
             }
             if mustSynchronize { synchronizer.async { self.synchronize() } }
-            if mustTakeOver { storage.submit { $0.takeOver() } }
+            if mustTakeOver { storage.submit { self.takeOver(by: $0) } }
             let tooLarge = rows.count { $0.body.count > limits.maximumEventBytes }
             stored(batch.count - tooLarge)
             return true
@@ -360,7 +403,7 @@ final class Recorder: Sendable {
             state.withLock { $0.isWaitingForDisk = false }
             writer.async {
                 self.write()
-                self.storage.submit { $0.takeOver() }
+                self.storage.submit { self.takeOver(by: $0) }
             }
         }
     }
@@ -387,7 +430,7 @@ final class Recorder: Sendable {
     /// Brings everything into the queue file, for certain. On the storage thread.
     private func save(_ waiting: [Waiting], in storage: Storage) {
         let failure: CountersignError?
-        if storage.takeOver(), storage.makeCertain() {
+        if (try? storage.takeOver()) != nil, storage.makeCertain() {
             failure = nil
             writing.withLock {
                 guard state.withLock(\.logged.isEmpty) else { return }
@@ -418,34 +461,57 @@ final class Recorder: Sendable {
 
     // MARK: Into the queue file
 
-    /// Brings everything that was recorded before into the queue file, also what the log does not have yet or another thread
-    /// is just writing there. On the storage thread.
-    private func takeOver(into queue: EventQueue) throws {
-        if state.withLock(\.needsID), let id = try? queue.anonymousID() {
-            state.withLock { $0.anonymousID = id }
+    /// Brings everything that was recorded before into the queue file, or tries again later. On the storage thread.
+    private func takeOver(by storage: Storage) {
+        do {
+            try storage.takeOver()
+            state.withLock { $0.isTakingOver = false }
+        } catch {
+            fellBehind(error)
         }
+    }
+
+    /// Also what the log does not have yet, or another thread is just writing there.
+    private func takeOver(into queue: EventQueue) throws {
+        if state.withLock(\.needsID), !storage.hasOptedOut { try? learnID(from: queue) }
         let logged = writing.withLock {
             _ = writeBatch()
             log.rotate()
-            return state.withLock { state in
-                state.isTakingOver = false
-                return state.logged
-            }
+            return state.withLock(\.logged)
         }
-        guard let last = logged.last?.sequence else { return }
         do {
-            try queue.append(
-                logged.map { ($0.sequence, $0.row) }, from: log.id, clock: clock)
-        } catch {
-            let mustRetry = state.withLock { state in
-                state.lastError = "\(error)"
-                defer { state.isWaitingForDisk = true }
-                return !state.isWaitingForDisk && !state.isClosed
+            if let last = logged.last?.sequence {
+                try queue.append(logged.map { ($0.sequence, $0.row) }, from: log.id, clock: clock)
+                taken(through: last)
             }
-            logger?(.warning, "events could not be taken over", ["error": "\(error)"])
-            if mustRetry { tryAgainLater() }
+        } catch {
+            fellBehind(error)
             throw error
         }
+        let wasBehind = state.withLock { state in
+            defer { state.hasFallenBehind = false }
+            if state.hasFallenBehind { state.lastError = nil }
+            return state.hasFallenBehind
+        }
+        // Whoever sends has looked for them in vain.
+        if wasBehind { stored(max(1, logged.count)) }
+    }
+
+    private func fellBehind(_ error: any Error) {
+        let mustRetry = state.withLock { state in
+            state.isTakingOver = false
+            state.hasFallenBehind = true
+            state.lastError = "\(error)"
+            if state.isClosed { return false }
+            defer { state.isWaitingForDisk = true }
+            return !state.isWaitingForDisk
+        }
+        guard mustRetry else { return }
+        logger?(.warning, "events could not be taken over", ["error": "\(error)"])
+        tryAgainLater()
+    }
+
+    private func taken(through last: Int64) {
         writing.withLock {
             let certain = state.withLock { state in
                 let taken = state.logged.prefix { $0.sequence <= last }

@@ -6,41 +6,6 @@ internal import Foundation
 /// action names. Other events (`stored`, `flush`, `tokenChanged`, …) may be reported at any moment in between. Instants
 /// are seconds of `ClientClock.uptime`.
 struct Sender {
-    struct Settings {
-        var flushPolicy = FlushPolicy.automatic
-        var networkRetry = RetryPolicy.network
-        var authenticationRetry = RetryPolicy.authentication
-        var configurationRetry = RetryPolicy.configuration
-        var batchEvents = 100
-        var batchBytes = 400_000
-        var hasTokenProvider = false
-        var newestFirst = false
-    }
-
-    enum Action: Equatable {
-        /// Nothing to do before this instant; nil: before something happens.
-        case wait(until: TimeInterval?)
-        /// Read events; then `claimed`, `claimFailed` or `leased`.
-        case claim(ClaimRequest)
-        /// Find a token for this user, another one than the rejected generation if there is one; then `authorized`,
-        /// `authorizationPending`, `authorizationFailed` or `authorizationDeferred`.
-        case authorize(UserKey, rejectedGeneration: Int?)
-        /// Send; then `answered` or `failed`.
-        case send([QueuedEvent], attempt: Int)
-        /// Make this durable; then `settled` or `settleFailed`.
-        case settle(Settlement)
-        /// A round is over; whoever waits for a flush is told. No report needed.
-        case finish(FlushResult.Ending)
-    }
-
-    /// What an answer leads to beside the next action.
-    struct Consequence: Equatable {
-        var batch: FlushResult.Batch
-        /// A refused or, in a request that was accepted, criticized token.
-        var failure: ServerAnswer.TokenVerdict?
-        var isOptional = false
-    }
-
     private struct Round: Equatable {
         /// True when events may have been stored since the last claim began.
         var mustClaimAgain = true
@@ -95,7 +60,7 @@ struct Sender {
     private(set) var retryAt: TimeInterval?
     /// Why nothing gets through until somebody changes settings.
     private(set) var configurationProblem: ServerAnswer.Explanation?
-    /// The last failure of any kind.
+    /// The last failure of any kind since something was accepted.
     private(set) var lastProblem: ServerAnswer.Explanation?
 
     init(settings: Settings) {
@@ -277,7 +242,7 @@ struct Sender {
         current = nil
         isolation = nil
         suspects = []
-        unsettled = nil
+        settled()
         lanes = [:]
     }
 
@@ -298,7 +263,7 @@ struct Sender {
         }
     }
 
-    /// The queue could not be read.
+    /// The queue could not be read, or the lease not be renewed.
     mutating func claimFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
         backOff(problem, serverDelay: nil, now: now, fraction: fraction)
     }
@@ -466,6 +431,7 @@ struct Sender {
         configurationFailures = 0
         refusalsInARow = 0
         resumption = Resumption()
+        lastProblem = nil
         return Consequence(
             batch: FlushResult.Batch(
                 userID: current.lane.userID, eventCount: current.events.count,
@@ -692,22 +658,5 @@ struct Sender {
         isolation = nil
         current = nil
         round?.ending = .configurationProblem
-    }
-}
-
-/// How often new tokens may resume sending at once: five times, then once a minute, until something is accepted.
-struct Resumption {
-    static let capacity = 5.0
-    static let interval: TimeInterval = 60
-
-    private var credits = capacity
-    private var updatedAt: TimeInterval?
-
-    /// - Returns: Nil to resume at once, or until when to wait.
-    mutating func take(at now: TimeInterval) -> TimeInterval? {
-        if let updatedAt { credits = min(Self.capacity, credits + (now - updatedAt) / Self.interval) }
-        updatedAt = now
-        credits -= 1
-        return credits >= 0 ? nil : now - credits * Self.interval
     }
 }

@@ -32,9 +32,9 @@ final class Storage: @unchecked Sendable {
     private let log: CountersignLog?
     private var opened: EventQueue?
     private var isClosed = false
-    private var isSuspended = false
     private var takeOverEvents: ((EventQueue) throws -> Void)?
-    private var hasTakenOver = true
+    /// Why not everything that was recorded is in the queue file; nil if it is. Only on the storage thread.
+    private(set) var takeOverFailure: (any Error)?
     private var adoptedAt: TimeInterval?
 
     // Before the device's first unlock nothing can be read: what there is to do waits until then.
@@ -47,7 +47,8 @@ final class Storage: @unchecked Sendable {
         self.clock = clock
         self.log = log
         queue = DispatchQueue(label: "countersign.storage", qos: .utility)
-        FirstUnlock.hold(queue, clock: clock) { [path] in canOpen(path) }
+        // Not the queue file: to close it would end every lock that this process has on it.
+        FirstUnlock.hold(queue, clock: clock) { [reservePath] in canOpen(reservePath) }
     }
 
     /// Sets what brings new events into the queue file, before anybody looks into it.
@@ -86,10 +87,10 @@ final class Storage: @unchecked Sendable {
     ///
     /// Work that makes the file smaller `usesReserve`: on a full disk it may use what is kept for that.
     func withQueue<Result>(
-        usesReserve: Bool = false, _ body: (EventQueue) throws -> Result
+        usesReserve: Bool = false, bringsEvents: Bool = true, _ body: (EventQueue) throws -> Result
     ) throws -> Result {
         func run(_ queue: EventQueue) throws -> Result {
-            try bringEvents(into: queue)
+            if bringsEvents { try bringEvents(into: queue) }
             return try body(queue)
         }
         do {
@@ -104,7 +105,8 @@ final class Storage: @unchecked Sendable {
             guard unlink(reservePath) == 0 else { throw error }
             defer { keepReserve() }
             let queue = try open()
-            let result = try run(queue)
+            // New events would take the space.
+            let result = try body(queue)
             try? queue.shrink(from: 0)
             return result
         } catch let error as SQLiteError where error.isUnwritable {
@@ -119,10 +121,16 @@ final class Storage: @unchecked Sendable {
 
     /// Brings new events into the queue file. Only on the storage thread.
     ///
-    /// - Returns: False if that is not possible now.
-    @discardableResult
-    func takeOver() -> Bool {
-        (try? withQueue { _ in true }) == true && hasTakenOver
+    /// - Throws: When that is not possible now.
+    func takeOver() throws {
+        try withQueue { _ in }
+        if let takeOverFailure { throw takeOverFailure }
+    }
+
+    /// The logs of processes that are gone are looked for the next time. Only on the storage thread.
+    func lookForLogs() {
+        adoptedAt = nil
+        try? takeOver()
     }
 
     /// After this the last transaction outlives a power failure. Only on the storage thread.
@@ -132,31 +140,31 @@ final class Storage: @unchecked Sendable {
         (try? withQueue { queue in try queue.makeCertain() }) != nil
     }
 
-    /// The id of this device. On any thread but the storage thread.
-    func anonymousID() throws -> String {
-        try queue.sync { try withQueue { queue in try queue.anonymousID() } }
+    /// As `perform`, for a thread that may wait: any but the storage thread.
+    func sync<Result>(_ body: (EventQueue) throws -> Result) throws -> Result {
+        try queue.sync { try withQueue(body) }
     }
 
     private func bringEvents(into queue: EventQueue) throws {
-        hasTakenOver = true
-        do {
-            try adopt(into: queue)
-            try takeOverEvents?(queue)
-        } catch let error as SQLiteError
-            where error.isInputOutput || error.isUnwritable || QueueRecovery.isDamage(error)
-        {
-            hasTakenOver = false
-            throw error
-        } catch {
-            // The disk is full, or somebody holds the lock. What is in the file already can be sent all the same.
-            hasTakenOver = false
+        takeOverFailure = nil
+        for bring in [adopt(into:), takeOverEvents ?? { _ in }] {
+            do {
+                try bring(queue)
+            } catch {
+                takeOverFailure = error
+                if let error = error as? SQLiteError,
+                    error.isInputOutput || error.isUnwritable || QueueRecovery.isDamage(error)
+                {
+                    throw error
+                }
+                // The disk is full, or somebody holds the lock. What is in the file already can be sent all the same.
+            }
         }
     }
 
     /// Takes over the logs of processes that are gone.
     private func adopt(into queue: EventQueue) throws {
         if let adoptedAt, clock.uptime - adoptedAt < Self.adoptionInterval { return }
-        adoptedAt = clock.uptime
         var emptied: [IncomingLog.Found] = []
         for log in IncomingLog.all(in: directory) where log.id != holder.id {
             let isAlive = LeaseHolder.isAlive(log.id, processID: log.processID)
@@ -171,29 +179,7 @@ final class Storage: @unchecked Sendable {
             for path in emptied.flatMap(\.paths) { unlink(path) }
         }
         try queue.forgetMarks(of: directory)
-    }
-
-    // MARK: Suspension
-
-    /// Closes the queue file until `resume()`, so that a process that the system suspends holds no file and no lock. What is
-    /// recorded meanwhile waits in the log, which has no locks.
-    func suspend() async {
-        await withCheckedContinuation { continuation in
-            submit { storage in
-                storage.takeOver()
-                storage.opened = nil
-                storage.isSuspended = true
-                continuation.resume()
-            }
-        }
-    }
-
-    /// Opens the queue file again when somebody needs it.
-    func resume() {
-        submit { storage in
-            storage.isSuspended = false
-            storage.takeOver()
-        }
+        adoptedAt = clock.uptime
     }
 
     /// Closes the file; it is not opened again.
@@ -234,7 +220,6 @@ final class Storage: @unchecked Sendable {
     private func open() throws -> EventQueue {
         if let opened { return opened }
         guard !isClosed else { throw CountersignError(.closed, "the client is closed") }
-        guard !isSuspended else { throw CountersignError(.notStored, "the queue file is closed for now") }
         try QueueDirectory.make(directory)
         let queue = try EventQueue(path: path, limits: limits, clock: clock)
         opened = queue

@@ -58,7 +58,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var parked: [Parked] = []
     /// What has to change before anything gets through; nil if nothing has to.
     public var configurationProblem: String?
-    /// The last failure of server, network or disk.
+    /// The last failure of server, network or disk; nil if a server has taken something since.
     public var lastError: String?
     /// Seconds until the SDK tries again after such a failure; nil if it does not wait.
     public var nextAttemptIn: TimeInterval?

@@ -24,16 +24,18 @@ package enum FirstUnlock {
         until isReady: @Sendable () async -> Bool
     ) async {
         var pause: TimeInterval = 1
-        while !Task.isCancelled, await !isReady() {
+        while !Task.isCancelled {
+            let (ends, end) = AsyncStream.makeStream(of: Void.self)
+            let observer = Observation(of: [notification: { end.finish() }], center: center)
+            defer { observer.end() }
+            if await isReady() { return }
             let instant = clock.uptime + pause
-            let nap = Task { try? await clock.sleep(until: instant) }
-            let observer = Observation(of: [notification: { nap.cancel() }], center: center)
-            await withTaskCancellationHandler {
-                _ = await nap.value
-            } onCancel: {
-                nap.cancel()
+            let nap = Task {
+                try? await clock.sleep(until: instant)
+                end.finish()
             }
-            observer.end()
+            for await _ in ends {}
+            nap.cancel()
             pause = min(pause * 2, longestPause)
         }
     }
@@ -51,12 +53,14 @@ package enum FirstUnlock {
         }
     }
 
-    /// False for a file that is there and that the system does not open yet: `EPERM`, unlike a missing permission, which is
-    /// `EACCES`.
+    /// False for a file that is there and that the system does not open yet.
     static func canOpen(_ path: String) -> Bool {
         let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return errno != EPERM }
+        guard file >= 0 else { return !mustWait(after: errno) }
         close(file)
         return true
     }
+
+    /// `EPERM`, unlike a missing permission, which is `EACCES`, and goes away with the first unlock.
+    static func mustWait(after error: Int32) -> Bool { error == EPERM }
 }

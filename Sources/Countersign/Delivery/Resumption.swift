@@ -1,0 +1,18 @@
+internal import Foundation
+
+/// How often new tokens may resume sending at once: five times, then once a minute, until something is accepted.
+struct Resumption {
+    static let capacity = 5.0
+    static let interval: TimeInterval = 60
+
+    private var credits = capacity
+    private var updatedAt: TimeInterval?
+
+    /// - Returns: Nil to resume at once, or until when to wait.
+    mutating func take(at now: TimeInterval) -> TimeInterval? {
+        if let updatedAt { credits = min(Self.capacity, credits + (now - updatedAt) / Self.interval) }
+        updatedAt = now
+        credits -= 1
+        return credits >= 0 ? nil : now - credits * Self.interval
+    }
+}

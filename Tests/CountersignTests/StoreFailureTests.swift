@@ -1,0 +1,449 @@
+import CountersignCore
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// The way of an event into the queue file when the disk, the device or another client is in its way.
+@Suite(.timeLimit(.minutes(2)))
+struct StoreFailureTests {
+    /// A recorder and its store, with the disk and the device's lock in the test's hands.
+    private struct Desk {
+        let bench: Bench
+        let storage: Storage
+        let recorder: Recorder
+        let isDurable = Lock(true)
+        /// What the sender was told.
+        let stored = Lock([Int]())
+
+        init(
+            isUnlocked: @escaping @Sendable () -> Bool = { true },
+            change: (inout QueueLimits) -> Void = { _ in }
+        ) throws {
+            bench = try Bench()
+            var limits = QueueLimits()
+            change(&limits)
+            storage = Storage(
+                directory: bench.configuration.instanceDirectory, limits: limits, clock: bench.clock,
+                log: nil, canOpen: { _ in isUnlocked() })
+            recorder = Recorder(
+                storage: storage,
+                dialect: NativeDialect(
+                    endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 30),
+                limits: limits, clock: bench.clock, userID: "ada", sessionID: "s", log: nil,
+                makeDurable: { [isDurable] descriptor in
+                    isDurable.withLock { $0 } && IncomingLog.makeDurable(descriptor)
+                }
+            ) { [stored] count in stored.withLock { $0.append(count) } }
+        }
+
+        func record(_ name: String, size: Int = 0) async throws {
+            _ = try await withCheckedThrowingContinuation { continuation in
+                recorder.record(.track, name: name, payload: Self.payload(size)) {
+                    continuation.resume(with: $0)
+                }
+            }
+        }
+
+        func track(_ name: String, size: Int = 0) {
+            recorder.record(.track, name: name, payload: Self.payload(size))
+        }
+
+        private static func payload(_ size: Int) -> [String: JSONValue] {
+            size == 0 ? [:] : ["x": .string(String(repeating: "x", count: size))]
+        }
+
+        /// What the queue file holds, by name.
+        func names() async throws -> [String] {
+            try await storage.perform { queue in try queue.bodies() }.map { body in
+                try JSONDecoder().decode(Name.self, from: Data(body)).event
+            }
+        }
+
+        private struct Name: Decodable { let event: String }
+
+        var logs: [IncomingLog.Found] { IncomingLog.all(in: bench.configuration.instanceDirectory) }
+
+        /// As if the storage had much to do, until `body` is through.
+        func whileTheStoreIsBusy(_ body: () async throws -> Void) async rethrows {
+            let (isHeld, gate) = (Handshake(), Handshake())
+            storage.submit { _ in
+                isHeld.signal()
+                gate.block()
+            }
+            await isHeld.wait()
+            defer { gate.signal() }
+            try await body()
+        }
+
+        func remove() async {
+            await recorder.close()
+            await storage.close()
+            bench.removeFiles()
+        }
+    }
+
+    // MARK: Taking over
+
+    /// Small changes find room in the pages that there are.
+    private func fill(_ storage: Storage, _ isFull: Bool) async throws {
+        try await storage.perform { queue in
+            try queue.connection.execute("PRAGMA max_page_count = \(isFull ? 1 : 1_000_000)")
+        }
+    }
+
+    @Test func aFlushIsNotCompleteWhileTheLogHasWhatTheQueueFileHasNot() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: "a.a.a")
+        #expect(await client.flush().isComplete)
+        try await fill(client.storage, true)
+        try await client.record("big", properties: ["x": .string(String(repeating: "x", count: 20_000))])
+        #expect(await client.flush().ending == .interrupted)
+        #expect(await client.snapshot().lastError?.contains("full") == true)
+        try await fill(client.storage, false)
+        #expect(await client.flush().isComplete)
+        #expect(bench.gateway.events == ["big"])
+        #expect(await client.snapshot().lastError == nil)
+        await client.close()
+    }
+
+    @Test func whoSendsIsToldWhenTheQueueFileHasCaughtUp() async throws {
+        let desk = try Desk()
+        try await desk.record("small")
+        await desk.recorder.drain()
+        try await fill(desk.storage, true)
+        try await desk.record("big", size: 20_000)
+        await desk.recorder.drain()
+        #expect(desk.recorder.losses.logged == 1)
+        #expect(desk.recorder.losses.lastError?.contains("full") == true)
+        #expect(desk.stored.withLock { $0 } == [1, 1])
+        try await fill(desk.storage, false)
+        await desk.recorder.drain()
+        #expect(desk.recorder.losses.logged == 0)
+        #expect(desk.recorder.losses.lastError == nil)
+        #expect(desk.stored.withLock { $0 } == [1, 1, 1])
+        await desk.remove()
+    }
+
+    @Test func aQueueFileThatCannotBeOpenedIsTriedAgainUnasked() async throws {
+        let desk = try Desk(change: { $0.maximumUnsavedEvents = 20 })
+        let file = desk.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        // Something else has its place.
+        try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
+        for number in 0..<12 { try await desk.record("\(number)") }
+        let instant = await desk.bench.clock.waitForSleeper()
+        #expect(desk.recorder.losses.logged == 12)
+        try FileManager.default.removeItem(at: file)
+        desk.bench.clock.advance(to: instant)
+        // As the eleventh and later ones ask for it again.
+        try await desk.record("one more")
+        #expect(try await desk.names().count == 13)
+        for number in 0..<12 { try await desk.record("later \(number)") }
+        try await desk.storage.run { _ in }
+        #expect(desk.recorder.losses.logged < 12, "what has become much is taken over again")
+        await desk.remove()
+    }
+
+    @Test func aCallerThatIsFarAheadWritesItself() async throws {
+        let desk = try Desk()
+        try await desk.record("first")
+        await desk.recorder.drain()
+        desk.recorder.writer.suspend()
+        for number in 0..<40 {
+            desk.track("\(number)")
+            desk.bench.clock.advance(by: 0.000_1)
+        }
+        #expect(desk.recorder.losses.unsaved < 40)
+        #expect(desk.logs.flatMap { $0.events(after: 1) }.count >= 16)
+        desk.recorder.writer.resume()
+        #expect(try await desk.names() == ["first"] + (0..<40).map { "\($0)" })
+        await desk.remove()
+    }
+
+    @Test func logsOfOthersAreLookedForOnceAMinute() async throws {
+        let desk = try Desk()
+        try await desk.record("own")
+        #expect(try await desk.names() == ["own"])
+        let directory = desk.bench.configuration.instanceDirectory
+        let gone = LeaseHolder()
+        let event = RenderedEvent(
+            messageID: "m", userID: "ada", sessionID: "s", body: Array(#"{"event":"other"}"#.utf8))
+        let log = IncomingLog(directory: directory, holder: gone)
+        _ = try log.append([event])
+        let name = try #require(
+            try FileManager.default.contentsOfDirectory(atPath: directory.path).first {
+                $0.contains(gone.id)
+            })
+        // Its process is alive, and it was written to just now.
+        desk.bench.clock.advance(by: 61)
+        #expect(try await desk.names() == ["own"])
+        let quietSince = Date(timeIntervalSinceNow: -700)
+        for file in try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        where file.contains(gone.id) {
+            try FileManager.default.setAttributes(
+                [.modificationDate: quietSince], ofItemAtPath: directory.appendingPathComponent(file).path)
+        }
+        desk.bench.clock.advance(by: 59)
+        #expect(try await desk.names() == ["own"])
+        desk.bench.clock.advance(by: 2)
+        #expect(try await desk.names() == ["own", "other"])
+        #expect(FileManager.default.fileExists(atPath: directory.appendingPathComponent(name).path))
+        log.remove()
+        await desk.remove()
+    }
+
+    // MARK: A disk that fails
+
+    @Test func whatTheLogCannotMakeDurableTheQueueFileDoes() async throws {
+        let desk = try Desk()
+        try await desk.record("before")
+        desk.isDurable.withLock { $0 = false }
+        try await desk.record("during")
+        #expect(desk.recorder.losses.logged == 0)
+        desk.isDurable.withLock { $0 = true }
+        try await desk.record("after")
+        #expect(try await desk.names() == ["before", "during", "after"])
+        await desk.remove()
+    }
+
+    @Test func whatNeitherCouldMakeDurableIsRefusedAndForgottenAndTheOthersStay() async throws {
+        let desk = try Desk()
+        let file = desk.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
+        desk.isDurable.withLock { $0 = false }
+        desk.track("tracked")
+        let error = await #expect(throws: CountersignError.self) { try await desk.record("refused") }
+        #expect(error?.code == .notStored)
+        #expect(desk.logs.flatMap { $0.events(after: 0) }.count == 1, "it is in a new log")
+        try FileManager.default.removeItem(at: file)
+        desk.isDurable.withLock { $0 = true }
+        try await desk.record("after")
+        #expect(try await desk.names() == ["tracked", "after"])
+        await desk.remove()
+    }
+
+    /// The system forgets what it could not write, and says yes the next time.
+    @Test func aLogThatCouldNotBeMadeDurableIsNotTrustedAgain() throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let answers = Lock([false, true, true])
+        let log = IncomingLog(
+            directory: bench.configuration.instanceDirectory, holder: LeaseHolder(),
+            makeDurable: { _ in answers.withLock { $0.removeFirst() } })
+        let event = RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: [])
+        _ = try log.append([event])
+        #expect(throws: CountersignError.self) { try log.synchronize() }
+        _ = try log.append([event])
+        #expect(throws: CountersignError.self) { try log.synchronize() }
+        log.restart()
+        _ = try log.append([event])
+        try log.synchronize()
+        log.remove()
+    }
+
+    @Test func workThatMakesRoomMayUseTheReserveAndBringsNothingNew() async throws {
+        let desk = try Desk()
+        try await desk.record("small")
+        await desk.recorder.drain()
+        let reserve = desk.bench.configuration.instanceDirectory.appendingPathComponent("reserve").path
+        #expect(FileManager.default.fileExists(atPath: reserve))
+        try await fill(desk.storage, true)
+        try await desk.record("big", size: 20_000)
+        let calls = try await desk.storage.run { storage in
+            var calls: [Bool] = []
+            try storage.withQueue(usesReserve: true) { queue in
+                calls.append(FileManager.default.fileExists(atPath: reserve))
+                guard calls.count > 1 else {
+                    try queue.connection.execute("PRAGMA max_page_count = 1000000")
+                    throw SQLiteError(extendedCode: 13, message: "database or disk is full")
+                }
+                // The space is for this.
+                #expect(try queue.value(of: .rows) == 1)
+            }
+            return calls
+        }
+        #expect(calls == [true, false])
+        #expect(FileManager.default.fileExists(atPath: reserve), "it is kept for the next time")
+        #expect(try await desk.names() == ["small", "big"])
+        await desk.remove()
+    }
+
+    // MARK: Wiping and opting out
+
+    @Test func aWipeReachesWhatOtherClientsHaveInTheirLogs() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let (one, other) = (try bench.makeClient(), try bench.makeClient())
+        for client in [one, other] {
+            client.identify(userID: "ada", token: "a.a.a")
+            await client.flush()
+        }
+        let (isHeld, gate) = (Handshake(), Handshake())
+        other.storage.submit { _ in
+            isHeld.signal()
+            gate.block()
+        }
+        await isHeld.wait()
+        for number in 0..<5 { try await other.record("before \(number)") }
+        try await one.wipeData()
+        try await other.record("after")
+        gate.signal()
+        await other.flush()
+        #expect(bench.gateway.events == ["after"])
+        let snapshot = await other.snapshot()
+        #expect(snapshot.wiped == 5)
+        #expect(snapshot.recorded == snapshot.sent + snapshot.wiped)
+        await one.close()
+        await other.close()
+    }
+
+    @Test(arguments: [false, true])
+    func anOptOutReachesOtherClients(isInTheLog: Bool) async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let (one, other) = (try bench.makeClient(), try bench.makeClient())
+        for client in [one, other] {
+            client.identify(userID: "ada", token: "a.a.a")
+            await client.flush()
+        }
+        let (isHeld, gate) = (Handshake(), Handshake())
+        other.storage.submit { _ in
+            isHeld.signal()
+            gate.block()
+        }
+        await isHeld.wait()
+        if isInTheLog {
+            try await other.record("before")
+        } else {
+            other.recorder.writer.suspend()
+            // So many that a caller helps to write.
+            for number in 0..<40 {
+                other.track("before \(number)")
+                bench.clock.advance(by: 0.000_1)
+            }
+        }
+        try await one.optOut()
+        if !isInTheLog { other.recorder.writer.resume() }
+        gate.signal()
+        await other.flush()
+        #expect(bench.gateway.events.isEmpty)
+        let snapshot = await other.snapshot()
+        #expect((snapshot.queued, snapshot.unsaved) == (0, 0))
+        let error = await #expect(throws: CountersignError.self) { try await other.record("late") }
+        #expect(error?.code == .optedOut)
+        await one.close()
+        await other.close()
+    }
+
+    @Test func nothingIsWrittenOrSentOnceAnotherProcessHasOptedOut() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: "a.a.a")
+        try await client.record("in the queue")
+        await client.recorder.drain()
+        // It has not come to wipe yet.
+        let directory = bench.configuration.instanceDirectory
+        try Data().write(to: directory.appendingPathComponent(Storage.optOutName))
+        client.recorder.writer.suspend()
+        for number in 0..<40 {
+            client.track("\(number)")
+            bench.clock.advance(by: 0.000_1)
+        }
+        client.recorder.writer.resume()
+        #expect(await client.flush().batches.isEmpty)
+        #expect(bench.gateway.events.isEmpty)
+        #expect(client.recorder.losses.unsaved + client.recorder.losses.logged == 0)
+        #expect(IncomingLog.all(in: directory).flatMap { $0.events(after: 0) }.isEmpty)
+        await client.close()
+    }
+
+    @Test func whatIsRecordedDuringAWipeIsGoneOrHasTheNewID() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        for round in 0..<20 {
+            try await client.record("before \(round)")
+            async let wipe: Void = client.wipeData()
+            for number in 0..<50 { client.track("during \(round) \(number)") }
+            try await wipe
+            try await client.record("after \(round)")
+            let id = try await client.storage.perform { queue in try queue.anonymousID() }
+            await client.flush()
+            let batch = bench.gateway.batches.last?.messages ?? []
+            #expect(batch.contains { $0.event == "after \(round)" })
+            #expect(batch.allSatisfy { $0.anonymousId == id })
+        }
+        await client.close()
+    }
+
+    @Test func removingTheRecordsThatWaitKeepsTheDevicesID() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try bench.makeClient()
+        try await client.record("before")
+        let id = try await client.storage.perform { queue in try queue.anonymousID() }
+        try await client.removeAllWaiting()
+        #expect(try await client.waitingCount() == 0)
+        #expect(try await client.storage.perform { queue in try queue.anonymousID() } == id)
+        await client.close()
+    }
+
+    // MARK: Before the first unlock
+
+    @Test func beforeTheFirstUnlockCallsWaitAndNothingIsTouched() async throws {
+        let isUnlocked = Lock(false)
+        let desk = try Desk(isUnlocked: { isUnlocked.withLock { $0 } })
+        let directory = desk.bench.configuration.instanceDirectory
+        let first = Task { try await desk.record("first") }
+        for round in 1...5 {
+            let instant = await desk.bench.clock.waitForSleeper()
+            // So many that a caller would help to write.
+            for _ in 0..<20 {
+                desk.track("early")
+                desk.bench.clock.advance(by: 0.000_1)
+            }
+            #expect(!FileManager.default.fileExists(atPath: directory.path))
+            if round == 5 { isUnlocked.withLock { $0 = true } }
+            desk.bench.clock.advance(to: instant)
+        }
+        try await first.value
+        await desk.recorder.drain()
+        #expect(try await desk.names().count == 101)
+        await desk.remove()
+    }
+
+    #if os(Linux)
+        /// Closing a file ends all locks that the process has on it, whoever took them (POSIX, `fcntl`).
+        @Test func aStoreThatIsMadeLeavesTheLocksOfItsProcess() async throws {
+            let bench = try Bench()
+            defer { bench.removeFiles() }
+            let first = try bench.makeClient()
+            try await first.record("A")
+            await first.recorder.drain()
+            let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path
+            let connection = try SQLiteConnection(path: file)
+            try connection.execute("BEGIN EXCLUSIVE")
+            let attributes = try FileManager.default.attributesOfItem(atPath: file)
+            let inode = try #require(attributes[.systemFileNumber] as? Int)
+            func locks() throws -> Int {
+                try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n").count {
+                    $0.contains("POSIX") && $0.contains("WRITE") && $0.contains(":\(inode) ")
+                }
+            }
+            let held = try locks()
+            #expect(held > 0)
+            let storage = Storage(
+                directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
+                log: nil)
+            #expect(try locks() == held)
+            try connection.execute("ROLLBACK")
+            await storage.close()
+            await first.close()
+        }
+    #endif
+}
