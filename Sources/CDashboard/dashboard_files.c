@@ -34,6 +34,9 @@ static const unsigned char file_modules_codes_js[] = {
 static const unsigned char file_modules_counts_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/counts.js"
 };
+static const unsigned char file_modules_customers_js[] = {
+#embed "../CountersignGateway/Dashboard/Resources/modules/customers.js"
+};
 static const unsigned char file_modules_dialogs_js[] = {
 #embed "../CountersignGateway/Dashboard/Resources/modules/dialogs.js"
 };
@@ -145,6 +148,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/clients.js", file_modules_clients_js, sizeof file_modules_clients_js},
     {"assets/modules/codes.js", file_modules_codes_js, sizeof file_modules_codes_js},
     {"assets/modules/counts.js", file_modules_counts_js, sizeof file_modules_counts_js},
+    {"assets/modules/customers.js", file_modules_customers_js, sizeof file_modules_customers_js},
     {"assets/modules/dialogs.js", file_modules_dialogs_js, sizeof file_modules_dialogs_js},
     {"assets/modules/dom.js", file_modules_dom_js, sizeof file_modules_dom_js},
     {"assets/modules/enforcement.js", file_modules_enforcement_js, sizeof file_modules_enforcement_js},

@@ -93,4 +93,33 @@ struct BrazeDialectTests {
             #"{"events":{}}"#, path: "/api/v3/data", headers: ["X-Braze-Api-Key": fixture.writeKey])
         #expect(bad?.json["code"] as? String == "invalid_batch")
     }
+
+    /// What the shipped clients sync besides: valid, empty, and behind the same admission.
+    @Test(arguments: [
+        ("content_cards/sync", #""cards":[]"#), ("feature_flags/sync", #""feature_flags":[]"#),
+        ("template", #""templated_message":null"#),
+    ])
+    func whatThereIsNoneOfIsAnsweredEmpty(path: String, expected: String) throws {
+        defer { fixture.remove() }
+        let body = #"{"device_id":"device-1","user_id":"user-1","last_full_sync_at":0}"#
+        func ask(_ token: String?, key: String? = nil) throws -> RawConnection.Answer {
+            var headers = ["X-Braze-Api-Key": key ?? fixture.writeKey]
+            headers["X-Braze-Auth-Signature"] = token
+            return try #require(connection.post(body, path: "/api/v3/" + path, headers: headers))
+        }
+        let answer = try ask(try fixture.token(for: "user-1"))
+        #expect(answer.status == 201 && answer.body.contains(expected))
+        #expect(try ask(try fixture.token(for: "user-2")).status == 401)
+        #expect(try ask(nil, key: "unknown").status == 401)
+        #expect(try rows().isEmpty)
+    }
+
+    @Test func whoAsksForTriggersGetsAnEmptyList() throws {
+        defer { fixture.remove() }
+        let body = Self.body.replacing(
+            #""respond_with":{"user_id":"user-1"}"#,
+            with: #""respond_with":{"user_id":"user-1","triggers":true}"#)
+        let answer = try #require(post(body, token: fixture.token(for: "user-1")))
+        #expect(answer.body == #"{"message":"success","errors":[],"triggers":[]}"#)
+    }
 }

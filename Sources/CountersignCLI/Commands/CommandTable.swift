@@ -13,6 +13,7 @@ enum CommandTable {
         + KeyGenerateCommand.commands
         + [TokenVerifyCommand.command, TokenInspectCommand.command, TokenCreateCommand.command]
         + EventCommand.commands
+        + CustomerCommand.commands
         + ClientCommand.commands
         + SessionCommand.commands
         + SigningKeyCommand.commands

@@ -65,6 +65,7 @@ final class Administration: Sendable {
             + KeySourceRoutes(registry: registry).all
             + ProjectRoutes().all
             + TokenServiceRoutes(sessions: sessions).all
+            + CustomerRoutes(dataDirectory: dataDirectory, sessions: sessions).all
             + EnforcementRoutes().all
             + EventRoutes(dataDirectory: dataDirectory).all
             + PeopleRoutes().all

@@ -23,6 +23,11 @@ struct UserMask: Sendable {
         return pseudonyms.user(id)
     }
 
+    /// The reader's name for an id of somebody who has not signed in, or of a device.
+    func anonymous(_ id: String, of appID: String) -> String {
+        pseudonyms(appID)?.anonymous(id) ?? id
+    }
+
     /// An event for the reader.
     func event(_ event: StoredEvent, of appID: String) -> StoredEvent {
         guard let pseudonyms = pseudonyms(appID) else { return event }
@@ -195,7 +200,15 @@ extension AdminCall {
         of appID: String, in index: PseudonymIndex,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void
     ) throws -> String? {
-        guard let text = query("user"), Pseudonyms.isPseudonym(text) else { return query("user") }
+        try query("user").map { try user(named: $0, of: appID, in: index, among: candidates) }
+    }
+
+    /// The same, named elsewhere.
+    func user(
+        named text: String, of appID: String, in index: PseudonymIndex,
+        among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void
+    ) throws -> String {
+        guard Pseudonyms.isPseudonym(text) else { return text }
         let pseudonyms = Pseudonyms(key: try directory.pseudonymKey(), appID: appID)
         return try index.user(text, pseudonyms, of: appID, at: nowMilliseconds, among: candidates) ?? text
     }

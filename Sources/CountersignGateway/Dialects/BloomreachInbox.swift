@@ -47,7 +47,7 @@ struct BloomreachInbox {
         }
         let batch = EventBatch(
             appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: [], events: [],
-            customer: change)
+            customers: change.map { [$0] } ?? [])
         return call.path.store(batch, for: request) { result in
             switch result {
             case .success: BloomreachAnswer.success()

@@ -51,7 +51,7 @@ struct BloomreachTracking {
         }
         let batch = EventBatch(
             appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
-            events: [event], customer: change)
+            events: [event], customers: change.map { [$0] } ?? [])
         return call.path.store(batch, for: request) { result in
             switch result {
             case .success(let outcome): Self.success(outcome, caller.warning)

@@ -12,6 +12,9 @@ struct BrazeDecoder {
         var deviceTime: Double?
         var userIDs = DistinctIDs()
         var events: [EventBatch.Event] = []
+        var profiles = Profiles()
+        /// Whether the client asks for triggers.
+        var wantsTriggers = false
         var rejected: [RejectedEvent] = []
     }
 
@@ -24,6 +27,7 @@ struct BrazeDecoder {
         var contents = Contents()
         contents.apiKey = root["api_key"]?.string
         contents.deviceTime = root["time"]?.double
+        contents.wantsTriggers = root["respond_with"]?["triggers"]?.bool == true
         let device = EventIdentifier(root["device_id"]).text
         for holder in [root, root["respond_with"]] {
             note(EventIdentifier(holder?["user_id"]), in: &contents)
@@ -98,7 +102,20 @@ struct BrazeDecoder {
                 kind: isEvent ? .track : .identify,
                 userID: user.text, anonymousID: device, name: name, timestampMilliseconds: timestamp,
                 json: span))
+        guard !isEvent else { return }
+        let device = user.text == nil ? device : nil
+        let time = min(timestamp, request.receivedMilliseconds)
+        contents.profiles.add(user: user.text, device: device, node, except: Self.facts, at: time)
+        if let custom = node["custom"], custom.kind == .object {
+            contents.profiles.add(user: user.text, device: device, custom, at: time)
+        }
     }
+
+    /// What attributes hold besides what is said of the user.
+    private static let facts: Set = [
+        "user_id", "external_id", "device_id", "braze_id", "user_alias", "message_id", "session_id", "time",
+        "custom",
+    ]
 
     private func note(_ user: EventIdentifier, in contents: inout Contents) {
         if let id = user.text { contents.userIDs.insert(id) }

@@ -14,10 +14,29 @@ struct BrazeDialect: Sendable {
                         summary: "Store events and attributes in Braze's shape", credential: .apiKey,
                         body: APIOperation.schema("BrazeData"), status: 201,
                         answer: APIOperation.schema("BrazeStored")))
-        ]
+        ] + neighbours
     }
 
-    private func ingest(_ request: HTTPRequest) -> HTTPOutcome {
+    /// What shipped clients sync besides, and there is none of: valid and empty.
+    private var neighbours: [Endpoint] {
+        [
+            (
+                "content_cards/sync", "Sync content cards: none",
+                #","cards":[],"full_sync":true,"last_full_sync_at":0,"last_card_updated_at":0"#
+            ), ("feature_flags/sync", "Sync feature flags: none", #","feature_flags":[]"#),
+            ("template", "Fetch a templated message: none", #","templated_message":null"#),
+        ].map { name, summary, members in
+            Endpoint(method: "POST", path: "/api/v3/" + name) { request, _ in
+                ingest(request, answering: members)
+            }.described(
+                APIOperation(
+                    summary: summary, credential: .apiKey, body: APIOperation.schema("BrazeData"),
+                    status: 201, answer: APIOperation.schema("BrazeStored")))
+        }
+    }
+
+    /// Stores what a request holds; `members` are added to the answer, each behind a comma.
+    private func ingest(_ request: HTTPRequest, answering members: String = "") -> HTTPOutcome {
         let header = request.header("x-braze-api-key")
         // A stranger's body is not worth reading.
         if let header, path.apps.app(writeKey: header) == nil { return .answer(Self.unknownKey(request)) }
@@ -45,11 +64,12 @@ struct BrazeDialect: Sendable {
         case .accepted(let warning):
             let batch = EventBatch(
                 appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
-                events: contents.events)
+                events: contents.events, customers: contents.profiles.changes)
+            let members = members + (contents.wantsTriggers ? #","triggers":[]"# : "")
             request.trail.rejected = contents.rejected.count
             return path.store(batch, for: request) { result in
                 switch result {
-                case .success: Self.success(contents.rejected, warning)
+                case .success: Self.success(contents.rejected, members, warning)
                 case .failure(let failure): failure.response(request)
                 }
             }
@@ -62,13 +82,16 @@ struct BrazeDialect: Sendable {
             requestID: request.id)
     }
 
-    private static func success(_ rejected: [RejectedEvent], _ warning: AuthErrorBody?) -> HTTPResponse {
+    private static func success(
+        _ rejected: [RejectedEvent], _ members: String, _ warning: AuthErrorBody?
+    ) -> HTTPResponse {
         var body = Array(#"{"message":"success","errors":["#.utf8)
         for (position, event) in rejected.enumerated() {
             if position > 0 { body.append(UInt8(ascii: ",")) }
             event.write(to: &body)
         }
         body.append(UInt8(ascii: "]"))
+        body += members.utf8
         warning?.writeMember(to: &body)
         body.append(UInt8(ascii: "}"))
         return .json(201, body)

@@ -14,6 +14,7 @@ enum Decoded {
         var userIDs = DistinctIDs()
         var events: [EventBatch.Event] = []
         var rejected: [RejectedEvent] = []
+        var profiles = Profiles()
     }
 }
 
@@ -127,6 +128,18 @@ struct NativeDecoder {
             EventBatch.Event(
                 messageID: messageID.text ?? UUIDv7.make(), kind: kind, userID: userID.text,
                 anonymousID: anonymousID.text, name: name, timestampMilliseconds: timestamp, json: json))
+        // A clock that runs ahead must not win over every later update.
+        let time = min(timestamp, request.receivedMilliseconds)
+        switch kind {
+        case .identify:
+            contents.profiles.add(
+                user: userID.text, device: anonymousID.text, node["traits"], at: time)
+        case .group:
+            contents.profiles.add(
+                user: userID.text, device: userID.text == nil ? anonymousID.text : nil, group: name ?? "",
+                node["traits"], at: time)
+        default: break
+        }
     }
 
     private func refused(_ reason: String) -> Decoded {

@@ -109,7 +109,7 @@ struct NativeDialect: Sendable {
         case .accepted(let warning):
             let batch = EventBatch(
                 appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
-                events: contents.events)
+                events: contents.events, customers: contents.profiles.changes)
             request.trail.rejected = contents.rejected.count
             return path.store(batch, for: request) { result in
                 switch result {

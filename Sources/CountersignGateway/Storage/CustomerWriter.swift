@@ -157,4 +157,28 @@ struct CustomerWriter {
             .integer(atMilliseconds))
         try connection.run("DELETE FROM customer WHERE id = ?1", .text(source))
     }
+
+    /// Forgets a customer, or a part of one that has much.
+    ///
+    /// - Parameters:
+    ///   - customer: Its own id.
+    ///   - rows: At most so many of each table.
+    ///   - connection: In a transaction.
+    /// - Returns: True when nothing of it is left.
+    /// - Throws: `SQLiteError`; try again.
+    static func forget(_ customer: String, rows: Int, _ connection: SQLiteConnection) throws -> Bool {
+        for (table, key) in [
+            ("customer_property", "name"), ("inbox_read", "seq"), ("customer_identifier", "seq"),
+        ] {
+            try connection.run(
+                """
+                DELETE FROM \(table) WHERE customer_id = ?1 AND \(key) IN (
+                    SELECT \(key) FROM \(table) WHERE customer_id = ?1 LIMIT ?2)
+                """, .text(customer), .integer(Int64(rows)))
+            if connection.changes == rows { return false }
+        }
+        try connection.run("DELETE FROM customer_merge WHERE destination_id = ?1", .text(customer))
+        try connection.run("DELETE FROM customer WHERE id = ?1", .text(customer))
+        return true
+    }
 }

@@ -9,22 +9,22 @@ package struct EventBatch: Sendable {
     /// The request's body; each event is a part of it.
     package let body: [UInt8]
     package let events: [Event]
-    /// What the request says of a customer, for dialects that keep customers.
-    package let customer: CustomerChange?
+    /// What the request says of customers.
+    package let customers: [CustomerChange]
 
     package init(
         appID: String, receivedMilliseconds: Int64, body: [UInt8], events: [Event],
-        customer: CustomerChange? = nil
+        customers: [CustomerChange] = []
     ) {
         self.appID = appID
         self.receivedMilliseconds = receivedMilliseconds
         self.body = body
         self.events = events
-        self.customer = customer
+        self.customers = customers
     }
 
     /// True when there is nothing to store.
-    var isEmpty: Bool { events.isEmpty && customer == nil }
+    var isEmpty: Bool { events.isEmpty && customers.isEmpty }
 
     /// One event, in the model that every dialect decodes into.
     package struct Event: Sendable {

@@ -124,7 +124,14 @@ package final class EventReader {
         do {
             // From user to user through the index, whatever the number of events.
             let statement = try sqlite.prepare(
-                "SELECT min(user_id) FROM event WHERE app_id = ?1 AND user_id IS NOT NULL AND user_id > ?2")
+                """
+                SELECT min(id) FROM (
+                    SELECT min(user_id) AS id FROM event
+                    WHERE app_id = ?1 AND user_id IS NOT NULL AND user_id > ?2
+                    UNION ALL
+                    SELECT min(value) FROM customer_identifier
+                    WHERE app_id = ?1 AND name = 'registered' AND value > ?2)
+                """)
             var last = last
             while true {
                 try statement.bind([.text(appID), .text(last)])

@@ -35,6 +35,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         "CREATE INDEX event_user ON event (app_id, user_id) WHERE user_id IS NOT NULL",
         messageIDsOfSenders,
         CustomerSchema.usage,
+        // Whoever is deleted takes along what their devices sent before anybody had signed in.
+        "CREATE INDEX event_device ON event (app_id, anonymous_id) WHERE user_id IS NULL",
     ]
 
     /// Message ids were unique in an app before, so anybody could use up somebody else's. A unique constraint can only
@@ -352,9 +354,9 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 statement.rewind()
             }
         }
-        if let customer = batch.customer {
-            try CustomerWriter(connection: connection, appID: batch.appID)
-                .apply(customer, receivedMilliseconds: batch.receivedMilliseconds)
+        let writer = CustomerWriter(connection: connection, appID: batch.appID)
+        for customer in batch.customers {
+            try writer.apply(customer, receivedMilliseconds: batch.receivedMilliseconds)
         }
         return outcome
     }

@@ -63,6 +63,9 @@ struct ExampleTests {
     /// Makes the people and profiles that examples talk of.
     private func prepare(_ command: String) async throws {
         var lines: [[String]] = []
+        if command.hasPrefix("customer") {
+            try storeCustomer("user-1", plan: "gold", in: folder.path + "/data")
+        }
         if command.hasPrefix("admin user") {
             lines = ["lee", "kim"].map {
                 [

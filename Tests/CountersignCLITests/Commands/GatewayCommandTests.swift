@@ -171,4 +171,21 @@ struct GatewayCommandTests {
             #expect(try place(["HOME": "/h", "XDG_DATA_HOME": "x"]) == "/h/.local/share/countersign-data")
         #endif
     }
+
+    @Test func aCustomerIsShownAndDeleted() async throws {
+        _ = await run("app create shop")
+        try storeCustomer("ada", plan: "gold", in: folder.path + "/data")
+        let shown = await run("customer show shop ada").1
+        #expect(shown.output == "registered  ada\nplan        \"gold\"\n")
+        #expect(shown.talk.hasPrefix("0 events, last seen 1970"))
+        #expect(await run("customer show shop ada --json").1.output.contains(#""value":"gold""#))
+        #expect(await run("customer show shop ada --id-name cookie").0 == .notFound)
+        let deleted = await run("customer delete shop ada")
+        #expect(deleted.0 == .done && deleted.1.output.isEmpty)
+        #expect(deleted.1.talk == "Deleted the profile, 0 events and 0 samples; ended 0 sessions.\n")
+        for line in ["customer show shop ada", "customer delete shop ada"] {
+            #expect(await run(line).0 == .notFound)
+        }
+        #expect(await run("audit list").1.output.contains("customer.delete"))
+    }
 }

@@ -47,6 +47,7 @@ struct AdminAccessTests {
         ("GET /apps/{app}/project/items/{kind}/{id}", .viewer),
         ("PUT /apps/{app}/project/items/{kind}/{id}", .operator),
         ("DELETE /apps/{app}/project/items/{kind}/{id}", .operator), ("GET /apps/{app}/events", .viewer),
+        ("GET /apps/{app}/customers/{id}", .viewer), ("DELETE /apps/{app}/customers/{id}", .operator),
         ("GET /apps/{app}/events/export", .viewer), ("GET /apps/{app}/analytics", .viewer),
         ("GET /apps/{app}/analytics/top", .viewer), ("GET /apps/{app}/analytics/export", .viewer),
         ("PUT /session/password", .viewer), ("GET /audit/export", .viewer),

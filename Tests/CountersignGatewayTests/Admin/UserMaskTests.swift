@@ -97,6 +97,7 @@ struct UserMaskTests {
         return try bench.operations().filter { $0.method == "GET" && $0.path != "/live" }.map { operation in
             String(operation.path.dropFirst()).replacing("{app}", with: "shop")
                 .replacing("samples/{id}", with: "samples/" + sample)
+                .replacing("customers/{id}", with: "customers/" + Self.user)
                 .replacing("{kind}/{id}", with: "inbox-message/hello-Alice-4711")
                 .replacing("{id}", with: "none")
                 .replacing("{kind}", with: "inbox-message").replacing("{name}", with: "none")

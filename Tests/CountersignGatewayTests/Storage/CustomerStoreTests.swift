@@ -39,7 +39,7 @@ struct CustomerStoreTests {
         let outcome = Lock<Result<AppendOutcome, StoreFailure>?>(nil)
         events.append(
             EventBatch(
-                appID: app, receivedMilliseconds: 2_000, body: [], events: [], customer: change)
+                appID: app, receivedMilliseconds: 2_000, body: [], events: [], customers: [change])
         ) { result in
             outcome.withLock { $0 = result }
             done.signal()

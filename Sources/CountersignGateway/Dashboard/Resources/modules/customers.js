@@ -1,0 +1,61 @@
+// What an app keeps about one person: look it up, show it to them, delete it at their request.
+
+import { h, replace } from "./dom.js";
+import { api, path } from "./api.js";
+import { ago, dateTime, number } from "./format.js";
+import { confirm } from "./dialogs.js";
+import { button, card, emptyState, field, problemNotice, select, table, toast } from "./ui.js";
+import { attempt } from "./views.js";
+import { facts } from "./sample.js";
+import { userIDs } from "./userids.js";
+
+const kinds = [["registered", "User id, or pseudonym"], ["cookie", "Anonymous or device id"]];
+
+export function customers(context) {
+  const { app, body, signal } = context;
+  const operator = context.can("operator");
+  const id = h("input", { type: "search", name: "id", required: true, maxlength: 512, spellcheck: "false", autocomplete: "off", "data-search": true });
+  const kind = select(kinds, "registered");
+  const place = h("div", {}, emptyState("members", "Look up a customer", "Profiles come from identify calls, Braze attributes and Bloomreach customers."));
+  const ids = userIDs(context, () => { if (id.value.trim()) search(); });
+  const where = () => path("apps", app.id, "customers", id.value.trim());
+
+  async function search() {
+    const asked = { id_name: kind.value, ...ids.parameters };
+    try {
+      const found = await api.get(where(), asked, signal);
+      replace(place, profile(found));
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      replace(place, error.status === 404 ? emptyState("members", "Nobody", "The app keeps nothing about this customer.") : problemNotice(error, search));
+    }
+  }
+
+  function profile(found) {
+    return h("div", { class: "stack" },
+      h("div", { class: "card-head" }, facts([
+        ...found.ids.map((entry) => [entry.name, h("span", { class: "mono wrap" }, entry.value)]),
+        ["Events", found.events >= 100_000 ? "100,000 or more" : number(found.events)],
+        ["First seen", found.created_ms ? dateTime(found.created_ms) : "no profile"], ["Last seen", found.seen_ms ? ago(found.seen_ms) : "–"],
+      ]), operator && h("div", { class: "push" }, button("Delete this customer", { kind: "danger", onclick: remove }))),
+      found.properties.length === 0 ? h("p", { class: "muted" }, "No properties.") : table("Properties", [
+        { title: "Property", heading: true, cell: (property) => h("span", { class: "mono wrap" }, property.name) },
+        { title: "Value", cell: (property) => h("span", { class: "mono wrap" }, JSON.stringify(property.value)) },
+        { title: "Changed", cell: (property) => dateTime(property.updated_ms) },
+      ], found.properties),
+      found.more_properties && h("p", { class: "muted" }, "There are more properties than are shown here."));
+  }
+
+  async function remove() {
+    if (!await confirm("Delete this customer", { text: "The profile, all events and samples of this person are deleted, and their sessions end. This cannot be undone. Backups keep what they have.", action: "Delete", phrase: "delete" })) return;
+    await attempt(async () => {
+      const { data } = await api.remove(`${where()}?id_name=${encodeURIComponent(kind.value)}`);
+      toast(`Deleted with ${number(data.events)} events.`, { tone: "good" });
+      search();
+    });
+  }
+
+  replace(body, card("Customers", h("form", { class: "toolbar spaced", onsubmit: (event) => { event.preventDefault(); search(); } },
+    field("Customer", id), field("Which id", kind), h("button", { type: "submit", class: "button primary" }, "Search"),
+    ids.control && h("div", { class: "push" }, ids.control)), place));
+}

@@ -1,0 +1,15 @@
+import CountersignCore
+import CountersignGateway
+
+/// Keeps a customer of the app shop in a data directory, as a gateway does.
+func storeCustomer(_ user: String, plan: String, in data: String) throws {
+    let store = try SQLiteEventStore(path: data + "/events.sqlite", pendingBytes: 1 << 20)
+    var change = CustomerChange(
+        identifiers: [CustomerIdentifier(name: CustomerIdentifier.hardName, value: user)], atMilliseconds: 1)
+    change.properties = [("plan", JSONValue.string(plan).bytes)]
+    store.append(
+        EventBatch(appID: "shop", receivedMilliseconds: 1, body: [], events: [], customers: [change])
+    ) { _ in }
+    // What waits is stored before it closes.
+    store.close()
+}

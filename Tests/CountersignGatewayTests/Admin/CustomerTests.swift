@@ -1,0 +1,163 @@
+import CountersignCore
+import CountersignSQLite
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+
+/// What is kept of one person: what makes it, who sees it, and how it is deleted.
+@Suite(.timeLimit(.minutes(5)))
+struct CustomerTests {
+    private func send(_ bench: AdminBench, _ events: String) throws {
+        let answer = try RawConnection(port: bench.gateway.port).post(
+            #"{"batch":[\#(events)]}"#, headers: ["X-Write-Key": bench.writeKey])
+        #expect(answer?.status == 200 && answer?.body.contains(#""rejected":[]"#) == true)
+    }
+
+    private func properties(_ answer: AdminBench.Answer) -> [String: String] {
+        let list = answer.json["properties"] as? [[String: Any]] ?? []
+        return Dictionary(uniqueKeysWithValues: list.map { ("\($0["name"] ?? "")", "\($0["value"] ?? "")") })
+    }
+
+    private func ids(_ answer: AdminBench.Answer) -> [[String]] {
+        (answer.json["ids"] as? [[String: String]] ?? []).map { [$0["name"] ?? "", $0["value"] ?? ""] }
+    }
+
+    private static let ada = #"""
+        {"type":"track","event":"Opened","messageId":"a1","anonymousId":"device-1"},
+        {"type":"identify","messageId":"a2","userId":"ada","anonymousId":"device-1","traits":{"plan":"gold","age":41}},
+        {"type":"group","messageId":"a3","userId":"ada","groupId":"acme","traits":{"seats":7}},
+        {"type":"track","event":"Bought","messageId":"a4","userId":"ada"},
+        {"type":"identify","messageId":"b1","userId":"bob","anonymousId":"device-2","traits":{"plan":"tin"}},
+        {"type":"track","event":"Opened","messageId":"b2","anonymousId":"device-2"}
+        """#
+
+    @Test func whatANativeClientIdentifiesAppearsAsACustomer() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        try send(bench, Self.ada)
+        let owner = try bench.token("admin")
+        let shown = try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, owner)
+        #expect(shown.status == 200)
+        #expect(ids(shown) == [["registered", "ada"], ["cookie", "device-1"]])
+        #expect(properties(shown).keys.sorted() == ["age", "group", "plan"])
+        #expect(properties(shown)["plan"] == "gold" && properties(shown)["age"] == "41")
+        #expect(shown.body.contains(#""value":{"id":"acme","traits":{"seats":7}}"#))
+        #expect(shown.json["events"] as? Int == 4)
+        // An older value never replaces a newer one, null takes one away.
+        try send(
+            bench,
+            #"""
+            {"type":"identify","messageId":"a5","userId":"ada","timestamp":"2020-01-01T00:00:00Z","traits":{"plan":"old"}},
+            {"type":"identify","messageId":"a6","userId":"ada","traits":{"age":null}}
+            """#)
+        let later = try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, owner)
+        #expect(properties(later).keys.sorted() == ["group", "plan"] && properties(later)["plan"] == "gold")
+        // By the device's id too; somebody without a profile by the events alone.
+        let device = try bench.ask(
+            "GET", "apps/shop/customers/device-2?id_name=cookie&unmask=1", nil, owner)
+        #expect(ids(device).contains(["registered", "bob"]))
+        try send(bench, #"{"type":"track","event":"Bought","messageId":"c1","userId":"cleo"}"#)
+        let cleo = try bench.ask("GET", "apps/shop/customers/cleo", nil, owner)
+        #expect(cleo.json["events"] as? Int == 1 && cleo.json["created_ms"] is NSNull)
+        #expect(try bench.ask("GET", "apps/shop/customers/dora", nil, owner).status == 404)
+    }
+
+    @Test func attributesOfBrazesShapeAppearAsACustomer() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let answer = try RawConnection(port: bench.gateway.port).post(
+            #"""
+            {"device_id":"phone-1","attributes":[{"user_id":"ada","first_name":"Ada","time":5,
+            "custom":{"plan":"gold"}},{"email":"x@y.example"}]}
+            """#, path: "/api/v3/data", headers: ["X-Braze-Api-Key": bench.writeKey])
+        #expect(answer?.status == 201)
+        let owner = try bench.token("admin")
+        let ada = try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, owner)
+        #expect(ids(ada) == [["registered", "ada"]])
+        #expect(properties(ada) == ["first_name": "Ada", "plan": "gold"])
+        let phone = try bench.ask(
+            "GET", "apps/shop/customers/phone-1?id_name=cookie&unmask=1", nil, owner)
+        #expect(properties(phone) == ["email": "x@y.example"])
+    }
+
+    @Test func oneRequestSetsSoManyPropertiesAndNoMore() {
+        var profiles = Profiles()
+        for number in 0..<(Profiles.mostProperties + 10) {
+            profiles.add(user: "u\(number)", device: nil, group: "g", nil, at: 0)
+        }
+        #expect(profiles.changes.reduce(0) { $0 + $1.properties.count } == Profiles.mostProperties)
+    }
+
+    @Test func aViewerSeesAPseudonymAndNoValues() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        try send(bench, Self.ada)
+        let reader = try bench.token("read")
+        let pseudonym = try Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop").user("ada")
+        for name in ["ada", pseudonym] {
+            let shown = try bench.ask("GET", "apps/shop/customers/\(name)", nil, reader)
+            #expect(ids(shown).first == ["registered", pseudonym])
+            #expect(properties(shown) == ["age": "…", "plan": "…", "group": "…"])
+            for secret in [#""ada""#, "device-1", "gold", "acme"] { #expect(!shown.body.contains(secret)) }
+        }
+        #expect(try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, reader).status == 403)
+        #expect(try bench.ask("DELETE", "apps/shop/customers/ada", nil, reader).status == 403)
+        _ = try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, bench.token("write"))
+        #expect(try bench.apps.auditEntries(limit: 1).first?.action == "customer.unmask")
+        #expect(try !bench.ask("GET", "audit", nil, reader).body.contains(#""ada""#))
+    }
+
+    @Test func deletingACustomerLeavesNothingOfThatPersonAndAllOfOthers() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        try send(bench, Self.ada)
+        let writer = try bench.token("write")
+        _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, writer)
+        let entries = try bench.apps.auditEntries(limit: 100).count
+        let done = try bench.ask("DELETE", "apps/shop/customers/ada", nil, writer)
+        #expect(done.status == 200)
+        #expect(done.body == #"{"events":4,"profile":true,"samples":0,"sessions":1}"#)
+        let database = try SQLiteConnection(path: bench.folder + "/events.sqlite", mode: .readOnly)
+        let left = try database.all("SELECT message_id FROM event ORDER BY seq") { $0.text(0) }
+        #expect(left == ["b1", "b2"])
+        #expect(
+            try database.all("SELECT value FROM customer_identifier ORDER BY seq") { $0.text(0) }
+                == ["bob", "device-2"])
+        let usage = try database.first(
+            """
+            SELECT events = (SELECT count(*) FROM event),
+                bytes = (SELECT sum(length(CAST(body AS BLOB))) FROM event),
+                customer_bytes = (SELECT sum(bytes) FROM customer)
+            FROM app_usage WHERE app_id = 'shop'
+            """
+        ) { [$0.int(0), $0.int(1), $0.int(2)] }
+        #expect(usage == [1, 1, 1])
+        // Written down by the pseudonym: who reads the log with ids does not find this one either.
+        let entry = try #require(try bench.apps.auditEntries(limit: 1).first)
+        #expect(try bench.apps.auditEntries(limit: 100).count == entries + 1)
+        #expect(entry.action == "customer.delete" && entry.appID == "shop" && !entry.target.contains("ada"))
+        #expect(entry.target.hasPrefix("u-"))
+        #expect(try bench.ask("DELETE", "apps/shop/customers/ada", nil, writer).status == 404)
+        #expect(try bench.ask("GET", "apps/shop/customers/ada", nil, writer).status == 404)
+        #expect(try bench.ask("GET", "apps/shop/customers/bob", nil, writer).status == 200)
+        // Who comes back begins anew.
+        try send(bench, #"{"type":"identify","messageId":"a2","userId":"ada","traits":{"plan":"new"}}"#)
+        let again = try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, writer)
+        #expect(properties(again) == ["plan": "new"] && again.json["events"] as? Int == 1)
+    }
+
+    @Test func manyEventsAreDeletedInPieces() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        for part in 0..<3 {
+            try send(
+                bench,
+                (0..<400).map {
+                    #"{"type":"track","event":"x","messageId":"\#(part)-\#($0)","userId":"ada"}"#
+                }.joined(separator: ","))
+        }
+        let done = try bench.ask("DELETE", "apps/shop/customers/ada", nil, bench.token("write"))
+        #expect(done.json["events"] as? Int == 1_200 && done.json["profile"] as? Bool == false)
+    }
+}
