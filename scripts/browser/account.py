@@ -38,7 +38,7 @@ def change_password(browser, url, name):
     accessible(here, "the change of a password")
     current.fill(PASSWORD)
     assert here.press(send) == 204
-    here.told("Your password is changed")
+    here.told("Your password has been changed")
     here.open("audit")
     expect(here.page.get_by_role("heading", name="Audit log")).to_be_visible()
     there.button("Refresh").click()

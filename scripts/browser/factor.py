@@ -125,7 +125,7 @@ def second_factor(browser, gateway):
     expect(owner.page.locator(".skeleton")).to_have_count(0)
     owner.page.get_by_text("Require a second factor from every member", exact=True).click()
     owner.button("Stop requiring it").click()
-    owner.told("A second factor is up to each member now")
+    owner.told("A second factor is now optional")
     own(owner, OWNER)
     owner.button("Turn it off").click()
     owner.page.get_by_label("Your password").fill(PASSWORD)
