@@ -31,6 +31,7 @@ def test(browser, owner, gateway):
     journey.enforce(owner, gateway)
     rules.rotate(owner, gateway)
     services.token_service(owner)
+    services.customers(owner, gateway)
     services.bloomreach(owner)
     services.house(owner)
     storage = owner.context.storage_state()

@@ -55,6 +55,27 @@ def token_service(visitor):
     say("a client and sessions are made with secrets shown once, ended and deleted; the rules are saved")
 
 
+def customers(visitor, gateway):
+    """What the app keeps about a person, by pseudonym and by id, until they ask for its deletion."""
+    assert gateway.send("customer-9") == 200
+    page = visitor.page
+    visitor.open("apps/shop/customers")
+    page.get_by_label("Customer").fill("customer-9")
+    visitor.button("Search").click()
+    profile = page.locator("main")
+    expect(profile.get_by_text(re.compile(r"^u-[a-z2-7]{8}$"))).to_be_visible()
+    page.get_by_text("Show ids").click()
+    expect(profile.get_by_text("customer-9", exact=True)).to_be_visible()
+    visitor.button("Delete this customer").click()
+    visitor.dialog.get_by_label("Type delete to confirm").fill("delete")
+    visitor.dialog.get_by_role("button", name="Delete").click()
+    visitor.told("Deleted with 1 event.")
+    expect(page.get_by_text("The app keeps nothing about this customer.")).to_be_visible()
+    visitor.open("audit")
+    expect(page.get_by_text("customer.delete").first).to_be_visible()
+    say("a customer is looked up, by pseudonym until ids are shown, and deleted with their events")
+
+
 def bloomreach(visitor):
     page = visitor.page
     visitor.open("apps/shop/project")

@@ -2,7 +2,7 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { ago, dateTime, number } from "./format.js";
+import { ago, dateTime, number, plural } from "./format.js";
 import { confirm } from "./dialogs.js";
 import { button, card, emptyState, field, problemNotice, select, table, toast } from "./ui.js";
 import { attempt } from "./views.js";
@@ -50,7 +50,7 @@ export function customers(context) {
     if (!await confirm("Delete this customer", { text: "The profile, all events and samples of this person are deleted, and their sessions end. This cannot be undone. Backups keep what they have.", action: "Delete", phrase: "delete" })) return;
     await attempt(async () => {
       const { data } = await api.remove(`${where()}?id_name=${encodeURIComponent(kind.value)}`);
-      toast(`Deleted with ${number(data.events)} events.`, { tone: "good" });
+      toast(`Deleted with ${plural(data.events, "event")}.`, { tone: "good" });
       search();
     });
   }
