@@ -30,6 +30,18 @@ func showInbox(project: BloomreachProject, user: String) async throws {
 }
 // snippet.hide
 
+/// The backend is asked only when the last token is near its end.
+func cached(provider: BackendTokens, folder: URL) -> CustomerTokenProvider {
+    // On Apple platforms: KeychainTokenStore(service: "com.example.customer-token").
+    .suspending(CachingAuthorizationProvider(provider, store: FileTokenStore(directory: folder)))
+}
+
+func visit(client: BloomreachClient) async {
+    client.startSession()
+    print(await CountersignInspector(client).inspect())
+    client.endSession()
+}
+
 func track(provider: BackendTokens) async throws {
     var configuration = BloomreachConfiguration(
         project: try BloomreachProject(token: "YOUR-PROJECT-TOKEN", apiKey: "YOUR API KEY"))

@@ -35,8 +35,13 @@ public struct CountersignConfiguration: Sendable {
     public var tokenStore: (any TokenStore)?
     /// Seconds in the background after which a new session begins. Default: 10.
     public var sessionTimeout: TimeInterval = 10
-    /// Where log lines go; nil for nowhere.
-    public var log: CountersignLog?
+    /// How much is written to the standard log (`CountersignLog.standard(_:)`), which setting this puts into `log`; nil for
+    /// nothing. Default: warnings.
+    public var logLevel: CountersignLog.Level? = .warning {
+        didSet { log = logLevel.map { .standard($0) } }
+    }
+    /// Where log lines go; nil for nowhere. Default: warnings, to the standard log.
+    public var log: CountersignLog? = .standard(.warning)
 
     /// Makes a configuration with the defaults.
     ///

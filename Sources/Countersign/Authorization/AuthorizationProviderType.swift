@@ -48,4 +48,12 @@ public protocol CustomerObserving {
     ///
     /// - Parameter customerIDs: The ids from now on, `cookie` among them.
     func customerChanged(to customerIDs: [String: String])
+
+    /// A server has refused the token that was given last. By default nothing is done.
+    func customerTokenRefused()
+}
+
+extension CustomerObserving {
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public func customerTokenRefused() {}
 }

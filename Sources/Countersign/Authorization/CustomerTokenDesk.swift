@@ -19,7 +19,7 @@ final class CustomerTokenDesk: Sendable {
 
     private enum Work: Sendable {
         case token
-        case customerChanged([String: String])
+        case tell(@Sendable (any CustomerObserving) -> Void)
     }
 
     private struct Job {
@@ -63,10 +63,19 @@ final class CustomerTokenDesk: Sendable {
 
     /// Tells the provider of other ids, before it is asked for the next token.
     func customerChanged(to ids: [String: String]) {
+        tell { $0.customerChanged(to: ids) }
+    }
+
+    /// Tells the provider that a server has refused its token, before it is asked for the next one.
+    func tokenRefused() {
+        tell { $0.customerTokenRefused() }
+    }
+
+    private func tell(_ news: @escaping @Sendable (any CustomerObserving) -> Void) {
         let next = state.withLock { state -> Start? in
             guard state.waiting.count < Self.maximumWaiting else { return nil }
             let id = Self.makeID(&state)
-            enqueue(Job(id: id, work: .customerChanged(ids), waiter: nil), in: &state)
+            enqueue(Job(id: id, work: .tell(news), waiter: nil), in: &state)
             return Self.takeNext(&state)
         }
         if let next { start(next) }
@@ -138,8 +147,8 @@ final class CustomerTokenDesk: Sendable {
                 let outcome = TokenProviderCall.$isInside.withValue(true) { () -> Outcome in
                     switch job.work {
                     case .token: return .returned(blocking.provider.getAuthorizationToken())
-                    case .customerChanged(let ids):
-                        (blocking.provider as? any CustomerObserving)?.customerChanged(to: ids)
+                    case .tell(let news):
+                        (blocking.provider as? any CustomerObserving).map(news)
                         return .returned(nil)
                     }
                 }
@@ -155,8 +164,8 @@ final class CustomerTokenDesk: Sendable {
                         } catch {
                             return .failed
                         }
-                    case .customerChanged(let ids):
-                        (provider as? any CustomerObserving)?.customerChanged(to: ids)
+                    case .tell(let news):
+                        (provider as? any CustomerObserving).map(news)
                         return .returned(nil)
                     }
                 }

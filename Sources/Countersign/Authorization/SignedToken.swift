@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// A token that an app's backend signed for one user (a compact JWS, RFC 7515).
@@ -43,6 +44,11 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
             name == BloomreachCustomer.cookieName
                 || named[name].map { $0.utf8.elementsEqual(value.utf8) } == true
         }
+    }
+
+    /// The claims; nil if they cannot be read. The signature is not checked.
+    var claimsObject: [String: JSONValue]? {
+        claims.flatMap { JSONDocument.object(Array($0)) }
     }
 
     private var claims: Data? {

@@ -241,6 +241,7 @@ extension BloomreachClient {
             return try BloomreachAnswer(response).result(of: endpoint, now: client.clock.now)
         } catch {
             guard error.code == .authorizationRefused, takesCustomerToken(endpoint) else { throw error }
+            desk.tokenRefused()
             let ids = body["customer_ids"]?.object?.compactMapValues(\.string) ?? [:]
             throw error.refined(
                 isForPresentCustomer: isForPresentCustomer(),

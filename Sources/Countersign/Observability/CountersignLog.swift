@@ -1,3 +1,9 @@
+internal import Foundation
+
+#if canImport(os)
+    internal import os
+#endif
+
 /// Where the SDK's log lines go. Without one the SDK logs nothing.
 ///
 /// A line is a constant text and values. Neither is made before `isEnabled` has said yes, and no value is ever a token, a
@@ -30,6 +36,31 @@ public struct CountersignLog: Sendable {
     ) {
         self.isEnabled = isEnabled
         sink = write
+    }
+
+    /// The system's log on Apple platforms, under the subsystem `countersign`; the standard error stream elsewhere.
+    ///
+    /// - Parameter level: The least that a line must matter.
+    /// - Returns: A log.
+    public static func standard(_ level: Level) -> CountersignLog {
+        CountersignLog(isEnabled: { $0 >= level }) { level, message, values in
+            let line = line(message, values)
+            #if canImport(os)
+                let logger = Logger(subsystem: "countersign", category: "sdk")
+                switch level {
+                case .debug: logger.debug("\(line, privacy: .public)")
+                case .info: logger.info("\(line, privacy: .public)")
+                case .warning: logger.warning("\(line, privacy: .public)")
+                }
+            #else
+                FileHandle.standardError.write(Data("[countersign] \(level) \(line)\n".utf8))
+            #endif
+        }
+    }
+
+    /// A line as text: the message, and then the values sorted by name.
+    package static func line(_ message: String, _ values: [String: String]) -> String {
+        ([message] + values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }).joined(separator: " ")
     }
 
     package func callAsFunction(

@@ -1,0 +1,155 @@
+public import CountersignCore
+public import Foundation
+
+/// What a client does at a moment, for the people who build an app with it.
+///
+/// Its description is a text of some lines. It has no token and nothing of an event in it, but it names the user.
+public struct CountersignInspection: Sendable, CustomStringConvertible {
+    /// When.
+    public let time: Date
+    /// Where every event is, and what the SDK is waiting for.
+    public let snapshot: CountersignSnapshot
+    /// The user whom events are recorded for; nil if there is none.
+    public let userID: String?
+    /// What that user's token says, without its signature, which nobody has checked here; nil if there is none, or one that
+    /// cannot be read.
+    public let claims: [String: JSONValue]?
+    /// The last authentication failures, the newest last, ten at most.
+    public let verdicts: [AuthenticationFailure]
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public var description: String {
+        var lines = ["Countersign at \(Self.text(time))"]
+        func line(_ name: String, _ text: String) {
+            lines.append(name + String(repeating: " ", count: max(1, 9 - name.count)) + text)
+        }
+        line("user", "\(userID ?? "none"), session \(snapshot.sessionID)")
+        line("token", tokenText)
+        line(
+            "queue",
+            "\(snapshot.queued) events in \(snapshot.queuedBytes) bytes, \(snapshot.unsaved) not on disk, "
+                + "\(snapshot.sent) sent, \(snapshot.quarantined) set aside, \(snapshot.dropped) dropped")
+        for parked in snapshot.parked {
+            let next =
+                parked.isPaused
+                ? "paused until a new token, a session or flush()"
+                : parked.nextAttemptIn.map { "next attempt in \(Int($0.rounded(.up))) s" } ?? "due"
+            line(
+                "waiting",
+                "\(parked.userID ?? "no user"): \(parked.reason), \(parked.failures) failures, \(next)")
+        }
+        if let problem = snapshot.configurationProblem { line("settings", problem) }
+        if let error = snapshot.lastError {
+            let next = snapshot.nextAttemptIn.map { ", next attempt in \(Int($0.rounded(.up))) s" }
+            line("failure", error + (next ?? ""))
+        }
+        for verdict in verdicts {
+            line(
+                "verdict",
+                "\(Self.text(verdict.requestTime)) \(verdict.code.rawValue) \(verdict.reason), "
+                    + "\(verdict.userID ?? "no user"), \(verdict.occurrences) times"
+                    + (verdict.isOptional ? ", events taken all the same" : ""))
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func text(_ date: Date) -> String {
+        var text: [UInt8] = []
+        Timestamp.write(date, to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    private var tokenText: String {
+        guard let claims else { return "none that can be read" }
+        let text = String(decoding: JSONValue.object(claims).bytes, as: UTF8.self)
+        let seconds: Double? =
+            switch claims["exp"] {
+            case .integer(let value): Double(value)
+            case .number(let value): value
+            default: nil
+            }
+        guard let seconds else { return text + ", no end" }
+        let rest = Int(seconds - time.timeIntervalSince1970)
+        return text + (rest > 0 ? ", ends in \(rest) s" : ", ended \(-rest) s ago")
+    }
+}
+
+/// Looks at what a client does.
+///
+/// ```swift
+/// let inspector = CountersignInspector(client)
+/// print(await inspector.inspect())
+/// ```
+///
+/// With SwiftUI, `CountersignInspectorView` shows it.
+public final class CountersignInspector: Sendable {
+    private static let maximumVerdicts = 10
+
+    private let client: CountersignClient
+    private let verdicts = Lock<[AuthenticationFailure]>([])
+    private let listener: Lock<Task<Void, Never>?> = Lock(nil)
+
+    /// Begins to listen. It holds the client for as long as it is there itself.
+    ///
+    /// - Parameter client: Whom to look at.
+    public init(_ client: CountersignClient) {
+        self.client = client
+        let task = Task { [verdicts, failures = client.authenticationFailures] in
+            for await failure in failures { Self.keep(failure, in: verdicts) }
+        }
+        listener.withLock { $0 = task }
+    }
+
+    /// As `init(_:)`, for the queue of a client for Bloomreach Engagement, whose users are projects and whose tokens are API
+    /// keys.
+    ///
+    /// - Parameter client: Whom to look at.
+    public convenience init(_ client: BloomreachClient) {
+        self.init(client.client)
+    }
+
+    deinit {
+        listener.withLock { $0 }?.cancel()
+    }
+
+    private static func keep(_ failure: AuthenticationFailure, in verdicts: Lock<[AuthenticationFailure]>) {
+        verdicts.withLock { verdicts in
+            // The same once more stands in the place of the last one.
+            verdicts.removeAll {
+                $0.userID == failure.userID && $0.code == failure.code && $0.token == failure.token
+            }
+            verdicts.append(failure)
+            verdicts.removeFirst(max(0, verdicts.count - maximumVerdicts))
+        }
+    }
+
+    /// What the client does now. It does not wait for a request that is under way.
+    ///
+    /// - Returns: All there is to know.
+    public func inspect() async -> CountersignInspection {
+        let userID = client.userID
+        let token = await client.engine.token(of: UserKey(userID))
+        return CountersignInspection(
+            time: client.clock.now, snapshot: await client.snapshot(), userID: userID,
+            claims: token?.claimsObject, verdicts: verdicts.withLock { $0 })
+    }
+
+    /// What the client does, again and again until the task that reads it ends.
+    ///
+    /// - Parameter seconds: From one look to the next, above 0.
+    /// - Returns: A stream that begins with the present state and keeps the newest if nobody reads.
+    public func inspections(every seconds: TimeInterval = 1) -> AsyncStream<CountersignInspection> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let task = Task { [weak self, clock = client.clock] in
+                while !Task.isCancelled, let inspection = await self?.inspect() {
+                    continuation.yield(inspection)
+                    guard (try? await clock.sleep(until: clock.uptime + max(0.1, seconds))) != nil else {
+                        break
+                    }
+                }
+                continuation.finish()
+            }
+            continuation.onTermination = { _ in task.cancel() }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+#if canImport(SwiftUI)
+    public import SwiftUI
+
+    /// Shows what a client does, renewed each second: for builds that go to no customer.
+    public struct CountersignInspectorView: View {
+        private let inspector: CountersignInspector
+        @State private var text = ""
+
+        /// Makes a view.
+        ///
+        /// - Parameter inspector: Whom to ask.
+        public init(_ inspector: CountersignInspector) {
+            self.inspector = inspector
+        }
+
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public var body: some View {
+            ScrollView {
+                Text(text)
+                    .font(.system(.footnote, design: .monospaced))
+                    .textSelection(.enabled)
+                    .frame(maxWidth: .infinity, alignment: .leading)
+                    .padding()
+            }
+            .task {
+                for await inspection in inspector.inspections() { text = "\(inspection)" }
+            }
+        }
+    }
+#endif

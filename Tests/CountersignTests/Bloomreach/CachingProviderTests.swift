@@ -1,0 +1,120 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+@Suite(.timeLimit(.minutes(2)))
+struct CachingProviderTests {
+    /// Gives tokens that are good for ten minutes, each another one.
+    private final class Source: AsyncAuthorizationProvider, CustomerObserving {
+        let clock: ManualClock
+        let calls = Lock(0)
+        let customers = Lock<[[String: String]]>([])
+        let opaque: Bool
+
+        init(clock: ManualClock, opaque: Bool = false) {
+            self.clock = clock
+            self.opaque = opaque
+        }
+
+        func authorizationToken() async throws -> String? {
+            let serial = calls.withLock { calls in
+                calls += 1
+                return calls
+            }
+            if opaque { return "token-\(serial)" }
+            return SignedToken.fake(
+                subject: "ada", expiresAt: Int(clock.now.timeIntervalSince1970) + 600, serial: serial)
+        }
+
+        func customerChanged(to customerIDs: [String: String]) {
+            customers.withLock { $0.append(customerIDs) }
+        }
+    }
+
+    private let clock = ManualClock()
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+        "countersign-\(UUID().uuidString)")
+
+    private func provider(_ source: Source) -> CachingAuthorizationProvider {
+        CachingAuthorizationProvider(
+            source, store: FileTokenStore(directory: folder), now: { [clock] in clock.now })
+    }
+
+    @Test func theAppsProviderIsAskedOnlyNearTheEndOfTheToken() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let source = Source(clock: clock)
+        let provider = provider(source)
+        let first = try await provider.authorizationToken()
+        clock.advance(by: 539)
+        #expect(try await provider.authorizationToken() == first)
+        // Also after a start of the app.
+        #expect(try await self.provider(source).authorizationToken() == first)
+        #expect(source.calls.withLock { $0 } == 1)
+        clock.advance(by: 1)
+        #expect(try await provider.authorizationToken() != first)
+        #expect(source.calls.withLock { $0 } == 2)
+    }
+
+    @Test func anotherCustomerAndARefusalEmptyIt() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let source = Source(clock: clock)
+        let provider = provider(source)
+        let first = try await provider.authorizationToken()
+        provider.customerChanged(to: ["registered": "grace"])
+        #expect(source.customers.withLock { $0 } == [["registered": "grace"]])
+        #expect(try FileTokenStore(directory: folder).token(for: "customer-token") == nil)
+        let second = try await provider.authorizationToken()
+        #expect(second != first)
+        provider.customerTokenRefused()
+        #expect(try await provider.authorizationToken() != second)
+        #expect(source.calls.withLock { $0 } == 3)
+    }
+
+    @Test func aTokenWithoutAReadableEndIsNotKept() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let source = Source(clock: clock, opaque: true)
+        let provider = provider(source)
+        #expect(try await provider.authorizationToken() == "token-1")
+        #expect(try await provider.authorizationToken() == "token-2")
+    }
+
+    @Test func theClientEmptiesItWhenTheServerRefusesOrTheCustomerChanges() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let source = Source(clock: clock)
+        let caching = provider(source)
+        let answers = Lock([401, 200, 200])
+        let server = ScriptedTransport { _ in
+            answers.withLock { $0.removeFirst() } == 401
+                ? .json(401, #"{"success":false,"auth_error":{"error_code":22,"reason":"EXPIRED"}}"#)
+                : .json(200, #"{"success":true,"messages":[],"sync_token":"1"}"#)
+        }
+        let device = try BloomreachDevice(clock: clock, server: server) {
+            $0.advancedAuthEnabled = true
+            $0.authorizationProvider = .suspending(caching)
+        }
+        await #expect(throws: BloomreachError.self) { try await device.client.fetchAppInbox() }
+        _ = try await device.client.fetchAppInbox()
+        #expect(source.calls.withLock { $0 } == 2)
+        device.client.identifyCustomer(["registered": "grace"])
+        _ = try await device.client.fetchAppInbox()
+        #expect(source.calls.withLock { $0 } == 3)
+        await device.remove()
+    }
+
+    @Test func aProviderThatBlocksIsCachedToo() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let token = SignedToken.fake(
+            subject: "ada", expiresAt: Int(clock.now.timeIntervalSince1970) + 600)
+        let source = SampleProvider { token }
+        let provider = CachingAuthorizationProvider(
+            blocking: source, store: FileTokenStore(directory: folder), now: { [clock] in clock.now })
+        #expect(try await provider.authorizationToken() == token)
+        #expect(try await provider.authorizationToken() == token)
+        #expect(source.calls.withLock { $0 } == 1)
+        provider.customerChanged(to: [:])
+        #expect(source.customers.withLock { $0.count } == 1)
+    }
+}

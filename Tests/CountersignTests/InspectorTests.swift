@@ -1,0 +1,51 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+@Suite(.timeLimit(.minutes(2)))
+struct InspectorTests {
+    @Test func itSaysWhatWaitsAndWhyWithoutTheToken() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        bench.transport.setHandler { _ in
+            HTTPResponse(
+                status: 401,
+                body: Array(#"{"success":false,"auth_error":{"error_code":22,"reason":"EXPIRED"}}"#.utf8))
+        }
+        let client = try bench.makeClient()
+        let inspector = CountersignInspector(client)
+        let before = await inspector.inspect()
+        #expect(before.claims == nil && before.userID == nil && before.verdicts.isEmpty)
+        #expect("\(before)".contains("token    none that can be read"))
+        let end = Int(bench.clock.now.timeIntervalSince1970) + 342
+        let token = SignedToken.fake(subject: "ada", expiresAt: end)
+        client.identify(userID: "ada", token: token)
+        client.track("Order Completed")
+        await client.flush()
+        var verdicts = client.authenticationFailures.makeAsyncIterator()
+        _ = await verdicts.next()
+        var inspection = await inspector.inspect()
+        // The listener is another task than this one.
+        for await next in inspector.inspections(every: 1) {
+            inspection = next
+            if !next.verdicts.isEmpty { break }
+            bench.clock.advance(to: await bench.clock.waitForSleeper())
+        }
+        #expect(inspection.userID == "ada")
+        #expect(inspection.claims?["sub"] == "ada")
+        #expect(inspection.snapshot.queued == 2)
+        #expect(inspection.verdicts.map(\.code) == [.expired])
+        let text = "\(inspection)"
+        for part in [
+            "user     ada, session ", #""sub":"ada""#, "queue    2 events in ", "0 sent",
+            "waiting  ada: EXPIRED, 1 failures, ", "verdict  ", "22 EXPIRED, ada, 1 times",
+        ] {
+            #expect(text.contains(part), "\(part)")
+        }
+        #expect(!text.contains(token) && !text.contains("c2ln") && !text.contains("Order"))
+        await client.close()
+    }
+}
