@@ -30,7 +30,7 @@ public final class AuthorizationConfig {
     /// How the token is sent: `"JWT"` puts `Bearer` before it, `"SAS"` nothing. Nil counts as JWT.
     public var strategy: AuthorizationStrategy? {
         get { AuthorizationStrategy(rawValue: value.strategy.rawValue) }
-        set { value.strategy = .init(rawValue: (newValue ?? .jwt).rawValue) }
+        set { value.strategy = newValue == .sas ? .sas : .jwt }
     }
 
     /// The token that goes with each upload.
@@ -101,7 +101,7 @@ public final class AuthorizationConfig {
             let text: String? = if case .string(let text) = given { text } else { nil }
             let isNull = given == .null
             switch name {
-            case "strategy": if let text { strategy = AuthorizationStrategy(rawValue: text) }
+            case "strategy": if let text { strategy = AuthorizationStrategy(rawValue: text) ?? strategy }
             case "accessToken": if text != nil || isNull { accessToken = text }
             case "refreshToken": if text != nil || isNull { refreshToken = text }
             case "refreshUrl": if text != nil || isNull { refreshUrl = text }
@@ -131,22 +131,23 @@ public final class AuthorizationConfig {
 }
 
 /// How an access token is sent.
-public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
-    /// `JWT` or `SAS`.
-    public let rawValue: String
-
-    /// Any word, in any case.
-    public init(rawValue: String) {
-        self.rawValue = rawValue.uppercased()
-    }
-
-    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
-    public init(stringLiteral value: String) {
-        self.init(rawValue: value)
-    }
-
+public enum AuthorizationStrategy: String, Hashable, Sendable, CaseIterable, ExpressibleByStringLiteral {
     /// `Authorization: Bearer <token>`.
-    public static let jwt: AuthorizationStrategy = "JWT"
+    case jwt = "JWT"
     /// `Authorization: <token>`.
-    public static let sas: AuthorizationStrategy = "SAS"
+    case sas = "SAS"
+
+    /// A word in any case; nil for one that names no strategy.
+    public init?(rawValue: String) {
+        switch rawValue.uppercased() {
+        case "JWT": self = .jwt
+        case "SAS": self = .sas
+        default: return nil
+        }
+    }
+
+    /// A word in any case. One that names no strategy counts as `JWT`, the default.
+    public init(stringLiteral value: String) {
+        self = AuthorizationStrategy(rawValue: value) ?? .jwt
+    }
 }

@@ -51,10 +51,14 @@ public final class BGGeo: Sendable {
     /// `reset` is; a pair that is new to the SDK is used at once.
     ///
     /// - Parameters:
-    ///   - reset: True for a configuration that begins with the defaults. False to go on with the tokens of the last run
-    ///     even if `configure` sets none.
+    ///   - reset: True for a configuration that begins with the defaults. False to go on with the settings and tokens of the
+    ///     last run: of what `configure` sets, only a new pair of tokens counts then, and all of it at the first start.
+    ///   - token: A pair of a demonstration server, with its addresses. It counts whatever `reset` is.
     ///   - configure: Sets what differs from the defaults.
-    public func ready(reset: Bool = true, _ configure: (Config) -> Void) {
+    public func ready(
+        reset: Bool = true, transistorAuthorizationToken token: TransistorToken? = nil,
+        _ configure: (Config) -> Void
+    ) {
         if client != nil {
             setConfig(configure)
             return
@@ -71,12 +75,14 @@ public final class BGGeo: Sendable {
         configuration.onLocation = { [location] in location.send(LocationEvent($0)) }
         do {
             let client = try LocationClient(
-                configuration: configuration, keepsTokens: !reset, transport: overrides.transport,
+                configuration: configuration, keepsTokens: !reset,
+                storedSettings: reset ? .replaced : .kept, transport: overrides.transport,
                 clock: overrides.clock)
             state.withLock { state in
                 state.client = client
                 state.configurationProblem = nil
             }
+            if let token { config.edit(token.apply) }
         } catch {
             state.withLock { $0.configurationProblem = "\(error)" }
         }
@@ -112,6 +118,9 @@ public final class BGGeo: Sendable {
             state.withLock { $0.configurationProblem = "\(error)" }
         }
     }
+
+    /// The records that wait.
+    public var store: DataStore { DataStore(self) }
 
     // MARK: Listening
 

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Foundation
 
 /// Ends a subscription when it is cancelled, and only then: it may be thrown away.
-public final class EventSubscription: Sendable {
+public final class EventSubscription: Sendable, Hashable {
     private let end: @Sendable () -> Void
 
     init(end: @escaping @Sendable () -> Void) {
@@ -14,6 +14,21 @@ public final class EventSubscription: Sendable {
 
     /// As `cancel()`.
     public func remove() { end() }
+
+    /// Keeps it with others, such as those of one screen.
+    ///
+    /// - Parameter set: What it is put into. It does not end when the set goes: `cancel()` ends it.
+    public func store(in set: inout Set<EventSubscription>) {
+        set.insert(self)
+    }
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public static func == (left: EventSubscription, right: EventSubscription) -> Bool { left === right }
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(ObjectIdentifier(self))
+    }
 }
 
 /// The listeners of one kind of event.

@@ -1,61 +1,43 @@
 internal import Countersign
 internal import CountersignCore
 internal import CountersignLocations
+public import Foundation
 
 /// What came of one request to `refreshUrl`.
-public struct AuthorizationEvent {
+///
+/// Printing it leaves the answer out. Printing `response` prints tokens: not in what leaves the device.
+public struct AuthorizationEvent: CustomStringConvertible, CustomReflectable {
+    /// The domain of `error`. Its code is the status.
+    public static let errorDomain = "BGGeo.Authorization"
+
     /// True if there is a new access token.
     public let isSuccess: Bool
     /// The status of the answer; 0 if there was none.
     public let status: Int
-    /// The answer's JSON object; empty if there was none.
-    public let response: AuthorizationResponse
-    /// What went wrong; nil on success.
-    public let error: String?
+    /// The answer's JSON object; empty if there was none. It holds tokens.
+    public let response: [String: Any]
+    /// What went wrong, with the server's words if it has any; nil on success.
+    public let error: NSError?
 
     init(_ event: Countersign.AuthorizationEvent) {
         isSuccess = event.isSuccess
         status = event.status
-        response = AuthorizationResponse(members: event.response)
-        error = event.error
+        response = plain(event.response)
+        error = event.error.map { problem in
+            let words = [problem, event.errorDescription].compactMap(\.self).joined(separator: ": ")
+            return NSError(
+                domain: Self.errorDomain, code: event.status, userInfo: [NSLocalizedDescriptionKey: words])
+        }
     }
-}
 
-/// The JSON object in an answer of `refreshUrl`, as a dictionary that keeps its values to itself when it is printed: they
-/// are credentials.
-public struct AuthorizationResponse: Sequence, CustomStringConvertible, CustomDebugStringConvertible,
-    CustomReflectable
-{
-    fileprivate let members: [String: JSONValue]
-
-    /// All of it, as `JSONSerialization` would give it. Printing this prints tokens.
-    public var dictionary: [String: Any] { plain(members) }
-
-    /// A member; nil if there is none.
-    public subscript(name: String) -> Any? { members[name]?.any }
-
-    /// True if there was no JSON object.
-    public var isEmpty: Bool { members.isEmpty }
-
-    /// The number of members.
-    public var count: Int { members.count }
-
-    /// The names of the members.
-    public var keys: [String] { members.keys.sorted() }
-
-    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
-    public func makeIterator() -> Dictionary<String, Any>.Iterator { dictionary.makeIterator() }
-
-    /// The names, without the values.
+    /// Status and error, and the names in the answer.
     public var description: String {
-        members.isEmpty ? "[:]" : "[" + keys.map { "\($0): …" }.joined(separator: ", ") + "]"
+        "AuthorizationEvent(status: \(status), response: \(response.keys.sorted()), "
+            + "error: \(error?.localizedDescription ?? "none"))"
     }
 
-    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
-    public var debugDescription: String { description }
-
-    /// The names, for `dump`.
-    public var customMirror: Mirror { Mirror(self, children: ["keys": keys]) }
+    /// The same, for `dump`.
+    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
 }
 
 /// One attempt to upload.

@@ -22,6 +22,7 @@ public final class LocationClient: Sendable {
     private let tokens: AccessTokens
     private let dialect: LocationDialect
     private let state: Lock<State>
+    private let settingsFile: SettingsFile?
     /// Where the app's closures run, one after the other: one that takes its time holds up nothing but the next.
     private let callbacks = DispatchQueue(label: "countersign.callbacks")
 
@@ -51,16 +52,31 @@ public final class LocationClient: Sendable {
             random: { Double.random(in: 0...1) })
     }
 
+    /// What becomes of settings that were stored by an earlier run.
+    package enum StoredSettings: Sendable {
+        /// They are none of this client's, and it stores none.
+        case ignored
+        /// Those of the configuration are stored in their place.
+        case replaced
+        /// They are gone on with. Of the configuration only tokens, closures and places count then.
+        case kept
+    }
+
     package init(
-        configuration: LocationConfiguration, keepsTokens: Bool, transport: (any HTTPTransport)?,
-        clock: any ClientClock, random: @escaping @Sendable () -> Double
+        configuration given: LocationConfiguration, keepsTokens: Bool,
+        storedSettings: StoredSettings = .ignored, transport: (any HTTPTransport)?,
+        clock: any ClientClock, random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
     ) throws {
+        var configuration = given
+        if storedSettings != .ignored {
+            let file = SettingsFile(directory: given.instanceDirectory, log: given.log)
+            if storedSettings == .kept { file.restore(&configuration) }
+            settingsFile = file
+        } else {
+            settingsFile = nil
+        }
         try configuration.validate()
-        var base = CountersignConfiguration(
-            // Nothing is sent there: the dialect has the URL, which may change.
-            endpoint: configuration.http.endpoint ?? Self.nowhere, writeKey: "locations")
-        base.instanceName = configuration.instanceName
-        base.dataDirectory = configuration.dataDirectory
+        var base = configuration.base
         base.limits = configuration.persistence.limits
         base.flushPolicy = configuration.http.flushPolicy
         base.batchEvents = configuration.http.batchEvents
@@ -93,7 +109,13 @@ public final class LocationClient: Sendable {
                     guard let handler = state.withLock({ $0.configuration.onAuthorization }) else { return }
                     callbacks.async { handler(event) }
                 },
-                changed: { generation in announce.withLock { $0 }?(generation) }))
+                changed: { generation in announce.withLock { $0 }?(generation) },
+                adopted: { accessToken, refreshToken in
+                    state.withLock { state in
+                        state.configuration.authorization.accessToken = accessToken
+                        state.configuration.authorization.refreshToken = refreshToken
+                    }
+                }))
         let observed = Lock<(@Sendable (Result<HTTPResponse, HTTPTransportError>) -> Void)?>(nil)
         client = try CountersignClient(
             configuration: base, dialect: dialect,
@@ -109,10 +131,15 @@ public final class LocationClient: Sendable {
             observed = { [weak self] result in self?.exchanged(result) }
         }
         post(configuration)
+        configuration.authorization.warnAboutPayload(log: configuration.log)
+        save(configuration)
         Task { [tokens] in await tokens.prepare() }
     }
 
-    private static let nowhere = URL(string: "http://localhost") ?? URL(fileURLWithPath: "/")
+    private func save(_ configuration: LocationConfiguration) {
+        guard let settingsFile else { return }
+        client.perform { settingsFile.save(configuration) }
+    }
 
     deinit {
         state.withLock { $0.source }?.cancel()
@@ -147,8 +174,11 @@ public final class LocationClient: Sendable {
         var configuration = configuration
         change(&configuration)
         try configuration.validate()
-        apply(configuration)
         let authorization = configuration.authorization
+        if authorization.refreshPayload != self.configuration.authorization.refreshPayload {
+            authorization.warnAboutPayload(log: configuration.log)
+        }
+        apply(configuration)
         state.withLock { state in
             state.handover = Task { [tokens, previous = state.handover] in
                 await previous?.value
@@ -165,6 +195,7 @@ public final class LocationClient: Sendable {
         state.withLock { $0.configuration = configuration }
         dialect.update(configuration.dialectSettings)
         post(configuration)
+        save(configuration)
     }
 
     private func post(_ configuration: LocationConfiguration) {
@@ -504,7 +535,41 @@ public final class LocationClient: Sendable {
     }
 }
 
+extension AuthorizationConfiguration {
+    fileprivate func warnAboutPayload(log: CountersignLog?) {
+        func names(_ value: JSONValue) -> Bool {
+            switch value {
+            case .string(let text): text.contains("{refreshToken}")
+            case .array(let elements): elements.contains(where: names)
+            case .object(let members): members.values.contains(where: names)
+            default: false
+            }
+        }
+        guard let refreshPayload, !refreshPayload.isEmpty, !refreshPayload.values.contains(where: names)
+        else {
+            return
+        }
+        log?(
+            .warning,
+            "no field of refreshPayload has {refreshToken}: the server will not know what to refresh", [:])
+    }
+}
+
 extension LocationConfiguration {
+    private static let nowhere = URL(string: "http://localhost") ?? URL(fileURLWithPath: "/")
+
+    /// The client that keeps and sends the records, but for what is made of limits and times.
+    fileprivate var base: CountersignConfiguration {
+        var base = CountersignConfiguration(
+            // Nothing is sent there: the dialect has the URL, which may change.
+            endpoint: http.endpoint ?? Self.nowhere, writeKey: "locations")
+        base.instanceName = instanceName
+        base.dataDirectory = dataDirectory
+        return base
+    }
+
+    fileprivate var instanceDirectory: URL { base.instanceDirectory }
+
     fileprivate var dialectSettings: LocationDialect.Settings {
         LocationDialect.Settings(
             http: http, strategy: authorization.strategy, refreshStatuses: authorization.refreshStatuses)

@@ -132,8 +132,13 @@ public struct LocationConfiguration: Sendable {
     public var tokenStore: (any TokenStore)?
     /// Waits after failures of the server or the network.
     public var networkRetry = RetryPolicy.network
-    /// Where log lines go; nil for nowhere.
-    public var log: CountersignLog?
+    /// How much is written to the standard log (`CountersignLog.standard(_:)`), which setting this puts into `log`; nil for
+    /// nothing. Default: warnings.
+    public var logLevel: CountersignLog.Level? = .warning {
+        didSet { log = logLevel.map { .standard($0) } }
+    }
+    /// Where log lines go; nil for nowhere. Default: warnings, to the standard log.
+    public var log: CountersignLog? = .standard(.warning)
 
     /// Called for each answer to a refresh of the access token, and for each that did not come, on a thread of the SDK.
     public var onAuthorization: (@Sendable (AuthorizationEvent) -> Void)?

@@ -98,7 +98,7 @@ final class LocationDialect: DeliveryDialect {
         return body
     }
 
-    func read(_ response: HTTPResponse, eventCount: Int) -> ServerAnswer {
+    func read(_ response: HTTPResponse, for events: [QueuedEvent]) -> ServerAnswer {
         let body = ServerAnswerBody(response)
         let settings = state.withLock { $0.settings }
         if response.status == 401 || settings.refreshStatuses.contains(response.status) {
@@ -118,15 +118,17 @@ final class LocationDialect: DeliveryDialect {
                     .init("http_\(response.status)", "list it in refreshStatuses if it refuses a token")),
                 status: response.status)
         }
-        let answer = body.answer(to: response) { body in
-            guard settings.http.hasTaken(response) else { return nil }
+        let answer = body.answer(to: response, eventCount: events.count) { body in
+            guard settings.http.hasTaken(response) || response.status == 400 else { return nil }
             // Most servers say nothing; a gateway says what it did with each record.
             guard let accepted = body.accepted else {
+                if response.status == 400 { return nil }
                 return .accepted(duplicates: 0, rejected: [], warning: nil)
             }
             return body.accepted(
                 count: accepted, duplicates: body.duplicates ?? 0, rejected: body.rejected ?? [],
-                eventCount: eventCount) ?? .accepted(duplicates: 0, rejected: [], warning: nil)
+                eventCount: events.count)
+                ?? (response.status == 400 ? nil : .accepted(duplicates: 0, rejected: [], warning: nil))
         }
         if case .accepted(_, let rejected, _) = answer.meaning {
             let indices = Set(rejected.map(\.index))

@@ -74,7 +74,7 @@ struct GatewayScenarioTests {
                         let bgGeo = BGGeo()
                         ready(bgGeo, device: device, pair: pair)
                         bgGeo.onAuthorization { event in
-                            #expect(event.isSuccess, "\(event.error ?? "")")
+                            #expect(event.isSuccess, "\(event.error?.localizedDescription ?? "")")
                             refreshes.withLock { $0 += 1 }
                         }
                         while refreshes.withLock({ $0 }) < launch, !Task.isCancelled {

@@ -58,7 +58,9 @@ struct SeedSampleTests {
             #expect(
                 event.response["refresh_token"] as? String == "smTsfaspfgaadsfgqZerUt0wueflasdfkaxjdfeKIacb")
             #expect((event.response["token"] as? [String: Any])?["expires_at"] as? Int == 3_900)
-            #expect("\(event.response)" == "[refresh_token: …, token: …]")
+            let response: [String: Any] = event.response
+            #expect(response.count == 2)
+            #expect(!"\(event)".contains("XXX") && !"\(event)".contains("smTs"))
             continuation.yield(event.isSuccess)
         }
         try await BGGeo.shared.insert(record)
@@ -90,17 +92,19 @@ struct SeedSampleTests {
             SeedSamples.overview()
         }) { request in
             request.url.host == "auth.your.server.com"
-                ? Self.json(400, #"{"error":"invalid_grant"}"#) : Self.json(401, "")
+                ? Self.json(400, #"{"error":"invalid_grant","error_description":"Log in again."}"#)
+                : Self.json(401, "")
         }
         let (errors, continuation) = AsyncStream<String>.makeStream()
-        BGGeo.shared.onAuthorization { event in continuation.yield("\(event.isSuccess) \(event.error ?? "")")
+        BGGeo.shared.onAuthorization { event in
+            continuation.yield("\(event.isSuccess) \(event.error?.localizedDescription ?? "")")
         }
         let (statuses, statusContinuation) = AsyncStream<Int>.makeStream()
         BGGeo.shared.onHttp { event in statusContinuation.yield(event.statusCode) }
         try await BGGeo.shared.insert(record)
         await transport.waitForRequests(2)
         var iterator = errors.makeAsyncIterator()
-        #expect(await iterator.next() == "false invalid_grant: the server answered 400")
+        #expect(await iterator.next() == "false invalid_grant: the server answered 400: Log in again.")
         var statusIterator = statuses.makeAsyncIterator()
         #expect(await statusIterator.next() == 401)
         #expect(await BGGeo.shared.isReauthenticationRequired)
@@ -222,5 +226,156 @@ struct SeedSampleTests {
         #expect(config.refreshHeaders == [:])
         #expect(config.accessToken == nil)
         #expect(config.refreshUrl == nil)
+    }
+
+    // MARK: What is kept
+
+    @Test func withoutResetTheSettingsOfTheLastRunStayAndNewTokensCount() async throws {
+        let transport = ScriptedTransport { request in
+            request.header("Authorization") == "Bearer second-token" ? Self.json(200, "") : Self.json(401, "")
+        }
+        func launch(_ reset: Bool, _ configure: (Config) -> Void) -> BGGeo {
+            let geo = BGGeo()
+            geo.override { overrides in
+                overrides.dataDirectory = directory
+                overrides.transport = transport
+            }
+            geo.ready(reset: reset, configure)
+            return geo
+        }
+        let first = launch(false) { config in
+            config.http.url = "https://app.your.server.com/users/locations"
+            config.http.autoSync = false
+            config.http.headers = ["X-Team": "blue"]
+            config.http.params = ["n": 1]
+            config.persistence.extras = ["a": ["b"]]
+            config.persistence.timestampFormat = "epoch"
+            config.authorization.strategy = "SAS"
+            config.authorization.accessToken = "first-token"
+            config.authorization.refreshPayload = ["t": "{refreshToken}"]
+            config.authorization.refreshHeaders = [:]
+        }
+        // What changes while it works is kept too.
+        first.config.http.method = .put
+        first.config.edit { config in
+            config.authorization.strategy = .jwt
+            config.authorization.refreshStatuses = [403]
+        }
+        await first.close()
+
+        let second = launch(false) { config in
+            config.http.url = "https://elsewhere.example"
+            config.authorization.accessToken = "second-token"
+        }
+        #expect(second.config.http.url == "https://app.your.server.com/users/locations")
+        #expect(second.config.http.method == .put)
+        #expect(second.config.http.headers as? [String: String] == ["X-Team": "blue"])
+        #expect(second.config.http.params["n"] as? Int == 1)
+        #expect(second.config.persistence.extras["a"] as? [String] == ["b"])
+        #expect(second.config.persistence.timestampFormat == "epoch")
+        #expect(second.config.authorization.strategy == .jwt)
+        #expect(second.config.authorization.refreshHeaders == [:])
+        #expect(second.config.authorization.refreshStatuses == [403])
+        try await second.insert(record)
+        try await second.sync()
+        #expect(transport.requests.last?.header("Authorization") == "Bearer second-token")
+        #expect(transport.requests.last?.header("X-Team") == "blue")
+        // Tokens are not among the settings.
+        let file = directory.appendingPathComponent("background-geolocation/settings.json")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        #expect(!text.contains("second-token") && !text.contains("first-token"))
+        await second.close()
+
+        let third = launch(true) { config in config.http.url = "https://elsewhere.example" }
+        #expect(third.config.http.url == "https://elsewhere.example")
+        #expect(third.config.http.headers.isEmpty)
+        await third.close()
+        await finish()
+    }
+
+    @Test func thePresentTokenCanBeReadAfterARefresh() async throws {
+        _ = start(SeedSamples.overview) { request in
+            switch (request.url.host, request.header("Authorization")) {
+            case ("auth.your.server.com", _):
+                Self.json(200, #"{"access_token":"A.B.C","refresh_token":"R2"}"#)
+            case (_, "Bearer A.B.C"): Self.json(200, "")
+            default: Self.json(401, "")
+            }
+        }
+        BGGeo.shared.config.http.autoSync = false
+        #expect(BGGeo.shared.config.authorization.accessToken == "my-auth-token")
+        try await BGGeo.shared.insert(record)
+        try await BGGeo.shared.sync()
+        #expect(BGGeo.shared.config.authorization.accessToken == "A.B.C")
+        #expect(BGGeo.shared.config.authorization.refreshToken == "R2")
+        // Another setting takes nothing back.
+        BGGeo.shared.config.http.params = ["x": 1]
+        try await BGGeo.shared.insert(record)
+        try await BGGeo.shared.sync()
+        #expect(BGGeo.shared.config.authorization.accessToken == "A.B.C")
+        await BGGeo.shared.forgetTokens()
+        #expect(BGGeo.shared.config.authorization.accessToken == nil)
+        await finish()
+    }
+
+    @Test func aPayloadThatNamesNoRefreshTokenIsWarnedOfOnce() async throws {
+        let lines = Lock<[String]>([])
+        BGGeo.shared.override {
+            $0.log = CountersignLog(isEnabled: { $0 == .warning }) { _, line, _ in
+                lines.withLock { $0.append(line) }
+            }
+        }
+        _ = start({
+            BGGeo.shared.ready { config in
+                config.authorization.refreshPayload = [
+                    "token": "my-refresh-token", "deep": ["x": "refreshToken"],
+                ]
+            }
+        }) { _ in Self.json(500, "") }
+        BGGeo.shared.config.http.params = ["x": 1]
+        #expect(lines.withLock { $0.filter { $0.contains("{refreshToken}") } }.count == 1)
+        BGGeo.shared.config.authorization.refreshPayload = ["deep": ["x": "Bearer {refreshToken}"]]
+        #expect(lines.withLock { $0.filter { $0.contains("{refreshToken}") } }.count == 1)
+        BGGeo.shared.override { $0.log = nil }
+        await finish()
+    }
+
+    /// Names and forms of the vendor's Swift interface.
+    @Test func theVendorsOwnNamesCompile() async throws {
+        let geo = BGGeo()
+        geo.override { $0.dataDirectory = directory }
+        var cancellables = Set<BGGeo.EventSubscription>()
+        geo.onHttp { (_: BGGeo.HttpEvent) in }.store(in: &cancellables)
+        geo.onAuthorization { (event: BGGeo.AuthorizationEvent) in
+            let error: NSError? = event.error
+            print(event.response, error ?? "")
+        }.store(in: &cancellables)
+        #expect(cancellables.count == 2)
+        let token = BGGeo.TransistorToken(
+            accessToken: "a.b.c", refreshToken: "secret", apiUrl: "https://app.domain.com/api/locations",
+            refreshUrl: "https://app.domain.com/api/refresh_token")
+        geo.ready(reset: false, transistorAuthorizationToken: token) { config in
+            config.http.autoSync = false
+            config.persistence.extras = ["config-extra": "CONFIG"]
+        }
+        let config: BGGeo.Config = geo.config
+        #expect(config.http.url == "https://app.domain.com/api/locations")
+        #expect(config.authorization.refreshToken == "secret")
+        #expect(!"\(token)".contains("secret"))
+        let strategy: BGGeo.AuthorizationStrategy? = config.authorization.strategy
+        switch strategy {
+        case .jwt: break
+        case .sas, nil: Issue.record("not JWT")
+        }
+        #expect(try await geo.store.insert(record).isEmpty == false)
+        #expect(try await geo.store.count == 1)
+        #expect(try await geo.store.all().count == 1)
+        try await geo.store.destroyAll()
+        #expect(try await geo.store.count == 0)
+        config.reset()
+        #expect(config.http.url.isEmpty && config.persistence.extras.isEmpty)
+        #expect(config.authorization.accessToken == "a.b.c")
+        await geo.close()
+        await finish()
     }
 }

@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 #if canImport(Darwin)
     internal import Darwin
@@ -9,9 +9,9 @@ internal import Foundation
 #endif
 
 /// A file of mode 0600 that is always whole: a new one is written beside it, made durable and put in its place.
-enum DurableFile {
+package enum DurableFile {
     /// Puts `data` at `path`. The directory is made if it is missing, with mode 0700.
-    static func write(_ data: Data, to path: String) throws {
+    package static func write(_ data: Data, to path: String) throws {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -22,6 +22,8 @@ package actor AccessTokens {
         var report: @Sendable (AuthorizationEvent) -> Void
         /// Called when there is another access token, with its generation.
         var changed: @Sendable (Int) -> Void
+        /// Called just before that, with the pair that there is now.
+        var adopted: @Sendable (_ accessToken: String?, _ refreshToken: String?) -> Void
 
         package init(
             store: any TokenStore, lockFile: URL, transport: any HTTPTransport,
@@ -30,7 +32,9 @@ package actor AccessTokens {
             timeout: TimeInterval = AccessTokens.longestExchange, log: CountersignLog? = nil,
             common: @escaping @Sendable () -> (headers: [String: String], origin: URL?) = { ([:], nil) },
             report: @escaping @Sendable (AuthorizationEvent) -> Void = { _ in },
-            changed: @escaping @Sendable (Int) -> Void = { _ in }
+            changed: @escaping @Sendable (Int) -> Void = { _ in },
+            adopted: @escaping @Sendable (_ accessToken: String?, _ refreshToken: String?) -> Void = { _, _ in
+            }
         ) {
             self.store = store
             self.lockFile = lockFile
@@ -42,6 +46,7 @@ package actor AccessTokens {
             self.common = common
             self.report = report
             self.changed = changed
+            self.adopted = adopted
         }
     }
 
@@ -335,7 +340,8 @@ package actor AccessTokens {
             }
         let event = AuthorizationEvent(
             isSuccess: problem == nil, status: answer.status, response: answer.response,
-            error: problem.map { "\($0.code): \($0.reason)" })
+            error: problem.map { "\($0.code): \($0.reason)" },
+            errorDescription: problem == nil ? nil : answer.errorDescription)
         surroundings.log?(
             .info, "access token refresh", ["status": "\(event.status)", "error": event.error ?? "none"])
         surroundings.report(event)
@@ -345,6 +351,7 @@ package actor AccessTokens {
     private func settle() {
         if machine.generation != announced {
             announced = machine.generation
+            surroundings.adopted(machine.credential?.accessToken, machine.credential?.refreshToken)
             surroundings.changed(announced)
         }
         let instant = isClosed || flight != nil ? nil : machine.timer

@@ -10,12 +10,19 @@ public struct AuthorizationEvent: Sendable, Hashable {
     public let response: [String: JSONValue]
     /// What went wrong; nil on success. Safe to log.
     public let error: String?
+    /// What the server says about it to people (`error_description`, RFC 6749, section 5.2), up to 500 characters; nil if
+    /// it says nothing. Not to be logged: it may name a person.
+    public let errorDescription: String?
 
-    init(isSuccess: Bool, status: Int, response: [String: JSONValue], error: String?) {
+    init(
+        isSuccess: Bool, status: Int, response: [String: JSONValue], error: String?,
+        errorDescription: String? = nil
+    ) {
         self.isSuccess = isSuccess
         self.status = status
         self.response = response
         self.error = error
+        self.errorDescription = errorDescription
     }
 }
 

@@ -84,6 +84,22 @@ struct RefreshAnswer: Equatable {
         "invalid_token", "refresh_token_expired", "refresh_token_revoked", "token_revoked",
     ]
 
+    /// What the server says to people; nil if it says nothing, or too much.
+    var errorDescription: String? {
+        var candidates = ["error_description", "errorDescription", "message", "msg", "detail"].compactMap {
+            response[$0]
+        }
+        if case .object(let error) = response["error"], let message = error["message"] {
+            candidates.append(message)
+        }
+        return candidates.lazy.compactMap { value -> String? in
+            guard case .string(let text) = value, (1...500).contains(text.count),
+                text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
+            else { return nil }
+            return text
+        }.first
+    }
+
     /// A word for what went wrong, as servers put it in different places; nil if there is none that is safe to repeat.
     private static func errorCode(_ response: [String: JSONValue]) -> String? {
         var candidates = ["error", "error_code", "code", "errorCode"].compactMap { response[$0] }
