@@ -182,6 +182,22 @@ struct NativeDialectTests {
         #expect(warning["optional"] as? Bool == true)
     }
 
+    @Test func whereEveryEventIsRejectedTheRequestIsToo() throws {
+        defer { fixture.remove() }
+        let bad = #"{"type":"track","userId":"user-1"}"#
+        let answer = try #require(connection.post(batch(bad, bad), headers: signed()))
+        #expect(answer.status == 400)
+        #expect(answer.json["success"] as? Bool == false)
+        #expect(answer.json["code"] as? String == "all_events_rejected")
+        #expect(answer.json["accepted"] as? Int == 0)
+        let rejected = try #require(answer.json["rejected"] as? [[String: Any]])
+        #expect(rejected.map { $0["code"] as? String } == ["invalid_event", "invalid_event"])
+        // One that is known already is no failure, and neither is a batch of nothing.
+        _ = connection.post(batch(trackEvent("m-1")), headers: try signed())
+        #expect(try connection.post(batch(bad, trackEvent("m-1")), headers: signed())?.status == 200)
+        #expect(try connection.post(batch(), headers: signed())?.status == 200)
+    }
+
     @Test func disabledDoesNotLookAtTheToken() throws {
         defer { fixture.remove() }
         try enforce(.disabled)

@@ -54,7 +54,8 @@ struct GeolocationTokens: Sendable {
                 (body["refresh_token"] ?? body["refreshToken"])?.string
             }
         } else {
-            let form = try OAuthForm(request)
+            let isMultipart = type.hasPrefix("multipart/form-data")
+            let form = isMultipart ? try OAuthForm(multipart: request) : try OAuthForm(request)
             token = form["refresh_token"] ?? form["refreshToken"]
         }
         guard let token, !token.isEmpty else {
@@ -101,6 +102,6 @@ struct GeolocationTokens: Sendable {
 
     private static let refreshing = APIOperation(
         summary: "Exchange a refresh token", body: APIOperation.schema("DeviceRefresh"),
-        bodyTypes: ["application/x-www-form-urlencoded", "application/json"],
+        bodyTypes: ["application/x-www-form-urlencoded", "multipart/form-data", "application/json"],
         answer: APIOperation.schema("DeviceTokens"), shape: .oauth)
 }

@@ -2,11 +2,26 @@ internal import CountersignCore
 
 extension HTTPResponse {
     /// What became of a batch, event by event where one was rejected.
+    ///
+    /// - Parameters:
+    ///   - outcome: What the store has.
+    ///   - rejected: What it will never have.
+    ///   - warning: What is wrong with the token all the same.
+    ///   - failsWithoutEvents: True to answer 400 when every event was rejected, for clients that give up on that; others
+    ///     would send the same again for ever.
+    /// - Returns: The answer.
     static func ingested(
-        _ outcome: AppendOutcome, rejected: [RejectedEvent], warning: AuthErrorBody?
+        _ outcome: AppendOutcome, rejected: [RejectedEvent], warning: AuthErrorBody?,
+        failsWithoutEvents: Bool = false
     ) -> HTTPResponse {
+        let isFailure =
+            failsWithoutEvents && !rejected.isEmpty && outcome.accepted == 0 && outcome.duplicates == 0
+        let verdict =
+            isFailure
+            ? #""success":false,"code":"all_events_rejected","reason":"every event was rejected; see rejected""#
+            : #""success":true"#
         var body = Array(
-            #"{"success":true,"accepted":\#(outcome.accepted),"duplicates":\#(outcome.duplicates),"rejected":["#
+            #"{\#(verdict),"accepted":\#(outcome.accepted),"duplicates":\#(outcome.duplicates),"rejected":["#
                 .utf8)
         for (position, event) in rejected.enumerated() {
             if position > 0 { body.append(UInt8(ascii: ",")) }
@@ -18,6 +33,6 @@ extension HTTPResponse {
         body.append(UInt8(ascii: "]"))
         warning?.writeMember(to: &body)
         body.append(UInt8(ascii: "}"))
-        return .json(200, body)
+        return .json(isFailure ? 400 : 200, body)
     }
 }

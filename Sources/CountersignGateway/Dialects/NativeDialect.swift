@@ -113,7 +113,9 @@ struct NativeDialect: Sendable {
             request.trail.rejected = contents.rejected.count
             return path.store(batch, for: request) { result in
                 switch result {
-                case .success(let outcome): .ingested(outcome, rejected: contents.rejected, warning: warning)
+                case .success(let outcome):
+                    .ingested(
+                        outcome, rejected: contents.rejected, warning: warning, failsWithoutEvents: true)
                 case .failure(let failure): failure.response(request)
                 }
             }

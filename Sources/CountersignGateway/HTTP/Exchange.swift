@@ -175,6 +175,9 @@ final class Exchange {
             _ = MHD_get_connection_values_n(connection, MHD_ValueKind.FOOTER_KIND, collectField, pointer)
         }
         if let fault = Framing.fault(inTrailers: trailers) { return fault }
+        request.readMultipartForm = { [connection, unowned request] in
+            MultipartForm(request.body, connection: connection)
+        }
         guard isCompressed else { return nil }
         do throws(Gunzip.Failure) {
             unpackedBytes = try Gunzip.size(of: request.body, limits: limits)

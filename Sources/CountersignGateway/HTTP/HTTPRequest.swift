@@ -20,6 +20,8 @@ package final class HTTPRequest {
     package internal(set) var body: [UInt8] = []
     /// What is learnt of it on the way.
     package var trail = RequestTrail()
+    /// Reads the body as fields of a form, for as long as the request is in the hands of its connection; nil where it is not.
+    var readMultipartForm: (() -> MultipartForm?)?
 
     /// True when its method changes nothing (RFC 9110, section 9.2.1).
     var isSafe: Bool { ["GET", "HEAD", "OPTIONS"].contains(method) }

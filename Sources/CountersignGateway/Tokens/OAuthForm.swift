@@ -22,6 +22,32 @@ struct OAuthForm {
         try self.init(body: request.body)
     }
 
+    /// Reads `multipart/form-data`, as `curl -F` sends it. RFC 6749 knows the other form only, so this is for what is not
+    /// of it.
+    ///
+    /// - Throws: `invalid_request`.
+    init(multipart request: HTTPRequest) throws(OAuthError) {
+        guard request.body.count <= Self.maximumBytes else {
+            throw OAuthError(.invalidRequest, "the body may have \(Self.maximumBytes) bytes")
+        }
+        guard let form = request.readMultipartForm?() else {
+            throw OAuthError(
+                .invalidRequest,
+                "the body is not multipart/form-data with up to \(MultipartForm.maximumFields) fields that each "
+                    + "stand once, and no files")
+        }
+        var values: [String: String] = [:]
+        for (name, bytes) in form.fields where !bytes.isEmpty {
+            guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }),
+                let value = String(validating: bytes, as: UTF8.self)
+            else {
+                throw OAuthError(.invalidRequest, "a parameter is not UTF-8 without control characters")
+            }
+            values[name] = value
+        }
+        self.values = values
+    }
+
     init(body: [UInt8]) throws(OAuthError) {
         guard body.count <= Self.maximumBytes else {
             throw OAuthError(.invalidRequest, "the body may have \(Self.maximumBytes) bytes")

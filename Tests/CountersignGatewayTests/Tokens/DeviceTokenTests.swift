@@ -53,6 +53,61 @@ struct DeviceTokenTests {
             headers: ["Authorization": "Bearer " + access])
     }
 
+    private static let boundary = "------------------------d74496d66958873e"
+
+    /// What `curl -F name=value …` sends.
+    private static func multipart(_ fields: [(name: String, value: String)], isWhole: Bool = true) -> String {
+        fields.map { field in
+            "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(field.name)\"\r\n\r\n\(field.value)\r\n"
+        }.joined() + (isWhole ? "--\(boundary)--\r\n" : "")
+    }
+
+    @Test func curlsFormIsTakenToo() throws {
+        defer { fixture.remove() }
+        let first = try register()
+        let type = "multipart/form-data; boundary=" + Self.boundary
+        let answer = try #require(
+            refresh(
+                Self.multipart([
+                    ("refresh_token", first.refresh), ("grant_type", "refresh_token"), ("foo", "another one"),
+                ]), type: type))
+        #expect(answer.status == 200, "\(answer.body)")
+        #expect(try pair(answer).refresh != first.refresh)
+    }
+
+    @Test(arguments: [
+        "twice", "too many", "a file", "cut short", "without a boundary", "a long name", "control characters",
+        "nothing",
+    ])
+    func aFormThatIsNoneIsRefused(fault: String) throws {
+        defer { fixture.remove() }
+        let refresh = try register().refresh
+        var type = "multipart/form-data; boundary=" + Self.boundary
+        var body = Self.multipart([("refresh_token", refresh)])
+        switch fault {
+        case "twice": body = Self.multipart([("refresh_token", refresh), ("refresh_token", refresh)])
+        case "too many":
+            body = Self.multipart([("refresh_token", refresh)] + (0..<64).map { ("f\($0)", "x") })
+        case "a file":
+            body = body.replacingOccurrences(
+                of: #"name="refresh_token""#, with: #"name="refresh_token"; filename="token.txt""#)
+        case "cut short": body = Self.multipart([("refresh_token", refresh)], isWhole: false)
+        case "without a boundary": type = "multipart/form-data"
+        case "a long name":
+            body = Self.multipart([
+                ("refresh_token", refresh), (String(repeating: "n", count: 129), "x"),
+            ])
+        case "control characters": body = Self.multipart([("refresh_token", refresh + "\u{1}")])
+        default: body = ""
+        }
+        let answer = try #require(self.refresh(body, type: type))
+        #expect(answer.status == 400, "\(answer.body)")
+        #expect(answer.json["error"] as? String == "invalid_request")
+        #expect(!answer.body.contains(refresh))
+        // It was not spent.
+        #expect(self.refresh("refresh_token=" + refresh)?.status == 200)
+    }
+
     @Test func aDeviceRegistersUploadsAndRefreshes() throws {
         defer { fixture.remove() }
         let first = try register()
