@@ -11,7 +11,7 @@ public final class Braze: Sendable {
         weak var value: (any BrazeSDKAuthDelegate)?
     }
 
-    private let client: CountersignClient?
+    let client: CountersignClient?
     private let delegate = Lock(Delegate())
 
     /// Why nothing is recorded, such as an endpoint that is no host name; nil if all is well.
@@ -27,7 +27,43 @@ public final class Braze: Sendable {
         } catch {
             client = nil
             configurationProblem = "\(error)"
+            configuration.logger.write(.error, "the configuration does not work: \(error)")
         }
+        user = User(client: client)
+        client?.onSessionEvent { [weak client] event in
+            switch event {
+            case .began: client?.record(.sessionStart, payload: [:])
+            case .ended(let duration):
+                client?.record(.sessionEnd, payload: ["d": .number((duration * 1_000).rounded() / 1_000)])
+            case .appActive, .appInBackground: break
+            }
+        }
+        client?.record(.sessionStart, payload: [:])
+    }
+
+    /// What is known of the current user.
+    public let user: User
+
+    /// Begins a session: what was paused after 50 refused signatures is tried again.
+    ///
+    /// Not BrazeKit's, which knows the app's coming and going on all of its systems; so does this on iOS.
+    /// Elsewhere the app says it.
+    public func startSession() { client?.startSession() }
+
+    /// Ends the session. Not BrazeKit's; see `startSession()`.
+    public func endSession() { client?.endSession() }
+
+    /// Whether anything is recorded and sent. Set to false, what waits stays on disk, over later starts too, until it is set
+    /// to true.
+    public var enabled: Bool {
+        get { client?.isEnabled ?? false }
+        set { client?.setEnabled(newValue) }
+    }
+
+    /// Removes all data of this device, the user and their signature among them, and records nothing any more until
+    /// `enabled` is set to true. Returns at once; what a server has already stays there.
+    public func wipeData() {
+        Task { [client] in try? await client?.optOut() }
     }
 
     /// Hears of signatures that the server refuses. Held weakly; called on the main actor, and at once if the last failure
@@ -76,6 +112,27 @@ public final class Braze: Sendable {
         client?.track(name, properties: (properties ?? [:]).compactMapValues(JSONValue.init(any:)))
     }
 
+    /// Records a purchase of the current user, and returns at once.
+    ///
+    /// - Parameters:
+    ///   - productId: What was bought.
+    ///   - currency: The currency's code (ISO 4217), such as `USD`.
+    ///   - price: Of one piece.
+    ///   - quantity: How many pieces.
+    ///   - properties: As in `logCustomEvent(name:properties:)`.
+    public func logPurchase(
+        productId: String, currency: String, price: Double, quantity: Int = 1,
+        properties: [String: Any]? = nil
+    ) {
+        var payload: [String: JSONValue] = [
+            "pid": .string(productId), "c": .string(currency.uppercased()), "p": .number(price),
+            "q": .integer(Int64(quantity)),
+        ]
+        let properties = (properties ?? [:]).compactMapValues(JSONValue.init(any:))
+        if !properties.isEmpty { payload["pr"] = .object(properties) }
+        client?.record(.purchase, payload: payload)
+    }
+
     /// Sends everything that waits, now.
     public func requestImmediateDataFlush() {
         Task { [client] in await client?.flush() }
@@ -94,7 +151,6 @@ public final class Braze: Sendable {
 }
 
 /// Hears of signatures that the server refuses.
-@MainActor
 public protocol BrazeSDKAuthDelegate: AnyObject {
     /// A request was refused because of its signature, or (`optional`) would be if the app required one.
     ///
@@ -102,5 +158,6 @@ public protocol BrazeSDKAuthDelegate: AnyObject {
     ///   - braze: Who sent it.
     ///   - error: What was wrong. If its user is still the current one, get a new signature from the backend and hand it
     ///     to `set(sdkAuthenticationSignature:)`.
+    @MainActor
     func braze(_ braze: Braze, sdkAuthenticationFailedWithError error: Braze.SDKAuthenticationError)
 }

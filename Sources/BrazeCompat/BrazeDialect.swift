@@ -17,16 +17,37 @@ struct BrazeDialect: DeliveryDialect {
     }
 
     func render(_ record: EventRecord, anonymousID: String) -> [UInt8] {
-        var data: [String: JSONValue] = ["n": .string(record.name ?? "")]
-        if !record.payload.isEmpty { data["p"] = .object(record.payload) }
-        var event: [String: JSONValue] = [
-            "name": "ce", "data": .object(data), "session_id": .string(record.sessionID),
-            "time": .number((record.timestamp.timeIntervalSince1970 * 1_000).rounded() / 1_000),
+        var members = record.payload
+        if record.kind == .userAttributes {
             // Not Braze's: it keeps a request that is sent twice from counting twice.
+            members["message_id"] = .string(record.messageID)
+            if let userID = record.userID { members["user_id"] = .string(userID) }
+            return JSONValue.object(members).bytes
+        }
+        if record.kind == .track {
+            members = ["n": .string(record.name ?? "")]
+            if !record.payload.isEmpty { members["p"] = .object(record.payload) }
+        }
+        var event: [String: JSONValue] = [
+            "name": .string(record.kind == .track ? "ce" : record.kind.rawValue), "data": .object(members),
+            "session_id": .string(record.sessionID),
+            "time": .number((record.timestamp.timeIntervalSince1970 * 1_000).rounded() / 1_000),
             "message_id": .string(record.messageID),
         ]
         if let userID = record.userID { event["user_id"] = .string(userID) }
         return JSONValue.object(event).bytes
+    }
+
+    /// Members are sorted by name, and no user attribute sorts before this one of an event.
+    private static let eventHead = Array(#"{"data":"#.utf8)
+
+    private static func isEvent(_ row: QueuedEvent) -> Bool { row.body.starts(with: eventHead) }
+
+    /// The places of rows in their request, where attributes come after events.
+    private static func places(of rows: [QueuedEvent]) -> (events: [Int], attributes: [Int]) {
+        (
+            rows.indices.filter { isEvent(rows[$0]) }, rows.indices.filter { !isEvent(rows[$0]) }
+        )
     }
 
     func request(
@@ -36,12 +57,17 @@ struct BrazeDialect: DeliveryDialect {
         JSONValue.write(apiKey, to: &body)
         body.append(contentsOf: #","device_id":"#.utf8)
         JSONValue.write(deviceID, to: &body)
-        body.append(contentsOf: #","events":["#.utf8)
-        for (index, event) in events.enumerated() {
-            if index > 0 { body.append(UInt8(ascii: ",")) }
-            body.append(contentsOf: event.body)
+        let places = Self.places(of: events)
+        func write(_ name: String, _ rows: [Int]) {
+            body.append(contentsOf: #","\#(name)":["#.utf8)
+            for (index, row) in rows.enumerated() {
+                if index > 0 { body.append(UInt8(ascii: ",")) }
+                body.append(contentsOf: events[row].body)
+            }
+            body.append(UInt8(ascii: "]"))
         }
-        body.append(contentsOf: "]".utf8)
+        write("events", places.events)
+        if !places.attributes.isEmpty { write("attributes", places.attributes) }
         if let userID = events.first?.userID {
             body.append(contentsOf: #","respond_with":{"user_id":"#.utf8)
             JSONValue.write(userID, to: &body)
@@ -63,12 +89,27 @@ struct BrazeDialect: DeliveryDialect {
         return HTTPRequest(url: url, headers: headers, body: body, timeout: timeout)
     }
 
-    func read(_ response: HTTPResponse, eventCount: Int) -> ServerAnswer {
-        ServerAnswerBody(response).answer(to: response) { body in
-            guard body.message == "success" else { return nil }
+    func read(_ response: HTTPResponse, for events: [QueuedEvent]) -> ServerAnswer {
+        let places = Self.places(of: events)
+        let order = places.events + places.attributes
+        return ServerAnswerBody(response).answer(to: response, eventCount: events.count) { body in
+            guard body.message == "success" || response.status == 400 else { return nil }
             let errors = body.errors ?? []
+            guard errors.allSatisfy({ order.indices.contains($0.index) }) else { return nil }
             return body.accepted(
-                count: eventCount - errors.count, duplicates: 0, rejected: errors, eventCount: eventCount)
+                count: events.count - errors.count, duplicates: 0,
+                rejected: errors.map { $0.moved(to: order[$0.index]) }, eventCount: events.count)
         }
     }
+}
+
+extension EventKind {
+    /// A session began.
+    static let sessionStart = EventKind(rawValue: "ss")
+    /// A session ended.
+    static let sessionEnd = EventKind(rawValue: "se")
+    /// A purchase.
+    static let purchase = EventKind(rawValue: "p")
+    /// What is known of the user; no event, and in another list of a request.
+    static let userAttributes = EventKind(rawValue: "attributes")
 }

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import Foundation
 
 extension CountersignClient {
     /// Where every event is, and what the SDK is waiting for.
@@ -85,6 +86,8 @@ extension CountersignClient {
     ///
     /// - Throws: When the queue file cannot be written now; call it again then.
     public func wipeData() async throws {
+        // Nobody is told of its end: that would be data again.
+        _ = session.withLock { $0.end(uptime: clock.uptime) }
         try await recorder.wipe()
         try await storage.run { [storedUser] _ in try storedUser.removeAll() }
         await engine.wiped()
@@ -107,5 +110,24 @@ extension CountersignClient {
         try await storage.run { storage in try storage.setOptedOut(false) }
         recorder.setOptedOut(false)
         saveUser()
+    }
+
+    /// Whether anything is recorded.
+    package var isEnabled: Bool { !recorder.hasOptedOut }
+
+    /// Records nothing and sends nothing by itself until it is enabled again, in later runs too. What waits stays.
+    ///
+    /// It waits for the thread that writes, so that the next event is recorded or not as this says.
+    package func setEnabled(_ isEnabled: Bool) {
+        engine.inbox.post(
+            .configure(isEnabled ? flushPolicy : .manual, batchEvents: batchEvents, newestFirst: false))
+        recorder.writer.sync {
+            do {
+                try storage.setOptedOut(!isEnabled)
+            } catch {
+                log?(.warning, "opting out could not be stored", ["error": "\(error)"])
+            }
+            recorder.setOptedOut(!isEnabled)
+        }
     }
 }

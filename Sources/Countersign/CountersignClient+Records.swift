@@ -2,6 +2,16 @@ package import CountersignCore
 
 /// What clients of other shapes, which are built on this one, do with its queue.
 extension CountersignClient {
+    /// Records something of a kind of the dialect's own, and returns at once.
+    package func record(_ kind: EventKind, payload: [String: JSONValue]) {
+        recorder.record(kind, name: nil, payload: payload)
+    }
+
+    /// Does this in the background, one after the other.
+    package func perform(_ work: @escaping @Sendable () -> Void) {
+        storage.submit { _ in work() }
+    }
+
     /// Stores a record; when it returns, the record is on disk.
     package func store(
         _ kind: EventKind, payload: [String: JSONValue], messageID: String

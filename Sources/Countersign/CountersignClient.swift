@@ -1,5 +1,5 @@
 public import CountersignCore
-internal import Foundation
+package import Foundation
 
 /// Records what users of an app do, and delivers it to a gateway: each event exactly once, and under its user's token.
 ///
@@ -19,10 +19,14 @@ public final class CountersignClient: Sendable {
     let engine: DeliveryEngine
     package let clock: any ClientClock
     let log: CountersignLog?
+    /// As of the configuration.
+    let flushPolicy: FlushPolicy
+    let batchEvents: Int
     let storedUser: StoredUser
     let session: Lock<SessionTracker>
     private let uploads: InterruptibleTransport
     private let lifecycle = Lock<LifecycleObserver?>(nil)
+    private let sessionHandler = Lock<(@Sendable (SessionEvent) -> Void)?>(nil)
 
     /// Makes a client. The queue file is opened in the background, and a session begins.
     ///
@@ -59,6 +63,8 @@ public final class CountersignClient: Sendable {
         try configuration.validate()
         self.clock = clock
         log = configuration.log
+        flushPolicy = configuration.flushPolicy
+        batchEvents = configuration.batchEvents
         storedUser = StoredUser(
             directory: configuration.instanceDirectory, writeKey: configuration.writeKey)
         let tracker = SessionTracker(
@@ -79,7 +85,8 @@ public final class CountersignClient: Sendable {
         Task { [engine] in await engine.start() }
         let observer = LifecycleObserver(
             background: { [weak self] in self?.enterBackground(holding: BackgroundAssertion.system) },
-            foreground: { [weak self] in self?.enterForeground() })
+            foreground: { [weak self] in self?.enterForeground() },
+            active: { [weak self] in self?.tell(.appActive) })
         lifecycle.withLock { $0 = observer }
     }
 
@@ -117,6 +124,8 @@ public final class CountersignClient: Sendable {
     @discardableResult
     package func setUser(_ userID: String, token: String?) -> Bool {
         guard !userID.isEmpty else { return false }
+        // Whoever hears of it records that for the user whose session it was.
+        if !recorder.isUser(userID) { endSession() }
         let isAnother = recorder.setUser(userID)
         if isAnother { saveUser() }
         // First the token: the session that begins sends at once.
@@ -167,6 +176,7 @@ public final class CountersignClient: Sendable {
     @discardableResult
     public func logOut() async -> FlushResult {
         let user = UserKey(recorder.userID)
+        endSession()
         _ = recorder.setUser(nil)
         saveUser()
         startSession()
@@ -233,13 +243,49 @@ public final class CountersignClient: Sendable {
     // MARK: Sessions
 
     /// Begins a new session: what was paused after too many refused tokens is tried again.
+    ///
+    /// On iOS the SDK does so itself, as it hears of the app's coming and going; elsewhere the app says when a person begins
+    /// to use it.
     public func startSession() {
-        let id = session.withLock { session in
-            session.begin(now: clock.now, uptime: clock.uptime)
-            return session.id
+        let (ended, id) = session.withLock { session in
+            (session.begin(now: clock.now, uptime: clock.uptime), session.id)
         }
+        begin(id, after: ended)
+    }
+
+    /// Ends the session, such as when a person leaves an app without a system that says so.
+    ///
+    /// Events that are recorded afterwards still have its id; the next session begins with `startSession()`, with another
+    /// user, or when the app comes to the foreground, however soon that is. Nothing is sent or held back by this.
+    public func endSession() {
+        let ended = session.withLock { $0.end(uptime: clock.uptime) }
+        if let ended { tell(.ended(after: ended.duration)) }
+    }
+
+    private func begin(_ id: String, after ended: SessionTracker.Ended?) {
+        if let ended { tell(.ended(after: ended.duration)) }
         recorder.setSession(id)
+        tell(.began)
         engine.inbox.post(.sessionStarted)
+    }
+
+    /// What clients of other shapes record of sessions.
+    package enum SessionEvent: Sendable {
+        /// The app has come to the front, at its start or later.
+        case appActive
+        case appInBackground
+        /// After so many seconds. What is recorded now still belongs to it.
+        case ended(after: TimeInterval)
+        /// What is recorded now belongs to it.
+        case began
+    }
+
+    package func onSessionEvent(_ handler: @escaping @Sendable (SessionEvent) -> Void) {
+        sessionHandler.withLock { $0 = handler }
+    }
+
+    private func tell(_ event: SessionEvent) {
+        sessionHandler.withLock { $0 }?(event)
     }
 
     /// Says that the app went to the background. The SDK hears this by itself on iOS.
@@ -247,6 +293,7 @@ public final class CountersignClient: Sendable {
     /// Events are sent if the flush policy says so. Authentication failures are told when the app is back.
     public func enterBackground() {
         session.withLock { $0.enterBackground(uptime: clock.uptime) }
+        tell(.appInBackground)
         engine.inbox.post(.enteredBackground)
     }
 
@@ -270,13 +317,12 @@ public final class CountersignClient: Sendable {
     /// made longer ago and this is the first time, since the system had then started the app in the background.
     public func enterForeground() {
         uploads.resume()
-        let (isNew, id) = session.withLock { session in
+        let (change, id) = session.withLock { session in
             (session.enterForeground(uptime: clock.uptime, now: clock.now), session.id)
         }
         engine.inbox.post(.enteredForeground)
-        guard isNew else { return }
-        recorder.setSession(id)
-        engine.inbox.post(.sessionStarted)
+        tell(.appActive)
+        if change.isNew { begin(id, after: change.ended) }
     }
 
     // MARK: Failures

@@ -33,6 +33,15 @@ struct Command: Sendable {
                 }
                 client.trackCampaignClick(url, timestamp: try number("timestamp"))
             case "anonymize": client.anonymize()
+            case "startSession": client.startSession()
+            case "endSession": client.endSession()
+            case "trackPushToken":
+                let token: JSONValue = arguments["token"] ?? .null
+                switch token {
+                case .string(let token): client.trackPushToken(token)
+                case .null: client.trackPushToken(nil)
+                default: throw Mistake(detail: "token must be a string")
+                }
             case "customerIds": return ["value": .object(client.customerIDs.mapValues { .string($0) })]
             default: return nil
             }

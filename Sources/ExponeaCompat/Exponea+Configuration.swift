@@ -13,16 +13,37 @@ extension Exponea {
     ///   - projectMapping: Further projects that get copies of what is tracked.
     ///   - authorization: The project's API key.
     ///   - baseUrl: The server; nil for the vendor's.
+    ///   - appGroup: Has no effect, which is logged: each extension has a queue of its own.
     ///   - defaultProperties: Properties that every event gets.
-    ///   - allowDefaultCustomerProperties: Whether customer updates get them too; nil for yes.
+    ///   - inAppContentBlocksPlaceholders: Has no effect, which is logged: the SDK shows nothing.
+    ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for yes.
     ///   - advancedAuthEnabled: Whether the App Inbox is opened by customer tokens; nil for no.
+    ///   - manualSessionAutoClose: Whether `trackSessionStart()` also ends an earlier session that has timed out.
+    ///   - applicationID: The app among those of the project.
     ///   - flushingMode: When events are sent; nil for the value of `flushingMode`.
     public func configure(
         projectToken: String, projectMapping: [EventType: [ExponeaProject]]? = nil,
-        authorization: Authorization, baseUrl: String? = nil,
+        authorization: Authorization, baseUrl: String? = nil, appGroup: String? = nil,
         defaultProperties: [String: any JSONConvertible]? = nil,
-        allowDefaultCustomerProperties: Bool? = nil, advancedAuthEnabled: Bool? = nil,
+        inAppContentBlocksPlaceholders: [String]? = nil, allowDefaultCustomerProperties: Bool? = nil,
+        advancedAuthEnabled: Bool? = nil, manualSessionAutoClose: Bool = true, applicationID: String? = nil,
         flushingMode: FlushingMode? = nil
+    ) {
+        configure(
+            Surroundings(
+                appGroup: appGroup, inAppContentBlocksPlaceholders: inAppContentBlocksPlaceholders,
+                manualSessionAutoClose: manualSessionAutoClose, applicationID: applicationID),
+            projectToken: projectToken, projectMapping: projectMapping, authorization: authorization,
+            baseUrl: baseUrl, defaultProperties: defaultProperties,
+            allowDefaultCustomerProperties: allowDefaultCustomerProperties,
+            advancedAuthEnabled: advancedAuthEnabled, flushingMode: flushingMode)
+    }
+
+    func configure(
+        _ surroundings: Surroundings, projectToken: String,
+        projectMapping: [EventType: [ExponeaProject]]?, authorization: Authorization, baseUrl: String?,
+        defaultProperties: [String: any JSONConvertible]?, allowDefaultCustomerProperties: Bool?,
+        advancedAuthEnabled: Bool?, flushingMode: FlushingMode?
     ) {
         if let flushingMode { self.flushingMode = flushingMode }
         let main = ExponeaProject(
@@ -35,12 +56,13 @@ extension Exponea {
             configuration.advancedAuthEnabled = advancedAuthEnabled ?? false
             configuration.authorizationProvider = settings.provider
             configuration.flushPolicy = settings.flushingMode.policy
+            surroundings.apply(to: &configuration)
             return configuration
         }
     }
 
     /// Starts the SDK with the keys of a property list: `projectToken` and `authorization` (`Token` and the API key), and if
-    /// need be `baseUrl`, `projectMapping`, `defaultProperties`, `allowDefaultCustomerProperties` and `advancedAuthEnabled`.
+    /// need be those of `BloomreachConfiguration.init(map:)`. A key that has no effect is logged with the reason.
     ///
     /// - Parameter plistName: The file's name in the app's bundle, with or without `.plist`.
     public func configure(plistName: String) {
@@ -61,13 +83,13 @@ extension Exponea {
             else {
                 throw CountersignError(.invalidConfiguration, "the configuration plist cannot be read")
             }
-            map["authorizationToken"] = map["authorization"]
+            map["authorizationToken"] = map.removeValue(forKey: "authorization")
             if case .object(let mapping) = map["projectMapping"] {
                 map["projectMapping"] = .object(mapping.mapValues(Self.withAuthorizationToken))
             }
             var configuration = try BloomreachConfiguration(map: map)
             configuration.wording = .ios
-            configuration.authorizationProvider = settings.provider
+            if let provider = settings.provider { configuration.authorizationProvider = provider }
             configuration.flushPolicy = settings.flushingMode.policy
             return configuration
         }

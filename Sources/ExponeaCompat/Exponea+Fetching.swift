@@ -1,9 +1,95 @@
 public import Countersign
 internal import CountersignCore
-internal import Foundation
+public import Foundation
+
+/// What came of a request, as ExponeaSDK has it: the standard library's result with any error.
+public enum Result<Value> {
+    /// It came to this.
+    case success(Value)
+    /// It failed, mostly with a `BloomreachError`.
+    case failure(any Error)
+
+    /// The value.
+    ///
+    /// - Returns: The value.
+    /// - Throws: Why there is none.
+    public func get() throws -> Value {
+        switch self {
+        case .success(let value): return value
+        case .failure(let error): throw error
+        }
+    }
+}
+
+extension Result: Sendable where Value: Sendable {}
 
 /// A message of the App Inbox.
 public typealias MessageItem = AppInboxMessage
+
+extension AppInboxMessage {
+    /// As `isRead`.
+    public var read: Bool { isRead }
+    /// As `createdAt`.
+    public var receivedTime: Date { createdAt }
+}
+
+/// A button of a message.
+public struct MessageItemAction: Sendable, Equatable {
+    /// `app`, `browser`, `deeplink` or `no_action`.
+    public let action: String?
+    /// What stands on it.
+    public let title: String?
+    /// Where it leads.
+    public let url: String?
+
+    /// Makes an action.
+    ///
+    /// - Parameters:
+    ///   - action: What it does.
+    ///   - title: What stands on it.
+    ///   - url: Where it leads.
+    public init(action: String?, title: String?, url: String?) {
+        self.action = action
+        self.title = title
+        self.url = url
+    }
+}
+
+/// The members that an app expects of an item of its catalog.
+public protocol RecommendationUserData: Codable, Equatable {}
+
+/// What every recommended item has.
+public struct RecommendationSystemData: Sendable, Equatable {
+    /// Names the engine.
+    public let engineName: String
+    /// Names the item.
+    public let itemId: String
+    /// Names the recommendation.
+    public let recommendationId: String
+    /// Names the variant; nil if there is none.
+    public let recommendationVariantId: String?
+}
+
+/// What an engine recommends, with the members that the app expects.
+public struct RecommendationResponse<UserData: RecommendationUserData> {
+    /// An item.
+    public struct Item {
+        /// What every item has.
+        public let systemData: RecommendationSystemData
+        /// What the app expects.
+        public let userData: UserData
+    }
+
+    /// Whether the engine has answered; always true in a `Result.success`.
+    public let success: Bool
+    /// Why not.
+    public let error: String?
+    /// The items, the best first.
+    public let value: [Item]?
+}
+
+extension RecommendationResponse.Item: Sendable where UserData: Sendable {}
+extension RecommendationResponse: Sendable where UserData: Sendable {}
 
 /// The categories of consent that a project has.
 public struct ConsentsResponse: Sendable {
@@ -15,7 +101,7 @@ extension Exponea {
     /// As `BloomreachClient.fetchAppInbox()`.
     ///
     /// - Parameter completion: Takes all messages, the newest first, or a `BloomreachError`.
-    public func fetchAppInbox(completion: @escaping @Sendable (Result<[MessageItem], any Error>) -> Void) {
+    public func fetchAppInbox(completion: @escaping @Sendable (Result<[MessageItem]>) -> Void) {
         call(completion) { try await $0.fetchAppInbox() }
     }
 
@@ -23,23 +109,105 @@ extension Exponea {
     ///
     /// - Parameters:
     ///   - message: As it was fetched.
-    ///   - completion: Takes true when the server knows that it was read; otherwise the reason is logged.
-    public func markAppInboxAsRead(_ message: MessageItem, completion: (@Sendable (Bool) -> Void)? = nil) {
-        call({ (result: Result<Void, any Error>) in
+    ///   - completition: Takes true when the server knows that it was read; otherwise the reason is logged. Spelled as the
+    ///     vendor does.
+    public func markAppInboxAsRead(
+        _ message: MessageItem, completition: (@Sendable (Bool) -> Void)? = nil
+    ) {
+        call({ (result: Result<Void>) in
             switch result {
-            case .success: completion?(true)
+            case .success: completition?(true)
             case .failure(let error):
                 Self.logger.log(.warning, message: "\(error)")
-                completion?(false)
+                completition?(false)
             }
         }) { try await $0.markAsRead(message) }
+    }
+
+    /// A message of the App Inbox: the one on the device, or else one that is fetched.
+    ///
+    /// - Parameters:
+    ///   - messageId: The message's id.
+    ///   - completion: Takes the message, or a `BloomreachError`; `unknownMessage` if there is none.
+    public func fetchAppInboxItem(
+        _ messageId: String, completion: @escaping @Sendable (Result<MessageItem>) -> Void
+    ) {
+        call(completion) { client in
+            let known = await client.cachedAppInbox().first { $0.id == messageId }
+            if let known { return known }
+            let fetched = try await client.fetchAppInbox().first { $0.id == messageId }
+            guard let fetched else {
+                throw BloomreachError(.unknownMessage, .fetchAppInbox, "there is no message of this id")
+            }
+            return fetched
+        }
+    }
+
+    /// Records that the customer has opened a message, unless it says that there is no consent to that.
+    ///
+    /// - Parameter message: As it was fetched.
+    public func trackAppInboxOpened(message: MessageItem) {
+        guard hasTrackingConsent(message) else { return }
+        trackAppInboxOpenedWithoutTrackingConsent(message: message)
+    }
+
+    /// As `trackAppInboxOpened(message:)`, whatever the message says of consent.
+    ///
+    /// - Parameter message: As it was fetched.
+    public func trackAppInboxOpenedWithoutTrackingConsent(message: MessageItem) {
+        trackAppInbox(message, ["status": "opened"])
+    }
+
+    /// Records that the customer has used a button or a link of a message, unless it says that there is no consent to that.
+    ///
+    /// - Parameters:
+    ///   - action: The button.
+    ///   - message: As it was fetched.
+    public func trackAppInboxClick(action: MessageItemAction, message: MessageItem) {
+        guard hasTrackingConsent(message) else { return }
+        trackAppInboxClickWithoutTrackingConsent(action: action, message: message)
+    }
+
+    /// As `trackAppInboxClick(action:message:)`, whatever the message says of consent.
+    ///
+    /// - Parameters:
+    ///   - action: The button.
+    ///   - message: As it was fetched.
+    public func trackAppInboxClickWithoutTrackingConsent(action: MessageItemAction, message: MessageItem) {
+        var properties: [String: JSONValue] = ["status": "clicked"]
+        properties["cta"] = action.title.map { .string($0) }
+        properties["url"] = action.url.map { .string($0) }
+        trackAppInbox(message, properties)
+    }
+
+    private func hasTrackingConsent(_ message: MessageItem) -> Bool {
+        switch message.content["has_tracking_consent"] {
+        case nil, .null, .bool(true), .integer(1), .string("true"), .string("1"): return true
+        default:
+            Self.logger.log(.verbose, message: "Not tracked: there is no consent to it")
+            return false
+        }
+    }
+
+    /// An event of the campaign that the message belongs to.
+    private func trackAppInbox(_ message: MessageItem, _ given: [String: JSONValue]) {
+        var properties = given
+        for member in ["attributes", "url_params"] {
+            guard case .object(let values) = message.content[member] else { continue }
+            properties.merge(values) { own, _ in own }
+        }
+        properties["action_type"] = "app inbox"
+        properties["platform"] = "ios"
+        properties["consent_category_tracking"] = message.content["consent_category_tracking"]
+        let event = properties
+        perform { $0.trackEvent("campaign", properties: event, kind: .appInbox) }
     }
 
     /// As `BloomreachClient.fetchConsents()`.
     ///
     /// - Parameter completion: Takes the categories, or a `BloomreachError`.
     public func fetchConsents(
-        completion: @escaping @Sendable (Result<ConsentsResponse, any Error>) -> Void
+        completion: @escaping @Sendable (Result<ConsentsResponse>) -> Void
     ) {
         call(completion) { ConsentsResponse(consents: try await $0.fetchConsents()) }
     }
@@ -48,19 +216,29 @@ extension Exponea {
     ///
     /// - Parameters:
     ///   - options: What to ask.
-    ///   - completion: Takes the items, or a `BloomreachError`.
-    public func fetchRecommendation(
+    ///   - completion: Takes the items, or a `BloomreachError`. An item whose members are not those that the app expects
+    ///     makes it fail.
+    public func fetchRecommendation<UserData: RecommendationUserData & Sendable>(
         with options: RecommendationOptions,
-        completion: @escaping @Sendable (Result<[Recommendation], any Error>) -> Void
+        completion: @escaping @Sendable (Result<RecommendationResponse<UserData>>) -> Void
     ) {
-        call(completion) { try await $0.fetchRecommendations(options) }
+        call(completion) { client in
+            let items = try await client.fetchRecommendations(options).map { item in
+                RecommendationResponse<UserData>.Item(
+                    systemData: RecommendationSystemData(
+                        engineName: item.engineName, itemId: item.itemID,
+                        recommendationId: item.recommendationID, recommendationVariantId: item.variantID),
+                    userData: try JSONDecoder().decode(UserData.self, from: Data(item.raw.bytes)))
+            }
+            return RecommendationResponse(success: true, error: nil, value: items)
+        }
     }
 
     /// As `BloomreachClient.fetchInAppMessages()`.
     ///
     /// - Parameter completion: Takes the messages, or a `BloomreachError`.
     public func fetchInAppMessages(
-        completion: @escaping @Sendable (Result<[InAppMessage], any Error>) -> Void
+        completion: @escaping @Sendable (Result<[InAppMessage]>) -> Void
     ) {
         call(completion) { try await $0.fetchInAppMessages() }
     }
@@ -71,13 +249,13 @@ extension Exponea {
     ///   - pushToken: The device's token for push notifications.
     ///   - completion: Takes nothing, or a `BloomreachError`.
     public func sendSelfCheck(
-        pushToken: String, completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+        pushToken: String, completion: @escaping @Sendable (Result<Void>) -> Void
     ) {
         call(completion) { try await $0.sendSelfCheck(pushToken: pushToken) }
     }
 
     private func call<Value: Sendable>(
-        _ completion: @escaping @Sendable (Result<Value, any Error>) -> Void,
+        _ completion: @escaping @Sendable (Result<Value>) -> Void,
         _ body: @escaping @Sendable (BloomreachClient) async throws -> Value
     ) {
         perform { client in

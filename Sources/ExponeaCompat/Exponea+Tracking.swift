@@ -52,9 +52,70 @@ extension Exponea {
         perform { $0.trackCampaignClick(url, timestamp: timestamp) }
     }
 
+    /// As `BloomreachClient.startSession()`.
+    public func trackSessionStart() {
+        perform { $0.startSession() }
+    }
+
+    /// As `BloomreachClient.endSession()`.
+    public func trackSessionEnd() {
+        perform { $0.endSession() }
+    }
+
+    /// As `BloomreachClient.trackPushToken(_:)`.
+    ///
+    /// - Parameter token: The token in hexadecimal digits; nil when the person has taken the permission back.
+    public func trackPushToken(_ token: String?) {
+        perform { $0.trackPushToken(token) }
+    }
+
+    /// As `BloomreachClient.trackPushToken(_:)`.
+    ///
+    /// - Parameter token: The token's bytes.
+    public func trackPushToken(_ token: Data) {
+        perform { $0.trackPushToken(token) }
+    }
+
+    /// As `trackPushToken(_:)`.
+    ///
+    /// - Parameter deviceToken: What the app's delegate was given.
+    public func handlePushNotificationToken(deviceToken: Data) { trackPushToken(deviceToken) }
+
     /// Begins anew with a customer of whom nothing is known.
     public func anonymize() {
         perform { $0.anonymize() }
+    }
+
+    /// As `anonymize()`.
+    ///
+    /// - Parameter completion: Called when what was recorded for the earlier customer was sent, as far as that was possible.
+    public func anonymize(completion: (@Sendable () -> Void)?) {
+        perform { client in
+            client.anonymize()
+            Task {
+                await client.flush()
+                completion?()
+            }
+        }
+    }
+
+    /// Ends the SDK's work, removes all data of this device, and lets `configure` be called again.
+    ///
+    /// - Parameter completion: Called when that is done.
+    public func stopIntegration(completion: (@Sendable () -> Void)? = nil) {
+        guard let client = stop() else {
+            completion?()
+            return
+        }
+        Task {
+            do {
+                try await client.wipeData()
+            } catch {
+                Self.logger.log(.error, message: "Local data could not be removed: \(error)")
+            }
+            await client.close()
+            completion?()
+        }
     }
 
     /// Begins anew with a customer of whom nothing is known, in another project.
@@ -71,6 +132,26 @@ extension Exponea {
             perform { $0.anonymize(project: project, mapping: mapping) }
         } catch {
             Self.logger.log(.error, message: "Can't change the project: \(error.detail)")
+        }
+    }
+
+    /// As `anonymize(exponeaProject:projectMapping:)`, as version 4 of ExponeaSDK names it.
+    ///
+    /// - Parameters:
+    ///   - exponeaIntegrationType: The project from now on.
+    ///   - exponeaProjectMapping: The mapping from now on; nil for none.
+    public func anonymize(
+        exponeaIntegrationType: ExponeaProject, exponeaProjectMapping: [EventType: [ExponeaProject]]?
+    ) {
+        anonymize(exponeaProject: exponeaIntegrationType, projectMapping: exponeaProjectMapping)
+    }
+
+    /// Properties that every event gets; nil before `configure`.
+    public var defaultProperties: [String: any JSONConvertible]? {
+        get { client?.defaultProperties }
+        set {
+            let properties = (newValue ?? [:]).mapValues(\.jsonValue)
+            perform { $0.defaultProperties = properties }
         }
     }
 

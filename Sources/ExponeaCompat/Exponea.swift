@@ -107,6 +107,16 @@ public final class Exponea: Sendable {
         if let client { call(client) }
     }
 
+    /// Lets `configure` be called again.
+    ///
+    /// - Returns: The client that was used until now.
+    func stop() -> BloomreachClient? {
+        state.withLock { state in
+            defer { state.client = nil }
+            return state.client
+        }
+    }
+
     package func close() async {
         let client = state.withLock { state in
             defer { state = State() }

@@ -55,7 +55,12 @@ public enum EventType: String, Sendable, CaseIterable {
     /// Something was done with a message of the App Inbox.
     case appInbox = "APP_INBOX"
 
-    var kind: BloomreachEventKind { BloomreachEventKind(rawValue: rawValue) }
+    /// A token for push notifications, as the vendor's newer SDKs name it.
+    case notificationState = "NOTIFICATION_STATE"
+
+    var kind: BloomreachEventKind {
+        self == .notificationState ? .pushToken : BloomreachEventKind(rawValue: rawValue)
+    }
 }
 
 /// When events are sent.

@@ -55,7 +55,11 @@ struct BrazeDialectTests {
         (400, #"{"success":false,"code":"invalid_batch"}"#, "refused"), (500, "", "serverFault"),
     ])
     func answersAreUnderstood(status: Int, body: String, meaning: String) throws {
-        let answer = try dialect().read(HTTPResponse(status: status, body: Array(body.utf8)), eventCount: 2)
+        let rows = (1...2).map {
+            QueuedEvent(
+                sequence: Int64($0), messageID: "m\($0)", userID: nil, body: Array(#"{"data":{}}"#.utf8))
+        }
+        let answer = try dialect().read(HTTPResponse(status: status, body: Array(body.utf8)), for: rows)
         #expect("\(answer.meaning)".hasPrefix(meaning), "\(answer.meaning)")
     }
 
@@ -70,5 +74,32 @@ struct BrazeDialectTests {
                 == .object([
                     "s": "x", "i": 3, "d": 1.5, "b": true, "a": [1, "two"], "t": "1970-01-01T00:00:00Z",
                 ]))
+    }
+
+    /// Attributes stand behind the events of a request, whatever their order in the queue was.
+    @Test func rejectionsAreOfTheRowsThatTheServerMeans() throws {
+        let dialect = try dialect()
+        let attributes = EventRecord(
+            kind: .userAttributes, messageID: "a1", userID: "ada", sessionID: "s1",
+            timestamp: Date(timeIntervalSince1970: 1), name: nil, payload: ["email": "a@b"])
+        let rows = [attributes, record, attributes].enumerated().map { index, record in
+            QueuedEvent(
+                sequence: Int64(index), messageID: record.messageID, userID: "ada",
+                body: dialect.render(record, anonymousID: "device"))
+        }
+        let request = dialect.request(
+            for: rows, token: nil, attempt: 1, deviceID: "device", now: Date(timeIntervalSince1970: 1))
+        let body = try #require(
+            JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any])
+        #expect((body["events"] as? [Any])?.count == 1)
+        #expect((body["attributes"] as? [[String: Any]])?.map { $0["email"] as? String } == ["a@b", "a@b"])
+
+        let text = #"{"message":"success","errors":[{"index":1,"code":"invalid_event"}]}"#
+        let answer = dialect.read(HTTPResponse(status: 201, body: Array(text.utf8)), for: rows)
+        guard case .accepted(_, let rejected, _) = answer.meaning else {
+            Issue.record("\(answer.meaning)")
+            return
+        }
+        #expect(rejected.map(\.index) == [0], "the first attributes")
     }
 }

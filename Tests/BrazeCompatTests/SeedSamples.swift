@@ -52,9 +52,11 @@ final class SampleDelegate: BrazeSDKAuthDelegate {
     func braze(_ braze: Braze, sdkAuthenticationFailedWithError error: Braze.SDKAuthenticationError) {
         // TODO: Optionally log to your error-reporting service
         // TODO: Check if the `user_id` within the `error` matches the currently logged-in user
-        errors.append(error)
+        print("Invalid SDK Authentication signature.")
         let newSignature = getNewSignatureSomehow(error)
         AppDelegate.braze?.set(sdkAuthenticationSignature: newSignature)
+        // What follows is the test's.
+        errors.append(error)
         failure.yield()
     }
 }

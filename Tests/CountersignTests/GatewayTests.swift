@@ -135,6 +135,76 @@ struct GatewayTests {
         await client.close()
     }
 
+    @Test func eventsThatAreAllRejectedAreKnownAfterOneRequestAndSetAsideOnceOthersAreTaken() async throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        var configuration = CountersignConfiguration(
+            endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
+            writeKey: fixture.writeKey)
+        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
+            "device")
+        configuration.flushPolicy = .manual
+        let statuses = Lock<[Int]>([])
+        let client = try CountersignClient(
+            configuration: configuration,
+            transport: WatchedTransport(clock: ManualClock()) { status, _ in
+                statuses.withLock { $0.append(status) }
+            })
+        // An event must have a name.
+        for _ in 0..<3 { client.track("") }
+        await client.flush()
+        #expect(statuses.withLock { $0 } == [400], "nobody looks for the bad one among them")
+        #expect(await client.snapshot().lastError?.contains("invalid_event") == true)
+        // A server that takes nothing at all proves nothing against an event; one that takes others does.
+        client.track("good")
+        await client.flush()
+        #expect(statuses.withLock { $0 } == [400, 200, 400, 400, 400])
+        #expect(try stored(fixture) == ["good"])
+        #expect(
+            try await client.quarantinedEvents().map(\.code) == Array(repeating: "invalid_event", count: 3))
+        #expect(await client.snapshot().queued == 0)
+        await client.close()
+    }
+
+    /// "After 50 consecutive failed attempts, retries will be paused until the next session start."
+    @Test func fiftyRefusalsPauseUntilTheAppStartsASession() async throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        var configuration = CountersignConfiguration(
+            endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
+            writeKey: fixture.writeKey)
+        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
+            "device")
+        configuration.flushPolicy = FlushPolicy(eventCount: 1, interval: nil, onBackground: true)
+        let clock = ManualClock(now: Date())
+        let refusals = Handshake()
+        let client = try CountersignClient(
+            configuration: configuration,
+            transport: WatchedTransport(clock: clock) { status, _ in if status == 401 { refusals.signal() } },
+            clock: clock)
+        client.identify(
+            userID: "ada", token: try fixture.token(for: "ada", key: SigningKey.generate(.rs256)))
+        for refusal in 1...50 {
+            await refusals.wait(count: refusal)
+            if refusal < 50 { clock.advance(to: await clock.waitForSleeper()) }
+        }
+        await client.engine.idle()
+        let parked = try #require(await client.snapshot().parked.first)
+        #expect(parked.isPaused && parked.failures == 50 && parked.nextAttemptIn == nil)
+        try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+        clock.advance(by: 86_400)
+        try await client.record("later")
+        await client.engine.idle()
+        #expect(try stored(fixture).isEmpty, "paused means paused")
+
+        client.endSession()
+        client.startSession()
+        await client.engine.idle()
+        #expect(try stored(fixture) == ["identify", "later"])
+        await client.close()
+    }
+
     @Test(arguments: [("wrong key", 27), ("other user", 21), ("missing", 26)])
     func faultsHaveTheirCodesAndLoseNothing(fault: String, code: Int) async throws {
         let fixture = try GatewayFixture(enforcement: .required)

@@ -66,7 +66,7 @@ struct ExponeaSampleTests {
     }
 
     private func markAsRead(_ message: MessageItem) async throws -> Bool {
-        try await completion { Exponea.shared.markAppInboxAsRead(message, completion: $0) }
+        try await completion { Exponea.shared.markAppInboxAsRead(message, completition: $0) }
     }
 
     private func flush() async throws -> FlushResult {
@@ -369,6 +369,41 @@ struct ExponeaSampleTests {
         Exponea.shared.trackEvent(eventType: "seen")
         #expect(try await flush().isComplete)
         #expect(try storedNames() == ["seen"])
+        await finish()
+    }
+
+    @Test func aSettingWithoutEffectIsSaidOnceAndTheOthersWork() async throws {
+        var map = map
+        map["automaticSessionTracking"] = false
+        map["requirePushAuthorization"] = true
+        map["pushTokenTrackingFrequency"] = "EVERY_LAUNCH"
+        #expect(try Exponea.shared.configure(map: map))
+        let silent = logger.lines.filter { $0.contains(" has no effect: ") }
+        #expect(silent.map { $0.prefix { $0 != " " } } == ["flushMaxRetries", "requirePushAuthorization"])
+        Exponea.shared.trackPushToken("aa")
+        Exponea.shared.trackPushToken("aa")
+        #expect(try await flush().isComplete)
+        #expect(try storedNames() == ["notification_state", "notification_state"])
+        await finish()
+    }
+
+    @Test func sessionsInstallationAndPushTokensReachTheGateway() async throws {
+        configure(advancedAuthEnabled: false)
+        Exponea.shared.trackSessionStart()
+        Exponea.shared.trackPushToken(Data([0xAB]))
+        Exponea.shared.trackSessionEnd()
+        #expect(try await flush().isComplete)
+        #expect(
+            try storedNames() == ["installation", "session_start", "notification_state", "session_end"])
+        await finish()
+    }
+
+    @Test func aMapOfTheIOSSideFailsInItsWords() async throws {
+        var map = map
+        map["advancedAuthEnabled"] = true
+        map["platform"] = "ios"
+        #expect(throws: CountersignError.self) { try Exponea.shared.configure(map: map) }
+        #expect(logger.lines.first == "Advanced authorization flag has been enabled without provider")
         await finish()
     }
 

@@ -63,6 +63,9 @@ void countersign_answer(countersign_client *client, uint64_t number, const char 
  *   trackEvent           {"eventType", "properties": {...}, "timestamp": seconds}
  *   trackCampaignClick   {"url", "timestamp": seconds}
  *   anonymize            {}
+ *   startSession         {}                 also tries again what was paused after too many refusals
+ *   endSession           {}
+ *   trackPushToken       {"token"}          null when the person has taken the permission back
  *   customerIds          {}                 value: an object
  *   fetchAttributes      {"attributes": [{"type": "property", "property"} | {"type": "id", "id"}]}
  *                                           value: [{"success", "error", "value"}]

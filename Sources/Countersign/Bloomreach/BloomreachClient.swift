@@ -21,11 +21,13 @@ public final class BloomreachClient: Sendable {
     struct Setup: Sendable {
         var project: BloomreachProject
         var mapping: [BloomreachEventKind: [BloomreachProject]]
+        var defaultProperties: [String: JSONValue]
     }
 
     let configuration: BloomreachConfiguration
     let client: CountersignClient
     let customer: CustomerRecord
+    let device: BloomreachDeviceRecord
     let inbox: AppInboxCache
     let desk: CustomerTokenDesk
     let queries: any HTTPTransport
@@ -58,7 +60,10 @@ public final class BloomreachClient: Sendable {
             provider = try discovery.find(configuration.authorizationProvider)
         }
         self.configuration = configuration
-        setup = Lock(Setup(project: configuration.project, mapping: configuration.projectMapping))
+        setup = Lock(
+            Setup(
+                project: configuration.project, mapping: configuration.projectMapping,
+                defaultProperties: configuration.defaultProperties))
         let base = configuration.makeClientConfiguration()
         // Before anything runs: a client that cannot begin leaves nothing at work on its files.
         let stored = try CustomerRecord.read(directory: base.instanceDirectory, log: configuration.log)
@@ -75,10 +80,14 @@ public final class BloomreachClient: Sendable {
         queries = transport ?? makeDefaultTransport()
         customer = CustomerRecord(
             stored, directory: base.instanceDirectory, storage: client.storage, log: configuration.log)
+        device = BloomreachDeviceRecord(
+            directory: base.instanceDirectory, storage: client.storage, log: configuration.log)
         inbox = AppInboxCache(directory: base.instanceDirectory, log: configuration.log)
         desk = CustomerTokenDesk(
             provider: provider, timeout: configuration.authorizationProviderTimeout, clock: clock)
         useKeys()
+        configuration.logWhatHasNoEffect()
+        client.onSessionEvent { [weak self] event in self?.sessionEvent(event) }
     }
 
     /// The queue sends each project's events under its newest key.
@@ -129,6 +138,11 @@ public final class BloomreachClient: Sendable {
     public func anonymize(
         project: BloomreachProject? = nil, mapping: [BloomreachEventKind: [BloomreachProject]]? = nil
     ) {
+        // Both are the earlier customer's, and the earlier project's.
+        let hasSession = device.current.session != nil
+        if hasSession { endSession() }
+        let pushToken = device.current.pushToken?.token
+        if let pushToken { tellPushToken(pushToken, isValid: false, "Invalidated") }
         if project != nil || mapping != nil {
             setup.withLock { setup in
                 if let project { setup.project = project }
@@ -137,7 +151,8 @@ public final class BloomreachClient: Sendable {
             useKeys()
         }
         _ = customer.change { $0 = .anonymous() }
-        client.startSession()
+        if hasSession { startSession() } else { client.startSession() }
+        if let pushToken { tellPushToken(pushToken, isValid: true, "Permission granted") }
         if configuration.advancedAuthEnabled, isDiscovered {
             // The reason was logged; without a provider App Inbox requests fail and say so.
             desk.setProvider(try? discovery.find(configuration.authorizationProvider))
@@ -186,11 +201,18 @@ public final class BloomreachClient: Sendable {
             log?(.warning, "an event without a type is not recorded", [:])
             return
         }
+        trackPlainEvent(type, properties: withDefaults(properties), timestamp: timestamp, kind: kind)
+    }
+
+    /// As `trackEvent`, without the default properties.
+    func trackPlainEvent(
+        _ type: String, properties: [String: JSONValue], timestamp: TimeInterval? = nil,
+        kind: BloomreachEventKind
+    ) {
         record(
             .trackEvent, kind,
             [
-                "event_type": .string(type), "properties": .object(withDefaults(properties)),
-                "timestamp": time(timestamp),
+                "event_type": .string(type), "properties": .object(properties), "timestamp": time(timestamp),
             ])
     }
 
@@ -213,8 +235,14 @@ public final class BloomreachClient: Sendable {
             ])
     }
 
+    /// As of the configuration, until they are set to others.
+    public var defaultProperties: [String: JSONValue] {
+        get { setup.withLock { $0.defaultProperties } }
+        set { setup.withLock { $0.defaultProperties = newValue } }
+    }
+
     private func withDefaults(_ properties: [String: JSONValue]) -> [String: JSONValue] {
-        configuration.defaultProperties.merging(properties) { _, given in given }
+        defaultProperties.merging(properties) { _, given in given }
     }
 
     private func time(_ timestamp: TimeInterval?) -> JSONValue {
@@ -287,6 +315,25 @@ public final class BloomreachClient: Sendable {
                 BloomreachError(
                     .authorizationRefused, nil, failure.reason, projectToken: failure.userID,
                     authCode: failure.code.rawValue == 0 ? nil : failure.code))
+        }
+    }
+
+    /// Removes all data of this device: what waits, the customer and the session. Nothing is recorded any more; `close()` is
+    /// still to be called.
+    ///
+    /// - Throws: When the queue file cannot be written now; call it again then.
+    public func wipeData() async throws {
+        client.recorder.setOptedOut(true)
+        let directory = configuration.makeClientConfiguration().instanceDirectory
+        try await client.wipeData()
+        try await storage.run { [inbox] _ in
+            inbox.clear()
+            for name in ["customer.json", "device.json"] {
+                let path = directory.appendingPathComponent(name).path
+                if FileManager.default.fileExists(atPath: path) {
+                    try FileManager.default.removeItem(atPath: path)
+                }
+            }
         }
     }
 

@@ -2,21 +2,26 @@ public import CountersignCore
 internal import Foundation
 
 extension BloomreachConfiguration {
-    /// Makes a configuration from a map with the keys of the vendor's Flutter SDK.
+    /// Makes a configuration from a map with the keys of the vendor's SDKs: those of Flutter, and those that the property
+    /// list of iOS has other words for.
     ///
     /// `projectToken` and `authorizationToken` (the bare API key, or `Token` and the key) are required. Also read are
     /// `baseUrl`, `projectMapping`, `defaultProperties`, `allowDefaultCustomerProperties`, `advancedAuthEnabled`,
-    /// `applicationId`, `flushMaxRetries` (accepted; no event is dropped for having failed often), and beyond those of the
-    /// vendor: `ExponeaAuthProvider`, the provider's class as in the Android manifest; `flushMode` (`IMMEDIATE`, `MANUAL`,
-    /// `AUTOMATIC`, `PERIOD` with `flushPeriod` in seconds), `platform`, `authorizationProviderTimeout` in seconds,
-    /// `instanceName` and `dataDirectory`. Other keys are ignored, as are values that are null.
+    /// `applicationId`, `sessionTimeout` in seconds, `automaticSessionTracking`, `manualSessionAutoClose`,
+    /// `pushTokenTrackingFrequency` (`ON_TOKEN_CHANGE`, `EVERY_LAUNCH`, `DAILY`), and beyond those of the vendor:
+    /// `ExponeaAuthProvider`, the provider's class as in the Android manifest; `flushMode` (`IMMEDIATE`, `MANUAL`,
+    /// `AUTOMATIC`, `PERIOD` with `flushPeriod` in seconds), `platform`, `authorizationProviderTimeout` in seconds, `logLevel`
+    /// (`debug`, `info`, `warning`), `instanceName` and `dataDirectory`. Any other key has no effect, and a client that is
+    /// made from the configuration logs once which one and why. Values that are null count as left out.
     ///
-    /// What is wrong with a provider is logged in the words of the vendor's Android SDK.
+    /// What is wrong with a provider is logged in the words of the vendor's SDK for the `platform`; without one, in those for
+    /// iOS on Apple's systems, and in those for Android elsewhere.
     ///
     /// - Parameter map: The map.
     /// - Throws: `invalidConfiguration`, which names the key.
     public init(map: [String: JSONValue]) throws(CountersignError) {
         let reader = MapReader(members: map)
+        func either(_ name: String, _ other: String) -> String { map[name] == nil ? other : name }
         let project = try reader.project(defaultBaseURL: nil)
         self.init(project: project)
         for (kind, value) in try reader.object("projectMapping") ?? [:] {
@@ -37,15 +42,73 @@ extension BloomreachConfiguration {
         defaultProperties = try reader.object("defaultProperties") ?? [:]
         allowDefaultCustomerProperties = try reader.bool("allowDefaultCustomerProperties") ?? true
         advancedAuthEnabled = try reader.bool("advancedAuthEnabled") ?? false
-        applicationID = try reader.string("applicationId")
+        applicationID = try reader.string(either("applicationId", "applicationID"))
+        automaticSessionTracking =
+            try reader.bool(either("automaticSessionTracking", "autoSessionTracking")) ?? true
+        manualSessionAutoClose = try reader.bool("manualSessionAutoClose") ?? true
+        if let seconds = try reader.number("sessionTimeout") {
+            guard seconds >= 0 else { throw reader.wrong("sessionTimeout", "seconds, 0 or more") }
+            sessionTimeout = seconds
+        }
+        pushTokenFrequency =
+            try reader.frequency(either("pushTokenTrackingFrequency", "tokenTrackFrequency"))
+            ?? pushTokenFrequency
+        switch try reader.string("logLevel") {
+        case nil: break
+        case "debug": logLevel = .debug
+        case "info": logLevel = .info
+        case "warning": logLevel = .warning
+        default: throw reader.wrong("logLevel", "debug, info or warning")
+        }
         authorizationProvider = try reader.string("ExponeaAuthProvider").map { .className($0) }
         authorizationProviderTimeout =
             try reader.number("authorizationProviderTimeout") ?? authorizationProviderTimeout
-        platform = try reader.string("platform") ?? platform
+        if let given = try reader.string("platform") {
+            platform = given
+            wording = given == "ios" ? .ios : .android
+        } else {
+            #if canImport(Darwin)
+                wording = .ios
+            #else
+                wording = .android
+            #endif
+        }
         instanceName = try reader.string("instanceName") ?? instanceName
         dataDirectory = try reader.string("dataDirectory").map { URL(fileURLWithPath: $0) }
         flushPolicy = try reader.flushPolicy() ?? flushPolicy
-        wording = .android
+        given = reader.unread()
+    }
+}
+
+extension MapReader {
+    private static let known: Set = [
+        "projectToken", "authorizationToken", "baseUrl", "projectMapping", "defaultProperties",
+        "allowDefaultCustomerProperties", "advancedAuthEnabled", "applicationId", "applicationID",
+        "automaticSessionTracking", "autoSessionTracking", "manualSessionAutoClose", "sessionTimeout",
+        "pushTokenTrackingFrequency", "tokenTrackFrequency", "ExponeaAuthProvider",
+        "authorizationProviderTimeout", "platform", "logLevel", "instanceName", "dataDirectory",
+        "flushMode", "flushPeriod",
+    ]
+
+    /// The keys that nothing is made of, such as `ios.appGroup`.
+    fileprivate func unread() -> [String] {
+        members.filter { $0.value != .null && !Self.known.contains($0.key) }.flatMap { key, value in
+            guard ["ios", "android"].contains(key), let object = value.object, !object.isEmpty else {
+                return [key]
+            }
+            return object.filter { $0.value != .null }.keys.map { "\(key).\($0)" }
+        }
+    }
+
+    fileprivate func frequency(_ key: String) throws(CountersignError) -> PushTokenFrequency? {
+        guard let word = try string(key) else { return nil }
+        // `ON_TOKEN_CHANGE` in a map, `onTokenChange` in a property list.
+        let frequency = PushTokenFrequency.allCases.first { frequency in
+            [frequency.rawValue, frequency.rawValue.replacingOccurrences(of: "_", with: "")].contains(
+                word.uppercased())
+        }
+        guard let frequency else { throw wrong(key, "ON_TOKEN_CHANGE, EVERY_LAUNCH or DAILY") }
+        return frequency
     }
 }
 

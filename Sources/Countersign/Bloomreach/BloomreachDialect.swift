@@ -36,7 +36,7 @@ struct BloomreachDialect: DeliveryDialect {
             timeout: timeout)
     }
 
-    func read(_ response: HTTPResponse, eventCount: Int) -> ServerAnswer {
+    func read(_ response: HTTPResponse, for events: [QueuedEvent]) -> ServerAnswer {
         BloomreachAnswer(response).meaning
     }
 

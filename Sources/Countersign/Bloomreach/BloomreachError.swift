@@ -70,7 +70,7 @@ public struct BloomreachError: Error, Sendable, CustomStringConvertible {
     /// Seconds that the server wants to be left alone; nil if it did not say.
     public let retryAfter: TimeInterval?
 
-    init(
+    package init(
         _ code: Code, _ endpoint: BloomreachEndpoint?, _ detail: String, projectToken: String? = nil,
         status: Int? = nil, authCode: AuthErrorCode? = nil, retryAfter: TimeInterval? = nil
     ) {

@@ -17,6 +17,6 @@ package protocol DeliveryDialect: Sendable {
     func request(for events: [QueuedEvent], token: SignedToken?, attempt: Int, deviceID: String, now: Date)
         -> HTTPRequest
 
-    /// What an answer to a request with `eventCount` events means.
-    func read(_ response: HTTPResponse, eventCount: Int) -> ServerAnswer
+    /// What an answer to a request with these events means. The indices in its rejections are places in `events`.
+    func read(_ response: HTTPResponse, for events: [QueuedEvent]) -> ServerAnswer
 }

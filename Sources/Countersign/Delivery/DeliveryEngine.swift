@@ -135,6 +135,9 @@ actor DeliveryEngine {
     /// The generation of a user's newest token; 0 if there is none.
     func generation(of user: UserKey) async -> Int { await tokens.generation(of: user) }
 
+    /// The newest token of a user.
+    func token(of user: UserKey) async -> SignedToken? { await tokens.token(of: user) }
+
     /// Fills in what this side knows.
     func describe(_ given: CountersignSnapshot) async -> CountersignSnapshot {
         var snapshot = given
@@ -395,7 +398,7 @@ actor DeliveryEngine {
         requestTimeout = max(requestTimeout, request.timeout)
         do {
             let response = try await transport.send(request)
-            var answer = dialect.read(response, eventCount: events.count)
+            var answer = dialect.read(response, for: events)
             if answer.retryAfter == nil, let date = answer.retryDate {
                 let serverNow = clock.now + (await tokens.clockOffset)
                 answer.retryAfter = max(0, date.timeIntervalSince(serverNow))

@@ -72,14 +72,15 @@ package struct NativeDialect: DeliveryDialect {
         return HTTPRequest(url: url, headers: headers, body: body, timeout: timeout)
     }
 
-    package func read(_ response: HTTPResponse, eventCount: Int) -> ServerAnswer {
-        let body = ServerAnswerBody(response)
-        return body.answer(to: response) { body in
+    package func read(_ response: HTTPResponse, for events: [QueuedEvent]) -> ServerAnswer {
+        ServerAnswerBody(response).answer(to: response, eventCount: events.count) { body in
             // A login page of a hotel answers 200 too: events leave only when the gateway says how many it has.
-            guard body.success == true, let accepted = body.accepted else { return nil }
+            guard body.success == true || response.status == 400, let accepted = body.accepted else {
+                return nil
+            }
             return body.accepted(
                 count: accepted, duplicates: body.duplicates ?? 0, rejected: body.rejected ?? [],
-                eventCount: eventCount)
+                eventCount: events.count)
         }
     }
 }

@@ -62,6 +62,10 @@ final class Recorder: Sendable {
         /// Up to here the queue file had all events before its last transaction, which makes that certain.
         var certain: Int64 = 0
 
+        func isUser(_ other: String?) -> Bool {
+            other.map { Array($0.utf8) } == userID.map { Array($0.utf8) }
+        }
+
         var needsID: Bool { anonymousID == nil && unsaved.contains { $0.record.userID == nil } }
     }
 
@@ -119,15 +123,19 @@ final class Recorder: Sendable {
 
     var userID: String? { state.withLock { $0.userID } }
 
+    /// Whether this is the present user, byte for byte: `String ==` would take two different users for one (RFC 7519,
+    /// section 2).
+    func isUser(_ userID: String?) -> Bool {
+        state.withLock { $0.isUser(userID) }
+    }
+
     /// Events from now on belong to this user.
     ///
     /// - Returns: True if that is another one than before.
     func setUser(_ userID: String?) -> Bool {
         state.withLock { state in
-            // Byte for byte: `String ==` would take two different users for one (RFC 7519, section 2).
-            let isSame = userID.map { Array($0.utf8) } == state.userID.map { Array($0.utf8) }
-            state.userID = userID
-            return !isSame
+            defer { state.userID = userID }
+            return !state.isUser(userID)
         }
     }
 
@@ -208,6 +216,8 @@ final class Recorder: Sendable {
             }
         }
     }
+
+    var hasOptedOut: Bool { state.withLock { $0.hasOptedOut } }
 
     /// Records nothing any more, or again.
     func setOptedOut(_ isOut: Bool) {

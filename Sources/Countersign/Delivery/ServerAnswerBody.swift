@@ -5,9 +5,14 @@ package import Foundation
 package struct ServerAnswerBody: Sendable {
     /// An event that the server did not take.
     package struct Rejection: Decodable, Sendable {
-        let index: Int
+        package let index: Int
         let code: String
         let reason: String?
+
+        /// The same about another place.
+        package func moved(to index: Int) -> Rejection {
+            Rejection(index: index, code: code, reason: reason)
+        }
     }
 
     private struct AuthError: Decodable, Sendable {
@@ -68,12 +73,14 @@ package struct ServerAnswerBody: Sendable {
     ///
     /// - Parameters:
     ///   - response: The answer that this is the body of.
-    ///   - success: Reads an answer of 2xx; nil if it is not this dialect's, and then nothing was delivered.
+    ///   - eventCount: How many events the request had.
+    ///   - success: Reads an answer of 2xx, or one of 400 that rejects each event by itself; nil if it is not this
+    ///     dialect's, and then nothing was delivered.
     /// - Returns: The meaning with everything that goes with it.
     package func answer(
-        to response: HTTPResponse, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
+        to response: HTTPResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
     ) -> ServerAnswer {
-        let meaning = meaning(of: response, success: success)
+        let meaning = meaning(of: response, eventCount: eventCount, success: success)
         let date = ServerAnswer.serverTime(in: response)
         var answer = ServerAnswer(
             meaning, status: response.status,
@@ -92,12 +99,18 @@ package struct ServerAnswerBody: Sendable {
     }
 
     private func meaning(
-        of response: HTTPResponse, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
+        of response: HTTPResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
     ) -> ServerAnswer.Meaning {
         let explanation = ServerAnswer.Explanation(
             members.code ?? "http_\(response.status)",
             members.reason ?? "the server answered \(response.status) without a reason")
         if let verdict = members.authError?.verdict { return .tokenProblem(verdict) }
+        // Each event has been judged: to send them one by one would only hear the same again.
+        if response.status == 400, (members.rejected ?? members.errors)?.count == eventCount,
+            let meaning = success(self)
+        {
+            return meaning
+        }
         if let meaning = ServerAnswer.meaning(ofStatus: response.status, explanation: explanation) {
             return meaning
         }

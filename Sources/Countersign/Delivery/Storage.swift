@@ -203,7 +203,7 @@ final class Storage: @unchecked Sendable {
     /// This is a file of its own, so that no damage to the queue can undo it.
     var hasOptedOut: Bool { FileManager.default.fileExists(atPath: optOutPath) }
 
-    /// Only on the storage thread.
+    /// Only on the storage thread, or on the one that writes what was recorded.
     func setOptedOut(_ isOut: Bool) throws {
         guard isOut != hasOptedOut else { return }
         if isOut {

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// When a session ends: the app has been in the background for longer than the time-out, or another user came.
+/// When a session ends: the app has been in the background for longer than the time-out, another user came, or the app said so.
 struct SessionTracker {
     private enum Place {
         /// Nobody has said yet where the app is. One that the system has started in the background hears of the foreground
@@ -11,21 +11,47 @@ struct SessionTracker {
         case background(since: TimeInterval)
     }
 
+    /// A session that is over.
+    struct Ended: Equatable, Sendable {
+        /// Seconds from its begin to its end.
+        let duration: TimeInterval
+    }
+
     /// Seconds in the background that a session survives.
     let timeout: TimeInterval
     private(set) var id: String
     private var place: Place
+    /// When the session began; nil once the app has ended it.
+    private var begun: TimeInterval?
 
     init(timeout: TimeInterval, now: Date, uptime: TimeInterval) {
         self.timeout = timeout
         id = UUIDv7.make(at: now)
         place = .unknown(since: uptime)
+        begun = uptime
+    }
+
+    /// Ends the session; its id stays until another begins.
+    ///
+    /// - Returns: Nil if it has ended already.
+    mutating func end(uptime: TimeInterval) -> Ended? {
+        guard let begun else { return nil }
+        self.begun = nil
+        // Time in the background is not the session's.
+        var end = uptime
+        if case .background(let instant) = place { end = max(begun, instant) }
+        return Ended(duration: end - begun)
     }
 
     /// A session that begins while the app is in the background has begun there.
-    mutating func begin(now: Date, uptime: TimeInterval) {
+    ///
+    /// - Returns: The session that this one ends.
+    mutating func begin(now: Date, uptime: TimeInterval) -> Ended? {
+        let ended = end(uptime: uptime)
         id = UUIDv7.make(at: now)
+        begun = uptime
         if case .background = place { place = .background(since: uptime) }
+        return ended
     }
 
     mutating func enterBackground(uptime: TimeInterval) {
@@ -33,15 +59,14 @@ struct SessionTracker {
         place = .background(since: uptime)
     }
 
-    /// - Returns: True if a new session began.
-    mutating func enterForeground(uptime: TimeInterval, now: Date) -> Bool {
+    /// - Returns: Whether a new session began, and which one that ended.
+    mutating func enterForeground(uptime: TimeInterval, now: Date) -> (isNew: Bool, ended: Ended?) {
         defer { place = .foreground }
         switch place {
         case .unknown(let instant), .background(let instant):
-            guard uptime - instant >= timeout else { return false }
-            id = UUIDv7.make(at: now)
-            return true
-        case .foreground: return false
+            guard begun == nil || uptime - instant >= timeout else { return (false, nil) }
+        case .foreground: if begun != nil { return (false, nil) }
         }
+        return (true, begin(now: now, uptime: uptime))
     }
 }

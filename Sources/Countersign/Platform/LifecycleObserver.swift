@@ -7,12 +7,14 @@ final class LifecycleObserver: Sendable {
 
     init(
         center: NotificationCenter = .default, background: @escaping @Sendable () -> Void,
-        foreground: @escaping @Sendable () -> Void
+        foreground: @escaping @Sendable () -> Void, active: @escaping @Sendable () -> Void = {}
     ) {
         observation = Observation(
             of: [
                 Notification.Name("UIApplicationDidEnterBackgroundNotification"): background,
                 Notification.Name("UIApplicationWillEnterForegroundNotification"): foreground,
+                // Said at each start, as the one before is not.
+                Notification.Name("UIApplicationDidBecomeActiveNotification"): active,
                 Notification.Name("NSExtensionHostDidEnterBackgroundNotification"): background,
                 Notification.Name("NSExtensionHostWillEnterForegroundNotification"): foreground,
             ], center: center)

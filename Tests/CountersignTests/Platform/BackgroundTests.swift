@@ -213,7 +213,7 @@ struct BackgroundTests {
     }
 
     private func foreground(_ tracker: inout SessionTracker, _ uptime: TimeInterval) -> Bool {
-        tracker.enterForeground(uptime: uptime, now: Date(timeIntervalSince1970: uptime))
+        tracker.enterForeground(uptime: uptime, now: Date(timeIntervalSince1970: uptime)).isNew
     }
 
     @Test func aStartInTheBackgroundIsNoSessionOfTheForeground() {
@@ -229,6 +229,21 @@ struct BackgroundTests {
         #expect(!foreground(&tracker, 101))
         #expect(!foreground(&tracker, 9_999))
         #expect(tracker.id == id)
+    }
+
+    @Test func aSessionThatTheAppHasEndedIsFollowedByAnotherHoweverSoon() {
+        var tracker = tracker()
+        let id = tracker.id
+        #expect(!foreground(&tracker, 101))
+        #expect(tracker.end(uptime: 130)?.duration == 30)
+        #expect(tracker.end(uptime: 140) == nil)
+        #expect(tracker.id == id)
+        #expect(foreground(&tracker, 141))
+        #expect(tracker.id != id)
+        // Time in the background is not the session's.
+        tracker.enterBackground(uptime: 161)
+        let change = tracker.enterForeground(uptime: 999, now: Date(timeIntervalSince1970: 999))
+        #expect(change.isNew && change.ended?.duration == 20)
     }
 
     @Test func theTimeInTheBackgroundCountsFromItsBeginning() {

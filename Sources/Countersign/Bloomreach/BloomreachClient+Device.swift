@@ -1,0 +1,140 @@
+internal import CountersignCore
+public import Foundation
+
+extension BloomreachClient {
+    // MARK: Sessions
+
+    /// Begins a session by the app's own word, and records `session_start`; what was paused after too many refusals is tried
+    /// again. The first session of a customer is preceded by `installation`.
+    ///
+    /// One that is open goes on unless it has timed out: then its end is recorded too, at the moment of its last sign of life,
+    /// if `BloomreachConfiguration.manualSessionAutoClose`.
+    public func startSession() {
+        recordInstallation()
+        let configuration = configuration
+        let now = client.clock.now.timeIntervalSince1970
+        record(
+            device.change {
+                $0.start(
+                    now: now, timeout: configuration.sessionTimeout,
+                    closesEarlier: configuration.manualSessionAutoClose)
+            })
+    }
+
+    /// Ends the session and records `session_end` with its `duration` in seconds. Without a session nothing happens.
+    public func endSession() {
+        let now = client.clock.now.timeIntervalSince1970
+        record(device.change { $0.end(now: now) })
+    }
+
+    func sessionEvent(_ event: CountersignClient.SessionEvent) {
+        let now = client.clock.now.timeIntervalSince1970
+        switch event {
+        case .appActive:
+            recordInstallation()
+            guard configuration.automaticSessionTracking else { return }
+            let timeout = configuration.sessionTimeout
+            record(device.change { $0.enterForeground(now: now, timeout: timeout) })
+        case .appInBackground:
+            if configuration.automaticSessionTracking { device.change { $0.enterBackground(now: now) } }
+        case .began, .ended: break  // Those of the queue, which has other reasons to resume.
+        }
+    }
+
+    private func record(_ change: BloomreachDeviceState.Change) {
+        if let ended = change.ended {
+            var properties = deviceProperties
+            properties["duration"] = .number(ended.duration)
+            trackEvent("session_end", properties: properties, timestamp: ended.at, kind: .sessionEnd)
+        }
+        if let began = change.began {
+            trackEvent("session_start", properties: deviceProperties, timestamp: began, kind: .sessionStart)
+            client.startSession()
+        }
+    }
+
+    private func recordInstallation() {
+        let cookie = customer.current.customer.cookie
+        let isNew = device.change { device in
+            defer { device.installedCookie = cookie }
+            return device.installedCookie != cookie
+        }
+        if isNew { trackEvent("installation", properties: deviceProperties, kind: .install) }
+    }
+
+    private var deviceProperties: [String: JSONValue] {
+        let version = ProcessInfo.processInfo.operatingSystemVersion
+        var properties: [String: JSONValue] = [
+            "platform": .string(configuration.platform), "os_name": .string(Self.systemName),
+            "os_version": .string("\(version.majorVersion).\(version.minorVersion).\(version.patchVersion)"),
+            "sdk": "Countersign", "sdk_version": .string(SDKVersion.current),
+        ]
+        if let appVersion = Bundle.main.object(forInfoDictionaryKey: "CFBundleShortVersionString") as? String
+        {
+            properties["app_version"] = .string(appVersion)
+        }
+        return properties
+    }
+
+    private static var systemName: String {
+        #if os(iOS)
+            "iOS"
+        #elseif os(macOS)
+            "macOS"
+        #else
+            "Linux"
+        #endif
+    }
+
+    // MARK: Push notifications
+
+    /// Tells the server the device's token for push notifications, as the event `notification_state`, and remembers it.
+    ///
+    /// `BloomreachConfiguration.pushTokenFrequency` says when the same token is told again. After `anonymize` it is told as no
+    /// more good for the earlier customer and as good for the new one.
+    ///
+    /// - Parameter token: The token in hexadecimal digits; nil or empty when the person has taken the permission back.
+    public func trackPushToken(_ token: String?) {
+        let token = token.flatMap { $0.isEmpty ? nil : $0 }
+        let frequency = configuration.pushTokenFrequency
+        let now = client.clock.now.timeIntervalSince1970
+        let (earlier, isDue) = device.change { device -> (String?, Bool) in
+            let earlier = device.pushToken
+            let isDue =
+                switch (token, frequency) {
+                case (nil, _): earlier != nil
+                case (_, .everyLaunch): true
+                case (_, .daily): earlier?.token != token || (earlier?.toldAt ?? 0) + 86_400 <= now
+                case (_, .onTokenChange): earlier?.token != token
+                }
+            if isDue { device.pushToken = token.map { .init(token: $0, toldAt: now) } }
+            return (earlier?.token, isDue)
+        }
+        guard isDue else { return }
+        if let token {
+            tellPushToken(token, isValid: true, "Permission granted")
+        } else if let earlier {
+            tellPushToken(earlier, isValid: false, "Permission denied")
+        }
+    }
+
+    /// As `trackPushToken(_:)`, for what Apple's systems hand over.
+    ///
+    /// - Parameter token: The token's bytes.
+    public func trackPushToken(_ token: Data) {
+        trackPushToken(
+            token.map { byte in
+                let digits = String(byte, radix: 16)
+                return byte < 16 ? "0" + digits : digits
+            }.joined())
+    }
+
+    func tellPushToken(_ token: String, isValid: Bool, _ description: String) {
+        var properties: [String: JSONValue] = [
+            "push_notification_token": .string(token), "platform": .string(configuration.platform),
+            "valid": .bool(isValid), "description": .string(description),
+        ]
+        properties["application_id"] = configuration.applicationID.map { .string($0) }
+        trackPlainEvent("notification_state", properties: properties, kind: .pushToken)
+    }
+}

@@ -1,0 +1,130 @@
+internal import CountersignCore
+internal import Foundation
+
+/// What is remembered of the device between two runs: the session, the push token, and which customer's installation was
+/// told.
+///
+/// Instants are in seconds since 1970: a session goes on over a restart of the app.
+struct BloomreachDeviceState: Codable, Sendable, Equatable {
+    /// A session that was begun.
+    struct Session: Codable, Sendable, Equatable {
+        var start: Double
+        /// When the app went to the background; nil while it is in front.
+        var end: Double?
+    }
+
+    /// A token for push notifications.
+    struct PushToken: Codable, Sendable, Equatable {
+        var token: String
+        /// When it was last told.
+        var toldAt: Double
+    }
+
+    /// What a change of the session leads to, in this order.
+    struct Change {
+        /// When the earlier session ended, and how many seconds it took.
+        var ended: (at: Double, duration: Double)?
+        /// When the present one began.
+        var began: Double?
+    }
+
+    var session: Session?
+    var pushToken: PushToken?
+    /// The cookie of the customer whose installation was told.
+    var installedCookie: String?
+
+    /// The app has come to the front.
+    mutating func enterForeground(now: Double, timeout: TimeInterval) -> Change {
+        guard let session else {
+            self.session = Session(start: now)
+            return Change(began: now)
+        }
+        let last = session.end ?? session.start
+        if last + timeout > now {
+            self.session?.end = nil
+            return Change()
+        }
+        let ended = end(at: last)
+        self.session = Session(start: now)
+        return Change(ended: ended, began: now)
+    }
+
+    mutating func enterBackground(now: Double) {
+        guard let session, session.end == nil else { return }
+        self.session?.end = now
+    }
+
+    /// The app begins a session by itself. One that is open and still fresh goes on.
+    mutating func start(now: Double, timeout: TimeInterval, closesEarlier: Bool) -> Change {
+        guard let session else {
+            self.session = Session(start: now)
+            return Change(began: now)
+        }
+        let last = session.end ?? session.start
+        guard last + timeout <= now else { return Change() }
+        let ended = closesEarlier ? end(at: last) : nil
+        self.session = Session(start: now)
+        return Change(ended: ended, began: now)
+    }
+
+    /// The app ends the session by itself.
+    mutating func end(now: Double) -> Change {
+        Change(ended: end(at: now))
+    }
+
+    private mutating func end(at instant: Double) -> (at: Double, duration: Double)? {
+        guard let session else { return nil }
+        self.session = nil
+        return (instant, max(0, instant - session.start))
+    }
+}
+
+/// When a token for push notifications is told to the server.
+public enum PushTokenFrequency: String, Sendable, CaseIterable {
+    /// When it is another one than the last time. The default.
+    case onTokenChange = "ON_TOKEN_CHANGE"
+    /// At each start of the app.
+    case everyLaunch = "EVERY_LAUNCH"
+    /// Once a day.
+    case daily = "DAILY"
+}
+
+/// The state of the device, in memory and in a file that is written on the storage thread.
+final class BloomreachDeviceRecord: Sendable {
+    private let state: Lock<BloomreachDeviceState>
+    private let path: String
+    private let storage: Storage
+    private let log: CountersignLog?
+
+    init(directory: URL, storage: Storage, log: CountersignLog?) {
+        path = directory.appendingPathComponent("device.json").path
+        self.storage = storage
+        self.log = log
+        let stored = FileManager.default.contents(atPath: path).flatMap {
+            try? JSONDecoder().decode(BloomreachDeviceState.self, from: $0)
+        }
+        state = Lock(stored ?? BloomreachDeviceState())
+    }
+
+    var current: BloomreachDeviceState { state.withLock { $0 } }
+
+    func change<Result>(_ body: (inout BloomreachDeviceState) -> Result) -> Result {
+        let (result, isChanged) = state.withLock { state in
+            let before = state
+            let result = body(&state)
+            return (result, state != before)
+        }
+        if isChanged { save() }
+        return result
+    }
+
+    private func save() {
+        storage.submit { _ in
+            do {
+                try DurableFile.write(try JSONEncoder().encode(self.current), to: self.path)
+            } catch {
+                self.log?(.warning, "device state could not be stored", ["error": "\(error)"])
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import CountersignCore
+import CountersignGateway
+import CountersignGatewayTesting
+import CountersignJOSE
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import BrazeCompat
+@testable import Countersign
+
+/// Sessions, purchases and what is known of a user, against a real gateway over a real socket.
+@Suite(.serialized, .timeLimit(.minutes(5)))
+@MainActor
+struct SessionTests {
+    /// The platform's transport, which says how often the gateway has refused.
+    private struct WatchedTransport: HTTPTransport {
+        private let base = makeDefaultTransport()
+        let refusals: Handshake
+        let count = Lock(0)
+
+        func send(
+            _ request: Countersign.HTTPRequest
+        ) async throws(HTTPTransportError) -> Countersign.HTTPResponse {
+            let response = try await base.send(request)
+            if response.status == 401 {
+                count.withLock { $0 += 1 }
+                refusals.signal()
+            }
+            return response
+        }
+    }
+
+    private func configuration(_ fixture: GatewayFixture) -> Braze.Configuration {
+        let configuration = Braze.Configuration(
+            apiKey: fixture.writeKey, endpoint: "http://127.0.0.1:\(fixture.gateway.port)")
+        configuration.api.sdkAuthentication = true
+        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
+            "device")
+        return configuration
+    }
+
+    private func stored(
+        _ fixture: GatewayFixture
+    ) throws -> [(user: String?, name: String?, type: String, body: String)] {
+        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
+        return try database.all("SELECT user_id, name, type, body FROM event ORDER BY seq") {
+            row throws(SQLiteError) in
+            (row.optionalText(0), row.optionalText(1), row.text(2), row.text(3))
+        }
+    }
+
+    /// "After 50 consecutive failed attempts, retries will be paused until the next session start."
+    @Test func fiftyRefusalsPauseUntilTheNextSessionStart() async throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        let clock = ManualClock(now: Date())
+        let transport = WatchedTransport(refusals: Handshake())
+        let configuration = configuration(fixture)
+        configuration.transport = transport
+        configuration.clock = clock
+        configuration.adjust = {
+            $0.flushPolicy = FlushPolicy(eventCount: 1, interval: nil, onBackground: true)
+        }
+        let braze = Braze(configuration: configuration)
+        let client = try #require(braze.client)
+        braze.changeUser(
+            userId: "userId",
+            sdkAuthSignature: try fixture.token(for: "userId", key: SigningKey.generate(.rs256)))
+        braze.logCustomEvent(name: "event")
+        for refusal in 1...50 {
+            await transport.refusals.wait(count: refusal)
+            if refusal < 50 { clock.advance(to: await clock.waitForSleeper()) }
+        }
+        await client.engine.idle()
+        let parked = try #require(await client.snapshot().parked.first)
+        #expect(parked.failures == 50)
+        #expect(parked.isPaused)
+        #expect(parked.nextAttemptIn == nil)
+
+        // The reason is gone, a day goes by and more happens: paused means paused.
+        try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+        clock.advance(by: 86_400)
+        _ = try await client.record("later")
+        client.enterBackground()
+        await client.engine.idle()
+        #expect(transport.count.withLock { $0 } == 50)
+        #expect(try stored(fixture).allSatisfy { $0.user == nil })
+
+        braze.startSession()
+        await client.recorder.drain()
+        await client.engine.idle()
+        let names = try stored(fixture).filter { $0.user == "userId" }.map(\.name)
+        #expect(names == ["ss", "event", "later", "se", "ss"])
+        #expect(transport.count.withLock { $0 } == 50)
+        await braze.close()
+    }
+
+    @Test func sessionsBelongToTheUserWhoHadThemAndSayHowLongTheyTook() async throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        let clock = ManualClock(now: Date())
+        let configuration = configuration(fixture)
+        configuration.clock = clock
+        configuration.api.requestPolicy = .manual
+        let braze = Braze(configuration: configuration)
+        clock.advance(by: 3)
+        braze.changeUser(userId: "ada")
+        clock.advance(by: 7.5)
+        braze.endSession()
+        braze.endSession()
+        clock.advance(by: 60)
+        braze.startSession()
+        braze.changeUser(userId: "ada")
+        #expect(await braze.flush())
+        let sessions = try stored(fixture).map { "\($0.name ?? "") \($0.user ?? "nobody")" }
+        #expect(sessions.sorted() == ["se ada", "se nobody", "ss ada", "ss ada", "ss nobody"])
+        let durations = try stored(fixture).filter { $0.name == "se" }.map(\.body)
+        #expect(
+            durations.contains { $0.contains(#""d":3"#) } && durations.contains { $0.contains(#""d":7.5"#) })
+        await braze.close()
+    }
+
+    @Test func purchasesAndAttributesAreStored() async throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        defer { fixture.remove() }
+        let configuration = configuration(fixture)
+        configuration.api.requestPolicy = .manual
+        let braze = Braze(configuration: configuration)
+        braze.changeUser(userId: "ada", sdkAuthSignature: try fixture.token(for: "ada"))
+        braze.logPurchase(
+            productId: "tea", currency: "eur", price: 4.5, quantity: 2, properties: ["size": "large"])
+        braze.user.set(email: "ada@example.com")
+        braze.user.set(firstName: nil)
+        braze.user.set(gender: .preferNotToSay)
+        braze.user.setCustomAttribute(key: "visits", value: 3)
+        braze.user.setCustomAttribute(key: "plan", dictionary: ["name": "pro", "until": nil])
+        braze.user.unsetCustomAttribute(key: "old")
+        braze.user.setCustomAttribute(key: "", value: "nothing")
+        #expect(braze.user.id == "ada")
+        #expect(await braze.flush())
+        let rows = try stored(fixture)
+        let purchase = try #require(rows.first { $0.name == "p" })
+        for member in [#""pid":"tea""#, #""c":"EUR""#, #""p":4.5"#, #""q":2"#, #""pr":{"size":"large"}"#] {
+            #expect(purchase.body.contains(member), "\(member)")
+        }
+        let attributes = rows.filter { $0.type == "identify" }
+        #expect(attributes.allSatisfy { $0.user == "ada" })
+        let said = attributes.map(\.body).joined(separator: "\n")
+        for member in [
+            #""email":"ada@example.com""#, #""first_name":null"#, #""gender":"p""#,
+            #""custom":{"visits":3}"#, #""custom":{"plan":{"name":"pro","until":null}}"#,
+            #""custom":{"old":null}"#,
+        ] {
+            #expect(said.contains(member), "\(member)")
+        }
+        #expect(attributes.count == 6)
+        await braze.close()
+    }
+
+    @Test func whileDisabledNothingIsRecordedAndWipingLeavesNothing() async throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        let configuration = configuration(fixture)
+        configuration.api.requestPolicy = .manual
+        let braze = Braze(configuration: configuration)
+        #expect(braze.enabled)
+        braze.enabled = false
+        braze.logCustomEvent(name: "unwanted")
+        braze.enabled = true
+        braze.logCustomEvent(name: "wanted")
+        #expect(await braze.flush())
+        #expect(try stored(fixture).map(\.name) == ["ss", "wanted"])
+        braze.changeUser(userId: "ada")
+        braze.logCustomEvent(name: "wiped")
+        try await braze.client?.optOut()
+        #expect(!braze.enabled)
+        #expect(braze.user.id == nil)
+        braze.enabled = true
+        #expect(await braze.flush())
+        #expect(try stored(fixture).map(\.name) == ["ss", "wanted"])
+        await braze.close()
+    }
+}

@@ -1,0 +1,175 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+@Suite(.timeLimit(.minutes(2)))
+struct BloomreachSessionTests {
+    /// Type, session properties and time of each event that was sent.
+    private func events(_ device: BloomreachDevice) async -> [String] {
+        await device.client.flush()
+        return device.requests.compactMap { request in
+            guard let type = request.json["event_type"] as? String else { return nil }
+            let properties = request.json["properties"] as? [String: Any] ?? [:]
+            let time = (request.json["timestamp"] as? Double ?? 0) - 1_750_000_000
+            let more = properties["duration"] as? Double ?? (properties["valid"] as? Bool).map { $0 ? 1 : 0 }
+            return "\(type) at \(Int(time))" + (more.map { " (\(Int($0)))" } ?? "")
+        }
+    }
+
+    @Test func sessionsOfTheAppsOwnAreRecordedWithTheInstallation() async throws {
+        let device = try BloomreachDevice()
+        device.client.startSession()
+        device.clock.advance(by: 5)
+        // One that is open goes on.
+        device.client.startSession()
+        device.clock.advance(by: 5)
+        device.client.endSession()
+        device.client.endSession()
+        #expect(
+            await events(device) == ["installation at 0", "session_start at 0", "session_end at 10 (10)"])
+        let properties = try #require(device.requests[1].json["properties"] as? [String: Any])
+        #expect(properties["platform"] as? String == "ios")
+        #expect(properties["sdk"] as? String == "Countersign")
+        #expect(properties["os_version"] is String)
+        await device.remove()
+    }
+
+    @Test func theAppsComingAndGoingMakesSessionsOverRestarts() async throws {
+        var device = try BloomreachDevice()
+        device.client.client.enterForeground()
+        device.clock.advance(by: 10)
+        device.client.client.enterBackground()
+        device.clock.advance(by: 59)
+        // Within the time-out it is the same session, also in another process.
+        device = try await device.restarted()
+        device.client.client.enterForeground()
+        device.clock.advance(by: 10)
+        device.client.client.enterBackground()
+        device.clock.advance(by: 61)
+        device = try await device.restarted()
+        device.client.client.enterForeground()
+        #expect(
+            await events(device) == [
+                "installation at 0", "session_start at 0", "session_end at 79 (79)", "session_start at 140",
+            ])
+        await device.remove()
+    }
+
+    @Test func withoutAutomaticTrackingOnlyTheAppMakesSessions() async throws {
+        let device = try BloomreachDevice {
+            $0.automaticSessionTracking = false
+            $0.manualSessionAutoClose = false
+            $0.sessionTimeout = 20
+        }
+        device.client.client.enterForeground()
+        device.client.startSession()
+        device.clock.advance(by: 30)
+        device.client.startSession()
+        #expect(
+            await events(device) == ["installation at 0", "session_start at 0", "session_start at 30"],
+            "an earlier session that timed out has no end")
+        await device.remove()
+    }
+
+    @Test func anonymizingEndsTheSessionForTheEarlierCustomer() async throws {
+        let device = try BloomreachDevice()
+        device.client.identifyCustomer(["registered": "ada"])
+        device.client.startSession()
+        device.client.trackPushToken(Data([0x0A, 0xFF]))
+        device.client.anonymize()
+        #expect(
+            await events(device) == [
+                "installation at 0", "session_start at 0", "notification_state at 0 (1)",
+                "session_end at 0 (0)", "notification_state at 0 (0)", "installation at 0",
+                "session_start at 0", "notification_state at 0 (1)",
+            ])
+        let customers = device.requests.filter { $0.json["event_type"] != nil }.map { request in
+            (request.json["customer_ids"] as? [String: String])?["registered"]
+        }
+        #expect(customers == Array(repeating: "ada", count: 5) + [nil, nil, nil])
+        let push = try #require(device.requests.last?.json["properties"] as? [String: Any])
+        #expect(push["push_notification_token"] as? String == "0aff")
+        await device.remove()
+    }
+
+    @Test(arguments: [
+        (PushTokenFrequency.onTokenChange, 2), (.everyLaunch, 4), (.daily, 3),
+    ])
+    func pushTokensAreToldAsOftenAsTheConfigurationSays(frequency: PushTokenFrequency, count: Int)
+        async throws
+    {
+        let device = try BloomreachDevice { $0.pushTokenFrequency = frequency }
+        device.client.trackPushToken("aa")
+        device.client.trackPushToken("aa")
+        device.clock.advance(by: 86_400)
+        device.client.trackPushToken("aa")
+        device.client.trackPushToken("bb")
+        #expect(await events(device).count == count)
+        // The permission was taken back, which is told once.
+        device.client.trackPushToken(nil)
+        device.client.trackPushToken(nil)
+        #expect(await events(device).count == count + 1)
+        await device.remove()
+    }
+
+    @Test func aSettingWithoutEffectIsNamedOnce() async throws {
+        var map: [String: JSONValue] = [
+            "projectToken": "p", "authorizationToken": "key", "baseUrl": "https://api.example",
+            "flushMaxRetries": 10, "requirePushAuthorization": true, "logLevel": "info",
+            "ios": ["appGroup": "group.x", "requirePushAuthorization": nil], "colour": "red",
+            "projectMapping": [
+                "SESSION_START": [["projectToken": "q", "authorizationToken": "key"]],
+                "PUSH_OPENED": [["projectToken": "q", "authorizationToken": "key"]],
+            ],
+            "android": ["pushIcon": 7], "appGroup": nil,
+        ]
+        map["sessionTimeout"] = 20
+        map["automaticSessionTracking"] = false
+        map["manualSessionAutoClose"] = false
+        map["pushTokenTrackingFrequency"] = "EVERY_LAUNCH"
+        let configuration = try BloomreachConfiguration(map: map)
+        #expect(configuration.sessionTimeout == 20)
+        #expect(!configuration.automaticSessionTracking && !configuration.manualSessionAutoClose)
+        #expect(configuration.pushTokenFrequency == .everyLaunch)
+        #expect(configuration.logLevel == .info)
+        let device = try BloomreachDevice { given in
+            given.given = configuration.given
+            given.projectMapping = configuration.projectMapping
+        }
+        #expect(
+            device.lines.withLock { $0 } == [
+                "android.pushIcon has no effect: it is about notifications, which the SDK does not show",
+                "colour has no effect: there is no such setting",
+                "flushMaxRetries has no effect: no event is dropped for having failed often",
+                "ios.appGroup has no effect: each extension has a queue of its own",
+                "requirePushAuthorization has no effect: the app hands over its token with trackPushToken",
+                "projectMapping of PUSH_OPENED has no effect: the SDK records nothing of that kind",
+            ])
+        await device.remove()
+    }
+
+    @Test(arguments: [
+        ("sessionTimeout", JSONValue.integer(-1), "sessionTimeout must be seconds, 0 or more"),
+        ("pushTokenTrackingFrequency", "WEEKLY", "ON_TOKEN_CHANGE, EVERY_LAUNCH or DAILY"),
+        ("logLevel", "loud", "logLevel must be debug, info or warning"),
+    ])
+    func aSettingThatCannotWorkIsNamed(key: String, value: JSONValue, detail: String) {
+        let error = #expect(throws: CountersignError.self) {
+            try BloomreachConfiguration(
+                map: ["projectToken": "p", "authorizationToken": "key", key: value])
+        }
+        #expect(error?.detail.contains(detail) == true)
+    }
+
+    @Test(arguments: [("ios", AuthorizationProviderDiscovery.Wording.ios), ("android", .android)])
+    func aProvidersFailureIsToldInThePlatformsOwnWords(
+        platform: String, wording: AuthorizationProviderDiscovery.Wording
+    ) throws {
+        let configuration = try BloomreachConfiguration(
+            map: ["projectToken": "p", "authorizationToken": "key", "platform": .string(platform)])
+        #expect(configuration.wording == wording)
+    }
+}

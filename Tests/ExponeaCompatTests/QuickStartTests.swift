@@ -1,0 +1,189 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import ExponeaCompat
+
+/// The calls of the vendor's guides for ExponeaSDK 4.0.1 (setup, tracking, fetching, App Inbox, flushing), with our values, on
+/// an instance of its own and a server in memory.
+@Suite(.timeLimit(.minutes(2)))
+struct QuickStartTests {
+    private struct Tea: RecommendationUserData {
+        let title: String
+        let price: Double
+    }
+
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+        "countersign-exponea-\(UUID().uuidString)")
+    private let server = ScriptedTransport { request in
+        let text =
+            switch request.url.path {
+            case let path where path.hasSuffix("/customers/attributes"):
+                #"{"success":true,"results":[{"success":true,"value":[{"item_id":"7","engine_name":"e","recommendation_id":"r","title":"Tea","price":4.5}]}]}"#
+            case let path where path.hasSuffix("/appinbox/fetch"):
+                #"{"success":true,"sync_token":"s","messages":[{"id":"m1","type":"html","is_read":false,"create_time":1,"content":{"title":"Hi","attributes":{"campaign_id":"c1"},"has_tracking_consent":true}},{"id":"m2","type":"html","content":{"has_tracking_consent":false}}]}"#
+            case let path where path.hasSuffix("/consent/categories"): #"{"success":true,"results":[]}"#
+            default: #"{"success":true}"#
+            }
+        return HTTPResponse(status: 200, body: Array(text.utf8))
+    }
+
+    private func start() -> Exponea {
+        let exponea = Exponea()
+        exponea.setTestSurroundings(dataDirectory: folder, transport: server)
+        return exponea
+    }
+
+    private func configured() -> Exponea {
+        let exponea = start()
+        exponea.configure(
+            Exponea.ProjectSettings(
+                projectToken: "tea-shop",
+                authorization: .token("YOUR API KEY"),
+                baseUrl: "https://api.example.com"
+            ),
+            pushNotificationTracking: .disabled,
+            automaticSessionTracking: .enabled(timeout: 20),
+            flushingSetup: Exponea.FlushingSetup(mode: .manual)
+        )
+        return exponea
+    }
+
+    private func finish(_ exponea: Exponea) async {
+        await exponea.close()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    private func result<Value: Sendable>(
+        _ call: (@escaping @Sendable (Result<Value>) -> Void) -> Void
+    ) async throws -> Value {
+        let (results, continuation) = AsyncStream<Result<Value>>.makeStream()
+        call { continuation.yield($0) }
+        var iterator = results.makeAsyncIterator()
+        return try #require(await iterator.next()).get()
+    }
+
+    private var events: [String] {
+        server.requests.compactMap { request in
+            let body = try? JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any]
+            return body?["event_type"] as? String
+        }
+    }
+
+    @Test func trackingAsInTheGuides() async throws {
+        let exponea = configured()
+        #expect(exponea.isConfigured)
+        let properties: [String: any JSONConvertible] = [
+            "screen_name": "dashboard",
+            "other_property": 123.45,
+        ]
+        exponea.trackEvent(properties: properties, timestamp: nil, eventType: "screen_view")
+        let customerIds: [String: any JSONConvertible] = ["registered": "jane.doe@example.com"]
+        exponea.identifyCustomer(customerIds: customerIds, properties: ["age": 32], timestamp: nil)
+        exponea.trackPayment(properties: ["value": 7.99], timestamp: nil)
+        exponea.trackSessionStart()
+        exponea.trackPushToken("value-of-push-token")
+        exponea.handlePushNotificationToken(deviceToken: Data([1, 2]))
+        exponea.trackSessionEnd()
+        exponea.defaultProperties = ["app": "shop"]
+        #expect(exponea.defaultProperties?.keys.sorted() == ["app"])
+        exponea.trackEvent(eventType: "after")
+        let done = Handshake()
+        exponea.anonymize { done.signal() }
+        await done.wait()
+        #expect(
+            events == [
+                "screen_view", "payment", "installation", "session_start", "notification_state",
+                "notification_state", "session_end", "after", "notification_state", "notification_state",
+            ])
+        #expect(String(decoding: try #require(server.requests.last).body, as: UTF8.self).contains("0102"))
+        exponea.anonymize(
+            exponeaIntegrationType: ExponeaProject(
+                baseUrl: "https://api.example.com",
+                projectToken: "other-shop",
+                authorization: .token("YOUR API KEY")
+            ),
+            exponeaProjectMapping: nil
+        )
+        exponea.trackEvent(eventType: "elsewhere")
+        let flushed = Handshake()
+        exponea.flushData { _ in flushed.signal() }
+        await flushed.wait()
+        #expect(server.requests.last?.url.path == "/track/v2/projects/other-shop/customers/events")
+        await finish(exponea)
+    }
+
+    @Test func fetchingAsInTheGuides() async throws {
+        let exponea = configured()
+        let options = RecommendationOptions(
+            id: "engine", fillWithRandom: true, size: 5, items: ["product456": "10", "product123": "1"])
+        let response: RecommendationResponse<Tea> = try await result {
+            exponea.fetchRecommendation(with: options, completion: $0)
+        }
+        #expect(response.value?.first?.userData == Tea(title: "Tea", price: 4.5))
+        #expect(response.value?.first?.systemData.itemId == "7")
+        exponea.fetchConsents { (result) in
+            switch result {
+            case .success(let response): #expect(response.consents.isEmpty)
+            case .failure(let error): Issue.record("\(error.localizedDescription)")
+            }
+        }
+        let messages: [MessageItem] = try await result { exponea.fetchAppInbox(completion: $0) }
+        #expect(messages.map(\.read) == [false, false])
+        let message: MessageItem = try await result { exponea.fetchAppInboxItem("m1", completion: $0) }
+        exponea.trackAppInboxOpened(message: message)
+        exponea.trackAppInboxClick(
+            action: MessageItemAction(action: "browser", title: "Buy", url: "https://shop.example"),
+            message: message)
+        // Without a consent nothing is told, unless the app insists.
+        let silent = try #require(messages.first { $0.id == "m2" })
+        exponea.trackAppInboxOpened(message: silent)
+        exponea.trackAppInboxOpenedWithoutTrackingConsent(message: silent)
+        let done = Handshake()
+        exponea.markAppInboxAsRead(message) { marked in
+            #expect(marked)
+            done.signal()
+        }
+        await done.wait()
+        let flushed = Handshake()
+        exponea.flushData { _ in flushed.signal() }
+        await flushed.wait()
+        #expect(events == ["campaign", "campaign", "campaign"])
+        let click = try #require(
+            server.requests.filter { $0.url.path.hasSuffix("/customers/events") }.dropFirst().first)
+        let text = String(decoding: click.body, as: UTF8.self)
+        for part in [
+            #""status":"clicked""#, #""cta":"Buy""#, #""url":"https://shop.example""#, #""campaign_id":"c1""#,
+            #""action_type":"app inbox""#,
+        ] {
+            #expect(text.contains(part), "\(part)")
+        }
+        await #expect(throws: BloomreachError.self) {
+            let _: MessageItem = try await result { exponea.fetchAppInboxItem("none", completion: $0) }
+        }
+        await finish(exponea)
+    }
+
+    @Test func afterStoppingTheIntegrationNothingIsLeftAndConfiguringStartsAnew() async throws {
+        let exponea = configured()
+        let cookie = try #require(exponea.customerCookie)
+        exponea.trackEvent(eventType: "gone")
+        let done = Handshake()
+        exponea.stopIntegration { done.signal() }
+        await done.wait()
+        #expect(!exponea.isConfigured)
+        exponea.configure(
+            projectToken: "tea-shop", authorization: .token("YOUR API KEY"),
+            baseUrl: "https://api.example.com", appGroup: nil, inAppContentBlocksPlaceholders: nil,
+            manualSessionAutoClose: false, applicationID: "shop-app", flushingMode: .manual)
+        #expect(exponea.isConfigured)
+        #expect(exponea.customerCookie != cookie)
+        let flushed = Handshake()
+        exponea.flushData { _ in flushed.signal() }
+        await flushed.wait()
+        #expect(events.isEmpty)
+        exponea.flushingMode = .periodic(10)
+        await finish(exponea)
+    }
+}
