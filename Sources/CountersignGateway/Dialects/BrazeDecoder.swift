@@ -102,13 +102,37 @@ struct BrazeDecoder {
                 kind: isEvent ? .track : .identify,
                 userID: user.text, anonymousID: device, name: name, timestampMilliseconds: timestamp,
                 json: span))
-        guard !isEvent else { return }
         let device = user.text == nil ? device : nil
         let time = min(timestamp, request.receivedMilliseconds)
+        if isEvent {
+            if let property = Self.lastProperties[node["name"]?.string ?? ""] {
+                contents.profiles.add(
+                    user: user.text, device: device, last: property, Self.occurrence(of: node, at: timestamp),
+                    at: time)
+            }
+            return
+        }
         contents.profiles.add(user: user.text, device: device, node, except: Self.facts, at: time)
         if let custom = node["custom"], custom.kind == .object {
             contents.profiles.add(user: user.text, device: device, custom, at: time)
         }
+    }
+
+    /// Purchases and the ends of sessions, by the abbreviations of Braze's SDKs, and what a profile keeps of the last one.
+    private static let lastProperties = [
+        "p": "last_purchase", "ss": "last_session_start", "se": "last_session_end",
+    ]
+
+    /// The event's `data` as it was sent, with its time and session.
+    private static func occurrence(of node: JSONNode, at milliseconds: Int64) -> [UInt8] {
+        var json = Array("{\"data\":".utf8)
+        json += node["data"]?.kind == .object ? node["data"]?.canonicalBytes ?? [] : Array("{}".utf8)
+        if let session = node["session_id"]?.string {
+            json += ",\"session_id\":".utf8
+            JSONValue.string(session).write(to: &json)
+        }
+        json += ",\"time_ms\":\(milliseconds)}".utf8
+        return json
     }
 
     /// What attributes hold besides what is said of the user.

@@ -47,6 +47,14 @@ struct Profiles {
         note(user, device, [("group", json)], milliseconds)
     }
 
+    /// Notes what somebody did last: one property, with what the event says of it.
+    mutating func add(
+        user: String?, device: String?, last name: String, _ json: [UInt8], at milliseconds: Int64
+    ) {
+        guard room > 0 else { return }
+        note(user, device, [(name, json)], milliseconds)
+    }
+
     private mutating func note(
         _ user: String?, _ device: String?, _ properties: [(name: String, json: [UInt8])],
         _ milliseconds: Int64

@@ -63,6 +63,37 @@ struct CustomerTests {
         #expect(try bench.ask("GET", "apps/shop/customers/dora", nil, owner).status == 404)
     }
 
+    @Test func theLastPurchaseAndSessionOfBrazesShapeStandInTheProfile() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        func post(_ events: String) throws {
+            let answer = try RawConnection(port: bench.gateway.port).post(
+                #"{"device_id":"phone-1","events":[\#(events)]}"#, path: "/api/v3/data",
+                headers: ["X-Braze-Api-Key": bench.writeKey])
+            #expect(answer?.status == 201 && answer?.body.contains(#""errors":[]"#) == true)
+        }
+        try post(
+            #"""
+            {"name":"ss","time":100,"data":{},"user_id":"ada","session_id":"s1"},
+            {"name":"p","time":120,"data":{"pid":"sku-1","c":"EUR","p":9.5,"q":2},"user_id":"ada","session_id":"s1"},
+            {"name":"se","time":150,"data":{"d":50},"user_id":"ada","session_id":"s1"},
+            {"name":"ce","time":130,"data":{"n":"Opened"},"user_id":"ada","session_id":"s1"},
+            {"name":"ss","time":160,"data":{},"session_id":"s2"}
+            """#)
+        // What comes late is not the last.
+        try post(#"{"name":"p","time":60,"data":{"pid":"sku-0","c":"EUR","p":1,"q":1},"user_id":"ada"}"#)
+        let owner = try bench.token("admin")
+        let ada = try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, owner)
+        #expect(
+            properties(ada).keys.sorted() == ["last_purchase", "last_session_end", "last_session_start"])
+        #expect(
+            ada.body.contains(
+                #"{"data":{"c":"EUR","p":9.5,"pid":"sku-1","q":2},"session_id":"s1","time_ms":120000}"#))
+        let phone = try bench.ask(
+            "GET", "apps/shop/customers/phone-1?id_name=cookie&unmask=1", nil, owner)
+        #expect(properties(phone).keys.sorted() == ["last_session_start"])
+    }
+
     @Test func attributesOfBrazesShapeAppearAsACustomer() throws {
         let bench = try AdminBench()
         defer { bench.remove() }
