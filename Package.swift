@@ -147,7 +147,9 @@ let package = Package(
         .testTarget(
             name: "CountersignCoreTests", dependencies: ["CountersignCore"], swiftSettings: strict),
         .testTarget(
-            name: "CountersignSQLiteTests", dependencies: ["CountersignSQLite"], swiftSettings: strict),
+            name: "CountersignSQLiteTests",
+            dependencies: ["CountersignCore", "CountersignSQLite", "CSQLite"],
+            swiftSettings: strict),
         .testTarget(
             name: "CountersignTests",
             dependencies: [

@@ -22,11 +22,14 @@ package final class SQLiteConnection {
     /// - Parameters:
     ///   - path: A file path, or `:memory:`.
     ///   - mode: Whether to create the file, and whether to write.
+    ///   - keepsJournal: True for a file whose rollback journal is not deleted (`journal_mode` `TRUNCATE` or `PERSIST`): its
+    ///     directory is then flushed for the first transaction alone.
     ///   - busyTimeoutMilliseconds: How long a statement waits for another connection's lock.
     /// - Throws: `SQLiteError` when the file cannot be opened. A file that is no database is noticed at the first
     ///   statement, not here.
     package init(
-        path: String, mode: Mode = .readWriteCreate, busyTimeoutMilliseconds: Int32 = 5_000
+        path: String, mode: Mode = .readWriteCreate, keepsJournal: Bool = false,
+        busyTimeoutMilliseconds: Int32 = 5_000
     ) throws(SQLiteError) {
         let access =
             switch mode {
@@ -34,7 +37,8 @@ package final class SQLiteConnection {
             case .readOnly: SQLITE_OPEN_READONLY
             }
         var opened: OpaquePointer?
-        let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX, nil)
+        let code = sqlite3_open_v2(
+            path, &opened, access | SQLITE_OPEN_NOMUTEX, keepsJournal ? KeptJournal.vfs : nil)
         guard code == SQLITE_OK, let opened else {
             let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             let extendedCode = opened.map { sqlite3_extended_errcode($0) } ?? code

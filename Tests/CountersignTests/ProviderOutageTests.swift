@@ -281,19 +281,26 @@ struct ProviderOutageTests {
         bench.configuration.tokenStore = store
         let gate = Handshake()
         let isAsked = Handshake()
+        let tokens = Lock(["q.q.q", "p.p.p"])
         bench.configuration.tokenProvider = { _ in
+            let token = tokens.withLock { $0.popLast() }
             isAsked.signal()
             await gate.wait()
-            return "p.p.p"
+            return token
         }
         let client = try bench.makeClient()
         client.identify(userID: "ada")
         async let flush = client.flush()
         await isAsked.wait()
         try await client.wipeData()
+        // The same user again, whose events wait until the first call has returned.
+        client.identify(userID: "ada")
+        client.track("after")
         gate.signal()
         _ = await flush
-        #expect(try store.token(for: "ada") == nil)
+        #expect(await client.flush().isComplete)
+        #expect(bench.gateway.batches.map(\.token) == ["q.q.q"])
+        #expect(try store.token(for: "ada") == "q.q.q")
         await client.close()
     }
 }

@@ -64,7 +64,7 @@ final class EventQueue {
     /// Opens the queue at `path`, or makes it.
     init(path: String, limits: QueueLimits, clock: any ClientClock) throws {
         // Whoever is slower than this is tried again by the caller, a second later.
-        connection = try SQLiteConnection(path: path, busyTimeoutMilliseconds: 1_000)
+        connection = try SQLiteConnection(path: path, keepsJournal: true, busyTimeoutMilliseconds: 1_000)
         self.limits = limits
         queueTime = QueueTime(now: clock.now, uptime: clock.uptime)
         try connection.execute(

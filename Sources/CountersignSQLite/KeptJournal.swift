@@ -1,0 +1,93 @@
+internal import CSQLite
+internal import CountersignCore
+
+#if canImport(Darwin)
+    internal import Darwin
+#elseif canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#endif
+
+/// SQLite's default VFS, but for a journal that stays on the disk: its directory is flushed once, not for each transaction.
+///
+/// SQLite closes the journal after each transaction, and flushes the directory whenever it has opened a journal that it may have
+/// made (`SQLITE_OPEN_CREATE`). Once its directory entry is durable, the journal is opened without that flag.
+enum KeptJournal {
+    private struct FileID: Equatable {
+        let device: dev_t
+        let number: ino_t
+    }
+
+    /// The journals whose directory entries are durable, by path.
+    private static let durable = Lock([String: FileID]())
+    nonisolated(unsafe) private static let base = sqlite3_vfs_find(nil)
+
+    /// The name to open a database with; nil stands for the default VFS.
+    static let vfs: String? = {
+        guard let base else { return nil }
+        let name = "countersign-kept-journal"
+        let copy = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
+        copy.initialize(to: base.pointee)
+        copy.pointee.pNext = nil
+        copy.pointee.zName = UnsafePointer(strdup(name))
+        copy.pointee.xOpen = { _, path, file, flags, outFlags in
+            KeptJournal.open(path, flags) {
+                KeptJournal.base?.pointee.xOpen(KeptJournal.base, path, file, $0, outFlags)
+                    ?? SQLITE_CANTOPEN
+            }
+        }
+        return sqlite3_vfs_register(copy, 0) == SQLITE_OK ? name : nil
+    }()
+
+    private static func open(
+        _ name: UnsafePointer<CChar>?, _ flags: Int32, _ open: (_ flags: Int32) -> Int32
+    ) -> Int32 {
+        guard let path = name.map({ String(cString: $0) }) else { return open(flags) }
+        if flags & SQLITE_OPEN_MAIN_DB != 0 {
+            // It may be another file than the last time.
+            durable.withLock { $0["\(path)-journal"] = nil }
+        }
+        guard flags & SQLITE_OPEN_MAIN_JOURNAL != 0, flags & SQLITE_OPEN_READWRITE != 0 else {
+            return open(flags)
+        }
+        guard flags & SQLITE_OPEN_CREATE != 0 else {
+            // The journal of somebody who died: maybe before its directory was flushed.
+            durable.withLock { $0[path] = nil }
+            return open(flags)
+        }
+        if let known = durable.withLock({ $0[path] }), known == fileID(path),
+            open(flags & ~SQLITE_OPEN_CREATE) == SQLITE_OK
+        {
+            return SQLITE_OK
+        }
+        let code = open(flags)
+        if code == SQLITE_OK {
+            let isDurable = synchronizeDirectory(of: path)
+            durable.withLock { $0[path] = isDurable ? fileID(path) : nil }
+        }
+        return code
+    }
+
+    private static func fileID(_ path: String) -> FileID? {
+        var status = stat()
+        return stat(path, &status) == 0 ? FileID(device: status.st_dev, number: status.st_ino) : nil
+    }
+
+    private static func synchronizeDirectory(of path: String) -> Bool {
+        guard let slash = path.lastIndex(of: "/") else { return false }
+        #if canImport(Darwin)
+            let file = Darwin.open(String(path[...slash]), O_RDONLY | O_CLOEXEC)
+        #elseif canImport(Glibc)
+            let file = Glibc.open(String(path[...slash]), O_RDONLY | O_CLOEXEC)
+        #else
+            let file = Musl.open(String(path[...slash]), O_RDONLY | O_CLOEXEC)
+        #endif
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        #if canImport(Darwin)
+            if fcntl(file, F_FULLFSYNC) == 0 { return true }
+        #endif
+        return fsync(file) == 0
+    }
+}
