@@ -58,7 +58,8 @@ struct PlacesTests {
         "session list blog --unmask", "session list blog --json --unmask", "session revoke blog {id}",
         "session revoke blog --user u", "signing-key rotate --json", "signing-key list --json",
         "event list shop --unmask", "event list shop --json --unmask", "event export shop --unmask",
-        "event export shop --format csv --unmask",
+        "event export shop --format csv --unmask", "customer show shop u --unmask",
+        "customer show shop u --json --unmask", "customer delete shop u --json",
         "admin token create --name x --json", "admin token list", "admin token delete {id}",
         "admin token list --json", "admin user create lee --role owner --password-file FOLDER/password.txt",
         "admin user create kim --password-file FOLDER/password.txt --json",
@@ -140,7 +141,9 @@ struct PlacesTests {
             .replacing("http://127.0.0.1:\(place.fixture.gateway.port)", with: "PLACE")
             .replacing(#/cli:\w+ *|token:test(#[\w-]+)? */#, with: "ACTOR ")
             .replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "TIME").replacing(#/\d{13}/#, with: "MS")
-            .replacing(#/countersign-\d{8}T\w+/#, with: "BACKUP")
+            .replacing(#/countersign-\d{8}T\w+/#, with: "BACKUP").replacing(
+                #/u-[a-z2-7]{8}\b/#, with: "PSEUDONYM"
+            )
             .replacing(#/[A-Za-z0-9_\-+\/=]{12,}/#) { match in
                 // Words stay; what is left are ids, hashes and secrets.
                 match.output.contains(where: \.isNumber) || match.output.contains(where: \.isUppercase)
