@@ -339,6 +339,26 @@ struct StoreFailureTests {
         await other.close()
     }
 
+    /// Whoever opts out may do so after the log was written and before the queue file is.
+    @Test func nothingComesIntoTheQueueFileOnceSomebodyHasOptedOut() async throws {
+        let desk = try Desk()
+        let directory = desk.bench.configuration.instanceDirectory
+        let event = RenderedEvent(messageID: "m", userID: "ada", sessionID: "s", body: [])
+        let log = IncomingLog(directory: directory, holder: LeaseHolder())
+        let (before, after) = try await desk.storage.perform { [clock = desk.bench.clock] queue in
+            try queue.append([(1, event)], from: "log", clock: clock)
+            let before = try queue.value(of: .rows)
+            try Data().write(to: directory.appendingPathComponent(Storage.optOutName))
+            try queue.append([(2, event)], from: "log", clock: clock)
+            _ = try log.append([event])
+            for found in IncomingLog.all(in: directory) { try queue.adopt(found, clock: clock) }
+            return (before, try queue.value(of: .rows))
+        }
+        #expect((before, after) == (1, 1))
+        log.remove()
+        await desk.remove()
+    }
+
     @Test func nothingIsWrittenOrSentOnceAnotherProcessHasOptedOut() async throws {
         let bench = try Bench()
         defer { bench.removeFiles() }
@@ -399,6 +419,8 @@ struct StoreFailureTests {
         let isUnlocked = Lock(false)
         let desk = try Desk(isUnlocked: { isUnlocked.withLock { $0 } })
         let directory = desk.bench.configuration.instanceDirectory
+        let isEarly = Lock(false)
+        desk.recorder.writer.async { if !isUnlocked.withLock({ $0 }) { isEarly.withLock { $0 = true } } }
         let first = Task { try await desk.record("first") }
         for round in 1...5 {
             let instant = await desk.bench.clock.waitForSleeper()
@@ -412,6 +434,7 @@ struct StoreFailureTests {
             desk.bench.clock.advance(to: instant)
         }
         try await first.value
+        #expect(!isEarly.withLock { $0 }, "the thread that writes waits too")
         await desk.recorder.drain()
         #expect(try await desk.names().count == 101)
         await desk.remove()
