@@ -138,6 +138,28 @@ struct ForgedIdentityTests {
         #expect(try stored() == 0)
     }
 
+    @Test(arguments: [#"["victim"]"#, #"{"id":"victim"}"#, "7", "true", #""vic\u0000tim""#])
+    func anIDThatIsNoneIsRefusedWhereverItNamesAUser(id: String) throws {
+        defer { fixture.remove() }
+        for type in ["track", "identify", "page"] {
+            let event =
+                #"{"type":"\#(type)","event":"e","anonymousId":"a","messageId":"m","previousId":\#(id)}"#
+            let answer = try post(batch(event))
+            #expect(answer.status == 400 && answer.body.contains("invalid_event"), "\(event)")
+        }
+        for member in ["user_id", "external_id"] {
+            for body in [
+                #"{"device_id":"d","events":[{"name":"ce","\#(member)":\#(id)}]}"#,
+                #"{"device_id":"d","attributes":[{"k":1,"\#(member)":\#(id)}]}"#,
+            ] {
+                let answer = connection.post(
+                    body, path: "/api/v3/data", headers: ["X-Braze-Api-Key": fixture.writeKey])
+                #expect(answer?.status == 201 && answer?.body.contains("invalid_event") == true, "\(body)")
+            }
+        }
+        #expect(try stored() == 0)
+    }
+
     @Test func aLocationBelongsToTheTokensUserWhateverItSays() throws {
         defer { fixture.remove() }
         let record =

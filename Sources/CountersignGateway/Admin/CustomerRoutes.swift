@@ -89,20 +89,22 @@ struct CustomerRoutes: Sendable {
 }
 
 extension UserMask {
-    /// A customer for the reader: who sees pseudonyms sees that there are properties, and none of their values.
+    /// A customer for the reader: who sees pseudonyms sees that there are properties, and none of their values. Apps choose
+    /// the names, which may hold an id too.
     fileprivate func customer(_ record: CustomerRecord, of appID: String) -> JSONValue {
-        [
+        let name = names(record, of: appID)
+        return [
             "ids": .array(
                 record.identifiers.map { identifier in
                     let shown =
                         identifier.isHard
                         ? user(identifier.value, of: appID) : anonymous(identifier.value, of: appID)
-                    return ["name": .string(identifier.name), "value": .string(shown ?? "")]
+                    return ["name": .string(name(identifier.name)), "value": .string(shown ?? "")]
                 }),
             "properties": .array(
                 record.properties.map {
                     [
-                        "name": .string($0.name),
+                        "name": .string(name($0.name)),
                         "value": hides ? .string(EventBodyMask.nothing) : $0.value,
                         "updated_ms": .integer($0.updatedMilliseconds),
                     ]

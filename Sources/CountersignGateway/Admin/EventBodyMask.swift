@@ -81,7 +81,8 @@ struct EventBodyMask {
     private let pseudonyms: Pseudonyms
     private let isIdentify: Bool
     private var replacements: [Replacement] = []
-    private var known: Set<String> = []
+    /// By their bytes: two that look the same are two, and text as such may take long to compare.
+    private var known: Set<[UInt8]> = []
     private var hidesAllText = false
 
     /// - Parameters:
@@ -110,16 +111,30 @@ struct EventBodyMask {
         replacements.sort { $0.text.count > $1.text.count }
     }
 
+    /// - Parameters:
+    ///   - pseudonyms: Of the app.
+    ///   - identifiers: Of one customer.
+    init(_ pseudonyms: Pseudonyms, _ identifiers: [CustomerIdentifier]) {
+        self.pseudonyms = pseudonyms
+        isIdentify = false
+        for id in identifiers {
+            note(id.value, id.isHard ? pseudonyms.user(id.value) : pseudonyms.anonymous(id.value))
+        }
+        replacements.sort { $0.text.count > $1.text.count }
+    }
+
     // MARK: What is to be replaced
 
     private mutating func note(_ text: String, _ shown: String) {
-        guard !text.isEmpty, known.insert(text).inserted else { return }
+        guard !text.isEmpty, known.insert(Array(text.utf8)).inserted else { return }
         guard replacements.count < Self.mostReplacements else {
             hidesAllText = true
             return
         }
         replacements.append(Replacement(Self.lowercased(text), shown))
-        if let encoded = text.addingPercentEncoding(withAllowedCharacters: Self.unreserved), encoded != text {
+        if let encoded = text.addingPercentEncoding(withAllowedCharacters: Self.unreserved),
+            !encoded.utf8.elementsEqual(text.utf8)
+        {
             replacements.append(Replacement(Self.lowercased(encoded), shown))
         }
     }
@@ -151,7 +166,9 @@ struct EventBodyMask {
     }
 
     private static func plain(_ name: String) -> String {
-        name.lowercased().filter { !"_-$ ".contains($0) }
+        // None that is known is longer. What a stranger sends instead may take long to look at.
+        guard name.utf8.count <= 64 else { return "" }
+        return name.lowercased().filter { !"_-$ ".contains($0) }
     }
 
     /// Nil for what names nobody.
@@ -205,7 +222,7 @@ struct EventBodyMask {
 
     /// A member's name in which nobody is named.
     private func name(_ text: String) -> String {
-        hidesAllText && known.contains(text) ? Self.nothing : replaced(text)
+        hidesAllText && known.contains(Array(text.utf8)) ? Self.nothing : replaced(text)
     }
 
     private func replaced(_ text: String) -> String {

@@ -28,6 +28,12 @@ struct UserMask: Sendable {
         pseudonyms(appID)?.anonymous(id) ?? id
     }
 
+    /// How the names of a customer's ids and properties are shown.
+    func names(_ record: CustomerRecord, of appID: String) -> (String) -> String {
+        guard let pseudonyms = pseudonyms(appID) else { return { $0 } }
+        return EventBodyMask(pseudonyms, record.identifiers).text
+    }
+
     /// An event for the reader.
     func event(_ event: StoredEvent, of appID: String) -> StoredEvent {
         guard let pseudonyms = pseudonyms(appID) else { return event }

@@ -61,6 +61,8 @@ package struct FailureSample: Sendable {
     }
 
     static func network(of address: String) -> String {
+        // None is longer. What else stands in its place may take long to look at.
+        guard address.utf8.count <= 64 else { return "" }
         if address.contains(":") {
             var bytes = in6_addr()
             guard inet_pton(AF_INET6, address, &bytes) == 1 else { return "" }

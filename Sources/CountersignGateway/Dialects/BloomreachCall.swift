@@ -180,7 +180,8 @@ struct BloomreachCall {
                 case .anonymous, .acceptedWithWarning, .rejected, nil: false
                 }
             return BloomreachCaller(
-                identifiers: identifiers, warning: warning, vouched: isProven ? hard.map { [$0] } ?? [] : [])
+                identifiers: identifiers, warning: warning, vouched: isProven ? hard.map { [$0] } ?? [] : [],
+                joinsByCookieOnly: hard != nil && app.enforcement == .required)
         }
     }
 }
@@ -192,7 +193,18 @@ struct BloomreachCaller {
     let warning: AuthErrorBody?
     /// Those of the ids that a token has vouched for, whatever the app's enforcement.
     let vouched: [CustomerIdentifier]
+    /// True where a soft id by itself takes a token, and stands beside a hard id: the token is for that one, so the soft id
+    /// opens and joins nobody. It attaches to the customer of the hard id, unless somebody has it. The cookie is the device's.
+    var joinsByCookieOnly = false
 
     /// The ids by which it may read: of a customer with a hard id only what a token opens.
-    var readable: [CustomerIdentifier] { identifiers.filter { !$0.isHard || vouched.contains($0) } }
+    var readable: [CustomerIdentifier] {
+        identifiers.filter { $0.isHard ? vouched.contains($0) : !joinsByCookieOnly || $0.isCookie }
+    }
+
+    /// A change of the customer for whom it acts, which says nothing yet.
+    func change(atMilliseconds milliseconds: Int64) -> CustomerChange {
+        CustomerChange(
+            identifiers: identifiers, joinsByCookieOnly: joinsByCookieOnly, atMilliseconds: milliseconds)
+    }
 }

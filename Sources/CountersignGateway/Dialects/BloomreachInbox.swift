@@ -41,8 +41,7 @@ struct BloomreachInbox {
         // What is not in the inbox cannot be read; ids of messages that are gone are no fault of the client.
         let known = messageIDs.filter { call.app.project.inbox.contains($0) }
         if !known.isEmpty {
-            change = CustomerChange(
-                identifiers: caller.identifiers, atMilliseconds: request.receivedMilliseconds)
+            change = caller.change(atMilliseconds: request.receivedMilliseconds)
             change?.readMessageIDs = known
         }
         let batch = EventBatch(

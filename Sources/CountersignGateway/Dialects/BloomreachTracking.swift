@@ -44,8 +44,7 @@ struct BloomreachTracking {
         var change: CustomerChange?
         if !contents.identifiers.isEmpty {
             // A clock that runs ahead must not win over every later update.
-            change = CustomerChange(
-                identifiers: contents.identifiers,
+            change = caller.change(
                 atMilliseconds: min(contents.timestampMilliseconds, request.receivedMilliseconds))
             if kind == .customer { change?.properties = contents.properties ?? [] }
         }

@@ -71,10 +71,12 @@ struct BrazeDecoder {
         let user = EventIdentifier(node["user_id"])
         note(user, in: &contents)
         // The name that the vendor's own server knows a user id by: never stored as one, but judged like one.
-        note(EventIdentifier(node["external_id"]), in: &contents)
+        let externalID = EventIdentifier(node["external_id"])
+        note(externalID, in: &contents)
         let messageID = EventIdentifier(node["message_id"])
-        guard user.isValid, messageID.isValid else {
-            return reject("invalid_event", "user_id and message_id must be \(EventIdentifier.shape)")
+        guard user.isValid, externalID.isValid, messageID.isValid else {
+            return reject(
+                "invalid_event", "user_id, external_id and message_id must be \(EventIdentifier.shape)")
         }
         guard span.count <= limits.eventBytes else {
             return reject("event_too_large", "an event may have \(limits.eventBytes) bytes")

@@ -22,15 +22,14 @@ struct Credentials {
         switch scheme {
         case "basic":
             guard let decoded = Data(base64Encoded: parameter),
-                let user = String(data: decoded, encoding: .utf8)?
-                    .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).first
+                let user = String(validating: decoded.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
             else {
                 return .failure(conflict(request, "Authorization: Basic is not base64 of a key and a colon"))
             }
             if let key = credentials.writeKey, key.utf8.elementsEqual(user.utf8) == false {
                 return .failure(conflict(request, "two different write keys"))
             }
-            credentials.writeKey = String(user)
+            credentials.writeKey = user
         case "bearer":
             if let token = credentials.token, token.utf8.elementsEqual(parameter.utf8) == false {
                 return .failure(conflict(request, "two different tokens"))

@@ -81,9 +81,10 @@ struct NativeDecoder {
         }
         let anonymousID = EventIdentifier(node["anonymousId"])
         let messageID = EventIdentifier(node["messageId"])
-        guard userID.isValid, anonymousID.isValid, messageID.isValid else {
+        guard userID.isValid, previousID.isValid, anonymousID.isValid, messageID.isValid else {
             return reject(
-                "invalid_event", "userId, anonymousId and messageId must be \(EventIdentifier.shape)")
+                "invalid_event",
+                "userId, previousId, anonymousId and messageId must be \(EventIdentifier.shape)")
         }
         guard userID.text != nil || anonymousID.text != nil else {
             return reject("missing_user", "an event must have a userId or an anonymousId")

@@ -30,6 +30,9 @@ final class WatchedConnection: @unchecked Sendable {
         var pieces = 0
     }
 
+    /// Touched by the server's thread only: the request that has begun and not ended.
+    var exchange: Exchange?
+
     // Written by the server's threads, read by the watch.
     private let state = Lock(State())
 

@@ -169,10 +169,13 @@ package final class HTTPServer: @unchecked Sendable {
         let watched = countersign_mhd_socket_context(connection)
             .map { Unmanaged<WatchedConnection>.fromOpaque($0).takeUnretainedValue() }
         watched?.enter(.header)
-        return Exchange(connection: connection, uri: uri, watched: watched, memory: memory)
+        let exchange = Exchange(connection: connection, uri: uri, watched: watched, memory: memory)
+        watched?.exchange = exchange
+        return exchange
     }
 
     fileprivate func end(_ exchange: Exchange) {
+        exchange.watched?.exchange = nil
         exchange.watched?.enter(.idle)
         if exchange.phase == .waiting || exchange.isStreaming { waiting -= 1 }
         if exchange.isStreaming { streams -= 1 }
@@ -194,6 +197,11 @@ package final class HTTPServer: @unchecked Sendable {
         } else if let pointer = context.pointee {
             let watched = Unmanaged<WatchedConnection>.fromOpaque(pointer).takeRetainedValue()
             context.pointee = nil
+            if let exchange = watched.exchange {
+                // The library does not say that a request has ended whose parameters did not fit its memory.
+                Unmanaged.passUnretained(exchange).release()
+                end(exchange)
+            }
             connections.remove(watched)
         }
     }

@@ -15,6 +15,8 @@ package struct CustomerIdentifier: Sendable, Hashable {
 
     /// The soft id that a device makes up for itself.
     package static let cookieName = "cookie"
+    /// True for the id of a device.
+    var isCookie: Bool { name.utf8.elementsEqual(Self.cookieName.utf8) }
 
     /// Two strings that look the same and differ in their bytes are two ids.
     package static func == (one: CustomerIdentifier, other: CustomerIdentifier) -> Bool {
@@ -32,6 +34,8 @@ package struct CustomerIdentifier: Sendable, Hashable {
 package struct CustomerChange: Sendable {
     /// Who it is; at least one, each name once.
     package var identifiers: [CustomerIdentifier]
+    /// True when soft ids other than the cookie join no other customer.
+    var joinsByCookieOnly = false
     /// Properties to set, each as its name and its JSON; `null` takes a property away.
     package var properties: [(name: String, json: [UInt8])] = []
     /// Milliseconds since 1970 when the properties held; an older value never replaces a newer one.
@@ -39,8 +43,11 @@ package struct CustomerChange: Sendable {
     /// App Inbox messages that the customer has read.
     package var readMessageIDs: [String] = []
 
-    package init(identifiers: [CustomerIdentifier], atMilliseconds: Int64) {
+    package init(
+        identifiers: [CustomerIdentifier], joinsByCookieOnly: Bool = false, atMilliseconds: Int64
+    ) {
         self.identifiers = identifiers
+        self.joinsByCookieOnly = joinsByCookieOnly
         self.atMilliseconds = atMilliseconds
     }
 }

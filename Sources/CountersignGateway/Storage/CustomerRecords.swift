@@ -38,8 +38,9 @@ struct CustomerRecords: Sendable {
     private static let mostProperties = 1_000
     private static let propertyBytes = 1 << 20
     private static let mostCounted = 100_000
-    /// Rows that one commit deletes, so that the gateway's own writer never waits long for it.
+    /// Rows and bytes that one commit deletes, so that the gateway's own writer never waits long for it.
     private static let rowsPerCommit = 500
+    static let bytesPerCommit: Int64 = 4 << 20
 
     let dataDirectory: String
 
@@ -63,12 +64,14 @@ struct CustomerRecords: Sendable {
                 (record.createdMilliseconds, record.seenMilliseconds) = (times?.0, times?.1)
                 try Self.readProperties(of: profile, events, into: &record)
             }
-            for (condition, value) in Self.senders(record.identifiers) {
+            for identifier in record.identifiers {
                 record.events +=
                     try events.first(
-                        "SELECT count(*) FROM (SELECT 1 FROM event WHERE \(condition) LIMIT ?3)",
-                        .text(appID),
-                        .text(value), .integer(Int64(Self.mostCounted))
+                        """
+                        SELECT count(*) FROM (
+                            SELECT 1 FROM event WHERE \(Self.condition(identifier)) LIMIT ?4)
+                        """, .text(appID), .text(identifier.value), .text(identifier.name),
+                        .integer(Int64(Self.mostCounted))
                     ) { $0.int(0) } ?? 0
             }
             record.events = min(record.events, Self.mostCounted)
@@ -92,18 +95,16 @@ struct CustomerRecords: Sendable {
             try events.execute("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL")
             let profile = try Self.profile(of: identifier, appID, events)
             if let profile { identifiers = try Self.identifiers(of: profile, events) }
-            for (condition, value) in Self.senders(identifiers) {
-                while true {
-                    let count = try Self.deleteEvents(condition, value, appID, events)
-                    deletion.events += count
-                    if count < Self.rowsPerCommit { break }
+            while true {
+                let piece = try Self.leavingTime {
+                    try Self.deletePiece(of: identifiers, in: appID, events)
                 }
+                deletion.events += piece.events
+                if piece.isLast { break }
             }
             // The profile goes last: it says which devices are this person's, should this be interrupted.
             if let profile {
-                while try !events.transaction({
-                    try CustomerWriter.forget(profile, rows: Self.rowsPerCommit, events)
-                }) {}
+                while try !Self.leavingTime({ try Self.forgetPiece(profile, events) }) {}
                 deletion.hasProfile = true
             }
         }
@@ -122,13 +123,20 @@ struct CustomerRecords: Sendable {
 
     // MARK: Reading
 
-    /// The conditions, with the app as ?1 and a value as ?2, that together find all events of a person, each once.
-    private static func senders(_ identifiers: [CustomerIdentifier]) -> [(condition: String, value: String)] {
-        identifiers.map { identifier in
-            identifier.isHard
-                ? ("app_id = ?1 AND user_id = ?2", identifier.value)
-                : ("app_id = ?1 AND anonymous_id = ?2 AND user_id IS NULL", identifier.value)
-        }
+    /// What all events from a person's id have in common, with the app as ?1, the id's value as ?2 and its name as ?3.
+    ///
+    /// A device is known by its cookie. An id of another name may have the same value as somebody else's device, so the
+    /// event must say that it is meant.
+    private static func condition(_ identifier: CustomerIdentifier) -> String {
+        if identifier.isHard { return "app_id = ?1 AND user_id = ?2 AND ?3 = ?3" }
+        let device = "app_id = ?1 AND anonymous_id = ?2 AND user_id IS NULL AND "
+        return identifier.isCookie
+            ? device + "?3 = ?3"
+            : device
+                + """
+                EXISTS (SELECT 1 FROM json_each(iif(json_valid(body), body, '{}'), '$.customer_ids')
+                    WHERE key = ?3 AND value = ?2)
+                """
     }
 
     private static func profile(
@@ -175,20 +183,62 @@ struct CustomerRecords: Sendable {
 
     // MARK: Deleting
 
+    /// Does a piece of work, and then leaves the file to others for twice as long: whoever waits for it, such as the
+    /// gateway's own writer, looks from time to time only whether it is free.
+    private static func leavingTime<Value>(_ work: () throws -> Value) rethrows -> Value {
+        let began = DispatchTime.now().uptimeNanoseconds
+        let value = try work()
+        let taken = Double(DispatchTime.now().uptimeNanoseconds - began) / 1e9
+        Thread.sleep(forTimeInterval: max(0.005, 2 * taken))
+        return value
+    }
+
+    /// Deletes as much of a person's events as one commit may.
+    ///
+    /// - Returns: How many, and whether there were no more.
+    static func deletePiece(
+        of identifiers: [CustomerIdentifier], in appID: String, _ events: SQLiteConnection
+    ) throws -> (events: Int, isLast: Bool) {
+        for identifier in identifiers {
+            let count = try deleteEvents(of: identifier, appID, events)
+            if count > 0 { return (count, false) }
+        }
+        return (0, true)
+    }
+
     private static func deleteEvents(
-        _ condition: String, _ value: String, _ appID: String, _ events: SQLiteConnection
+        of identifier: CustomerIdentifier, _ appID: String, _ events: SQLiteConnection
     ) throws -> Int {
         try events.transaction {
             let rows = try events.all(
-                "SELECT seq, length(CAST(body AS BLOB)) FROM event WHERE \(condition) LIMIT ?3", .text(appID),
-                .text(value), .integer(Int64(rowsPerCommit))
-            ) { (seq: $0.int64(0), bytes: $0.int64(1)) }
-            guard !rows.isEmpty else { return 0 }
-            for row in rows { try events.run("DELETE FROM event WHERE seq = ?1", .integer(row.seq)) }
+                "SELECT seq FROM event WHERE \(condition(identifier)) LIMIT ?4", .text(appID),
+                .text(identifier.value), .text(identifier.name), .integer(Int64(rowsPerCommit))
+            ) { $0.int64(0) }
+            var (count, bytes) = (0, Int64(0))
+            for row in rows where bytes < bytesPerCommit {
+                bytes +=
+                    try events.first(
+                        "DELETE FROM event WHERE seq = ?1 RETURNING length(CAST(body AS BLOB))", .integer(row)
+                    ) { $0.int64(0) } ?? 0
+                count += 1
+            }
+            guard count > 0 else { return 0 }
             try events.run(
                 "UPDATE app_usage SET events = events - ?2, bytes = bytes - ?3 WHERE app_id = ?1",
-                .text(appID), .integer(Int64(rows.count)), .integer(rows.reduce(0) { $0 + $1.bytes }))
-            return rows.count
+                .text(appID), .integer(Int64(count)), .integer(bytes))
+            return count
+        }
+    }
+
+    /// Deletes as much of a profile as one commit may; true when nothing is left.
+    private static func forgetPiece(_ profile: String, _ events: SQLiteConnection) throws -> Bool {
+        try events.transaction {
+            let bytes =
+                try events.first("SELECT bytes FROM customer WHERE id = ?1", .text(profile)) { $0.int64(0) }
+                ?? 0
+            // Of one that has much a few rows at a time: any of them may be long.
+            return try CustomerWriter.forget(
+                profile, rows: bytes > bytesPerCommit ? 8 : rowsPerCommit, events)
         }
     }
 

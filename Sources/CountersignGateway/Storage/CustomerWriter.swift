@@ -26,7 +26,7 @@ struct CustomerWriter {
     /// Stores the change.
     func apply(_ change: CustomerChange, receivedMilliseconds: Int64) throws {
         // Without a hard id, and with soft ones that all belong to customers who have one, it is nobody's.
-        guard let customer = try resolve(change.identifiers, receivedMilliseconds: receivedMilliseconds)
+        guard let customer = try resolve(change, receivedMilliseconds: receivedMilliseconds)
         else { return }
         // To the hour, so that most requests need not write it.
         try connection.run(
@@ -45,15 +45,18 @@ struct CustomerWriter {
     }
 
     /// The customer that these ids select or make; nil when they do neither.
-    private func resolve(_ identifiers: [CustomerIdentifier], receivedMilliseconds: Int64) throws -> String? {
+    private func resolve(_ change: CustomerChange, receivedMilliseconds: Int64) throws -> String? {
         var found: [Found] = []
         var free: [CustomerIdentifier] = []
-        for identifier in identifiers {
+        for identifier in change.identifiers {
             guard let owner = try find(identifier) else {
                 free.append(identifier)
                 continue
             }
-            guard identifier.isHard || !owner.isIdentified, !found.contains(where: { $0.id == owner.id })
+            let selects =
+                identifier.isHard
+                || !owner.isIdentified && (identifier.isCookie || !change.joinsByCookieOnly)
+            guard selects, !found.contains(where: { $0.id == owner.id })
             else { continue }
             found.append(owner)
         }

@@ -32,8 +32,10 @@ struct RefreshToken {
 
     /// Reads a token as presented; nil when we did not make it.
     init?(_ text: String, key: [UInt8]) {
-        guard text.hasPrefix(Self.prefix), text.utf8.count < 256,
-            let bytes = Base64URL.decode(String(text.dropFirst(Self.prefix.count))),
+        // By bytes, and the length first: what a stranger sends instead may take long to compare (``JSONNode/word``).
+        guard text.utf8.count < 256, text.utf8.starts(with: Self.prefix.utf8),
+            let encoded = String(text.utf8.dropFirst(Self.prefix.utf8.count)),
+            let bytes = Base64URL.decode(encoded),
             bytes.count == Self.bodyBytes + Self.tagBytes
         else { return nil }
         body = Array(bytes[..<Self.bodyBytes])

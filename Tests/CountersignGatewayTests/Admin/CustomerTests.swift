@@ -191,4 +191,79 @@ struct CustomerTests {
         let done = try bench.ask("DELETE", "apps/shop/customers/ada", nil, bench.token("write"))
         #expect(done.json["events"] as? Int == 1_200 && done.json["profile"] as? Bool == false)
     }
+
+    @Test func largeEventsAndPropertiesAreDeletedInSmallPieces() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let text = String(repeating: "x", count: 500_000)
+        for number in 0..<12 {
+            try send(
+                bench,
+                #"{"type":"identify","messageId":"\#(number)","userId":"ada","traits":{"p\#(number)":"\#(text)"}}"#
+            )
+        }
+        let database = try SQLiteConnection(path: bench.folder + "/events.sqlite")
+        let usage = "SELECT bytes + customer_bytes FROM app_usage WHERE app_id = 'shop'"
+        func bytes() throws -> Int64 { try database.first(usage) { $0.int64(0) } ?? 0 }
+        var before = try bytes()
+        let ada = CustomerIdentifier(name: CustomerIdentifier.hardName, value: "ada")
+        var pieces = 0
+        while try !CustomerRecords.deletePiece(of: [ada], in: "shop", database).isLast {
+            let after = try bytes()
+            // The one that reaches the bound may be beyond it.
+            #expect(before - after <= CustomerRecords.bytesPerCommit + 8 * 500_100)
+            before = after
+            pieces += 1
+        }
+        #expect(pieces >= 2)
+        #expect(try database.first("SELECT count(*) FROM event") { $0.int(0) } == 0)
+        let done = try bench.ask("DELETE", "apps/shop/customers/ada", nil, bench.token("write"))
+        #expect(done.body == #"{"events":0,"profile":true,"samples":0,"sessions":0}"#)
+        #expect(try bytes() == 0)
+    }
+
+    /// An id of another name may have the same value as somebody else's device.
+    @Test func anIDThatLooksLikeSomebodysDeviceTakesNoneOfItsEventsAlong() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        try send(bench, Self.ada)
+        let key = ["Authorization": "Token " + bench.writeKey]
+        for (ids, path) in [
+            (#"{"registered":"eve","zzz":"device-2"}"#, "customers"),
+            (#"{"zzz":"device-2"}"#, "customers/events"),
+        ] {
+            let answer = try RawConnection(port: bench.gateway.port).post(
+                #"{"customer_ids":\#(ids),"event_type":"e"}"#, path: "/track/v2/projects/shop/" + path,
+                headers: key)
+            #expect(answer?.status == 200)
+        }
+        let writer = try bench.token("write")
+        #expect(try bench.ask("GET", "apps/shop/customers/eve", nil, writer).json["events"] as? Int == 2)
+        let done = try bench.ask("DELETE", "apps/shop/customers/eve", nil, writer)
+        #expect(done.json["events"] as? Int == 2)
+        let database = try SQLiteConnection(path: bench.folder + "/events.sqlite", mode: .readOnly)
+        let left = try database.all("SELECT message_id FROM event ORDER BY seq") { $0.text(0) }
+        #expect(left == ["a1", "a2", "a3", "a4", "b1", "b2"])
+    }
+
+    @Test func aViewerSeesNobodyInTheNamesOfIDsAndProperties() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        try send(
+            bench,
+            #"""
+            {"type":"identify","messageId":"m","userId":"Ada-Lovelace","anonymousId":"device-1",
+            "traits":{"friend of ada-lovelace":1,"mail bob@home.example":true,"on device-1":2,
+            "plan":"gold"}}
+            """#)
+        let answer = try RawConnection(port: bench.gateway.port).post(
+            #"{"customer_ids":{"registered":"Ada-Lovelace","ada-lovelace's id":"x"}}"#,
+            path: "/track/v2/projects/shop/customers", headers: ["Authorization": "Token " + bench.writeKey])
+        #expect(answer?.status == 200)
+        let shown = try bench.ask("GET", "apps/shop/customers/Ada-Lovelace", nil, bench.token("read")).body
+        for secret in ["ovelace", "bob@", "device-1"] { #expect(!shown.contains(secret), "\(shown)") }
+        #expect(shown.contains(#""name":"plan""#))
+        let own = try bench.ask("GET", "apps/shop/customers/Ada-Lovelace?unmask=1", nil, bench.token("write"))
+        #expect(own.body.contains("friend of ada-lovelace") && own.body.contains("ada-lovelace's id"))
+    }
 }

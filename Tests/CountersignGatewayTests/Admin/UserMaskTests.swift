@@ -104,6 +104,18 @@ struct UserMaskTests {
         }
     }
 
+    @Test func idsThatLookTheSameAreBothMasked() {
+        let body: JSONValue = [
+            "userId": "re\u{301}mi-1", "properties": ["note": "re\u{301}mi-1 and r\u{E9}mi-1"],
+            "customer_id": "r\u{E9}mi-1",
+        ]
+        let event = StoredEvent(
+            sequence: 1, messageID: "m", type: "track", userID: "re\u{301}mi-1", anonymousID: nil, name: "e",
+            timestampMilliseconds: 0, receivedMilliseconds: 0, body: body.bytes)
+        let shown = UserMask(key: Array(repeating: 7, count: 32)).event(event, of: "shop")
+        #expect(!String(decoding: shown.body, as: UTF8.self).contains("mi-1"))
+    }
+
     @Test func noAnswerToAReaderNamesAUser() throws {
         let bench = try bench()
         defer { bench.remove() }

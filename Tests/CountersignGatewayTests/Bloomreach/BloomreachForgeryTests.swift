@@ -149,6 +149,35 @@ struct BloomreachForgeryTests {
             ])
     }
 
+    /// Where tokens are required, a soft id other than a cookie is a user like a `registered` one: beside one's own it
+    /// must not open what it could not open alone.
+    @Test(arguments: [Mode.required, .ramp])
+    func aSoftIDBesideOnesOwnIDOpensAndJoinsNoProfile(mode: Mode) throws {
+        defer { client.remove() }
+        let victims = #"{"phone":"victim"}"#
+        _ = try post(track, #"{"customer_ids":\#(victims),"properties":{"city":"Linz"}}"#, as: nil)
+        try set(mode)
+        let ids = #"{"registered":"attacker","phone":"victim"}"#
+        for user in ["attacker", nil] {
+            #expect(try !read(ids, as: user).body.contains("Linz"))
+            for (path, members) in [
+                (track, #""properties":{"city":"Forged"}"#), (track + "/events", #""event_type":"e""#),
+                ("/webxp/projects/{p}/appinbox/markasread", #""message_ids":["janes"]"#),
+            ] {
+                _ = try post(path, #"{"customer_ids":\#(ids),\#(members)}"#, as: user)
+            }
+            #expect(try !read(#"{"registered":"attacker"}"#, as: "attacker").body.contains("Linz"))
+        }
+        #expect(try read(victims, as: "victim").body.contains("Linz"))
+        // One that nobody has still attaches.
+        _ = try post(
+            track,
+            #"{"customer_ids":{"registered":"attacker","email":"a@x.com"},"properties":{"city":"Ulm"}}"#,
+            as: "attacker")
+        let own = try read(#"{"registered":"attacker"}"#, as: "attacker").body
+        #expect(own.contains("a@x.com") && own.contains("Ulm"))
+    }
+
     @Test func soSoftIDsStillMakeAndJoinCustomersWithoutAHardID() throws {
         defer { client.remove() }
         _ = try post(track, #"{"customer_ids":{"cookie":"N"},"properties":{"city":"Graz"}}"#, as: nil)
