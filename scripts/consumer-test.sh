@@ -65,8 +65,16 @@ END
 for system in "$@"; do
     # No shared cache: this package is fetched once.
     build="swift build --package-path $folder/app --build-system $system --scratch-path $folder/$system"
-    if ! $build --disable-dependency-cache --product App >"$folder/log" 2>&1; then
-        grep -E 'error:' "$folder/log" | sort -u >&2 || cat "$folder/log" >&2
+    for attempt in 1 2; do
+        status=0
+        $build --disable-dependency-cache --product App >"$folder/log" 2>&1 || status=$?
+        # A build system that ends without naming an error has failed itself: it is asked once more.
+        if [ "$status" -eq 0 ] || grep -q 'error:' "$folder/log"; then break; fi
+        printf 'consumer: attempt %s with %s ended with %s:\n' "$attempt" "$system" "$status" >&2
+        tail -n 5 "$folder/log" >&2
+    done
+    if [ "$status" -ne 0 ]; then
+        if grep -q 'error:' "$folder/log"; then grep 'error:' "$folder/log" | sort -u; else cat "$folder/log"; fi >&2
         echo "consumer: a package that adds this one by URL does not build with $system" >&2
         exit 1
     fi
