@@ -116,6 +116,18 @@ struct UserMaskTests {
         #expect(!String(decoding: shown.body, as: UTF8.self).contains("mi-1"))
     }
 
+    /// Swift compares and hashes text by its canonical form, which takes the square of a run of combining marks.
+    @Test(arguments: ["properties", "traits", "ip", "note"])
+    func aRunOfCombiningMarksIsMaskedAsFastAsOtherText(member: String) {
+        let marks = String(repeating: "\u{301}\u{323}", count: 50_000)
+        let body = JSONValue.object(["userId": .string("u-1"), member: .string("a" + marks)])
+        let event = StoredEvent(
+            sequence: 1, messageID: "m", type: "track", userID: "u-1", anonymousID: nil, name: "e" + marks,
+            timestampMilliseconds: 0, receivedMilliseconds: 0, body: body.bytes)
+        let shown = UserMask(key: Array(repeating: 7, count: 32)).event(event, of: "shop")
+        #expect(!shown.body.isEmpty)
+    }
+
     @Test func noAnswerToAReaderNamesAUser() throws {
         let bench = try bench()
         defer { bench.remove() }
