@@ -20,6 +20,14 @@ for stub in scripts/apple-stubs/*.swift; do
     [ ! -e "$stub" ] || cat "$stub" >>"$folder/apple-check/stubs/$(basename "$stub")"
 done
 
+# A module that the checker knows nothing of.
+checker="$folder/apple-check/apple-check.sh"
+sed -i 's/for m in Darwin Dispatch Foundation /for m in Darwin Dispatch os Foundation /' "$checker"
+grep -q ' Dispatch os Foundation ' "$checker" || {
+    echo "apple: the checker is another one than this script knows" >&2
+    exit 1
+}
+
 cat scripts/apple-stubs/sqlite-shim.h >>"$folder/apple-check/sqlite-shim.h"
 
 # A project that has samples and example as modules, too.
@@ -28,6 +36,10 @@ CountersignTesting CountersignC"
 sources="$folder/project/Sources"
 mkdir -p "$sources"
 for module in $sdk; do cp -r "Sources/$module" "$sources/"; done
+# The checker leaves Objective-C out: its surface is checked without that word against the rest of the module.
+for file in "$sources"/*/*+ObjectiveC.swift; do
+    sed -i -e 's/canImport(ObjectiveC)/true/' -e 's/@objc([^)]*) *//' -e 's/@objc //' "$file"
+done
 samples=""
 for sample in Snippets/*.swift; do
     # Those for servers.

@@ -1,9 +1,12 @@
 public let EPERM: Int32 = 1
 public typealias off_t = Int64
+public typealias dev_t = Int32
+public typealias ino_t = UInt64
 public var ENOENT: Int32 { 2 }
 public var O_APPEND: Int32 { 8 }
 public var SEEK_END: Int32 { 2 }
 public var F_BARRIERFSYNC: Int32 { 85 }
+public var F_FULLFSYNC: Int32 { 51 }
 public func strerror(_ code: Int32) -> UnsafeMutablePointer<CChar>! { nil }
 @discardableResult public func fcntl(_ descriptor: Int32, _ command: Int32) -> Int32 { 0 }
 @discardableResult public func ftruncate(_ descriptor: Int32, _ length: off_t) -> Int32 { 0 }

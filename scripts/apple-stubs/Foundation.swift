@@ -41,3 +41,21 @@ extension NSLock {
 extension FileProtectionType {
     public static var none: FileProtectionType { completeUntilFirstUserAuthentication }
 }
+public struct OperatingSystemVersion: Sendable {
+    public var majorVersion: Int, minorVersion: Int, patchVersion: Int
+}
+extension ProcessInfo {
+    public var operatingSystemVersion: OperatingSystemVersion { fatalError() }
+}
+extension Bundle {
+    public func object(forInfoDictionaryKey key: String) -> Any? { nil }
+}
+public struct DateComponents: Sendable {
+    public var year: Int?, month: Int?, day: Int?
+}
+public struct Calendar: Sendable {
+    public enum Identifier: Sendable { case gregorian }
+    public enum Component: Sendable { case year, month, day }
+    public init(identifier: Identifier) {}
+    public func dateComponents(_ components: Set<Component>, from date: Date) -> DateComponents { fatalError() }
+}
