@@ -93,7 +93,9 @@ struct BrazeDialect: DeliveryDialect {
         let places = Self.places(of: events)
         let order = places.events + places.attributes
         return ServerAnswerBody(response).answer(to: response, eventCount: events.count) { body in
-            guard body.message == "success" || response.status == 400 else { return nil }
+            guard body.message == "success" || body.rejectsEverything || response.status == 400 else {
+                return nil
+            }
             let errors = body.errors ?? []
             guard errors.allSatisfy({ order.indices.contains($0.index) }) else { return nil }
             return body.accepted(

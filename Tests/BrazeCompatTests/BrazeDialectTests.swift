@@ -47,7 +47,12 @@ struct BrazeDialectTests {
     @Test(arguments: [
         (201, #"{"message":"success"}"#, "accepted"),
         (201, #"{"message":"success","errors":[]}"#, "accepted"),
-        (201, "", "notUnderstood"), (200, "<html>", "tryLater"),
+        (
+            201,
+            #"{"message":"every event was rejected; see errors","code":"all_events_rejected","errors":[{"index":0,"code":"x"},{"index":1,"code":"x"}]}"#,
+            "accepted"
+        ), (201, #"{"message":"welcome"}"#, "notUnderstood"), (201, "", "notUnderstood"),
+        (200, "<html>", "tryLater"),
         (201, #"{"message":"success","errors":[{"index":7,"code":"x"}]}"#, "notUnderstood"),
         (401, #"{"auth_error":{"error_code":22,"reason":null}}"#, "tokenProblem"),
         (200, #"{"auth_error":{"error_code":27}}"#, "tokenProblem"),

@@ -58,6 +58,30 @@ struct BrazeDialectTests {
         #expect(Set(try rows().map(\.last)).count == 5)
     }
 
+    /// 201 all the same: what shipped clients do with another status than 401 is not documented.
+    @Test func aRequestWithNothingGoodInItDoesNotSaySuccess() throws {
+        defer { fixture.remove() }
+        let token = try fixture.token(for: "user-1")
+        let bad = #"{"time":5,"user_id":"user-1"}"#
+        let good = #"{"name":"ss","time":5,"user_id":"user-1"}"#
+        let answer = try #require(post(#"{"device_id":"d","events":[\#(bad),\#(bad)]}"#, token: token))
+        #expect(answer.status == 201)
+        #expect(answer.json["message"] as? String == "every event was rejected; see errors")
+        #expect(answer.json["code"] as? String == "all_events_rejected")
+        #expect((answer.json["errors"] as? [Any])?.count == 2)
+        // One that is good, attributes, or nothing at all: no failure.
+        for body in [
+            #"{"device_id":"d","events":[\#(bad),\#(good)]}"#,
+            #"{"device_id":"d","events":[\#(bad)],"attributes":[{"user_id":"user-1","first_name":"Ada"}]}"#,
+            #"{"device_id":"d","events":[]}"#,
+        ] {
+            let answer = try #require(post(body, token: token))
+            #expect(answer.status == 201)
+            #expect(answer.json["message"] as? String == "success", "\(body)")
+            #expect(answer.json["code"] == nil)
+        }
+    }
+
     @Test func rejectionsHaveTheVendorsShape() throws {
         defer { fixture.remove() }
         let cases: [(String?, String, Int)] = [

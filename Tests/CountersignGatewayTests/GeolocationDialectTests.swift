@@ -62,6 +62,23 @@ struct GeolocationDialectTests {
             ])
     }
 
+    /// 200 all the same: the vendor's SDK sends a record that gets another status for ever.
+    @Test func anUploadWithNothingGoodInItDoesNotSaySuccess() throws {
+        defer { fixture.remove() }
+        let authorization = "Bearer " + (try token())
+        let bad = #"{"uuid":5,"coords":7}"#
+        let answer = try #require(post(#"{"location":[\#(bad),\#(bad)]}"#, authorization: authorization))
+        #expect(answer.status == 200)
+        #expect(answer.json["success"] as? Bool == false)
+        #expect(answer.json["code"] as? String == "all_events_rejected")
+        #expect((answer.json["rejected"] as? [Any])?.count == 2)
+        let mixed = #"{"location":[\#(bad),\#(Self.record)]}"#
+        let other = try #require(post(mixed, authorization: authorization))
+        #expect(other.status == 200)
+        #expect(other.json["success"] as? Bool == true)
+        #expect(other.json["code"] == nil)
+    }
+
     @Test func aRecordIsStoredOnceByItsUUID() throws {
         defer { fixture.remove() }
         for _ in 0..<2 {

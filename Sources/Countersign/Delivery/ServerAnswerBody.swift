@@ -64,6 +64,8 @@ package struct ServerAnswerBody: Sendable {
     package var verdict: ServerAnswer.TokenVerdict? { members.authError?.verdict }
     package var success: Bool? { members.success }
     package var message: String? { members.message }
+    /// True if the server says that no event was good, whatever its status.
+    package var rejectsEverything: Bool { members.code == "all_events_rejected" }
     package var accepted: Int? { members.accepted }
     package var duplicates: Int? { members.duplicates }
     package var rejected: [Rejection]? { members.rejected }

@@ -69,7 +69,7 @@ struct BrazeDialect: Sendable {
             request.trail.rejected = contents.rejected.count
             return path.store(batch, for: request) { result in
                 switch result {
-                case .success: Self.success(contents.rejected, members, warning)
+                case .success: Self.stored(contents, members, warning)
                 case .failure(let failure): failure.response(request)
                 }
             }
@@ -82,11 +82,19 @@ struct BrazeDialect: Sendable {
             requestID: request.id)
     }
 
-    private static func success(
-        _ rejected: [RejectedEvent], _ members: String, _ warning: AuthErrorBody?
+    /// 201 even when nothing was good: what shipped clients do with a 400 is not documented, and one that sent the same again
+    /// for ever would deliver nothing any more.
+    private static func stored(
+        _ contents: BrazeDecoder.Contents, _ members: String, _ warning: AuthErrorBody?
     ) -> HTTPResponse {
-        var body = Array(#"{"message":"success","errors":["#.utf8)
-        for (position, event) in rejected.enumerated() {
+        let isFailure =
+            !contents.rejected.isEmpty && contents.events.isEmpty && contents.profiles.changes.isEmpty
+        let verdict =
+            isFailure
+            ? #""message":"every event was rejected; see errors","code":"all_events_rejected""#
+            : #""message":"success""#
+        var body = Array(#"{\#(verdict),"errors":["#.utf8)
+        for (position, event) in contents.rejected.enumerated() {
             if position > 0 { body.append(UInt8(ascii: ",")) }
             event.write(to: &body)
         }

@@ -7,15 +7,14 @@ extension HTTPResponse {
     ///   - outcome: What the store has.
     ///   - rejected: What it will never have.
     ///   - warning: What is wrong with the token all the same.
-    ///   - failsWithoutEvents: True to answer 400 when every event was rejected, for clients that give up on that; others
-    ///     would send the same again for ever.
+    ///   - failsWithoutEvents: True to answer 400 when every event was rejected, for clients that give up on that. Others
+    ///     would send the same again for ever; for them only the body says it.
     /// - Returns: The answer.
     static func ingested(
         _ outcome: AppendOutcome, rejected: [RejectedEvent], warning: AuthErrorBody?,
         failsWithoutEvents: Bool = false
     ) -> HTTPResponse {
-        let isFailure =
-            failsWithoutEvents && !rejected.isEmpty && outcome.accepted == 0 && outcome.duplicates == 0
+        let isFailure = !rejected.isEmpty && outcome.accepted == 0 && outcome.duplicates == 0
         let verdict =
             isFailure
             ? #""success":false,"code":"all_events_rejected","reason":"every event was rejected; see rejected""#
@@ -33,6 +32,6 @@ extension HTTPResponse {
         body.append(UInt8(ascii: "]"))
         warning?.writeMember(to: &body)
         body.append(UInt8(ascii: "}"))
-        return .json(isFailure ? 400 : 200, body)
+        return .json(isFailure && failsWithoutEvents ? 400 : 200, body)
     }
 }

@@ -58,7 +58,13 @@ enum OpenAPISchemas {
         "Stored": [
             "type": "object", "required": ["success", "accepted", "duplicates", "rejected"],
             "properties": [
-                "success": ["const": true], "accepted": count, "duplicates": count,
+                "success": [
+                    "type": "boolean",
+                    "description":
+                        "False, with code all_events_rejected, if there were events and none of them was good.",
+                ],
+                "code": ["const": "all_events_rejected"], "reason": text, "accepted": count,
+                "duplicates": count,
                 "rejected": ["type": "array", "items": APIOperation.schema("RejectedEvent")],
                 "auth_warning": APIOperation.schema("AuthError"),
             ],
@@ -104,7 +110,12 @@ enum OpenAPISchemas {
         "BrazeStored": [
             "type": "object", "required": ["message", "errors"],
             "properties": [
-                "message": ["const": "success"],
+                "message": [
+                    "type": "string",
+                    "description":
+                        "`success`, or a sentence, with code all_events_rejected, if no event was good.",
+                ],
+                "code": ["const": "all_events_rejected"],
                 "errors": ["type": "array", "items": APIOperation.schema("RejectedEvent")],
                 "auth_warning": APIOperation.schema("AuthError"),
             ],
