@@ -5,7 +5,7 @@ internal import Foundation
 /// B1: everything goes wrong, one thing after the other, for two devices on one queue, which are killed at times. What was
 /// recorded arrives once, recording goes on by itself, and each wait is bounded and can be seen.
 enum BadDayScenario {
-    /// Recording must go on by itself so many seconds after the disk has room again.
+    /// Recording must resume on its own within this many seconds after the disk has room again.
     private static let allowed = 1.0
     private static let troubleSeconds = 2.0
 
@@ -192,7 +192,7 @@ struct BadDayDevice {
     }
 }
 
-/// The way to the gateway, with what stands in it.
+/// The network path to the gateway, with the current trouble on it.
 private struct Road: HTTPTransport {
     let trouble: String
     private let transport = CurlTransport()

@@ -81,7 +81,7 @@ struct BrazeDialectTests {
                 ]))
     }
 
-    /// Attributes stand behind the events of a request, whatever their order in the queue was.
+    /// A request lists attributes after events, whatever their order in the queue was.
     @Test func rejectionsAreOfTheRowsThatTheServerMeans() throws {
         let dialect = try dialect()
         let attributes = EventRecord(

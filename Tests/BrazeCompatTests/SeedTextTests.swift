@@ -32,7 +32,7 @@ struct SeedTextTests {
         """#,
     ]
 
-    /// Only line breaks, indentation and a comma behind the last element may differ: the formatter has its own ways there.
+    /// Only line breaks, indentation and trailing commas may differ, because the formatter decides those.
     private func tokens(_ code: String) -> String {
         code.filter { !$0.isWhitespace }.replacingOccurrences(of: ",]", with: "]")
     }

@@ -118,7 +118,7 @@ struct BrazeDialectTests {
         #expect(bad?.json["code"] as? String == "invalid_batch")
     }
 
-    /// What the shipped clients sync besides: valid, empty, and behind the same admission.
+    /// The other endpoints that shipped clients sync: valid, empty, and subject to the same admission.
     @Test(arguments: [
         ("content_cards/sync", #""cards":[]"#), ("feature_flags/sync", #""feature_flags":[]"#),
         ("template", #""templated_message":null"#),

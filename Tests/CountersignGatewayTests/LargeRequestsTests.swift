@@ -103,7 +103,7 @@ struct LargeRequestsTests {
         try began.waitForSignal()
         #expect(!HeldMemory(memory).take(200))
         goesOn.signal()
-        // One behind the other: when the next but one begins, the first is done with.
+        // One after another: once the next but one begins, the first has finished.
         begin(10)
         goesOn.signal()
         try began.waitForSignal()
@@ -146,7 +146,7 @@ struct LargeRequestsTests {
         #expect(large.answer()?.status == 200)
         #expect(bomb.answer()?.status == 413)
         let statuses = (0..<22).map { _ in heard.next()?.status }
-        // The last: what is unpacked waits behind the large one and holds up nobody else.
+        // Last, because unpacking queues up after the large one and delays nobody else.
         #expect(statuses == Array(repeating: 200, count: 21) + [413])
     }
 

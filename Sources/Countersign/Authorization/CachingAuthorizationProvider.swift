@@ -12,7 +12,7 @@ public import Foundation
 /// The vendor's SDKs keep no customer token and advise apps to keep it in a safe place; this is that place. A token whose end
 /// cannot be read is not kept. What the store cannot keep is kept in memory.
 public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, CustomerObserving {
-    /// The name under which the token stands in the store.
+    /// The key of the token in the store.
     private static let key = "customer-token"
 
     private enum Cached: Sendable {

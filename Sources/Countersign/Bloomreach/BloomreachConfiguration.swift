@@ -116,7 +116,7 @@ public struct BloomreachEventKind: RawRepresentable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The app was installed, or begins anew with another customer.
+    /// The app was installed, or starts over with another customer.
     public static let install = BloomreachEventKind(rawValue: "INSTALL")
     /// A session began.
     public static let sessionStart = BloomreachEventKind(rawValue: "SESSION_START")

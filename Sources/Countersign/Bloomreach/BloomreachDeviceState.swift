@@ -54,7 +54,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         self.session?.end = now
     }
 
-    /// The app begins a session by itself. One that is open and still fresh goes on.
+    /// The app started a session explicitly. One that is open and still fresh continues.
     mutating func start(now: Double, timeout: TimeInterval, closesEarlier: Bool) -> Change {
         guard let session else {
             self.session = Session(start: now)
@@ -67,7 +67,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         return Change(ended: ended, began: now)
     }
 
-    /// The app ends the session by itself.
+    /// The app ended the session explicitly.
     mutating func end(now: Double) -> Change {
         Change(ended: end(at: now))
     }

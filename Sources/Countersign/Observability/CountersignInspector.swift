@@ -114,7 +114,7 @@ public final class CountersignInspector: Sendable {
 
     private static func keep(_ failure: AuthenticationFailure, in verdicts: Lock<[AuthenticationFailure]>) {
         verdicts.withLock { verdicts in
-            // The same once more stands in the place of the last one.
+            // A repetition replaces the previous entry.
             verdicts.removeAll {
                 $0.userID == failure.userID && $0.code == failure.code && $0.token == failure.token
             }

@@ -40,7 +40,7 @@ enum EnforcementCommand {
         if plan["returned"] != .null {
             let returned = plan["returned"]
             invocation.io.say(
-                "It returned to optional by itself at \(returned["at_ms"].time): the tokens of \(returned["rejected_percent"].shown) % of users had stopped working."
+                "It returned to optional automatically at \(returned["at_ms"].time): the tokens of \(returned["rejected_percent"].shown) % of users had stopped working."
             )
         }
         return .done

@@ -29,7 +29,7 @@ final class PseudonymIndex: Sendable {
     ///   - pseudonyms: Of the app.
     ///   - appID: Whose users.
     ///   - milliseconds: Now, since 1970.
-    ///   - candidates: Calls back with the users behind one, in order, until it answers true.
+    ///   - candidates: Calls back with the users after a given one, in order, until it answers true.
     /// - Returns: The user's id; nil when it is nobody's, as of the last ten seconds.
     /// - Throws: 503 while there are more users to look at, 422 when they are too many.
     func user(

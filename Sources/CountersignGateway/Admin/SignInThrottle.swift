@@ -69,7 +69,7 @@ final class SignInThrottle: Sendable {
     /// The attempt was neither right nor wrong, and does not count.
     func takeBack(name: String, address: String) {
         state.withLock { state in
-            // Whatever blocks now was begun by this attempt: behind an earlier block it would not have been made.
+            // Any block in force was started by this attempt; an earlier one would have prevented it.
             for (key, _) in Self.limits(name, address, state) {
                 guard var entry = state.attempts[key] else { continue }
                 entry.failures -= 1
@@ -82,7 +82,7 @@ final class SignInThrottle: Sendable {
     /// The attempt's password was right.
     func succeed(name: String, address: String) {
         state.withLock { state in
-            // Whatever blocks now was begun by this attempt: behind an earlier block it would not have been made.
+            // Any block in force was started by this attempt; an earlier one would have prevented it.
             for (key, _) in Self.limits(name, address, state) {
                 guard var entry = state.attempts[key] else { continue }
                 entry.failures = key.name != nil && key.place != nil ? 0 : entry.failures - 1

@@ -199,7 +199,7 @@ extension AdminCall {
     /// - Parameters:
     ///   - appID: Whose users.
     ///   - index: What is known of their pseudonyms.
-    ///   - candidates: Calls back with ids behind one, in order, until it answers true.
+    ///   - candidates: Calls back with the ids after a given one, in order, until it answers true.
     /// - Returns: The user's id; the text as it stands when it is nobody's pseudonym; nil when nobody is asked for.
     /// - Throws: 503 while there are more users to look at, 422 when they are too many.
     func user(

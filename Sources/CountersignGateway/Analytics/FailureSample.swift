@@ -61,7 +61,7 @@ package struct FailureSample: Sendable {
     }
 
     static func network(of address: String) -> String {
-        // None is longer. What else stands in its place may take long to look at.
+        // No address is longer, and other text of a stranger may take long to examine.
         guard address.utf8.count <= 64 else { return "" }
         if address.contains(":") {
             var bytes = in6_addr()

@@ -6,7 +6,7 @@ package import Foundation
 /// A copy of everything that a gateway keeps: a folder with one SQLite file for each of the gateway's, and
 /// `manifest.json`, which says what they hold.
 ///
-/// A copy is made while the gateway runs. Each file is one moment's; the files are copied one behind the other, the apps
+/// A copy is made while the gateway runs. Each file is one moment's; the files are copied one after another, the apps
 /// and keys first. A folder without a manifest is one that was not finished.
 package struct Backup: Sendable, Equatable {
     /// One database.

@@ -35,7 +35,7 @@ struct BrazeDialect: Sendable {
         }
     }
 
-    /// Stores what a request holds; `members` are added to the answer, each behind a comma.
+    /// Stores what a request holds; `members` are added to the answer, each preceded by a comma.
     private func ingest(_ request: HTTPRequest, answering members: String = "") -> HTTPOutcome {
         let header = request.header("x-braze-api-key")
         // A stranger's body is not worth reading.

@@ -7,7 +7,7 @@ struct GeolocationDecoder {
     let request: HTTPRequest
 
     struct Contents {
-        /// The records, each as `{"location":…,"params":{…}}`, one behind the other.
+        /// The records, each as `{"location":…,"params":{…}}`, concatenated.
         var body: [UInt8] = []
         var events: [EventBatch.Event] = []
         var rejected: [RejectedEvent] = []

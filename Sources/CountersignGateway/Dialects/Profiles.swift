@@ -3,7 +3,7 @@ internal import CountersignJOSE
 
 /// What the events of one request say of the people whom they are about: properties of customers.
 struct Profiles {
-    /// The most properties that one request sets; what is beyond stands in the stored events only.
+    /// The most properties that one request sets; any others are in the stored events only.
     static let mostProperties = 2_000
     /// The longest name of a property, in bytes.
     static let longestName = 256

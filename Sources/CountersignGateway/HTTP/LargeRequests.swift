@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// Handles requests whose bodies may take long to unpack or to read, one behind the other on a queue of its own: nothing
+/// Handles requests whose bodies may take long to unpack or to read, one after another on a queue of its own: nothing
 /// that a client sends may hold the server's thread, which serves all others too.
 final class LargeRequests: Sendable {
     /// Bytes of a body that the server's thread still reads itself. The slowest body of this size takes it a few

@@ -115,7 +115,7 @@ package final class EventReader {
         try page(query, where: "seq > ?", bound: sequence, order: "ASC", limit: limit)
     }
 
-    /// Calls back with an app's users behind one, each once, in the order of their ids, until it answers true.
+    /// Calls back with an app's users after a given one, each once, in the order of their ids, until it answers true.
     ///
     /// - Throws: `storage`.
     func users(

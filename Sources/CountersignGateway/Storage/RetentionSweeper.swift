@@ -7,7 +7,7 @@ internal import CountersignSQLite
 struct RetentionSweeper {
     /// Rows that one step looks at and rows that it deletes, so that a request never waits long for it.
     static let rowsPerStep = 200
-    /// Bytes behind which a step deletes no more.
+    /// A step stops deleting once it has reached this many bytes.
     static let bytesPerStep: Int64 = 4 << 20
 
     /// The tables of it in `events.sqlite`.

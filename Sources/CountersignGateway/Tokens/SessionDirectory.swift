@@ -115,7 +115,7 @@ public final class SessionDirectory: Sendable {
         return try ledger { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
     }
 
-    /// Calls back with those whose sessions an app has, behind one, each once and in order, until it answers true.
+    /// Calls back with the users who have sessions in an app, after a given one, each once and in order, until it answers true.
     func subjects(
         of appID: String, behind last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {

@@ -112,7 +112,7 @@ struct TailTests {
         try await io.talkText.wait { $0.components(separatedBy: "Connected to").count == 3 }
         let shown = io.output
         #expect(try await shell.run("countersign trigger 22").status == 0)
-        // Said because it asks for what came behind the last one that it had.
+        // Reported because it resumes after the last event it received.
         try await io.talkText.wait { $0.contains("Missed verdicts") }
         try await io.outputText.wait { $0 != shown }
         running.cancel()

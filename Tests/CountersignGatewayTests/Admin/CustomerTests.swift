@@ -172,7 +172,7 @@ struct CustomerTests {
         #expect(try bench.ask("DELETE", "apps/shop/customers/ada", nil, writer).status == 404)
         #expect(try bench.ask("GET", "apps/shop/customers/ada", nil, writer).status == 404)
         #expect(try bench.ask("GET", "apps/shop/customers/bob", nil, writer).status == 200)
-        // Who comes back begins anew.
+        // A customer who comes back starts with an empty profile.
         try send(bench, #"{"type":"identify","messageId":"a2","userId":"ada","traits":{"plan":"new"}}"#)
         let again = try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, writer)
         #expect(properties(again) == ["plan": "new"] && again.json["events"] as? Int == 1)

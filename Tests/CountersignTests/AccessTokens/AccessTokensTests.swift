@@ -406,7 +406,7 @@ struct AccessTokensTests {
         let start = Task { await tokens.prepare() }
         await store.isSaving.wait()
         let verdict = await tokens.beginAuthorizing()
-        // In line behind it: it has come as far as it can.
+        // It queues up after it, and gets no further.
         _ = await tokens.state
         store.mayGoOn.signal()
         #expect(await verdict.value.token == "A0")
