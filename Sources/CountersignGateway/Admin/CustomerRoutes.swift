@@ -49,7 +49,7 @@ struct CustomerRoutes: Sendable {
         var value = call[1]
         if name == CustomerIdentifier.hardName {
             value = try call.user(named: call[1], of: appID, in: index) { last, isEnough in
-                try EventReader(dataDirectory: dataDirectory).users(of: appID, behind: last, isEnough)
+                try EventReader(dataDirectory: dataDirectory).users(of: appID, after: last, isEnough)
             }
         }
         return CustomerIdentifier(name: name, value: value)

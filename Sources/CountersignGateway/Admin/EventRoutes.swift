@@ -38,7 +38,7 @@ struct EventRoutes: Sendable {
     private func query(_ call: AdminCall) throws -> EventQuery {
         var query = EventQuery(appID: try call.app().id)
         query.userID = try call.user(of: query.appID, in: index) { last, isEnough in
-            try EventReader(dataDirectory: dataDirectory).users(of: query.appID, behind: last, isEnough)
+            try EventReader(dataDirectory: dataDirectory).users(of: query.appID, after: last, isEnough)
         }
         query.messageID = call.query("message_id")
         query.type = call.query("type")
@@ -75,7 +75,7 @@ struct EventRoutes: Sendable {
             call, name: "\(query.appID)-events", columns: Self.columns, from: 0
         ) { [dataDirectory] sequence in
             let page = try EventReader(dataDirectory: dataDirectory).oldest(
-                query, behind: sequence, limit: 500)
+                query, after: sequence, limit: 500)
             let rows = page.events.map { event in
                 let event = mask.event(event, of: query.appID)
                 var line: [UInt8] = []

@@ -188,7 +188,7 @@ struct TokenServiceRoutes: Sendable {
 
     /// Whose sessions are meant; nil for those of all.
     private func user(_ call: AdminCall, of appID: String) throws -> String? {
-        try call.user(of: appID, in: index) { try sessions.subjects(of: appID, behind: $0, $1) }
+        try call.user(of: appID, in: index) { try sessions.subjects(of: appID, after: $0, $1) }
     }
 
     private func createClient(_ call: AdminCall) throws -> HTTPResponse {

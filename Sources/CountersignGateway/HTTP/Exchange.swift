@@ -72,7 +72,7 @@ final class Exchange {
         self.request = request
         if Framing.libraryIsLenient,
             !Framing.isWhole(
-                fields, behind: (rawMethod, target.start, target.count, version),
+                fields, after: (rawMethod, target.start, target.count, version),
                 count: countersign_mhd_header_bytes(connection))
         {
             return Framing.swallowed

@@ -151,7 +151,7 @@ enum Framing {
 
     /// True when one space stands between the parts of the request line, each field begins two bytes (CR LF) behind the
     /// one before, and the header ends four bytes behind the last: nothing is there that the library did not show.
-    static func isWhole(_ fields: [HTTPField], behind line: RequestLine, count: Int) -> Bool {
+    static func isWhole(_ fields: [HTTPField], after line: RequestLine, count: Int) -> Bool {
         let start = line.method
         guard let target = line.target,
             UnsafeRawPointer(target) == UnsafeRawPointer(start) + strlen(start) + 1,

@@ -110,7 +110,7 @@ package final class EventReader {
     /// - Returns: What was found.
     /// - Throws: `storage`.
     package func oldest(
-        _ query: EventQuery, behind sequence: Int64, limit: Int
+        _ query: EventQuery, after sequence: Int64, limit: Int
     ) throws(GatewayError) -> EventPage {
         try page(query, where: "seq > ?", bound: sequence, order: "ASC", limit: limit)
     }
@@ -119,7 +119,7 @@ package final class EventReader {
     ///
     /// - Throws: `storage`.
     func users(
-        of appID: String, behind last: String = "", _ isEnough: (String) -> Bool
+        of appID: String, after last: String = "", _ isEnough: (String) -> Bool
     ) throws(GatewayError) {
         do {
             // From user to user through the index, whatever the number of events.

@@ -117,7 +117,7 @@ public final class SessionDirectory: Sendable {
 
     /// Calls back with the users who have sessions in an app, after a given one, each once and in order, until it answers true.
     func subjects(
-        of appID: String, behind last: String, _ isEnough: (String) -> Bool
+        of appID: String, after last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {
         let key = try secrets.refreshKey()
         var last = last
@@ -125,7 +125,7 @@ public final class SessionDirectory: Sendable {
         while true {
             let from = last
             let page = try store.perform {
-                try SessionLedger(connection: $0, key: key).subjects(of: appID, behind: from, limit: 1_000)
+                try SessionLedger(connection: $0, key: key).subjects(of: appID, after: from, limit: 1_000)
             }
             for subject in page where isEnough(subject) { return }
             guard let end = page.last else { return }

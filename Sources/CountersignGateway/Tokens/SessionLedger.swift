@@ -293,7 +293,7 @@ struct SessionLedger {
     }
 
     /// A page of those whose sessions an app has, each once, in the order of their ids.
-    func subjects(of appID: String, behind last: String, limit: Int) throws -> [String] {
+    func subjects(of appID: String, after last: String, limit: Int) throws -> [String] {
         try connection.all(
             """
             SELECT DISTINCT subject FROM session WHERE app_id = ?1 AND subject > ?2 ORDER BY subject LIMIT ?3

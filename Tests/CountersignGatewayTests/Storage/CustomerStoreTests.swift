@@ -213,6 +213,6 @@ struct CustomerStoreTests {
             EventQuery(appID: "shop"), before: first.events.last?.sequence, limit: 500)
         #expect(second.events.map(\.messageID) == ["m-1", "m-0"])
         #expect(!second.hasMore)
-        #expect(try reader.oldest(EventQuery(appID: "shop"), behind: 0, limit: 2).hasMore)
+        #expect(try reader.oldest(EventQuery(appID: "shop"), after: 0, limit: 2).hasMore)
     }
 }
