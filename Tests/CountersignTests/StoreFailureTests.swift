@@ -274,9 +274,10 @@ struct StoreFailureTests {
 
     // MARK: Wiping and opting out
 
-    @Test func aWipeReachesWhatOtherClientsHaveInTheirLogs() async throws {
-        let bench = try Bench()
-        defer { bench.removeFiles() }
+    /// Two clients of one user; the other's events stay in its log until the gate opens.
+    private func clientsOfOneQueue(_ bench: Bench) async throws -> (
+        one: CountersignClient, other: CountersignClient, gate: Handshake
+    ) {
         let (one, other) = (try bench.makeClient(), try bench.makeClient())
         for client in [one, other] {
             client.identify(userID: "ada", token: "a.a.a")
@@ -288,6 +289,13 @@ struct StoreFailureTests {
             gate.block()
         }
         await isHeld.wait()
+        return (one, other, gate)
+    }
+
+    @Test func aWipeReachesWhatOtherClientsHaveInTheirLogs() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let (one, other, gate) = try await clientsOfOneQueue(bench)
         for number in 0..<5 { try await other.record("before \(number)") }
         try await one.wipeData()
         try await other.record("after")
@@ -305,17 +313,7 @@ struct StoreFailureTests {
     func anOptOutReachesOtherClients(isInTheLog: Bool) async throws {
         let bench = try Bench()
         defer { bench.removeFiles() }
-        let (one, other) = (try bench.makeClient(), try bench.makeClient())
-        for client in [one, other] {
-            client.identify(userID: "ada", token: "a.a.a")
-            await client.flush()
-        }
-        let (isHeld, gate) = (Handshake(), Handshake())
-        other.storage.submit { _ in
-            isHeld.signal()
-            gate.block()
-        }
-        await isHeld.wait()
+        let (one, other, gate) = try await clientsOfOneQueue(bench)
         if isInTheLog {
             try await other.record("before")
         } else {

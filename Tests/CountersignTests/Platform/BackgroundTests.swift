@@ -139,15 +139,21 @@ struct BackgroundTests {
         await client.close()
     }
 
-    @Test func whenTimeIsUpNothingIsSentBeforeTheAppIsBack() async throws {
-        let bench = try Bench()
-        defer { bench.removeFiles() }
+    /// In the background, with an event, and told that its time is over.
+    private func clientWhoseTimeIsUp(_ bench: Bench) async throws -> CountersignClient {
         let client = try bench.makeClient()
         try await client.record("A")
         let system = System()
         client.enterBackground(holding: { system.perform($0, $1) })
         await system.released()
         system.expire()
+        return client
+    }
+
+    @Test func whenTimeIsUpNothingIsSentBeforeTheAppIsBack() async throws {
+        let bench = try Bench()
+        defer { bench.removeFiles() }
+        let client = try await clientWhoseTimeIsUp(bench)
         let result = await client.flush()
         #expect(result.batches.map(\.code) == ["cancelled"])
         #expect(bench.transport.requests.isEmpty)
@@ -160,12 +166,7 @@ struct BackgroundTests {
     @Test func aProcessThatRunsAMinuteLaterSendsAgain() async throws {
         let bench = try Bench()
         defer { bench.removeFiles() }
-        let client = try bench.makeClient()
-        try await client.record("A")
-        let system = System()
-        client.enterBackground(holding: { system.perform($0, $1) })
-        await system.released()
-        system.expire()
+        let client = try await clientWhoseTimeIsUp(bench)
         bench.clock.advance(by: 59)
         #expect(await client.flush().delivered == 0)
         bench.clock.advance(by: 1)
