@@ -140,9 +140,9 @@ struct PlacesTests {
         text.replacing(place.fixture.dataDirectory, with: "PLACE")
             .replacing("http://127.0.0.1:\(place.fixture.gateway.port)", with: "PLACE")
             .replacing(#/cli:\w+ *|token:test(#[\w-]+)? */#, with: "ACTOR ")
-            .replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "TIME").replacing(#/\d{13}/#, with: "MS")
+            .replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "TIME").replacing(#/\b\d{13}\b/#, with: "MS")
             .replacing(#/countersign-\d{8}T\w+/#, with: "BACKUP").replacing(
-                #/u-[a-z2-7]{8}\b/#, with: "PSEUDONYM"
+                #/\bu-[a-z2-7]{8}\b/#, with: "PSEUDONYM"
             )
             .replacing(#/[A-Za-z0-9_\-+\/=]{12,}/#) { match in
                 // Words stay; what is left are ids, hashes and secrets.
