@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Fails when folders, or files, of one target refer to each other in a circle.
+
+The compiler keeps arrows between targets pointing down; inside a target nothing does but this. What a file refers to is
+read from its text: the names of the types that other files of its target declare. A member of an extension is not seen.
+
+    scripts/rooms.py            every target below Sources
+    scripts/rooms.py --order    the folders of every target too, lowest first, with their files
+"""
+
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent.parent / "Sources"
+DECLARATION = re.compile(
+    r"^(?:@[\w(), .]+\s+)*(?:(?:public|package|internal|final|indirect|nonisolated)\s+)*"
+    r"(?:struct|class|enum|actor|protocol|typealias)\s+(\w+)", re.MULTILINE)
+# What may hold a name without referring to a type.
+SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|#*""".*?"""#*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+NAME = re.compile(r"(?<![\w.`])[A-Z]\w*")
+
+
+def without_texts(source):
+    """The source with comments and strings blanked, its lines where they were."""
+    return SILENT.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
+
+
+def components(graph):
+    """Strongly connected components, lowest first (Tarjan)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph[node]):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            members = []
+            while not members or members[-1] != node:
+                members.append(stack.pop())
+            found.append(sorted(members))
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def arrows(target):
+    """For each file of a target, the files that it refers to, each with a line and the name that stands there."""
+    texts = {path: without_texts(path.read_text()) for path in sorted(target.rglob("*.swift"))}
+    declared = defaultdict(set)
+    for path, text in texts.items():
+        for name in DECLARATION.findall(text):
+            declared[name].add(path)
+    found = {path: {} for path in texts}
+    for path, text in texts.items():
+        for match in NAME.finditer(text):
+            for other in declared.get(match.group(), ()):
+                if other != path and path not in declared[match.group()]:
+                    line = text.count("\n", 0, match.start()) + 1
+                    found[path].setdefault(other, (line, match.group()))
+    return found
+
+
+def check(target, shows_order):
+    """The circles of a target, as lines of text."""
+    files = arrows(target)
+
+    def room(path):
+        parent = path.parent.relative_to(target)
+        return parent.parts[0] if parent.parts else "(root)"
+
+    rooms, witnesses = {room(path): set() for path in files}, defaultdict(list)
+    for path, others in files.items():
+        for other, (line, name) in others.items():
+            if room(path) != room(other):
+                rooms[room(path)].add(room(other))
+                witnesses[room(path), room(other)].append(f"{path.relative_to(SOURCES)}:{line}: {name}")
+    lines = []
+    for members in components(rooms):
+        if shows_order:
+            print(f"{target.name}: {' '.join(members)}")
+        if len(members) > 1:
+            lines.append(f"{target.name}: folders in a circle: {', '.join(members)}")
+            for (source, goal), places in sorted(witnesses.items(), key=lambda item: len(item[1])):
+                if source in members and goal in members:
+                    lines.append(f"  {source} -> {goal}")
+                    lines += [f"    {place}" for place in places]
+    for members in components({path: set(others) for path, others in files.items()}):
+        if len(members) > 1:
+            lines.append(f"{target.name}: files in a circle:")
+            for path in members:
+                for other, (line, name) in files[path].items():
+                    if other in members:
+                        lines.append(f"  {path.relative_to(SOURCES)}:{line}: {name}")
+    return lines
+
+
+def main():
+    shows_order = "--order" in sys.argv[1:]
+    lines = [line for target in sorted(SOURCES.iterdir()) if target.is_dir() for line in check(target, shows_order)]
+    print("\n".join(lines), end="\n" if lines else "")
+    sys.exit(1 if lines else 0)
+
+
+if __name__ == "__main__":
+    main()
