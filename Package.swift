@@ -104,7 +104,7 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "CHTTPServer", dependencies: ["CMicroHTTPD", "CGnuTLS"]),
         // The files of the dashboard, embedded.
-        .target(name: "CDashboard"),
+        .target(name: "CDashboard", exclude: ["Resources"]),
         // The table of common passwords, embedded.
         .target(name: "CCommonPasswords", exclude: ["NOTICE", "common-passwords.bin"]),
         .target(
@@ -114,7 +114,7 @@ let package = Package(
                 "CStrictJSON", "CMicroHTTPD", "CHTTPServer", "CZlib", "CCurl", "CDashboard",
                 "CCommonPasswords", "CQREncode",
             ],
-            exclude: ["Dashboard/Resources"], swiftSettings: strict),
+            swiftSettings: strict),
 
         // Shipped help for tests: for apps, and for those who can run a gateway beside them.
         .target(

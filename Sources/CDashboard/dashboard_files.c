@@ -1,140 +1,140 @@
 #include "dashboard_files.h"
 
 // The files are part of the program (C23, 6.10.4), so that it needs nothing beside itself. They stand in
-// Sources/CountersignGateway/Dashboard/Resources; a new one needs two lines here.
+// Sources/CDashboard/Resources; a new one needs two lines here.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char file_icons_favicon_svg[] = {
-#embed "../CountersignGateway/Dashboard/Resources/icons/favicon.svg"
+#embed "Resources/icons/favicon.svg"
 };
 static const unsigned char file_index_html[] = {
-#embed "../CountersignGateway/Dashboard/Resources/index.html"
+#embed "Resources/index.html"
 };
 static const unsigned char file_modules_api_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/api.js"
+#embed "Resources/modules/api.js"
 };
 static const unsigned char file_modules_app_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/app.js"
+#embed "Resources/modules/app.js"
 };
 static const unsigned char file_modules_appsettings_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/appsettings.js"
+#embed "Resources/modules/appsettings.js"
 };
 static const unsigned char file_modules_audit_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/audit.js"
+#embed "Resources/modules/audit.js"
 };
 static const unsigned char file_modules_chart_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/chart.js"
+#embed "Resources/modules/chart.js"
 };
 static const unsigned char file_modules_clients_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/clients.js"
+#embed "Resources/modules/clients.js"
 };
 static const unsigned char file_modules_codes_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/codes.js"
+#embed "Resources/modules/codes.js"
 };
 static const unsigned char file_modules_counts_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/counts.js"
+#embed "Resources/modules/counts.js"
 };
 static const unsigned char file_modules_customers_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/customers.js"
+#embed "Resources/modules/customers.js"
 };
 static const unsigned char file_modules_dialogs_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/dialogs.js"
+#embed "Resources/modules/dialogs.js"
 };
 static const unsigned char file_modules_dom_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/dom.js"
+#embed "Resources/modules/dom.js"
 };
 static const unsigned char file_modules_enforcement_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/enforcement.js"
+#embed "Resources/modules/enforcement.js"
 };
 static const unsigned char file_modules_events_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/events.js"
+#embed "Resources/modules/events.js"
 };
 static const unsigned char file_modules_failures_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/failures.js"
+#embed "Resources/modules/failures.js"
 };
 static const unsigned char file_modules_format_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/format.js"
+#embed "Resources/modules/format.js"
 };
 static const unsigned char file_modules_home_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/home.js"
+#embed "Resources/modules/home.js"
 };
 static const unsigned char file_modules_icons_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/icons.js"
+#embed "Resources/modules/icons.js"
 };
 static const unsigned char file_modules_items_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/items.js"
+#embed "Resources/modules/items.js"
 };
 static const unsigned char file_modules_keys_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/keys.js"
+#embed "Resources/modules/keys.js"
 };
 static const unsigned char file_modules_keysource_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/keysource.js"
+#embed "Resources/modules/keysource.js"
 };
 static const unsigned char file_modules_live_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/live.js"
+#embed "Resources/modules/live.js"
 };
 static const unsigned char file_modules_members_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/members.js"
+#embed "Resources/modules/members.js"
 };
 static const unsigned char file_modules_pointer_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/pointer.js"
+#embed "Resources/modules/pointer.js"
 };
 static const unsigned char file_modules_policy_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/policy.js"
+#embed "Resources/modules/policy.js"
 };
 static const unsigned char file_modules_preferences_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/preferences.js"
+#embed "Resources/modules/preferences.js"
 };
 static const unsigned char file_modules_project_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/project.js"
+#embed "Resources/modules/project.js"
 };
 static const unsigned char file_modules_sample_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/sample.js"
+#embed "Resources/modules/sample.js"
 };
 static const unsigned char file_modules_secondfactor_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/secondfactor.js"
+#embed "Resources/modules/secondfactor.js"
 };
 static const unsigned char file_modules_sessions_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/sessions.js"
+#embed "Resources/modules/sessions.js"
 };
 static const unsigned char file_modules_signin_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/signin.js"
+#embed "Resources/modules/signin.js"
 };
 static const unsigned char file_modules_signingkeys_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/signingkeys.js"
+#embed "Resources/modules/signingkeys.js"
 };
 static const unsigned char file_modules_spark_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/spark.js"
+#embed "Resources/modules/spark.js"
 };
 static const unsigned char file_modules_system_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/system.js"
+#embed "Resources/modules/system.js"
 };
 static const unsigned char file_modules_tokenrules_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/tokenrules.js"
+#embed "Resources/modules/tokenrules.js"
 };
 static const unsigned char file_modules_ui_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/ui.js"
+#embed "Resources/modules/ui.js"
 };
 static const unsigned char file_modules_userids_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/userids.js"
+#embed "Resources/modules/userids.js"
 };
 static const unsigned char file_modules_views_js[] = {
-#embed "../CountersignGateway/Dashboard/Resources/modules/views.js"
+#embed "Resources/modules/views.js"
 };
 static const unsigned char file_styles_chart_css[] = {
-#embed "../CountersignGateway/Dashboard/Resources/styles/chart.css"
+#embed "Resources/styles/chart.css"
 };
 static const unsigned char file_styles_layout_css[] = {
-#embed "../CountersignGateway/Dashboard/Resources/styles/layout.css"
+#embed "Resources/styles/layout.css"
 };
 static const unsigned char file_styles_parts_css[] = {
-#embed "../CountersignGateway/Dashboard/Resources/styles/parts.css"
+#embed "Resources/styles/parts.css"
 };
 static const unsigned char file_styles_print_css[] = {
-#embed "../CountersignGateway/Dashboard/Resources/styles/print.css"
+#embed "Resources/styles/print.css"
 };
 static const unsigned char file_styles_theme_css[] = {
-#embed "../CountersignGateway/Dashboard/Resources/styles/theme.css"
+#embed "Resources/styles/theme.css"
 };
 
 static const countersign_dashboard_file files[] = {
