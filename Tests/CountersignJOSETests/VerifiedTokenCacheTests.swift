@@ -107,7 +107,7 @@ struct VerifiedTokenCacheTests {
         let claims = try StrictJSONParser(maximumBytes: 100).parse(bytes: Array("{}".utf8)) {
             Claims($0, json: UnsafeRawBufferPointer(start: nil, count: 0))
         }
-        let trusted = TokenVerifier.TrustedToken(claims: claims, entry: 0, typeIsMissing: false)
+        let trusted = TrustedToken(claims: claims, entry: 0, typeIsMissing: false)
         let owner: UInt64 = 7
         Array("first".utf8).withUnsafeBufferPointer { cache.insert($0, hash: 1, owner: owner, trusted) }
         func isFound(_ text: String, owner: UInt64) -> Bool {

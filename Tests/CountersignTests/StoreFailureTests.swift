@@ -346,7 +346,7 @@ struct StoreFailureTests {
         let (before, after) = try await desk.storage.perform { [clock = desk.bench.clock] queue in
             try queue.append([(1, event)], from: "log", clock: clock)
             let before = try queue.value(of: .rows)
-            try Data().write(to: directory.appendingPathComponent(Storage.optOutName))
+            try Data().write(to: directory.appendingPathComponent(DataFolder.optOutName))
             try queue.append([(2, event)], from: "log", clock: clock)
             _ = try log.append([event])
             for found in IncomingLog.all(in: directory) { try queue.adopt(found, clock: clock) }
@@ -366,7 +366,7 @@ struct StoreFailureTests {
         await client.recorder.drain()
         // It has not come to wipe yet.
         let directory = bench.configuration.instanceDirectory
-        try Data().write(to: directory.appendingPathComponent(Storage.optOutName))
+        try Data().write(to: directory.appendingPathComponent(DataFolder.optOutName))
         client.recorder.writer.suspend()
         for number in 0..<40 {
             client.track("\(number)")

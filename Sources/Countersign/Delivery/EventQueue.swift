@@ -117,7 +117,7 @@ final class EventQueue {
     private var directory: URL { URL(fileURLWithPath: connection.path).deletingLastPathComponent() }
 
     private var hasOptedOut: Bool {
-        FileManager.default.fileExists(atPath: directory.appendingPathComponent(Storage.optOutName).path)
+        FileManager.default.fileExists(atPath: directory.appendingPathComponent(DataFolder.optOutName).path)
     }
 
     private static let markPrefix = "incoming:"
@@ -449,49 +449,5 @@ final class EventQueue {
         try connection.run(
             "INSERT INTO counter (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = value + ?2",
             .text(counter.rawValue), .integer(Int64(amount)))
-    }
-}
-
-/// One event, ready to be stored.
-struct RenderedEvent {
-    let messageID: String
-    let userID: String?
-    let sessionID: String
-    let body: [UInt8]
-    /// When it was recorded, in seconds of `ClientClock.uptime`; nil for now.
-    var uptime: TimeInterval?
-}
-
-/// Which events to read from the queue.
-struct ClaimRequest: Equatable, Sendable {
-    /// Users whose events wait for something.
-    var blockedUsers: Set<UserKey> = []
-    /// Single events to pass over.
-    var excluded: Set<Int64> = []
-    var maximumEvents: Int
-    /// The sum of the bodies; one event is read even if it alone is longer.
-    var maximumBytes: Int
-    /// True to begin with the newest event.
-    var newestFirst = false
-}
-
-/// What becomes of events after a server's answer.
-struct Settlement: Equatable, Sendable {
-    /// Why a server will never take an event.
-    struct Verdict: Equatable, Sendable {
-        let code: String
-        let reason: String
-    }
-
-    var delivered: [QueuedEvent] = []
-    var quarantined: [(event: QueuedEvent, verdict: Verdict)] = []
-    var duplicates = 0
-
-    var isEmpty: Bool { delivered.isEmpty && quarantined.isEmpty }
-
-    static func == (left: Settlement, right: Settlement) -> Bool {
-        left.delivered == right.delivered && left.duplicates == right.duplicates
-            && left.quarantined.map(\.event) == right.quarantined.map(\.event)
-            && left.quarantined.map(\.verdict) == right.quarantined.map(\.verdict)
     }
 }

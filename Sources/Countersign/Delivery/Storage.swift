@@ -13,9 +13,6 @@ internal import Foundation
 ///
 /// `@unchecked Sendable`: all `var`s are only used on `queue`, which is serial.
 final class Storage: @unchecked Sendable {
-    /// A file in the directory that says so.
-    static let optOutName = "opted-out"
-
     /// What a full disk is given back so that delivered events can be removed, which takes some space for a moment.
     private static let reserveBytes = 256 << 10
     /// Seconds between two looks for logs of processes that are gone.
@@ -214,7 +211,7 @@ final class Storage: @unchecked Sendable {
         }
     }
 
-    private var optOutPath: String { directory.appendingPathComponent(Self.optOutName).path }
+    private var optOutPath: String { directory.appendingPathComponent(DataFolder.optOutName).path }
     private var path: String { directory.appendingPathComponent("queue.sqlite").path }
 
     private func open() throws -> EventQueue {

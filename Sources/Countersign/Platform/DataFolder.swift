@@ -5,6 +5,9 @@ internal import Foundation
 /// Where apps have no folder of their own (macOS without the sandbox, Linux), all of them see the same Application Support
 /// directory, and a queue that two apps share is sent by whichever comes first, under its own key.
 struct DataFolder {
+    /// A file in the directory of an instance: the person wants nothing recorded.
+    static let optOutName = "opted-out"
+
     /// The directory that all apps of this user share.
     let shared: URL
     let appID: String
@@ -34,7 +37,7 @@ struct DataFolder {
         // If it cannot be moved now, it is used where it is, and moved another time.
         guard exists(directory) || !exists(former) else { return former }
         // The other apps' choice, too.
-        if exists(directory, Storage.optOutName) { optOut(in: former) }
+        if exists(directory, Self.optOutName) { optOut(in: former) }
         return directory
     }
 
@@ -45,12 +48,12 @@ struct DataFolder {
         let places = names.filter { $0.hasPrefix("\(plainAppID)-") && $0.utf8.count == name.utf8.count }.map {
             shared.appendingPathComponent($0).appendingPathComponent(instanceName)
         }
-        return (places + [formerDirectory(of: instanceName)]).contains { exists($0, Storage.optOutName) }
+        return (places + [formerDirectory(of: instanceName)]).contains { exists($0, Self.optOutName) }
     }
 
     private func optOut(in directory: URL) {
         make(directory)
-        try? Data().write(to: directory.appendingPathComponent(Storage.optOutName))
+        try? Data().write(to: directory.appendingPathComponent(Self.optOutName))
     }
 
     private func exists(_ directory: URL, _ file: String? = nil) -> Bool {

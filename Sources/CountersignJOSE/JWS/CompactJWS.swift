@@ -4,6 +4,8 @@
 public struct CompactJWS: Sendable {
     /// The longest token that is looked at, in bytes.
     public static let maximumBytes = 8192
+    /// How deep arrays and objects in a token may nest.
+    static let maximumDepth = 32
 
     /// The header as the token has it: JSON in UTF-8.
     public let header: [UInt8]
@@ -39,7 +41,7 @@ public struct CompactJWS: Sendable {
         guard let parts else { throw JOSEError(.malformedToken, problem) }
         (header, payload, signature) = parts
         let parser = StrictJSONParser(
-            maximumBytes: Self.maximumBytes, maximumDepth: TokenVerifier.maximumDepth)
+            maximumBytes: Self.maximumBytes, maximumDepth: Self.maximumDepth)
         let fields = try? parser.parse(bytes: parts.0) { header in
             (
                 HeaderRules.problems(of: header, types: ["jwt", "at+jwt"]), header["alg"]?.string,

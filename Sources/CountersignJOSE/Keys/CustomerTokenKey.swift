@@ -6,7 +6,7 @@ public struct CustomerTokenKey: Sendable {
     /// What stands in the header's `kid`.
     public let id: String
 
-    private let secret: [UInt8]
+    let secret: [UInt8]
 
     /// Takes the key as the gateway or the vendor shows it.
     ///
@@ -40,11 +40,6 @@ public struct CustomerTokenKey: Sendable {
         token.append(UInt8(ascii: "."))
         Base64URL.encode(code, to: &token)
         return String(decoding: token, as: UTF8.self)
-    }
-
-    /// The same key for a verifier.
-    package var verifying: CustomerTokenVerifier.Secret {
-        CustomerTokenVerifier.Secret(id: id, bytes: secret)
     }
 }
 

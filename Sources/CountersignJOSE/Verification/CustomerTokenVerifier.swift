@@ -123,6 +123,13 @@ package struct CustomerTokenVerifier: Sendable {
 
     private static func parser() -> StrictJSONParser {
         StrictJSONParser(
-            maximumBytes: CompactJWS.maximumBytes, maximumDepth: TokenVerifier.maximumDepth)
+            maximumBytes: CompactJWS.maximumBytes, maximumDepth: CompactJWS.maximumDepth)
+    }
+}
+
+extension CustomerTokenKey {
+    /// The same key for a verifier.
+    package var verifying: CustomerTokenVerifier.Secret {
+        CustomerTokenVerifier.Secret(id: id, bytes: secret)
     }
 }

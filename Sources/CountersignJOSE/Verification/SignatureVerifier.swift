@@ -10,7 +10,7 @@ final class SignatureVerifier: @unchecked Sendable {
     /// returns success and goes on verifying with the old key.)
     final class Workspace {
         let parser = StrictJSONParser(
-            maximumBytes: CompactJWS.maximumBytes, maximumDepth: TokenVerifier.maximumDepth)
+            maximumBytes: CompactJWS.maximumBytes, maximumDepth: CompactJWS.maximumDepth)
         let scratch = UnsafeMutablePointer<UInt8>.allocate(capacity: CompactJWS.maximumBytes + 1)
         fileprivate let digest: OpaquePointer
         fileprivate var contexts: [OpaquePointer?]

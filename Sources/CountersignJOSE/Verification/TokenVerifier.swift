@@ -5,9 +5,6 @@ internal import CountersignCore
 /// A value that never changes: make a new one when the app's keys or policy change. It may be used by many
 /// threads at once. Nothing in it knows the time; the caller says what time it is.
 public struct TokenVerifier: Sendable {
-    /// How deep a token's JSON may nest.
-    static let maximumDepth = 32
-
     /// The app's keys.
     public let keys: KeyRing
     /// What the app asks of its tokens.
@@ -172,13 +169,6 @@ private struct User {
 // MARK: - Rows 1 to 6: what does not depend on the request
 
 extension TokenVerifier {
-    /// A token whose signature is good. Whether it is valid now and for this user is judged at each request.
-    struct TrustedToken: Sendable {
-        let claims: Claims
-        let entry: Int
-        let typeIsMissing: Bool
-    }
-
     private struct Header {
         var problems: [String] = []
         var scheme: SignatureScheme?

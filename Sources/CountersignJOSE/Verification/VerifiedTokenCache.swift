@@ -12,10 +12,10 @@ public final class VerifiedTokenCache: Sendable {
     private final class Entry: Sendable {
         let owner: UInt64
         let token: [UInt8]
-        let trusted: TokenVerifier.TrustedToken
+        let trusted: TrustedToken
         let cost: Int
 
-        init(owner: UInt64, token: [UInt8], trusted: TokenVerifier.TrustedToken) {
+        init(owner: UInt64, token: [UInt8], trusted: TrustedToken) {
             self.owner = owner
             self.token = token
             self.trusted = trusted
@@ -61,7 +61,7 @@ public final class VerifiedTokenCache: Sendable {
     /// What is known of this very text, or nil.
     func find(
         _ token: UnsafeBufferPointer<UInt8>, hash: Int, owner: UInt64
-    ) -> TokenVerifier.TrustedToken? {
+    ) -> TrustedToken? {
         let entry = generations.withLock { generations -> Entry? in
             if let entry = generations.young[hash] { return entry }
             guard let entry = generations.old.removeValue(forKey: hash) else { return nil }
@@ -77,7 +77,7 @@ public final class VerifiedTokenCache: Sendable {
 
     /// Remembers a token, in place of another with the same hash.
     func insert(
-        _ token: UnsafeBufferPointer<UInt8>, hash: Int, owner: UInt64, _ trusted: TokenVerifier.TrustedToken
+        _ token: UnsafeBufferPointer<UInt8>, hash: Int, owner: UInt64, _ trusted: TrustedToken
     ) {
         let entry = Entry(owner: owner, token: Array(token), trusted: trusted)
         guard entry.cost <= maximumBytes / 2 else { return }

@@ -29,3 +29,23 @@ public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, Expre
         self == .sas ? token : "Bearer \(token)"
     }
 }
+
+extension SignedToken {
+    /// An access token that can stand in the header field that its strategy makes: after `Bearer` only what RFC 6750, section
+    /// 2.1, calls a b64token, and the `|` that Laravel Sanctum puts into its tokens.
+    package static func accessToken(_ text: String, strategy: AuthorizationStrategy) -> SignedToken? {
+        if strategy == .sas { return accessToken(text) }
+        let body = text.utf8.reversed().drop { $0 == UInt8(ascii: "=") }
+        guard !body.isEmpty, body.allSatisfy(isBearerByte) else { return nil }
+        return accessToken(text)
+    }
+
+    private static func isBearerByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: "-._~+/|".utf8.contains(byte)
+        }
+    }
+}

@@ -31,27 +31,13 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
         return claims.flatMap { try? JSONDecoder().decode(Claims.self, from: $0) }?.exp
     }
 
-    /// Whether a customer token names all of these ids, the cookie aside (its `sub` claim, an object); nil if that cannot be
-    /// read.
-    ///
-    /// The signature is not checked: this is only good for saying what is wrong with a token that a server has refused.
-    func vouches(for customerIDs: [String: String]) -> Bool? {
-        struct Claims: Decodable { let sub: [String: String] }
-        guard let claims, let named = try? JSONDecoder().decode(Claims.self, from: claims).sub else {
-            return nil
-        }
-        return customerIDs.allSatisfy { name, value in
-            name == BloomreachCustomer.cookieName
-                || named[name].map { $0.utf8.elementsEqual(value.utf8) } == true
-        }
-    }
-
     /// The claims; nil if they cannot be read. The signature is not checked.
     var claimsObject: [String: JSONValue]? {
         claims.flatMap { JSONDocument.object(Array($0)) }
     }
 
-    private var claims: Data? {
+    /// The claims as the token has them; nil if they cannot be found. The signature is not checked.
+    var claims: Data? {
         let parts = rawValue.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
         var base64 = parts[1].replacingOccurrences(of: "-", with: "+").replacingOccurrences(
@@ -78,29 +64,6 @@ extension SignedToken {
             utf8.first != 0x20, utf8.last != 0x20
         else { return nil }
         return SignedToken(verified: text)
-    }
-
-    /// An access token that can stand in the header field that its strategy makes: after `Bearer` only what RFC 6750, section
-    /// 2.1, calls a b64token, and the `|` that Laravel Sanctum puts into its tokens.
-    package static func accessToken(_ text: String, strategy: AuthorizationStrategy) -> SignedToken? {
-        if strategy == .sas { return accessToken(text) }
-        let body = text.utf8.reversed().drop { $0 == UInt8(ascii: "=") }
-        guard !body.isEmpty, body.allSatisfy(isBearerByte) else { return nil }
-        return accessToken(text)
-    }
-
-    private static func isBearerByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: "-._~+/|".utf8.contains(byte)
-        }
-    }
-
-    /// The customer token of a request that carries one.
-    static func customerToken(inAuthorization value: String) -> SignedToken? {
-        value.hasPrefix("Bearer ") ? accessToken(String(value.dropFirst("Bearer ".count))) : nil
     }
 
     private init(verified text: String) {

@@ -1,0 +1,20 @@
+/// What becomes of events after a server's answer.
+struct Settlement: Equatable, Sendable {
+    /// Why a server will never take an event.
+    struct Verdict: Equatable, Sendable {
+        let code: String
+        let reason: String
+    }
+
+    var delivered: [QueuedEvent] = []
+    var quarantined: [(event: QueuedEvent, verdict: Verdict)] = []
+    var duplicates = 0
+
+    var isEmpty: Bool { delivered.isEmpty && quarantined.isEmpty }
+
+    static func == (left: Settlement, right: Settlement) -> Bool {
+        left.delivered == right.delivered && left.duplicates == right.duplicates
+            && left.quarantined.map(\.event) == right.quarantined.map(\.event)
+            && left.quarantined.map(\.verdict) == right.quarantined.map(\.verdict)
+    }
+}

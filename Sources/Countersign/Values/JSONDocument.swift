@@ -1,0 +1,60 @@
+package import CountersignCore
+internal import Foundation
+
+/// JSON text as values.
+package enum JSONDocument {
+    private struct Node: Decodable {
+        let value: JSONValue
+
+        init(from decoder: any Decoder) throws {
+            if let object = try? decoder.container(keyedBy: Name.self) {
+                var members: [String: JSONValue] = [:]
+                for key in object.allKeys {
+                    members[key.stringValue] = try object.decode(Node.self, forKey: key).value
+                }
+                value = .object(members)
+                return
+            }
+            if var array = try? decoder.unkeyedContainer() {
+                var elements: [JSONValue] = []
+                while !array.isAtEnd { elements.append(try array.decode(Node.self).value) }
+                value = .array(elements)
+                return
+            }
+            let single = try decoder.singleValueContainer()
+            if let text = try? single.decode(String.self) {
+                value = .string(text)
+            } else if let bool = try? single.decode(Bool.self) {
+                value = .bool(bool)
+            } else if let integer = try? single.decode(Int64.self) {
+                value = .integer(integer)
+            } else {
+                value = (try? single.decode(Double.self)).map { .number($0) } ?? .null
+            }
+        }
+    }
+
+    private struct Name: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) {
+            self.stringValue = stringValue
+        }
+
+        init?(intValue: Int) {
+            return nil
+        }
+    }
+
+    /// - Returns: Nil if the text is no JSON.
+    package static func value(_ bytes: [UInt8]) -> JSONValue? {
+        (try? JSONDecoder().decode(Node.self, from: Data(bytes)))?.value
+    }
+
+    /// - Returns: Nil if the text is no JSON object.
+    package static func object(_ bytes: [UInt8]) -> [String: JSONValue]? {
+        guard case .object(let members) = value(bytes) else { return nil }
+        return members
+    }
+}
