@@ -58,7 +58,9 @@ final class Administration: Sendable {
         return AppRoutes(
             activity: { appID, now in
                 flush()
-                return try AppActivity(of: appID, in: dataDirectory, at: now)
+                guard AnalyticsReader.isThere(in: dataDirectory) else { return [:] }
+                return try AnalyticsReader(dataDirectory: dataDirectory).activity(
+                    of: appID, from: now - 86_400_000, to: now + 60_000)
             }, writeKeyUses: { registry.writeKeyUses }
         ).all
             + KeyRoutes(dataDirectory: dataDirectory).all

@@ -142,6 +142,39 @@ struct AdminReadTests {
         #expect(try bench.ask("GET", "apps/shop/analytics?mode=strict", nil, viewer).status == 422)
     }
 
+    @Test func eachAppIsListedWithWhatItAloneHadToDo() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let kiosk = try bench.apps.createApp(id: "kiosk")
+        _ = try bench.apps.createApp(id: "idle")
+        for (id, mode) in [("shop", Enforcement.optional), ("kiosk", .required)] {
+            _ = try bench.apps.addKey(try SigningKey.generate(.rs256).publicKey.pem, to: id)
+            try bench.apps.setEnforcement(mode, for: id)
+        }
+        try bench.gateway.refreshApps()
+        for (key, count) in [(bench.writeKey, 3), (kiosk.writeKey, 1)] {
+            for number in 0..<count {
+                _ = try RawConnection(port: bench.gateway.port).post(
+                    batch(trackEvent("m\(number)")), headers: ["X-Write-Key": key])
+            }
+        }
+        let viewer = try bench.token("read")
+        let items = try bench.ask("GET", "apps", nil, viewer).json["items"] as? [[String: Any]] ?? []
+        let wanted = [
+            ("idle", [0, 0, 0]), ("kiosk", [1, 1, 0]), ("shop", [3, 0, 3]),
+        ]
+        #expect(items.map { $0["id"] as? String } == wanted.map(\.0))
+        let minute = bench.now - bench.now % 60_000
+        for (item, (id, counts)) in zip(items, wanted) {
+            let day = item["last_24h"] as? [String: Int] ?? [:]
+            #expect([day["requests"], day["rejected"], day["warned"]] == counts, "\(id)")
+            let last = (item["last_request_ms"] as? NSNumber)?.int64Value
+            #expect(last == (counts[0] > 0 ? minute : nil), "\(id)")
+            let alone = try bench.ask("GET", "apps/\(id)", nil, viewer).json as NSDictionary
+            #expect(alone == item as NSDictionary)
+        }
+    }
+
     @Test func settingsAreForOwnersAndBackupsAreVerifiedByName() throws {
         let bench = try AdminBench {
             $0.settings = [GatewaySetting(name: "port", value: "8787", origin: "default", help: "a port")]

@@ -3,14 +3,17 @@ internal import CountersignJOSE
 
 /// Apps and their write keys.
 struct AppRoutes: Sendable {
-    let activity: @Sendable (_ appID: String, _ nowMilliseconds: Int64) throws -> AppActivity
+    /// What an app, or each, had to do in the last 24 hours.
+    let activity: @Sendable (_ appID: String?, _ nowMilliseconds: Int64) throws -> [String: AppActivity]
     let writeKeyUses: @Sendable () throws -> [String: Int64]
 
     var all: [AdminRoute] {
         [
             AdminRoute("GET", "/apps", .viewer, "List the apps", .list(Self.app)) { call in
-                try call.page(try call.directory.apps(), at: { PagePosition(0, $0.id) }) {
-                    try json($0, call)
+                let activity = try activity(nil, call.nowMilliseconds)
+                let rules = try call.directory.allRules()
+                return try call.page(try call.directory.apps(), at: { PagePosition(0, $0.id) }) { app in
+                    Self.json(app, rules[app.id] ?? AppRules(), activity[app.id])
                 }
             },
             AdminRoute(
@@ -121,8 +124,13 @@ struct AppRoutes: Sendable {
     }
 
     private func json(_ app: App, _ call: AdminCall) throws -> JSONValue {
-        let activity = try activity(app.id, call.nowMilliseconds)
-        guard case .object(var members) = try Self.stable(app, call) else { preconditionFailure() }
+        Self.json(
+            app, try call.directory.rules(of: app.id), try activity(app.id, call.nowMilliseconds)[app.id])
+    }
+
+    private static func json(_ app: App, _ rules: AppRules, _ activity: AppActivity?) -> JSONValue {
+        let activity = activity ?? AppActivity()
+        var members = stable(app, rules)
         members["enforcement"] = .string(app.enforcement.rawValue)
         members["keys"] = .integer(Int64(app.keys.count))
         members["last_request_ms"] = activity.lastMilliseconds.map { .integer($0) } ?? .null
@@ -135,13 +143,15 @@ struct AppRoutes: Sendable {
 
     /// What only an operator changes.
     private static func stable(_ app: App, _ call: AdminCall) throws -> JSONValue {
-        guard case .object(var members) = try call.directory.rules(of: app.id).json else {
-            preconditionFailure()
-        }
+        .object(stable(app, try call.directory.rules(of: app.id)))
+    }
+
+    private static func stable(_ app: App, _ rules: AppRules) -> [String: JSONValue] {
+        guard case .object(var members) = rules.json else { preconditionFailure() }
         members["id"] = .string(app.id)
         members["name"] = .string(app.name)
         members["created_ms"] = .integer(app.createdMilliseconds)
-        return .object(members)
+        return members
     }
 
     private static func key(_ call: AdminCall) throws -> WriteKey {

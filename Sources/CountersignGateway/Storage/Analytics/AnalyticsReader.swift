@@ -115,6 +115,38 @@ package final class AnalyticsReader {
         return total
     }
 
+    /// What apps had to do in a range, to the minute.
+    ///
+    /// - Parameters:
+    ///   - appID: The app; nil for all.
+    ///   - from: Milliseconds since 1970; the whole minute counts.
+    ///   - to: Milliseconds since 1970, exclusive.
+    /// - Returns: By app; those that had nothing to do are missing.
+    /// - Throws: `storage`.
+    package func activity(
+        of appID: String? = nil, from: Int64, to: Int64
+    ) throws(GatewayError) -> [String: AppActivity] {
+        let length = BucketLength.minute
+        var found: [String: AppActivity] = [:]
+        try rows(
+            """
+            SELECT app_id, verdict, sum(count), max(start_ms) FROM \(length.sumTable)
+            WHERE start_ms >= ?1 AND start_ms < ?2 \(appID == nil ? "" : "AND app_id = ?3")
+            GROUP BY app_id, verdict
+            """,
+            [.integer(from - from % length.milliseconds), .integer(to)] + (appID.map { [.text($0)] } ?? [])
+        ) { row in
+            guard let verdict = VerdictKind(rawValue: row.text(1)) else { return }
+            var activity = found[row.text(0)] ?? AppActivity()
+            activity.requests += row.int(2)
+            if verdict == .rejected { activity.rejected += row.int(2) }
+            if verdict == .acceptedWithWarning { activity.warned += row.int(2) }
+            activity.lastMilliseconds = max(activity.lastMilliseconds ?? 0, row.int64(3))
+            found[row.text(0)] = activity
+        }
+        return found
+    }
+
     /// What verdicts can be told apart by.
     package enum Property: String, Sendable, CaseIterable {
         case appVersion = "app_version"

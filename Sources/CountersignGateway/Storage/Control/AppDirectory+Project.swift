@@ -62,7 +62,7 @@ extension AppDirectory {
     {
         let item = try ProjectItem(kind, Self.value(of: json))
         try writeProject(of: appID) { sqlite in
-            let before = try ProjectReader(sqlite: sqlite).projects()[appID]?.items(kind)
+            let before = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID]?.items(kind)
                 .first { $0.id == item.id }
             try audit(
                 sqlite, "project.item.put", "\(kind.rawValue)/\(item.id)", app: appID, before: before?.json,
@@ -116,7 +116,9 @@ extension AppDirectory {
             id: id, revision: 0, recipient: recipient, type: type, content: value.bytes,
             createdMilliseconds: now, expiresMilliseconds: expiresMilliseconds)
         try writeProject(of: appID) { sqlite in
-            let before = try ProjectReader(sqlite: sqlite).projects()[appID]?.inbox.all.first { $0.id == id }
+            let before = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID]?.inbox.all.first {
+                $0.id == id
+            }
             try audit(
                 sqlite, "project.item.put", "inbox_message/\(id)", app: appID, before: before?.json,
                 after: item.json)
@@ -220,8 +222,12 @@ extension AppDirectory {
     ///
     /// - Throws: `notFound`, `storage`.
     package func project(of appID: String) throws(GatewayError) -> Project {
-        guard let project = try projects()[appID] else { throw Self.noApp(appID) }
-        return project
+        try read { sqlite in
+            guard let project = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID] else {
+                throw Self.noApp(appID)
+            }
+            return project
+        }
     }
 
     /// What every app is to clients of the Bloomreach dialect, by the app's id.
@@ -246,7 +252,7 @@ extension AppDirectory {
         before: (Project) -> JSONValue?
     ) throws(GatewayError) {
         try write { sqlite in
-            let value = try ProjectReader(sqlite: sqlite).projects()[appID].flatMap(before)
+            let value = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID].flatMap(before)
             try sqlite.run(sql, .text(appID), .text(id))
             guard sqlite.changes > 0 else {
                 throw GatewayError(.notFound, "the app \(appID) has no \(what) \(id)")

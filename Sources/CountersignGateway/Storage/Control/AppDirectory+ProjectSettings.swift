@@ -20,7 +20,7 @@ extension AppDirectory {
         of appID: String, _ change: (inout ProjectSettings) throws -> Void
     ) throws(GatewayError) {
         try write { sqlite in
-            guard let project = try ProjectReader(sqlite: sqlite).projects()[appID] else {
+            guard let project = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID] else {
                 throw Self.noApp(appID)
             }
             let before = project.settings

@@ -97,15 +97,14 @@ public final class AppDirectory: @unchecked Sendable {
     ///
     /// - Throws: `storage`.
     public func apps() throws(GatewayError) -> [App] {
-        try read { try Self.apps($0) }
+        try read { try Self.apps(nil, $0) }
     }
 
     /// One app.
     ///
     /// - Throws: `notFound`, `storage`.
     public func app(id: String) throws(GatewayError) -> App {
-        guard let app = try apps().first(where: { $0.id == id }) else { throw Self.noApp(id) }
-        return app
+        try read { try Self.app(id, $0) }
     }
 
     /// Makes an app, with enforcement disabled.
@@ -178,9 +177,7 @@ public final class AppDirectory: @unchecked Sendable {
             )
         }
         try write { sqlite in
-            guard let before = try Self.apps(sqlite).first(where: { $0.id == appID }) else {
-                throw Self.noApp(appID)
-            }
+            let before = try Self.app(appID, sqlite)
             if before.policy.json == policy.json { return }
             try sqlite.run(
                 """
@@ -239,7 +236,7 @@ public final class AppDirectory: @unchecked Sendable {
                 .invalid, "the JWK Set has no usable public key; each needs kty and its members")
         }
         return try write { sqlite in
-            let present = try Self.keys(of: appID, sqlite).map(\.id)
+            let present = try Self.keys(of: appID, sqlite).map(\.key.id)
             return try keys.filter { !present.contains($0.thumbprint) }.map { key in
                 try add(key, text: key.jwk, description: key.kid ?? "", to: appID, sqlite)
             }
@@ -249,9 +246,7 @@ public final class AppDirectory: @unchecked Sendable {
     private func add(
         _ key: PublicKey, text: String, description: String, to appID: String, _ sqlite: SQLiteConnection
     ) throws -> AppKey {
-        guard let app = try Self.apps(sqlite).first(where: { $0.id == appID }) else {
-            throw Self.noApp(appID)
-        }
+        let app = try Self.app(appID, sqlite)
         let id = key.thumbprint
         guard !app.keys.contains(where: { $0.id == id }) else {
             throw GatewayError(.conflict, "the app \(appID) has this key already (\(id))")
@@ -277,7 +272,7 @@ public final class AppDirectory: @unchecked Sendable {
     /// - Throws: `notFound`, `storage`.
     public func makePrimary(keyID: String, of appID: String) throws(GatewayError) {
         try write { sqlite in
-            let keys = try Self.keys(of: appID, sqlite)
+            let keys = try Self.keys(of: appID, sqlite).map(\.key)
             guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
             try Self.renumber([chosen] + keys.filter { $0.id != keyID }, of: appID, sqlite)
             guard chosen.slot != .primary else { return }
@@ -293,7 +288,7 @@ public final class AppDirectory: @unchecked Sendable {
     ///   `storage`.
     public func deleteKey(keyID: String, of appID: String) throws(GatewayError) {
         try write { sqlite in
-            let keys = try Self.keys(of: appID, sqlite)
+            let keys = try Self.keys(of: appID, sqlite).map(\.key)
             guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
             guard chosen.slot != .primary || keys.count == 1 else {
                 throw GatewayError(
@@ -311,9 +306,8 @@ public final class AppDirectory: @unchecked Sendable {
     /// - Throws: `notFound`, `storage`.
     package func describeKey(keyID: String, of appID: String, as description: String) throws(GatewayError) {
         try write { sqlite in
-            guard let chosen = try Self.keys(of: appID, sqlite).first(where: { $0.id == keyID }) else {
-                throw Self.noKey(keyID, appID)
-            }
+            let keys = try Self.keys(of: appID, sqlite).map(\.key)
+            guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
             try sqlite.run(
                 "UPDATE public_key SET description = ?3 WHERE app_id = ?1 AND id = ?2", .text(appID),
                 .text(keyID), .text(description))
@@ -329,9 +323,7 @@ public final class AppDirectory: @unchecked Sendable {
     package func renameApp(_ appID: String, to name: String) throws(GatewayError) {
         try Self.check(appName: name)
         try write { sqlite in
-            guard let before = try Self.apps(sqlite).first(where: { $0.id == appID }) else {
-                throw Self.noApp(appID)
-            }
+            let before = try Self.app(appID, sqlite)
             try sqlite.run("UPDATE app SET name = ?2 WHERE id = ?1", .text(appID), .text(name))
             try audit(
                 sqlite, "app.rename", appID, app: appID, before: .string(before.name), after: .string(name))
@@ -360,13 +352,21 @@ public final class AppDirectory: @unchecked Sendable {
 
     // MARK: Rows
 
-    private static func apps(_ sqlite: SQLiteConnection) throws -> [App] {
-        let apps = try sqlite.all(
+    private static func app(_ id: String, _ sqlite: SQLiteConnection) throws -> App {
+        guard let app = try apps(id, sqlite).first else { throw noApp(id) }
+        return app
+    }
+
+    /// The app with this id, or all by id.
+    private static func apps(_ id: String?, _ sqlite: SQLiteConnection) throws -> [App] {
+        var keys: [String: [AppKey]] = [:]
+        for (appID, key) in try self.keys(of: id, sqlite) { keys[appID, default: []].append(key) }
+        return try sqlite.all(
             """
             SELECT id, name, enforcement, algorithms, leeway_seconds, maximum_lifetime_seconds, audience, issuer,
                 requires_audience, requires_issuer, requires_type, created_ms
-            FROM app ORDER BY id
-            """
+            FROM app \(id == nil ? "" : "WHERE id = ?1") ORDER BY id
+            """, id.map { [.text($0)] } ?? []
         ) { row in
             var policy = ClaimsPolicy()
             policy.algorithms = row.text(3).split(separator: " ").map { JWSAlgorithm(rawValue: String($0)) }
@@ -380,24 +380,24 @@ public final class AppDirectory: @unchecked Sendable {
             return App(
                 id: row.text(0), name: row.text(1),
                 enforcement: Enforcement(rawValue: row.text(2)) ?? .required,
-                policy: policy, keys: [], createdMilliseconds: row.int64(11))
-        }
-        return try apps.map { app in
-            var app = app
-            app.keys = try keys(of: app.id, sqlite)
-            return app
+                policy: policy, keys: keys[row.text(0)] ?? [], createdMilliseconds: row.int64(11))
         }
     }
 
-    private static func keys(of appID: String, _ sqlite: SQLiteConnection) throws -> [AppKey] {
+    /// The keys of an app, or of all, in the order of their slots.
+    private static func keys(
+        of appID: String?, _ sqlite: SQLiteConnection
+    ) throws -> [(appID: String, key: AppKey)] {
         try sqlite.all(
-            "SELECT id, slot, description, text, added_ms FROM public_key WHERE app_id = ? ORDER BY slot",
-            .text(appID)
+            """
+            SELECT app_id, id, slot, description, text, added_ms FROM public_key
+            \(appID == nil ? "" : "WHERE app_id = ?1") ORDER BY slot
+            """, appID.map { [.text($0)] } ?? []
         ) { row in
-            AppKey(
-                id: row.text(0), slot: AppKey.Slot(rawValue: row.int(1)) ?? .tertiary,
-                description: row.text(2),
-                text: row.text(3), addedMilliseconds: row.int64(4))
+            let key = AppKey(
+                id: row.text(1), slot: AppKey.Slot(rawValue: row.int(2)) ?? .tertiary,
+                description: row.text(3), text: row.text(4), addedMilliseconds: row.int64(5))
+            return (row.text(0), key)
         }
     }
 

@@ -2,16 +2,25 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
 
-/// Reads all projects out of `control.sqlite`.
+/// Reads projects out of `control.sqlite`.
 struct ProjectReader {
     let sqlite: SQLiteConnection
 
-    func projects() throws -> [String: Project] {
+    /// The project of an app, or of every app, by the app's id.
+    func projects(of appID: String? = nil) throws -> [String: Project] {
+        let values: [SQLiteValue] = appID.map { [.text($0)] } ?? []
+        func only(_ column: String) -> String { appID == nil ? "" : "WHERE \(column) = ?1" }
+        func rows(_ sql: String, _ body: (SQLiteStatement) -> Void) throws {
+            let statement = try sqlite.cached(sql)
+            defer { statement.reset() }
+            try statement.bind(values)
+            while try statement.step() { body(statement) }
+        }
         var projects: [String: Project] = [:]
         try rows(
             """
             SELECT app.id, project.token, project.customer_tokens, project.inbox_epoch
-            FROM app LEFT JOIN project ON project.app_id = app.id
+            FROM app LEFT JOIN project ON project.app_id = app.id \(only("app.id"))
             """
         ) { row in
             var project = Project(token: row.optionalText(1) ?? row.text(0))
@@ -20,16 +29,19 @@ struct ProjectReader {
             project.inbox.epoch = row.isNull(3) ? 1 : row.int64(3)
             projects[row.text(0)] = project
         }
-        try rows("SELECT app_id, id, secret FROM customer_token_key ORDER BY created_ms, id") { row in
+        try rows(
+            "SELECT app_id, id, secret FROM customer_token_key \(only("app_id")) ORDER BY created_ms, id"
+        ) { row in
             projects[row.text(0)]?.customerTokenKeys.append(
                 CustomerTokenKey(id: row.text(1), secret: row.blob(2)))
         }
-        try rows("SELECT app_id, url, secret, allows_private_addresses FROM push_webhook") { row in
+        try rows("SELECT app_id, url, secret, allows_private_addresses FROM push_webhook \(only("app_id"))") {
+            row in
             projects[row.text(0)]?.webhook = PushWebhook(
                 url: row.text(1), secret: row.blob(2), allowsPrivateAddresses: row.int(3) != 0)
         }
         let parser = StrictJSONParser(maximumBytes: 8 << 20)
-        try rows("SELECT app_id, kind, id, body FROM project_item ORDER BY seq") { row in
+        try rows("SELECT app_id, kind, id, body FROM project_item \(only("app_id")) ORDER BY seq") { row in
             guard let kind = ProjectItem.Kind(rawValue: row.text(1)),
                 let value = try? parser.parse(bytes: Array(row.text(3).utf8), { $0.value })
             else { return }
@@ -43,7 +55,7 @@ struct ProjectReader {
         try rows(
             """
             SELECT app_id, id, revision, recipient_name, recipient_value, type, content, created_ms, expires_ms
-            FROM inbox_message ORDER BY revision
+            FROM inbox_message \(only("app_id")) ORDER BY revision
             """
         ) { row in
             var recipient: CustomerIdentifier?
@@ -57,11 +69,5 @@ struct ProjectReader {
                     expiresMilliseconds: row.optionalInt64(8)))
         }
         return projects
-    }
-
-    private func rows(_ sql: String, _ body: (SQLiteStatement) -> Void) throws {
-        let statement = try sqlite.cached(sql)
-        defer { statement.reset() }
-        while try statement.step() { body(statement) }
     }
 }
