@@ -158,7 +158,9 @@ public final class Gateway: Sendable {
     }
 
     private static func description(_ document: [UInt8]) -> Endpoint {
-        Endpoint(method: "GET", path: "/openapi.json") { _, _ in .answer(.json(200, document)) }
+        var response = HTTPResponse.json(200, document)
+        response.isShared = true
+        return Endpoint(method: "GET", path: "/openapi.json") { [response] _, _ in .answer(response) }
     }
 
     /// Binds the address and begins to serve.

@@ -163,4 +163,31 @@ struct AbuseTests {
             try expectAlive(fixture)
         }
     }
+
+    private func chunked(_ count: Int, of bytes: Int) -> String {
+        let chunk = String(bytes, radix: 16) + "\r\n" + String(repeating: " ", count: bytes) + "\r\n"
+        return "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + String(repeating: chunk, count: count)
+    }
+
+    @Test func manyChunksOfNextToNothingEndTheConnectionBeforeTheBodyEnds() throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        for bytes in [1, 31] {
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send(chunked(501, of: bytes))
+            #expect(connection.isClosedByServer(), "\(bytes)")
+        }
+        try expectAlive(fixture)
+    }
+
+    @Test(arguments: [(500, 1), (5_000, 64)])
+    func fewSmallChunksAndManyOfSomeSizeAreRead(count: Int, bytes: Int) throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        defer { fixture.remove() }
+        let connection = try RawConnection(port: fixture.gateway.port)
+        connection.send(chunked(count, of: bytes) + "0\r\n\r\n")
+        // Spaces alone are no JSON.
+        #expect(connection.answer()?.json["code"] as? String == "invalid_json")
+    }
 }

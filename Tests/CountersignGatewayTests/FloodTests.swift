@@ -65,6 +65,14 @@ struct FloodTests {
         }
     }
 
+    @Test func aDocumentThatAllReadersShareTakesNoMemory() throws {
+        try withGateway({ $0.limits.bodyMemoryBytes = 8 << 10 }) { fixture in
+            let answer = try RawConnection(port: fixture.gateway.port).get("/openapi.json")
+            #expect(answer?.status == 200)
+            #expect((answer?.body.utf8.count ?? 0) > 8 << 10)
+        }
+    }
+
     @Test func whatIsStoredIsNeverRefusedForTheSizeOfItsAnswer() throws {
         try withGateway({ $0.limits.bodyMemoryBytes = 8 << 10 }) { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)

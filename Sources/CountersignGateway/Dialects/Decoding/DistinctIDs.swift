@@ -1,25 +1,35 @@
-/// The ids of one request, each once by its UTF-8 bytes, in the order of the request.
+/// The ids of one request.
+typealias DistinctIDs = Distinct<BytewiseID>
+
+/// Values, each once, in the order in which they first came.
 ///
-/// One look-up an id, whatever the ids are: a batch may have a thousand that differ in their last byte only.
-struct DistinctIDs {
-    private struct Key: Hashable {
-        let id: String
+/// One look-up a value, whatever the values are: a batch may have a thousand ids that differ in their last byte only.
+struct Distinct<Value: Hashable> {
+    private(set) var values: [Value] = []
+    private var known: Set<Value> = []
 
-        static func == (one: Key, other: Key) -> Bool { one.id.utf8.elementsEqual(other.id.utf8) }
-
-        // By bytes: the hash of a string as such is that of its normal form, which takes long to find.
-        func hash(into hasher: inout Hasher) {
-            var id = id
-            id.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        }
-    }
-
-    private(set) var ids: [String] = []
-    private var known: Set<Key> = []
-
-    mutating func insert(_ id: String) {
+    mutating func insert(_ value: Value) {
         // Most requests speak for one user.
-        if let last = ids.last, last.utf8.elementsEqual(id.utf8) { return }
-        if known.insert(Key(id: id)).inserted { ids.append(id) }
+        if values.last == value { return }
+        if known.insert(value).inserted { values.append(value) }
+    }
+}
+
+extension Distinct<BytewiseID> {
+    var ids: [String] { values.map(\.text) }
+
+    mutating func insert(_ id: String) { insert(BytewiseID(text: id)) }
+}
+
+/// An id that is another when one byte of its UTF-8 differs.
+struct BytewiseID: Hashable {
+    let text: String
+
+    static func == (one: Self, other: Self) -> Bool { one.text.utf8.elementsEqual(other.text.utf8) }
+
+    // By bytes: the hash of a string as such is that of its normal form, which takes long to find.
+    func hash(into hasher: inout Hasher) {
+        var text = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 }

@@ -35,6 +35,8 @@ final class Exchange {
     /// The target as sent, for as long as the library has not decoded it in place.
     private let target: RequestTarget
     private(set) var isCompressed = false
+    /// The chunks of a chunked body that have come, and their bytes; nil for a body with a length.
+    private var chunks: (count: Int, bytes: Int)?
     /// Why the body is not kept.
     private var discarding: Discarding?
 
@@ -99,6 +101,7 @@ final class Exchange {
                 requestID: request.id
             ).with("Accept-Encoding", "gzip")
         }
+        if request.headerBytes("transfer-encoding") != nil { chunks = (0, 0) }
         if let length = request.header("content-length") {
             guard let bytes = Int(length), bytes <= limits.bodyBytes else {
                 return .tooLarge(request, limits)
@@ -114,10 +117,15 @@ final class Exchange {
     ///   - bytes: The piece.
     ///   - limits: What a body may have.
     ///   - makeRoom: Takes memory from others; false when there is none to take.
-    /// - Returns: False when the sender goes on long after the limit, so that the connection is closed.
+    /// - Returns: False when the sender goes on long after the limit, or sends chunks that cost more than they carry: the
+    ///   library takes no answer before the end of the body, so the connection is closed.
     func append(_ bytes: UnsafeRawBufferPointer, limits: GatewayLimits, makeRoom: () -> Bool) -> Bool {
         guard let request else { return false }
         watched?.notePiece()
+        if let (count, sum) = chunks {
+            chunks = (count + 1, sum + bytes.count)
+            if Framing.isCrumbled(chunks: count + 1, bytes: sum + bytes.count) { return false }
+        }
         if discarding == nil {
             if request.body.count + bytes.count > limits.bodyBytes {
                 discard(.tooLarge)

@@ -89,6 +89,12 @@ enum Framing {
         return isSound ? nil : refusal(400, "invalid_framing", "a trailer field is not one")
     }
 
+    /// True for a body of many chunks that carry next to nothing: to take them apart is nearly all the work of such a request,
+    /// and the thread that serves everybody does it.
+    static func isCrumbled(chunks: Int, bytes: Int) -> Bool {
+        chunks > 500 && bytes < 32 * chunks
+    }
+
     /// Fields of which one reader would take the first and another the last, or both.
     private static let singles: [StaticString] = [
         "authorization", "content-encoding", "content-type", "cookie", "dpop", "idempotency-key", "if-match",
