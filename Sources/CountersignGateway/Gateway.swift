@@ -87,7 +87,7 @@ public final class Gateway: Sendable {
                 retention: { [registry] in registry.rules })
             customers = SQLiteCustomerStore(path: events)
             analytics = try AnalyticsStore(
-                path: try folder.file(AnalyticsStore.fileName), recorder: recorder, now: { Date() },
+                path: try folder.file(AnalyticsStore.fileName), source: recorder, now: { Date() },
                 report: { log.note(.error, "analytics not written", [("detail", $0)]) })
         } catch let error as GatewayError {
             throw error

@@ -156,7 +156,7 @@ struct AnalyticsTests {
         init() throws {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
             store = try AnalyticsStore(
-                path: folder + "/" + AnalyticsStore.fileName, recorder: recorder,
+                path: folder + "/" + AnalyticsStore.fileName, source: recorder,
                 now: { [now] in Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1000) },
                 report: { [reports] report in reports.withLock { $0.append(report) } })
         }
@@ -203,7 +203,7 @@ struct AnalyticsTests {
         for length in BucketLength.allCases { try earlier.execute("DROP TABLE \(length.sumTable)") }
         try earlier.execute("PRAGMA user_version = 1")
         _ = try AnalyticsStore(
-            path: path, recorder: bench.recorder, now: { Date(timeIntervalSince1970: 0) }, report: { _ in })
+            path: path, source: bench.recorder, now: { Date(timeIntervalSince1970: 0) }, report: { _ in })
         let reader = try AnalyticsReader(dataDirectory: bench.folder)
         var query = AnalyticsQuery(appID: "shop", fromMilliseconds: start, toMilliseconds: start + 60_000)
         for length in BucketLength.allCases {

@@ -22,7 +22,7 @@ struct EnforcementTests {
         let known = Lock(KnownTokens.Sum())
         let askedSince = Lock<Int64>(0)
         let sent = Lock<[Alert]>([])
-        let outcome = Lock(WebhookSender.Outcome.delivered)
+        let outcome = Lock(WebhookOutcome.delivered)
         let changes = Lock(0)
 
         init(_ folder: String, at milliseconds: Int64) throws {

@@ -40,7 +40,9 @@ package final class LocalAdministration: Sendable {
         let milliseconds = AppDirectory.now()
         let router = Router(
             routes.map { [directory] route in
-                Endpoint(method: route.method, path: AdminAPI.prefix + route.path) { request, parameters in
+                Endpoint(
+                    method: route.operation.method, path: AdminOperation.prefix + route.operation.path
+                ) { request, parameters in
                     var request = AdminRequest(request, parameters)
                     request.ifMatch = ifMatch
                     return .answer(
@@ -50,7 +52,7 @@ package final class LocalAdministration: Sendable {
                 }
             }, refusals: [AdminAPI.refusal])
         let request = HTTPRequest(
-            method: method, path: AdminAPI.prefix + path, query: query, fields: [], clientAddress: "",
+            method: method, path: AdminOperation.prefix + path, query: query, fields: [], clientAddress: "",
             receivedMilliseconds: milliseconds, body: body)
         guard case .answer(let response) = router.route(request) else {
             preconditionFailure("every route here answers at once")

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignJOSE
 
 /// An app as requests are judged by it: one consistent set of keys, policy and enforcement.
@@ -11,13 +12,11 @@ final class AdmittedApp: Sendable {
     let verifier: TokenVerifier
     /// What it is to clients of the Bloomreach dialect.
     let project: Project
-    let answers: BloomreachAnswers
-    /// Judges the tokens that open the project's App Inbox.
-    let customerTokens: CustomerTokenVerifier
     /// How the token service treats its sessions.
     let tokenRules: TokenRules
     /// Judges the tokens that the gateway itself has issued.
     let issued: IssuedTokens
+    private let derivations = Lock<[ObjectIdentifier: any Sendable]>([:])
 
     init(
         _ app: App, published: [PublicKey], project: Project, cache: VerifiedTokenCache,
@@ -28,7 +27,6 @@ final class AdmittedApp: Sendable {
         self.tokenRules = tokenRules
         self.issued = issued
         self.project = project
-        answers = BloomreachAnswers(project)
         id = app.id
         enforcement = app.enforcement
         verifier = TokenVerifier(
@@ -36,10 +34,18 @@ final class AdmittedApp: Sendable {
                 entries: app.keys.map { KeyRing.Entry(id: $0.id, text: $0.text) },
                 published: published.map { KeyRing.Entry(id: $0.thumbprint, key: $0) }),
             policy: app.policy, cache: cache)
-        customerTokens = CustomerTokenVerifier(
-            secrets: project.customerTokenKeys.map {
-                CustomerTokenVerifier.Secret(id: $0.id, bytes: $0.secret)
-            }, ring: verifier)
+    }
+
+    /// What a dialect works out from the app: once, at the first request that needs it, and again when the app changes.
+    /// `make` is called under a lock, so it must not ask for anything derived itself.
+    func derived<Value: Sendable>(_ make: (AdmittedApp) -> Value) -> Value {
+        derivations.withLock { derivations in
+            let key = ObjectIdentifier(Value.self)
+            if let value = derivations[key] as? Value { return value }
+            let value = make(self)
+            derivations[key] = value
+            return value
+        }
     }
 
     /// How strictly a request is judged that names these users.

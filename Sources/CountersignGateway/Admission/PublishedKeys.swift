@@ -2,17 +2,6 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// Where an app's keys are published as a JWK Set (RFC 7517, section 5).
-struct KeySource: Sendable, Equatable {
-    /// An `https` URL.
-    let url: String
-    /// True when the address may be one of a private network, or of this machine.
-    let allowsPrivateAddresses: Bool
-
-    /// The source as the audit log and the admin API have it.
-    var json: JSONValue { ["url": .string(url), "allow_private": .bool(allowsPrivateAddresses)] }
-}
-
 /// Fetches the document of a key source; called on a thread of its own.
 typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure) -> [UInt8]
 

@@ -6,13 +6,6 @@ internal import Foundation
 ///
 /// One request at a time on a queue of its own; passwords, which take a tenth of a second, and backups on others.
 final class AdminAPI: Sendable {
-    static let prefix = "/admin/api"
-    /// Of every answer.
-    static let headers = [
-        ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
-        ("Referrer-Policy", "no-referrer"),
-    ]
-
     private let directory: AppDirectory
     private let publicURL: String?
     private let routes: [AdminRoute]
@@ -37,21 +30,22 @@ final class AdminAPI: Sendable {
     ) {
         self.directory = directory
         self.publicURL = publicURL
-        self.routes = routes + [AdminDocument.route(describing: routes)]
+        self.routes = routes + [AdminDocument.route(describing: routes.map(\.operation))]
         self.now = now
         self.changed = changed
     }
 
     var endpoints: [Endpoint] {
         routes.map { route in
-            Endpoint(method: route.method, path: Self.prefix + route.path) { [self] request, parameters in
+            Endpoint(method: route.operation.method, path: AdminOperation.prefix + route.operation.path) {
+                [self] request, parameters in
                 answer(AdminRequest(request, parameters), route)
             }
         }
     }
 
     /// How a path or method that is not there is refused.
-    static let refusal = Router.Refusal(prefixes: [prefix]) { status, reason, request in
+    static let refusal = Router.Refusal(prefixes: [AdminOperation.prefix]) { status, reason, request in
         AdminProblem(status, status == 405 ? "method_not_allowed" : "not_found", reason)
             .response(requestID: request.id)
     }
@@ -64,7 +58,7 @@ final class AdminAPI: Sendable {
     }
 
     private func answer(_ request: AdminRequest, _ route: AdminRoute) -> HTTPOutcome {
-        guard places.take(route.lane, of: request.clientAddress) else {
+        guard places.take(route.operation.lane, of: request.clientAddress) else {
             var problem = AdminProblem(503, "busy", "too many requests wait; send it again")
             problem.retryAfterSeconds = 1
             return .answer(problem.response(requestID: request.id))
@@ -74,7 +68,7 @@ final class AdminAPI: Sendable {
             start: { [self] resume in
                 queue(of: route).async { [self] in
                     let response = respond(request, route)
-                    places.give(route.lane, of: request.clientAddress)
+                    places.give(route.operation.lane, of: request.clientAddress)
                     slot.withLock { $0 = response }
                     resume()
                 }
@@ -83,7 +77,7 @@ final class AdminAPI: Sendable {
     }
 
     private func queue(of route: AdminRoute) -> DispatchQueue {
-        switch route.lane {
+        switch route.operation.lane {
         case .common: queue
         case .password: passwordQueue
         case .backup: backupQueue
@@ -94,7 +88,8 @@ final class AdminAPI: Sendable {
         Self.respond(request) {
             let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
             let identity = try authorize(request, route, at: milliseconds)
-            if let known = try remembered.answer(to: request, route, of: identity, at: milliseconds) {
+            if let known = try remembered.answer(to: request, route.operation, of: identity, at: milliseconds)
+            {
                 return known
             }
             let response = try route.respond(
@@ -109,7 +104,7 @@ final class AdminAPI: Sendable {
                     }
                 })
             if !request.isSafe { changed() }
-            remembered.keep(response, to: request, route, of: identity, at: milliseconds)
+            remembered.keep(response, to: request, route.operation, of: identity, at: milliseconds)
             return response
         }
     }
@@ -130,7 +125,7 @@ final class AdminAPI: Sendable {
     private func authorize(
         _ request: AdminRequest, _ route: AdminRoute, at milliseconds: Int64
     ) throws -> AdminIdentity {
-        guard let needed = route.role else {
+        guard let needed = route.operation.role else {
             // Nobody else's page may sign a browser in.
             if !request.isSafe, request.isOwnOrigin(publicURL: publicURL) == false { throw Self.foreignPage }
             return AdminIdentity(name: "anonymous", role: .viewer)
@@ -140,7 +135,7 @@ final class AdminAPI: Sendable {
             throw AdminProblem(403, "forbidden", "this needs the role \(needed.rawValue)")
         }
         // What is one's own stands there: the session, its password and its second factor.
-        if identity.mustEnrol, !route.path.hasPrefix("/session") {
+        if identity.mustEnrol, !route.operation.path.hasPrefix("/session") {
             throw AdminProblem(
                 403, "second_factor_setup_required",
                 "set up a second factor first: an owner has made it a requirement")

@@ -1,29 +1,10 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// Who sends a request to the admin API.
-struct AdminIdentity: Sendable {
-    let name: String
-    let role: AdminRole
-    /// The session; nil for a token.
-    var session: (token: String, expiresMilliseconds: Int64)?
-    /// True until the second factor is set up that every user needs: nothing else may be done before.
-    var mustEnrol = false
-    /// True for the account that owns the data directory, from which no file in it is hidden.
-    var ownsData = false
-
-    /// What a page must send with every change: known only to who knows the cookie.
-    var csrfToken: String? {
-        session.map {
-            Base64URL.encode(HMACSHA256.authenticate(Array("csrf".utf8), key: Array($0.token.utf8)))
-        }
-    }
-}
-
 /// One request to the admin API that may be answered.
 struct AdminCall: Sendable {
     let request: AdminRequest
-    let route: AdminRoute
+    let operation: AdminOperation
     /// The parameters of the query, which are as the route says.
     let query: [String: String]
     let identity: AdminIdentity
@@ -41,18 +22,18 @@ struct AdminCall: Sendable {
 
     /// A parameter of the query; nil when it is not there or empty.
     func query(_ name: String) -> String? {
-        assert(route.query.contains { $0.name == name }, "the route does not say that it takes \(name)")
+        assert(operation.query.contains { $0.name == name }, "the route does not say that it takes \(name)")
         return query[name]
     }
 
     func integer(_ name: String) -> Int64? { query(name).flatMap { Int64($0) } }
 
     func body() throws -> AdminBody {
-        assert(route.body != nil, "the route does not say that it takes a body")
+        assert(operation.body != nil, "the route does not say that it takes a body")
         guard request.isJSON else {
             throw AdminProblem(415, "unsupported_media_type", "send the body as application/json")
         }
-        return try AdminBody(request.body, route.body ?? .object([]))
+        return try AdminBody(request.body, operation.body ?? .object([]))
     }
 
     /// Refuses a change that was made from something else than what there is now.
@@ -62,9 +43,9 @@ struct AdminCall: Sendable {
     ///   - more: What else may have been read instead, such as the list that it is in.
     /// - Throws: 428 or 412.
     func checkMatch(_ current: JSONValue?, _ more: JSONValue...) throws {
-        assert(route.match != .no, "the route does not say that it takes If-Match")
+        assert(operation.match != .no, "the route does not say that it takes If-Match")
         guard let given = request.ifMatch else {
-            if current == nil || route.match == .optional { return }
+            if current == nil || operation.match == .optional { return }
             throw AdminProblem(
                 428, "precondition_required", "send If-Match with the ETag of what you have read")
         }
@@ -99,7 +80,7 @@ struct AdminCall: Sendable {
 
     func answer(json: [UInt8], status: Int = 200) -> HTTPResponse {
         HTTPResponse(
-            status: status, headers: [("Content-Type", "application/json")] + AdminAPI.headers, body: json)
+            status: status, headers: [("Content-Type", "application/json")] + AdminAnswer.headers, body: json)
     }
 
     func answer(_ value: JSONValue, status: Int = 200, tag: JSONValue? = nil) -> HTTPResponse {
@@ -107,5 +88,5 @@ struct AdminCall: Sendable {
         return tag.map { response.with("ETag", Self.tag($0)) } ?? response
     }
 
-    var noContent: HTTPResponse { HTTPResponse(status: 204, headers: AdminAPI.headers, body: []) }
+    var noContent: HTTPResponse { HTTPResponse(status: 204, headers: AdminAnswer.headers, body: []) }
 }

@@ -2,16 +2,16 @@ internal import CountersignCore
 
 /// The OpenAPI 3.1 document of the admin API, made of the table of routes that serves.
 struct AdminDocument {
-    let routes: [AdminRoute]
+    let routes: [AdminOperation]
 
     /// The route that answers with the document, which describes itself too.
-    static func route(describing routes: [AdminRoute]) -> AdminRoute {
+    static func route(describing routes: [AdminOperation]) -> AdminRoute {
         func route(_ document: JSONValue) -> AdminRoute {
             AdminRoute("GET", "/openapi.json", .viewer, "Describe this API", .json(.map(.any))) {
                 $0.answer(document)
             }
         }
-        return route(AdminDocument(routes: routes + [route(.null)]).value)
+        return route(AdminDocument(routes: routes + [route(.null).operation]).value)
     }
 
     var value: JSONValue {
@@ -26,12 +26,13 @@ struct AdminDocument {
                 "summary": "Apps, keys, enforcement, analytics, sessions and people of a gateway",
                 "license": ["name": "Apache-2.0", "identifier": "Apache-2.0"],
             ],
-            "servers": [["url": .string(AdminAPI.prefix)]], "paths": .object(paths.mapValues { .object($0) }),
+            "servers": [["url": .string(AdminOperation.prefix)]],
+            "paths": .object(paths.mapValues { .object($0) }),
             "components": ["schemas": .object(schemas), "securitySchemes": Self.credentials],
         ]
     }
 
-    private func operation(_ route: AdminRoute) -> JSONValue {
+    private func operation(_ route: AdminOperation) -> JSONValue {
         let words = route.path.split { !$0.isLetter && !$0.isNumber }
         var members: [String: JSONValue] = [
             "operationId": .string(
@@ -50,7 +51,7 @@ struct AdminDocument {
         return .object(members)
     }
 
-    private static func parameters(_ route: AdminRoute) -> [JSONValue] {
+    private static func parameters(_ route: AdminOperation) -> [JSONValue] {
         var parameters: [JSONValue] = route.path.split(separator: "/").filter { $0.first == "{" }.map {
             part in
             [
@@ -83,7 +84,7 @@ struct AdminDocument {
         return parameters
     }
 
-    private func responses(_ route: AdminRoute) -> [String: JSONValue] {
+    private func responses(_ route: AdminOperation) -> [String: JSONValue] {
         var statuses = [422, 429, 503]
         if route.role != nil || !route.isSafe { statuses += [401, 403] }
         if route.path.contains("{") { statuses.append(404) }
@@ -130,7 +131,7 @@ struct AdminDocument {
         .all(["items": .list(type), "next": .nullable(.string)])
     }
 
-    private static func security(_ route: AdminRoute) -> JSONValue {
+    private static func security(_ route: AdminOperation) -> JSONValue {
         if route.role == nil { return [] }
         return [["token": []], route.isSafe ? ["session": []] : ["session": [], "csrf": []]]
     }
@@ -159,7 +160,7 @@ struct AdminDocument {
     ]).schema(isBody: false)
 }
 
-extension AdminRoute {
+extension AdminOperation {
     var isSafe: Bool { method == "GET" }
 
     fileprivate var types: [AdminType] {

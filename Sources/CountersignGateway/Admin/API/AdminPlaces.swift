@@ -4,20 +4,20 @@ internal import CountersignCore
 /// no address takes all of a lane.
 final class AdminPlaces: Sendable {
     private struct Key: Hashable {
-        let lane: AdminRoute.Lane
+        let lane: AdminOperation.Lane
         /// Nil for all whose address is not known.
         let unit: NetworkAddress?
     }
 
     private struct Places {
-        var ofLane: [AdminRoute.Lane: Int] = [:]
+        var ofLane: [AdminOperation.Lane: Int] = [:]
         var ofAddress: [Key: Int] = [:]
     }
 
     private let places = Lock(Places())
 
     /// Takes a place; false when there is none.
-    func take(_ lane: AdminRoute.Lane, of address: String) -> Bool {
+    func take(_ lane: AdminOperation.Lane, of address: String) -> Bool {
         let key = Self.key(lane, address)
         return places.withLock { places in
             let most = Self.most(lane)
@@ -29,7 +29,7 @@ final class AdminPlaces: Sendable {
         }
     }
 
-    func give(_ lane: AdminRoute.Lane, of address: String) {
+    func give(_ lane: AdminOperation.Lane, of address: String) {
         let key = Self.key(lane, address)
         places.withLock { places in
             places.ofLane[lane, default: 0] -= 1
@@ -38,11 +38,11 @@ final class AdminPlaces: Sendable {
         }
     }
 
-    private static func key(_ lane: AdminRoute.Lane, _ address: String) -> Key {
+    private static func key(_ lane: AdminOperation.Lane, _ address: String) -> Key {
         Key(lane: lane, unit: NetworkAddress(address)?.limitedUnit)
     }
 
-    private static func most(_ lane: AdminRoute.Lane) -> Int {
+    private static func most(_ lane: AdminOperation.Lane) -> Int {
         switch lane {
         case .common: 128
         // The last of them waits for two seconds.

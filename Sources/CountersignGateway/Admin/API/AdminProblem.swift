@@ -78,7 +78,7 @@ struct AdminProblem: Error {
                 })
         }
         var response = HTTPResponse(
-            status: status, headers: [("Content-Type", "application/problem+json")] + AdminAPI.headers,
+            status: status, headers: [("Content-Type", "application/problem+json")] + AdminAnswer.headers,
             body: JSONValue.object(members).bytes)
         response.code = code
         if status == 401 {

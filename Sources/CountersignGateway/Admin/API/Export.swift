@@ -2,7 +2,7 @@ internal import CountersignCore
 
 /// Answers that are files: CSV (RFC 4180) or one JSON object a line.
 enum Export {
-    static let format = AdminRoute.Parameter("format", .choice(["ndjson", "csv"]))
+    static let format = AdminOperation.Parameter("format", .choice(["ndjson", "csv"]))
     static let mediaTypes = ["application/x-ndjson", "text/csv"]
 
     static func isCSV(_ call: AdminCall) -> Bool { call.query("format") == "csv" }
@@ -108,6 +108,6 @@ enum Export {
             headers: [
                 ("Content-Type", isCSV ? "text/csv; charset=utf-8" : "application/x-ndjson"),
                 ("Content-Disposition", "attachment; filename=\"\(name).\(isCSV ? "csv" : "ndjson")\""),
-            ] + AdminAPI.headers, body: body)
+            ] + AdminAnswer.headers, body: body)
     }
 }

@@ -24,7 +24,7 @@ final class RememberedAnswers: Sendable {
     /// - Returns: Nil when there is none, or no key.
     /// - Throws: 422 for a key that is empty or longer than 255 bytes, or was sent with another request.
     func answer(
-        to request: AdminRequest, _ route: AdminRoute, of identity: AdminIdentity, at milliseconds: Int64
+        to request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, at milliseconds: Int64
     ) throws(AdminProblem) -> HTTPResponse? {
         guard let name = Self.name(of: request, route, identity), let key = request.idempotencyKey else {
             return nil
@@ -45,7 +45,8 @@ final class RememberedAnswers: Sendable {
 
     /// Keeps what was answered. Refusals are thrown, and so never come here.
     func keep(
-        _ response: HTTPResponse, to request: AdminRequest, _ route: AdminRoute, of identity: AdminIdentity,
+        _ response: HTTPResponse, to request: AdminRequest, _ route: AdminOperation,
+        of identity: AdminIdentity,
         at milliseconds: Int64
     ) {
         guard let name = Self.name(of: request, route, identity) else { return }
@@ -66,13 +67,13 @@ final class RememberedAnswers: Sendable {
 
     /// Nil for what takes no key: what is not made, and what anybody may ask.
     private static func name(
-        of request: AdminRequest, _ route: AdminRoute, _ identity: AdminIdentity
+        of request: AdminRequest, _ route: AdminOperation, _ identity: AdminIdentity
     ) -> String? {
         guard route.takesIdempotencyKey, let key = request.idempotencyKey else { return nil }
         return "\(identity.name)\n\(key)"
     }
 
-    private static func digest(_ request: AdminRequest, _ route: AdminRoute) -> [UInt8] {
+    private static func digest(_ request: AdminRequest, _ route: AdminOperation) -> [UInt8] {
         let place = [route.path] + request.parameters + [request.query ?? "", ""]
         return SHA256.digest(Array(place.joined(separator: "\n").utf8) + request.body)
     }

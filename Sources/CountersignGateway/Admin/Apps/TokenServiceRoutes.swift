@@ -169,7 +169,7 @@ struct TokenServiceRoutes: Sendable {
             "proof": .choice(["secret", "key"]), "created_ms": .milliseconds,
         ]))
 
-    private static let user = AdminRoute.Parameter("user", .text(longest: 600))
+    private static let user = AdminOperation.Parameter("user", .text(longest: 600))
 
     private static let session = AdminType.named(
         "TokenSession",

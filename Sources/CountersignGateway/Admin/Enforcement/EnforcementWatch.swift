@@ -8,7 +8,7 @@ internal import Foundation
 /// before change anything.
 final class EnforcementWatch: Sendable {
     /// Delivers an alert, and says how that ended.
-    typealias Send = @Sendable (Alert, @escaping @Sendable (WebhookSender.Outcome) -> Void) -> Void
+    typealias Send = @Sendable (Alert, @escaping @Sendable (WebhookOutcome) -> Void) -> Void
 
     private let directory: AppDirectory
     /// Requests of users for whom tokens are required, and how many of them were refused.
@@ -155,7 +155,7 @@ final class EnforcementWatch: Sendable {
         ]
     }
 
-    private func end(_ alert: Alert, _ outcome: WebhookSender.Outcome) {
+    private func end(_ alert: Alert, _ outcome: WebhookOutcome) {
         var isOver = true
         if case .refused(let reason) = outcome {
             isOver = alert.isLastAttempt

@@ -27,7 +27,7 @@ struct AnalyticsRoutes: Sendable {
         ]
     }
 
-    private static let filters: [AdminRoute.Parameter] = [
+    private static let filters: [AdminOperation.Parameter] = [
         .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
         .init("bucket", .choice(["auto"] + BucketLength.allCases.map(\.rawValue))),
         .init("endpoint", .text(longest: 512)), .init("mode", .choice(Enforcement.allCases.map(\.rawValue))),

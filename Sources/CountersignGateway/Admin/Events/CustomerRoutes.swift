@@ -29,7 +29,7 @@ struct CustomerRoutes: Sendable {
         ]
     }
 
-    private static let kind = AdminRoute.Parameter("id_name", .text(longest: 128))
+    private static let kind = AdminOperation.Parameter("id_name", .text(longest: 128))
 
     private static let customer = AdminType.named(
         "Customer",

@@ -20,7 +20,7 @@ struct LiveRoutes: Sendable {
                 let mask = try call.userMask("live", filter.appID ?? "", app: filter.appID, user: filter.user)
                 var response = HTTPResponse(
                     status: 200,
-                    headers: [("Content-Type", "text/event-stream; charset=utf-8")] + AdminAPI.headers,
+                    headers: [("Content-Type", "text/event-stream; charset=utf-8")] + AdminAnswer.headers,
                     body: [])
                 let last = call.request.lastEventID.flatMap { UInt64($0) }
                 response.stream =

@@ -158,9 +158,9 @@ struct UserMask: Sendable {
     }
 }
 
-extension AdminRoute.Parameter {
+extension AdminOperation.Parameter {
     /// Asks for user ids as they are.
-    static let unmask = AdminRoute.Parameter("unmask", .choice(["0", "1"]))
+    static let unmask = AdminOperation.Parameter("unmask", .choice(["0", "1"]))
 }
 
 extension AdminCall {

@@ -33,3 +33,8 @@ struct BloomreachAnswers: Sendable {
         return members["is_rich_text"] == true
     }
 }
+
+extension AdmittedApp {
+    /// What the app's project answers to everybody alike.
+    var answers: BloomreachAnswers { derived { BloomreachAnswers($0.project) } }
+}

@@ -208,3 +208,15 @@ struct BloomreachCaller {
             identifiers: identifiers, joinsByCookieOnly: joinsByCookieOnly, atMilliseconds: milliseconds)
     }
 }
+
+extension AdmittedApp {
+    /// Judges the tokens that open the project's App Inbox.
+    fileprivate var customerTokens: CustomerTokenVerifier {
+        derived { app in
+            CustomerTokenVerifier(
+                secrets: app.project.customerTokenKeys.map {
+                    CustomerTokenVerifier.Secret(id: $0.id, bytes: $0.secret)
+                }, ring: app.verifier)
+        }
+    }
+}

@@ -9,7 +9,7 @@ enum BloomreachMessageID {
     /// The same id for every try of an event, as far as its content shows that it is the same event. `properties` are
     /// canonical and in the order of their names' bytes.
     static func make(
-        _ root: JSONNode, kind: BloomreachTracking.Kind, identifiers: [CustomerIdentifier],
+        _ root: JSONNode, kind: BloomreachRecordKind, identifiers: [CustomerIdentifier],
         time: BloomreachTime, properties: [(name: String, json: [UInt8])]?
     ) -> String {
         var moment: JSONValue

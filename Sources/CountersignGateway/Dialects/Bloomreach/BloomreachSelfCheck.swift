@@ -36,7 +36,7 @@ struct BloomreachSelfCheck {
             "type": "push.self_check",
             "timestamp": .string(RFC3339.text(milliseconds: request.receivedMilliseconds)), "data": data,
         ]
-        let result = Lock<WebhookSender.Outcome?>(nil)
+        let result = Lock<WebhookOutcome?>(nil)
         return .later(
             start: { resume in
                 webhooks.send(event.bytes, id: "msg_" + UUIDv7.make(), to: webhook) { outcome in

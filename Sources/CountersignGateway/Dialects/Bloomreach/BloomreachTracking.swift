@@ -3,14 +3,8 @@ internal import CountersignJOSE
 
 /// Customer updates, events and campaign clicks: one a request.
 struct BloomreachTracking {
-    enum Kind: String {
-        case customer
-        case event
-        case campaignClick = "campaign_click"
-    }
-
     let call: BloomreachCall
-    let kind: Kind
+    let kind: BloomreachRecordKind
 
     private struct Contents {
         var identifiers: [CustomerIdentifier] = []

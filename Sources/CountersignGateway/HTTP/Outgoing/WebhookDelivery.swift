@@ -1,3 +1,13 @@
+/// What became of a delivery.
+enum WebhookOutcome: Sendable {
+    /// The webhook answered 2xx.
+    case delivered
+    /// It was not reached, or answered something else; the reason holds no part of its URL.
+    case refused(String)
+    /// Too many wait.
+    case overloaded
+}
+
 /// One POST to a webhook.
 struct WebhookDelivery {
     let body: [UInt8]
@@ -6,7 +16,7 @@ struct WebhookDelivery {
     let timeoutMilliseconds: Int
 
     /// Delivers, and waits for the answer, of whose body nothing is kept.
-    func perform() -> WebhookSender.Outcome {
+    func perform() -> WebhookOutcome {
         let request = OutboundRequest(
             url: webhook.url, body: body, headers: headers + [("Content-Type", "application/json")],
             schemes: "http,https", allowsPrivateAddresses: webhook.allowsPrivateAddresses,

@@ -4,16 +4,6 @@ internal import Foundation
 
 /// Delivers to the webhooks of projects, on threads of its own.
 final class WebhookSender: Sendable {
-    /// What became of a delivery.
-    enum Outcome: Sendable {
-        /// The webhook answered 2xx.
-        case delivered
-        /// It was not reached, or answered something else; the reason holds no part of its URL.
-        case refused(String)
-        /// Too many wait.
-        case overloaded
-    }
-
     /// How long a delivery may take, in milliseconds.
     private static let timeout = 10_000
     private static let maximumWaiting = 64
@@ -33,7 +23,7 @@ final class WebhookSender: Sendable {
     /// Delivers once, and calls `completion` from any thread.
     func send(
         _ body: [UInt8], id: String, to webhook: PushWebhook,
-        completion: @escaping @Sendable (Outcome) -> Void
+        completion: @escaping @Sendable (WebhookOutcome) -> Void
     ) {
         let mayWait = waiting.withLock { waiting -> Bool in
             guard waiting < Self.maximumWaiting else { return false }

@@ -40,12 +40,3 @@ struct APIOperation: Sendable {
     /// A reference to a schema of the document.
     static func schema(_ name: String) -> JSONValue { ["$ref": .string("#/components/schemas/\(name)")] }
 }
-
-extension Endpoint {
-    /// The same endpoint, described.
-    func described(_ operation: APIOperation) -> Endpoint {
-        var copy = self
-        copy.operation = operation
-        return copy
-    }
-}

@@ -1,22 +1,3 @@
-/// One thing that a client can ask for.
-struct Endpoint: Sendable {
-    let method: String
-    /// A path such as `/v1/batch`; a part in braces stands for any one segment.
-    let path: String
-    /// What `/openapi.json` says of it; nil leaves it out.
-    var operation: APIOperation?
-    /// Answers the request; the second argument holds what stood for the parts in braces, in their order.
-    let handle: @Sendable (HTTPRequest, [Substring]) -> HTTPOutcome
-
-    init(
-        method: String, path: String, handle: @escaping @Sendable (HTTPRequest, [Substring]) -> HTTPOutcome
-    ) {
-        self.method = method
-        self.path = path
-        self.handle = handle
-    }
-}
-
 /// Finds the endpoint of a request in the tables of all dialects.
 struct Router: Sendable {
     private let exact: [String: [Endpoint]]

@@ -3,15 +3,6 @@ internal import CMicroHTTPD
 internal import CountersignCore
 internal import Foundation
 
-/// What a handler makes of a request.
-package enum HTTPOutcome {
-    /// Answer now.
-    case answer(HTTPResponse)
-    /// Answer when there is something to say. `start` begins the work, which calls the given closure, once and from any
-    /// thread, when it has ended; `poll` makes the answer then, once, and is nil before.
-    case later(start: (@escaping @Sendable () -> Void) -> Void, poll: () -> HTTPResponse?)
-}
-
 /// HTTP/1.1 on libmicrohttpd: framing, limits, deadlines, and requests that wait for the disk.
 ///
 /// One thread runs the library pass by pass: a pass reads what has arrived on all connections, and what it found

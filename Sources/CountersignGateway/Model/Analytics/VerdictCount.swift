@@ -98,8 +98,4 @@ package enum BucketLength: String, Sendable, CaseIterable {
         if milliseconds <= 3 * 3_600_000 { return .minute }
         return milliseconds <= 8 * 86_400_000 ? .hour : .day
     }
-
-    var table: String { "verdict_" + rawValue }
-    /// The counts of all endpoints, modes, versions and keys together: what a chart without a filter reads.
-    var sumTable: String { table + "_sum" }
 }

@@ -75,16 +75,3 @@ package struct FailureSample: Sendable {
         return parts.count == 4 ? "\(parts[0]).\(parts[1]).\(parts[2]).0/24" : ""
     }
 }
-
-/// A token that was not good, on its way to the samples.
-package final class FailedToken: Sendable {
-    let token: String?
-    let report: VerificationReport
-    let deviceTime: Double?
-
-    init(token: String?, report: VerificationReport, deviceTime: Double?) {
-        self.token = token
-        self.report = report
-        self.deviceTime = deviceTime
-    }
-}

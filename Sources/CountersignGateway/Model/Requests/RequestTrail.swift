@@ -31,38 +31,7 @@ package struct RequestTrail: Sendable {
     package var rejected = 0
 }
 
-/// A verdict without its details.
-package enum VerdictKind: String, Sendable {
-    case anonymous
-    case notJudged = "not_judged"
-    case accepted
-    case acceptedWithWarning = "warned"
-    case rejected
-}
-
 extension RequestTrail {
-    /// Notes how admission ended.
-    mutating func note(_ verdict: Verdict, app: AdmittedApp) {
-        appID = app.id
-        enforcement = app.enforcement
-        switch verdict {
-        case .anonymous: self.verdict = .anonymous
-        case .notJudged: self.verdict = .notJudged
-        case .accepted(let report):
-            self.verdict = .accepted
-            keyID = report.matchedKeyID
-        case .acceptedWithWarning(let report):
-            self.verdict = .acceptedWithWarning
-            enforcement = .optional
-            authCode = report.code
-            keyID = report.matchedKeyID
-        case .rejected(let report):
-            self.verdict = .rejected
-            authCode = report.code
-            keyID = report.matchedKeyID
-        }
-    }
-
     /// Notes what became of the events.
     mutating func note(_ outcome: AppendOutcome) {
         accepted += outcome.accepted

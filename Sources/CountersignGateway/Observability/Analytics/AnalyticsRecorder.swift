@@ -4,43 +4,9 @@ internal import Foundation
 
 /// Counts verdicts as requests end, and gathers samples of those that failed. Handed to ``AnalyticsStore`` once a second;
 /// the last hour is kept here, second by second.
-package final class AnalyticsRecorder: GatewayObserver {
-    /// What was gathered since the last look.
-    struct Gathered: Sendable {
-        struct Minute: Hashable {
-            let start: Int64
-            let key: VerdictKey
-        }
-
-        struct Hour: Hashable {
-            let appID: String
-            let start: Int64
-        }
-
-        struct FailedUser: Hashable {
-            let hour: Hour
-            let code: AuthErrorCode
-            let appVersion: String
-            let user: UInt64
-        }
-
-        var counts: [Minute: Int] = [:]
-        var users: [Hour: DistinctCounter] = [:]
-        var failedUsers: Set<FailedUser> = []
-        var samples: [FailureSample] = []
-
-        var isEmpty: Bool { counts.isEmpty }
-
-        /// The counts of all endpoints, modes, versions and keys together.
-        var sums: [Minute: Int] {
-            counts.reduce(into: [:]) { sums, entry in
-                sums[Minute(start: entry.key.start, key: entry.key.key.sum), default: 0] += entry.value
-            }
-        }
-    }
-
+package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     private struct State {
-        var gathered = Gathered()
+        var gathered = GatheredAnalytics()
         /// By app.
         var recent: [String: RecentVerdicts] = [:]
         /// By app, of those whose enforcement may return by itself.
@@ -83,7 +49,7 @@ package final class AnalyticsRecorder: GatewayObserver {
             if !state.clients[appID, default: FrequentClients()].note(key.client, minute: minute) {
                 key.client = ClientInfo(sdk: "(other)", appVersion: "(other)")
             }
-            state.gathered.counts[Gathered.Minute(start: minute, key: key), default: 0] += 1
+            state.gathered.counts[GatheredAnalytics.Minute(start: minute, key: key), default: 0] += 1
             state.recent[appID, default: RecentVerdicts()].note(
                 verdict, trail.enforcement, events: trail.accepted,
                 atMilliseconds: record.receivedMilliseconds)
@@ -125,17 +91,15 @@ package final class AnalyticsRecorder: GatewayObserver {
         state.withLock { $0.knownTokens[appID]?.sum(since: milliseconds) ?? KnownTokens.Sum() }
     }
 
-    /// Takes out what was gathered.
-    func take() -> Gathered {
+    func take() -> GatheredAnalytics {
         state.withLock { state in
             let gathered = state.gathered
-            state.gathered = Gathered()
+            state.gathered = GatheredAnalytics()
             return gathered
         }
     }
 
-    /// Puts back what could not be kept.
-    func giveBack(_ gathered: Gathered) {
+    func giveBack(_ gathered: GatheredAnalytics) {
         state.withLock { state in
             state.gathered.counts.merge(gathered.counts, uniquingKeysWith: +)
             for (hour, counter) in gathered.users {
@@ -152,11 +116,12 @@ package final class AnalyticsRecorder: GatewayObserver {
     private static func noteUser(_ key: VerdictKey, _ userID: String?, _ at: Int64, _ state: inout State) {
         guard let userID, key.verdict != .anonymous else { return }
         let hash = DistinctCounter.hash(userID)
-        let hour = Gathered.Hour(appID: key.appID, start: at - at % 3_600_000)
+        let hour = GatheredAnalytics.Hour(appID: key.appID, start: at - at % 3_600_000)
         state.gathered.users[hour, default: DistinctCounter()].add(hash)
         guard let code = key.code, state.gathered.failedUsers.count < longestFailedUsers else { return }
         state.gathered.failedUsers.insert(
-            Gathered.FailedUser(hour: hour, code: code, appVersion: key.client.appVersion ?? "", user: hash))
+            GatheredAnalytics.FailedUser(
+                hour: hour, code: code, appVersion: key.client.appVersion ?? "", user: hash))
     }
 
     /// At most five of a code a minute: a flood of bad tokens costs counting only.

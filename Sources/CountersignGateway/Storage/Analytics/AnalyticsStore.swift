@@ -53,7 +53,7 @@ package final class AnalyticsStore: @unchecked Sendable {
     private static let samplesPerCode = 200
 
     private let path: String
-    private let recorder: AnalyticsRecorder
+    private let source: any AnalyticsSource
     private let now: @Sendable () -> Date
     private let report: @Sendable (String) -> Void
     private let queue = DispatchQueue(label: "analytics")
@@ -66,11 +66,11 @@ package final class AnalyticsStore: @unchecked Sendable {
     ///
     /// - Throws: `storage`.
     init(
-        path: String, recorder: AnalyticsRecorder, now: @escaping @Sendable () -> Date,
+        path: String, source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (String) -> Void
     ) throws(GatewayError) {
         self.path = path
-        self.recorder = recorder
+        self.source = source
         self.now = now
         self.report = report
         ticker = Ticker(queue: queue, everySeconds: 1)
@@ -97,7 +97,7 @@ package final class AnalyticsStore: @unchecked Sendable {
     }
 
     private func write() {
-        let gathered = recorder.take()
+        let gathered = source.take()
         let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
         let isSweepDue = milliseconds >= nextSweep
         guard !gathered.isEmpty || isSweepDue else { return }
@@ -112,13 +112,13 @@ package final class AnalyticsStore: @unchecked Sendable {
             }
             if isSweepDue { nextSweep = milliseconds + 600_000 }
         } catch {
-            recorder.giveBack(gathered)
+            source.giveBack(gathered)
             report("\(error)")
             if let reopened = try? Self.open(path) { connection = reopened }
         }
     }
 
-    private func add(_ minute: AnalyticsRecorder.Gathered.Minute, _ count: Int) throws {
+    private func add(_ minute: GatheredAnalytics.Minute, _ count: Int) throws {
         let key = minute.key
         for length in BucketLength.allCases {
             try connection.run(
@@ -132,7 +132,7 @@ package final class AnalyticsStore: @unchecked Sendable {
         }
     }
 
-    private func addSum(_ minute: AnalyticsRecorder.Gathered.Minute, _ count: Int) throws {
+    private func addSum(_ minute: GatheredAnalytics.Minute, _ count: Int) throws {
         for length in BucketLength.allCases {
             try connection.run(
                 """
@@ -144,7 +144,7 @@ package final class AnalyticsStore: @unchecked Sendable {
         }
     }
 
-    private func add(_ hour: AnalyticsRecorder.Gathered.Hour, _ users: DistinctCounter) throws {
+    private func add(_ hour: GatheredAnalytics.Hour, _ users: DistinctCounter) throws {
         var merged = users
         let kept = try connection.first(
             "SELECT registers FROM users_hour WHERE app_id = ?1 AND start_ms = ?2", .text(hour.appID),
@@ -156,7 +156,7 @@ package final class AnalyticsStore: @unchecked Sendable {
             .blob(merged.bytes))
     }
 
-    private func add(_ user: AnalyticsRecorder.Gathered.FailedUser) throws {
+    private func add(_ user: GatheredAnalytics.FailedUser) throws {
         try connection.run(
             "INSERT OR IGNORE INTO failed_user_hour VALUES (?1, ?2, ?3, ?4, ?5)", .text(user.hour.appID),
             .integer(user.hour.start), .integer(Int64(user.code.rawValue)), .text(user.appVersion),

@@ -1,0 +1,8 @@
+/// A verdict without its details.
+package enum VerdictKind: String, Sendable {
+    case anonymous
+    case notJudged = "not_judged"
+    case accepted
+    case acceptedWithWarning = "warned"
+    case rejected
+}
