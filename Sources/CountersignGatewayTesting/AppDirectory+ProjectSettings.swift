@@ -1,13 +1,13 @@
 package import CountersignGateway
 
-/// One setting at a time, for tests; each throws what `changeProject` throws.
+/// One setting at a time, for tests; each throws what `setProject` throws.
 extension AppDirectory {
     package func setProjectToken(_ token: String, for appID: String) throws(GatewayError) {
-        try changeProject(of: appID) { $0.token = token }
+        try change(appID) { $0.token = token }
     }
 
     package func setCustomerTokens(_ mode: CustomerTokens, for appID: String) throws(GatewayError) {
-        try changeProject(of: appID) { $0.customerTokens = mode }
+        try change(appID) { $0.customerTokens = mode }
     }
 
     /// - Returns: The secret; one that is made when none is given.
@@ -17,11 +17,19 @@ extension AppDirectory {
         let secret = secret ?? PushWebhook.newSecret()
         let webhook = try PushWebhook(
             url: url, secret: secret, allowsPrivateAddresses: allowsPrivateAddresses)
-        try changeProject(of: appID) { $0.webhook = webhook }
+        try change(appID) { $0.webhook = webhook }
         return secret
     }
 
     package func removePushWebhook(of appID: String) throws(GatewayError) {
-        try changeProject(of: appID) { $0.webhook = nil }
+        try change(appID) { $0.webhook = nil }
+    }
+
+    private func change(
+        _ appID: String, _ body: (inout ProjectSettings) -> Void
+    ) throws(GatewayError) {
+        var settings = try project(of: appID).settings
+        body(&settings)
+        try setProject(settings, for: appID)
     }
 }

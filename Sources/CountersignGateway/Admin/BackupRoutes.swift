@@ -28,7 +28,7 @@ struct BackupRoutes: Sendable {
         ]
     }
 
-    private static let backup = AdminType.named(
+    private static let backup = JSONShape.named(
         "Backup",
         .all(["name": .string, "created_ms": .milliseconds, "bytes": .count, "events": .count]))
 

@@ -29,7 +29,7 @@ struct SystemRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static let overview = AdminType.named(
+    private static let overview = JSONShape.named(
         "Overview",
         .all([
             "version": .string, "started_ms": .milliseconds, "now_ms": .milliseconds,
@@ -41,7 +41,7 @@ struct SystemRoutes: Sendable {
                 .object([.must("code", .string), .must("text", .string), .may("app", .string)])),
         ]))
 
-    private static let setting = AdminType.all([
+    private static let setting = JSONShape.all([
         "name": .string, "value": .nullable(.string), "origin": .string, "help": .string,
     ])
 

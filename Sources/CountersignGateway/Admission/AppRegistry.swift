@@ -174,7 +174,7 @@ final class AppRegistry: Sendable {
 
     private func load() throws(GatewayError) -> Apps {
         let projects = try directory.projects()
-        let sources = try directory.keySources()
+        let sources = try directory.settings(KeySource.self)
         let published = published.withLock { published in
             published = Dictionary(
                 uniqueKeysWithValues: sources.map { appID, source in
@@ -188,22 +188,22 @@ final class AppRegistry: Sendable {
             return published
         }
         var apps = Apps()
-        let tokenRules = try directory.allTokenRules()
-        let plans = try directory.enforcementPlans()
+        let tokenRules = try directory.settings(TokenRules.self)
+        let plans = try directory.settings(EnforcementPlan.self)
         for app in try directory.apps() {
             let admitted = AdmittedApp(
                 app, published: published[app.id]?.keys ?? [],
-                project: projects[app.id] ?? Project(token: app.id), cache: verifiedTokens,
+                project: projects[app.id] ?? Project(settings: .standard(for: app.id)), cache: verifiedTokens,
                 tokenRules: tokenRules[app.id] ?? TokenRules(), issued: issued,
                 plan: plans[app.id] ?? EnforcementPlan())
             apps.byID[app.id] = admitted
             // An app whose id is another's token is reached by write key only.
-            let holder = apps.byProject[admitted.project.token]
-            if holder == nil || admitted.project.token != app.id {
-                apps.byProject[admitted.project.token] = admitted
+            let holder = apps.byProject[admitted.project.settings.token]
+            if holder == nil || admitted.project.settings.token != app.id {
+                apps.byProject[admitted.project.settings.token] = admitted
             }
         }
-        apps.rules = try directory.allRules()
+        apps.rules = try directory.settings(AppRules.self)
         apps.origins = Set(apps.rules.values.flatMap(\.origins))
         for (hash, appID) in try directory.writeKeys() { apps.byWriteKey[hash] = apps.byID[appID] }
         for client in try directory.allClients() { apps.clients[client.id] = client }

@@ -264,7 +264,7 @@ struct AdminReadTests {
     }
 
     @Test func whatIsNotKnownIsRefusedByTheShapesThatTheDocumentNames() throws {
-        let shape = AdminType.object([
+        let shape = JSONShape.object([
             .must("name", .text(longest: 3)), .may("count", .integer(1...5)),
             .may("inner", .object([.must("on", .bool)])), .ignored("made_ms", .milliseconds),
         ])

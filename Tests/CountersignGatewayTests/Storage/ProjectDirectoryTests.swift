@@ -60,9 +60,9 @@ struct ProjectDirectoryTests {
 
     @Test func theProjectTokenIsTheAppsIDUntilItIsSet() throws {
         defer { remove() }
-        #expect(try project().token == "shop")
+        #expect(try project().settings.token == "shop")
         try directory.setProjectToken("0aef3a96-3804-11e8-b710-141877340e97", for: "shop")
-        #expect(try project().token == "0aef3a96-3804-11e8-b710-141877340e97")
+        #expect(try project().settings.token == "0aef3a96-3804-11e8-b710-141877340e97")
         #expect(code { try directory.setProjectToken("a/b", for: "shop") } == .invalid)
         #expect(code { try directory.setProjectToken("cafe", for: "shop") } == .conflict)
         #expect(code { try directory.setProjectToken("x", for: "nobody") } == .notFound)
@@ -164,7 +164,7 @@ struct ProjectDirectoryTests {
             }
                 == .invalid)
         try directory.removePushWebhook(of: "shop")
-        #expect(try project().webhook == nil)
+        #expect(try project().settings.webhook == nil)
     }
 
     @Test func anInboxMessageMustBeOneThatClientsShow() throws {

@@ -1,3 +1,5 @@
+import CountersignCore
+import CountersignJOSE
 import CountersignSQLite
 import Foundation
 import Testing
@@ -64,19 +66,107 @@ struct SchemaTests {
         #expect(throws: SQLiteError.self) { try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"]) }
     }
 
+    /// `control.sqlite` as an earlier version left it.
+    private func control(in data: String, schema: Int) throws -> SQLiteConnection {
+        try FileManager.default.createDirectory(
+            atPath: data, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let connection = try SQLiteConnection(path: data + "/control.sqlite")
+        try connection.execute("PRAGMA foreign_keys = ON")
+        try Schema.migrate(connection, Array(AppDirectory.migrations.prefix(schema)))
+        return connection
+    }
+
+    @Test func whatLayInTablesOfItsOwnIsFoundAmongTheSettings() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let data = folder.path + "/data"
+        let secret = String(repeating: "0a", count: 32)
+        try control(in: data, schema: 13).execute(
+            """
+            INSERT INTO app VALUES ('shop', 'The shop', 'required', 'RS256 ES256', 7.5, 3600, 'braze', 'shop.example',
+                1, 0, 1, 1000), ('bare', 'Bare', 'optional', 'RS256', 30, NULL, NULL, NULL, 0, 0, 0, 2000);
+            INSERT INTO app_rules VALUES ('shop', 'https://a.example https://b.example', 30, 5000),
+                ('bare', '', NULL, NULL);
+            INSERT INTO token_rules VALUES ('shop', 1, 600, 1200, 5, 2400);
+            INSERT INTO key_source VALUES ('shop', 'https://keys.example/jwks', 1);
+            INSERT INTO alert_webhook VALUES ('shop', 'https://alerts.example/in', x'\(secret)', 0);
+            INSERT INTO push_webhook VALUES ('shop', 'http://push.example/in', x'\(secret)', 1);
+            INSERT INTO project VALUES ('shop', 'token-1', 'required', 4), ('bare', NULL, 'off', 1);
+            INSERT INTO enforcement_plan (app_id, ramp_percent, scheduled_state, scheduled_ms, scheduled_ramp,
+                return_percent, return_minutes, return_requests, returned_ms, returned_percent, since_ms)
+                VALUES ('shop', 40, 'optional', 9000, 100, 5, 6, 7, 8000, 2.5, 3000);
+            INSERT INTO alert VALUES ('msg_1', 'shop', x'7b7d', 0, 10);
+            """)
+        let apps = try AppDirectory(dataDirectory: data)
+        let shop = try apps.app(id: "shop")
+        #expect(shop.name == "The shop" && shop.enforcement == .required && shop.createdMilliseconds == 1000)
+        let policy = ClaimsPolicy(
+            algorithms: [.rs256, .es256], leeway: 7.5, maximumLifetime: 3600, audience: "braze",
+            issuer: "shop.example", requiresAudience: true, requiresType: true)
+        #expect(shop.policy.json == policy.json)
+        var rules = AppRules()
+        rules.origins = ["https://a.example", "https://b.example"]
+        (rules.retentionDays, rules.retentionBytes) = (30, 5000)
+        #expect(try apps.rules(of: "shop") == rules)
+        var tokens = TokenRules()
+        tokens.allowsRegistration = true
+        (tokens.accessSeconds, tokens.refreshSeconds) = (600, 1200)
+        (tokens.reuseSeconds, tokens.absoluteSeconds) = (5, 2400)
+        #expect(try apps.tokenRules(of: "shop") == tokens)
+        #expect(
+            try apps.settingIfSet(of: "shop")
+                == KeySource(url: "https://keys.example/jwks", allowsPrivateAddresses: true))
+        let key = [UInt8](repeating: 10, count: 32)
+        let alert = try #require(try apps.takeDueAlerts(at: 20).first)
+        #expect(
+            alert.webhook
+                == PushWebhook(url: "https://alerts.example/in", secret: key, allowsPrivateAddresses: false))
+        var project = ProjectSettings(token: "token-1", customerTokens: .required)
+        project.webhook = PushWebhook(
+            url: "http://push.example/in", secret: key, allowsPrivateAddresses: true)
+        project.inboxEpoch = 4
+        #expect(try apps.project(of: "shop").settings == project)
+        #expect(try apps.project(of: "shop").inbox.epoch == 4)
+        var plan = EnforcementPlan()
+        (plan.state, plan.rampPercent, plan.sinceMilliseconds) = (.required, 40, 3000)
+        plan.scheduled = .init(state: .optional, atMilliseconds: 9000)
+        plan.autoReturn = .init(rejectedPercent: 5, windowMinutes: 6, minimumRequests: 7)
+        plan.returned = .init(atMilliseconds: 8000, rejectedPercent: 2.5)
+        #expect(try apps.enforcementPlan(of: "shop") == plan)
+        // An app for which nothing was set, but what each has.
+        let bare = try apps.app(id: "bare")
+        #expect(bare.enforcement == .optional && bare.policy.json == ClaimsPolicy().json)
+        #expect(try apps.rules(of: "bare") == AppRules() && apps.tokenRules(of: "bare") == TokenRules())
+        #expect(try apps.project(of: "bare").settings == .standard(for: "bare"))
+        #expect(try apps.settingIfSet(KeySource.self, of: "bare") == nil)
+        #expect(try apps.settingIfSet(AlertWebhook.self, of: "bare") == nil)
+    }
+
+    @Test func whatIsSetAlreadyIsNotNotedAgain() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let apps = try AppDirectory(dataDirectory: folder.path + "/data")
+        _ = try apps.createApp(id: "shop")
+        var rules = TokenRules()
+        rules.accessSeconds = 60
+        for _ in 0..<2 { try apps.setTokenRules(rules, for: "shop") }
+        try apps.setRules(AppRules(), of: "shop")
+        #expect(try apps.auditEntries(limit: 9).map(\.action) == ["tokens.rules", "app.create"])
+        rules.accessSeconds = 0
+        #expect(throws: GatewayError.self) { try apps.setTokenRules(rules, for: "shop") }
+        #expect(throws: GatewayError.self) { try apps.setTokenRules(TokenRules(), for: "none") }
+    }
+
     // A window of 0 or 30 seconds cost nothing while a replaced token stayed good until its successor was used.
     @Test func aShortReuseWindowOfAnEarlierVersionBecomesAMinute() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let data = folder.path + "/data"
-        let apps = try AppDirectory(dataDirectory: data)
+        let old = try control(in: data, schema: 12)
         for (id, seconds) in [("a", 0), ("b", 30), ("c", 60)] {
-            _ = try apps.createApp(id: id)
-            var rules = TokenRules()
-            rules.reuseSeconds = seconds
-            rules.accessSeconds = 600
-            try apps.setTokenRules(rules, for: id)
+            try old.execute(
+                """
+                INSERT INTO app VALUES ('\(id)', 'A', 'disabled', 'RS256', 30, NULL, NULL, NULL, 0, 0, 0, 1);
+                INSERT INTO token_rules VALUES ('\(id)', 0, 600, 3600, \(seconds), 7200);
+                """)
         }
-        try SQLiteConnection(path: data + "/control.sqlite").execute("PRAGMA user_version = 12")
         let upgraded = try AppDirectory(dataDirectory: data)
         for id in ["a", "b", "c"] {
             #expect(try upgraded.tokenRules(of: id).reuseSeconds == 60)

@@ -9,13 +9,13 @@ struct AdminBody {
     static let longestName = 256
 
     let members: [String: JSONValue]
-    private let known: [AdminMember]
+    private let known: [JSONMember]
 
     /// - Parameters:
     ///   - bytes: One JSON object.
     ///   - type: What it may hold.
     /// - Throws: 400, 413 or 422.
-    init(_ bytes: [UInt8], _ type: AdminType) throws {
+    init(_ bytes: [UInt8], _ type: JSONShape) throws {
         guard bytes.count <= Self.longest else {
             throw AdminProblem(413, "too_large", "a body may have 1 MiB")
         }
@@ -34,13 +34,17 @@ struct AdminBody {
         }
         switch type {
         case .object(let known):
-            try AdminType.check(members, known)
+            do throws(ShapeMismatch) {
+                try JSONShape.check(members, known)
+            } catch {
+                throw AdminProblem.invalid(error.path, error.detail)
+            }
             self.init(members, known)
         default: self.init(members, [])
         }
     }
 
-    private init(_ members: [String: JSONValue], _ known: [AdminMember]) {
+    private init(_ members: [String: JSONValue], _ known: [JSONMember]) {
         self.members = members
         self.known = known
     }

@@ -127,7 +127,7 @@ struct AdminDocument {
         return responses
     }
 
-    fileprivate static func page(_ type: AdminType) -> AdminType {
+    fileprivate static func page(_ type: JSONShape) -> JSONShape {
         .all(["items": .list(type), "next": .nullable(.string)])
     }
 
@@ -151,7 +151,7 @@ struct AdminDocument {
         ],
     ]
 
-    private static let problem = AdminType.object([
+    private static let problem = JSONShape.object([
         .must("type", .string), .must("title", .string), .must("status", .integer(400...599)),
         .must("detail", .string), .must("code", .string), .must("request_id", .string),
         .may(
@@ -163,8 +163,8 @@ struct AdminDocument {
 extension AdminOperation {
     var isSafe: Bool { method == "GET" }
 
-    fileprivate var types: [AdminType] {
-        let answer: AdminType? =
+    fileprivate var types: [JSONShape] {
+        let answer: JSONShape? =
             switch returns {
             case .json(let type, _): type
             case .list(let type): AdminDocument.page(type)
@@ -174,7 +174,7 @@ extension AdminOperation {
     }
 }
 
-extension AdminType {
+extension JSONShape {
     /// JSON Schema 2020-12. Members that may be missing may be null in bodies only.
     func schema(isBody: Bool) -> JSONValue {
         switch self {
@@ -201,7 +201,7 @@ extension AdminType {
                     Dictionary(
                         uniqueKeysWithValues: members.map { member in
                             let type =
-                                isBody && !member.isRequired ? AdminType.nullable(member.type) : member.type
+                                isBody && !member.isRequired ? JSONShape.nullable(member.type) : member.type
                             return (member.name, type.schema(isBody: isBody))
                         })),
             ]

@@ -26,9 +26,9 @@ struct AdminOperation: Sendable {
 
     /// What is answered when all is well.
     enum Returns: Sendable {
-        case json(AdminType, status: Int = 200)
+        case json(JSONShape, status: Int = 200)
         /// `items` and `next`.
-        case list(AdminType)
+        case list(JSONShape)
         /// 204.
         case nothing
         /// What is no JSON, with its media types.
@@ -38,9 +38,9 @@ struct AdminOperation: Sendable {
     /// A parameter of the query.
     struct Parameter: Sendable {
         let name: String
-        let type: AdminType
+        let type: JSONShape
 
-        init(_ name: String, _ type: AdminType) {
+        init(_ name: String, _ type: JSONShape) {
             self.name = name
             self.type = type
         }
@@ -56,7 +56,7 @@ struct AdminOperation: Sendable {
     /// The parameters that it takes; others are refused.
     let query: [Parameter]
     /// The members that it takes; nil takes no body.
-    let body: AdminType?
+    let body: JSONShape?
     let match: Match
     let returns: Returns
     let lane: Lane

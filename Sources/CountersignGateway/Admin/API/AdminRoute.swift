@@ -8,7 +8,7 @@ struct AdminRoute: Sendable {
 
     init(
         _ method: String, _ path: String, _ role: AdminRole?, _ summary: String,
-        query: [AdminOperation.Parameter] = [], body: AdminType? = nil, match: AdminOperation.Match = .no,
+        query: [AdminOperation.Parameter] = [], body: JSONShape? = nil, match: AdminOperation.Match = .no,
         lane: AdminOperation.Lane = .common, _ returns: AdminOperation.Returns,
         answer: @escaping @Sendable (AdminCall) throws -> HTTPResponse
     ) {

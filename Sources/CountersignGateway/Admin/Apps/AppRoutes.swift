@@ -11,7 +11,7 @@ struct AppRoutes: Sendable {
         [
             AdminRoute("GET", "/apps", .viewer, "List the apps", .list(Self.app)) { call in
                 let activity = try activity(nil, call.nowMilliseconds)
-                let rules = try call.directory.allRules()
+                let rules = try call.directory.settings(AppRules.self)
                 return try call.page(try call.directory.apps(), at: { PagePosition(0, $0.id) }) { app in
                     Self.json(app, rules[app.id] ?? AppRules(), activity[app.id])
                 }
@@ -60,26 +60,18 @@ struct AppRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static let rules: [AdminMember] = [
-        .must("origins", .list(.string)), .must("retention_days", .nullable(.count)),
-        .must("retention_bytes", .nullable(.count)),
-    ]
-
-    static let app = AdminType.named(
+    static let app = JSONShape.named(
         "App",
         .all([
             "id": .string, "name": .string, "created_ms": .milliseconds,
             "enforcement": .choice(of: Enforcement.self), "keys": .count,
             "last_request_ms": .nullable(.milliseconds),
             "last_24h": .all(["requests": .count, "rejected": .count, "warned": .count]),
-        ]).with(rules))
+        ]).with(AppRules.shown))
 
-    private static let changes = AdminType.object([
-        .may("name", .text(longest: 200)), .may("origins", .list(.text(longest: 300))),
-        .may("retention_days", .integer(1...36_500)), .may("retention_bytes", .integer(1...(1 << 50))),
-    ])
+    private static let changes = JSONShape.object([.may("name", .text(longest: 200))] + AppRules.taken)
 
-    private static let writeKey = AdminType.named(
+    private static let writeKey = JSONShape.named(
         "WriteKey",
         .all([
             "id": .string, "description": .string, "created_ms": .milliseconds,
@@ -102,12 +94,8 @@ struct AppRoutes: Sendable {
         let app = try call.app()
         try call.checkMatch(try Self.stable(app, call))
         var rules = try call.directory.rules(of: app.id)
-        if let origins = body.texts("origins") { rules.origins = origins }
-        if body.has("retention_days") { rules.retentionDays = body.integer("retention_days").map(Int.init) }
-        if body.has("retention_bytes") {
-            rules.retentionBytes = body.integer("retention_bytes").map(Int.init)
-        }
-        if rules != (try call.directory.rules(of: app.id)) { try call.directory.setRules(rules, of: app.id) }
+        rules.set(body.members)
+        try call.directory.setRules(rules, of: app.id)
         if let name = body.optionalText("name"), name != app.name {
             try call.directory.renameApp(app.id, to: name)
         }
@@ -147,7 +135,7 @@ struct AppRoutes: Sendable {
     }
 
     private static func stable(_ app: App, _ rules: AppRules) -> [String: JSONValue] {
-        guard case .object(var members) = rules.json else { preconditionFailure() }
+        var members = rules.members
         members["id"] = .string(app.id)
         members["name"] = .string(app.name)
         members["created_ms"] = .integer(app.createdMilliseconds)

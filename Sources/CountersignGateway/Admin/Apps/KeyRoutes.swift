@@ -62,15 +62,15 @@ struct KeyRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static let text = AdminType.text(longest: 65_536)
+    private static let text = JSONShape.text(longest: 65_536)
 
-    private static let facts: [AdminMember] = [
+    private static let facts: [JSONMember] = [
         .must("id", .string), .must("kty", .nullable(.string)), .must("alg", .nullable(.string)),
         .must("bits", .nullable(.count)), .must("crv", .nullable(.string)), .must("pem", .string),
         .must("warnings", .list(.string)),
     ]
 
-    private static let key = AdminType.named(
+    private static let key = JSONShape.named(
         "Key",
         .all([
             "slot": .choice(["primary", "secondary", "tertiary"]), "description": .string,
@@ -78,7 +78,7 @@ struct KeyRoutes: Sendable {
             "can_delete": .bool, "delete_blocked_reason": .nullable(.string),
         ]).with(facts))
 
-    private static let preview = AdminType.named(
+    private static let preview = JSONShape.named(
         "KeyPreview",
         .all([
             "keys": .list(

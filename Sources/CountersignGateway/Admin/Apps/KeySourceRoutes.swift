@@ -26,9 +26,8 @@ struct KeySourceRoutes: Sendable {
                 let url = try body.text("url")
                 let allowsPrivate = body.bool("allow_private") ?? false
                 if allowsPrivate {
-                    let source = try call.directory.keySources()[call.app().id]
-                    try call.checkPrivateAddress(
-                        url, before: source.flatMap { $0.allowsPrivateAddresses ? $0.url : nil })
+                    let source = try call.directory.settingIfSet(KeySource.self, of: call[0])
+                    try call.checkPrivateAddress(url, before: source?.privateURL)
                 }
                 try call.directory.setKeySource(
                     url: url, allowsPrivateAddresses: allowsPrivate, of: call[0])
@@ -45,7 +44,7 @@ struct KeySourceRoutes: Sendable {
         ]
     }
 
-    private static let source = AdminType.named(
+    private static let source = JSONShape.named(
         "KeySource",
         .all([
             "url": .nullable(.string), "allow_private": .bool, "keys": .list(.string),
@@ -54,14 +53,13 @@ struct KeySourceRoutes: Sendable {
 
     /// What an operator sets; not there for an app that follows none.
     private static func tagged(_ call: AdminCall) throws -> JSONValue {
-        try call.directory.keySources()[try call.app().id]?.json ?? .null
+        try call.directory.settingIfSet(KeySource.self, of: call[0])?.json ?? .null
     }
 
     private func answer(_ call: AdminCall) throws -> HTTPResponse {
-        let app = try call.app()
-        let source = try call.directory.keySources()[app.id]
+        let source = try call.directory.settingIfSet(KeySource.self, of: call[0])
         // What is known of another URL says nothing of this one.
-        let published = registry.publishedKeys(of: app.id).flatMap { $0.source == source ? $0 : nil }
+        let published = registry.publishedKeys(of: call[0]).flatMap { $0.source == source ? $0 : nil }
         return call.answer(
             [
                 "url": source.map { .string($0.url) } ?? .null,

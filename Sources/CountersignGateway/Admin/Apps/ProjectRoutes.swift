@@ -12,11 +12,12 @@ struct ProjectRoutes: Sendable {
                 "Show what an app is to clients of the Bloomreach dialect", .json(Self.project)
             ) { call in
                 let project = try call.directory.project(of: call[0])
-                return call.answer(Self.json(project), tag: Self.tagged(project))
+                return call.answer(.object(Self.members(project)), tag: project.settings.json)
             },
             AdminRoute(
                 "PUT", "/apps/{app}/project", .operator,
-                "Set what an app is to clients of the Bloomreach dialect", body: Self.newProject,
+                "Set what an app is to clients of the Bloomreach dialect",
+                body: .object(ProjectSettings.taken + [.ignored("private_keys", Self.privateKeys)]),
                 match: .required, .json(Self.project.with([.may("webhook_secret", .string)])), answer: set),
             AdminRoute(
                 "DELETE", "/apps/{app}/project/sync-tokens", .operator,
@@ -93,66 +94,42 @@ struct ProjectRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static let privateKeys = AdminType.list(.all(["id": .string]))
+    private static let privateKeys = JSONShape.list(.all(["id": .string]))
 
-    private static let project = AdminType.named(
-        "Project",
-        .all([
-            "token": .string, "customer_tokens": .choice(of: CustomerTokens.self),
-            "webhook": .nullable(.all(["url": .string, "allow_private": .bool])), "private_keys": privateKeys,
-        ]))
-
-    private static let newProject = AdminType.object([
-        .must("token", .text(longest: 64)), .must("customer_tokens", .choice(of: CustomerTokens.self)),
-        .may(
-            "webhook",
-            .object([
-                .must("url", .text(longest: 2_048)), .may("allow_private", .bool),
-                .may("secret", .text(longest: 200)),
-            ])), .ignored("private_keys", privateKeys),
-    ])
+    private static let project = JSONShape.named(
+        "Project", .object(ProjectSettings.shown + [.must("private_keys", privateKeys)]))
 
     // MARK: Answers
 
-    private static func json(_ project: Project) -> JSONValue {
-        guard case .object(var members) = project.settings.json else { preconditionFailure() }
+    private static func members(_ project: Project) -> [String: JSONValue] {
+        var members = project.settings.members
         members["private_keys"] = .array(project.customerTokenKeys.map { ["id": .string($0.id)] })
-        return .object(members)
+        return members
     }
-
-    private static func tagged(_ project: Project) -> JSONValue { project.settings.json }
 
     private func set(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
-        let current = try call.directory.project(of: call[0])
-        try call.checkMatch(Self.tagged(current))
-        var settings = current.settings
-        settings.token = try body.text("token")
-        settings.customerTokens = body.choice("customer_tokens") ?? .off
-        settings.webhook = nil
+        let current = try call.directory.setting(ProjectSettings.self, of: call[0])
+        try call.checkMatch(current.json)
+        var settings = current
+        settings.replace(with: body.members, for: call[0])
         var made: String?
-        if let given = body.object("webhook") {
-            let url = try given.text("url")
-            let allowsPrivate = given.bool("allow_private") ?? false
-            if allowsPrivate {
-                try call.checkPrivateAddress(url, before: current.webhook?.privateURL)
+        if let given = body.object("webhook"), let webhook = settings.webhook {
+            if webhook.allowsPrivateAddresses {
+                try call.checkPrivateAddress(webhook.url, before: current.webhook?.privateURL)
             }
             let secret = given.optionalText("secret")
             if secret == nil, current.webhook == nil { made = PushWebhook.newSecret() }
             // The secret there is stays when none is given.
-            var webhook = try PushWebhook(
-                url: url, secret: secret ?? made ?? PushWebhook.newSecret(),
-                allowsPrivateAddresses: allowsPrivate)
-            if secret == nil, let kept = current.webhook?.secret {
-                webhook = PushWebhook(url: url, secret: kept, allowsPrivateAddresses: allowsPrivate)
-            }
-            settings.webhook = webhook
+            settings.webhook = try PushWebhook(
+                url: webhook.url, secret: secret ?? made, keeping: current.webhook?.secret ?? [],
+                allowsPrivateAddresses: webhook.allowsPrivateAddresses)
         }
-        try call.directory.changeProject(of: call[0]) { $0 = settings }
+        try call.directory.setProject(settings, for: call[0])
         let project = try call.directory.project(of: call[0])
-        guard case .object(var members) = Self.json(project) else { preconditionFailure() }
+        var members = Self.members(project)
         members["webhook_secret"] = made.map { .string($0) }
-        return call.answer(.object(members), tag: Self.tagged(project))
+        return call.answer(.object(members), tag: project.settings.json)
     }
 
     /// Nil stands for inbox messages, which are kept apart.

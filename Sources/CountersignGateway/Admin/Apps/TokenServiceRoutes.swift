@@ -12,30 +12,16 @@ struct TokenServiceRoutes: Sendable {
     var all: [AdminRoute] { rules + clients + sessionRoutes + signingKeys }
 
     private var rules: [AdminRoute] {
-        [
-            AdminRoute(
-                "GET", "/apps/{app}/token-rules", .viewer, "Show how the gateway issues an app's tokens",
-                .json(Self.rules)
-            ) { call in
-                let rules = try call.directory.tokenRules(of: call[0]).json
-                return call.answer(rules, tag: rules)
-            },
-            AdminRoute(
-                "PUT", "/apps/{app}/token-rules", .operator, "Set how the gateway issues an app's tokens",
-                body: Self.changedRules, match: .required, .json(Self.rules)
-            ) { call in
-                let body = try call.body()
-                var rules = try call.directory.tokenRules(of: call[0])
-                try call.checkMatch(rules.json)
-                rules.allowsRegistration = try body.text("registration") == "open"
-                if let seconds = body.integer("access_seconds") { rules.accessSeconds = Int(seconds) }
-                if let seconds = body.integer("refresh_seconds") { rules.refreshSeconds = Int(seconds) }
-                if let seconds = body.integer("reuse_seconds") { rules.reuseSeconds = Int(seconds) }
-                if let seconds = body.integer("absolute_seconds") { rules.absoluteSeconds = Int(seconds) }
-                try call.directory.setTokenRules(rules, for: call[0])
-                return call.answer(rules.json, tag: rules.json)
-            },
-        ]
+        AdminRoute.setting(
+            TokenRules.self, "token-rules",
+            ("Show how the gateway issues an app's tokens", "Set how the gateway issues an app's tokens")
+        ) { call, body, current, rules in
+            var rules = rules
+            // Programs that were written before there was an absolute lifetime leave it as it is.
+            if body.integer("absolute_seconds") == nil { rules.absoluteSeconds = current.absoluteSeconds }
+            try call.directory.setTokenRules(rules, for: call[0])
+            return [:]
+        }
     }
 
     private var clients: [AdminRoute] {
@@ -146,23 +132,9 @@ struct TokenServiceRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static func seconds(_ range: ClosedRange<Int>) -> AdminType {
-        .integer(Int64(range.lowerBound)...Int64(range.upperBound))
-    }
+    private static let grant = JSONShape.choice(of: OAuthClient.Grant.self)
 
-    private static let firstRules = AdminType.all([
-        "registration": .choice(["open", "closed"]), "access_seconds": seconds(TokenRules.accessRange),
-        "refresh_seconds": seconds(TokenRules.refreshRange), "reuse_seconds": seconds(TokenRules.reuseRange),
-    ])
-    private static let rules = firstRules.with([.must("absolute_seconds", seconds(TokenRules.absoluteRange))])
-    // Programs that were written before there was an absolute lifetime leave it as it is.
-    private static let changedRules = firstRules.with([
-        .may("absolute_seconds", seconds(TokenRules.absoluteRange))
-    ])
-
-    private static let grant = AdminType.choice(of: OAuthClient.Grant.self)
-
-    private static let client = AdminType.named(
+    private static let client = JSONShape.named(
         "Client",
         .all([
             "client_id": .string, "app": .string, "name": .string, "grants": .list(grant),
@@ -171,7 +143,7 @@ struct TokenServiceRoutes: Sendable {
 
     private static let user = AdminOperation.Parameter("user", .text(longest: 600))
 
-    private static let session = AdminType.named(
+    private static let session = JSONShape.named(
         "TokenSession",
         .all([
             "id": .string, "user": .string, "client": .nullable(.string), "scope": .string,
@@ -181,7 +153,7 @@ struct TokenServiceRoutes: Sendable {
             "reason": .nullable(.choice(["operator", "client", "reuse"])),
         ]))
 
-    private static let signingKey = AdminType.named(
+    private static let signingKey = JSONShape.named(
         "SigningKey", .all(["id": .string, "signs": .bool, "signs_from_ms": .milliseconds]))
 
     // MARK: Answers

@@ -74,7 +74,7 @@ final class EnforcementWatch: Sendable {
         let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
         do throws(GatewayError) {
             var isChanged = try !directory.switchScheduled(at: milliseconds).isEmpty
-            for (appID, plan) in try directory.enforcementPlans() {
+            for (appID, plan) in try directory.settings(EnforcementPlan.self) {
                 guard plan.state == .required else { continue }
                 if try returns(appID, plan, at: milliseconds) {
                     isChanged = true

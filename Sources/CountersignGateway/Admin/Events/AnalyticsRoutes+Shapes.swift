@@ -1,17 +1,17 @@
 /// What the analytics answer.
 extension AnalyticsRoutes {
-    private static let verdicts: [AdminMember] = [
+    private static let verdicts: [JSONMember] = [
         .must("accepted", .count), .must("anonymous", .count), .must("not_judged", .count),
         .must("warned", .count), .must("rejected", .count),
         .must("codes", .map(.all(["rejected": .count, "warned": .count]))),
     ]
 
-    private static let code = AdminType.all([
+    private static let code = JSONShape.all([
         "code": .count, "reason": .string, "title": .string, "fix": .string, "causes": .list(.string),
         "docs": .string,
     ])
 
-    static let counts = AdminType.named(
+    static let counts = JSONShape.named(
         "Analytics",
         .all([
             "from_ms": .milliseconds, "to_ms": .count,
@@ -25,9 +25,9 @@ extension AnalyticsRoutes {
                 ])), "now_ms": .milliseconds,
         ]))
 
-    static let rank = AdminType.all(["value": .string, "requests": .count, "failures": .count])
+    static let rank = JSONShape.all(["value": .string, "requests": .count, "failures": .count])
 
-    static let preview = AdminType.named(
+    static let preview = JSONShape.named(
         "EnforcementPreview",
         .all([
             "hours": .count, "requests": .count, "users": .count, "users_estimated": .bool,

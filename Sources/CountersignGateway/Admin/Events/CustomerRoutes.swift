@@ -31,7 +31,7 @@ struct CustomerRoutes: Sendable {
 
     private static let kind = AdminOperation.Parameter("id_name", .text(longest: 128))
 
-    private static let customer = AdminType.named(
+    private static let customer = JSONShape.named(
         "Customer",
         .all([
             "ids": .list(.all(["name": .string, "value": .string])),

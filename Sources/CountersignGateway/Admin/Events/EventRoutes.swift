@@ -26,7 +26,7 @@ struct EventRoutes: Sendable {
         .init("from_ms", .milliseconds), .init("to_ms", .milliseconds), .unmask,
     ]
 
-    private static let event = AdminType.named(
+    private static let event = JSONShape.named(
         "Event",
         .all([
             "seq": .count, "message_id": .string, "type": .string, "user_id": .nullable(.string),

@@ -34,12 +34,12 @@ struct SampleRoutes: Sendable {
         ]
     }
 
-    static let code = AdminType.integer(1...999)
+    static let code = JSONShape.integer(1...999)
 
-    private static let check = AdminType.named(
+    private static let check = JSONShape.named(
         "Check", .all(["name": .string, "ok": .nullable(.bool), "detail": .string]))
 
-    private static let facts: [AdminMember] = [
+    private static let facts: [JSONMember] = [
         .must("id", .string), .must("at_ms", .milliseconds), .must("code", code), .must("reason", .string),
         .must("verdict", .choice(["rejected", "warned"])), .must("endpoint", .string),
         .must("user", .nullable(.string)), .must("sdk", .nullable(.string)),

@@ -113,14 +113,14 @@ struct PeopleRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static let user = AdminType.named(
+    private static let user = JSONShape.named(
         "User",
         .all([
             "name": .string, "role": .choice(of: AdminRole.self), "created_ms": .milliseconds,
             "last_sign_in_ms": .nullable(.milliseconds), "second_factor": .bool,
         ]))
 
-    private static let token = AdminType.named(
+    private static let token = JSONShape.named(
         "Token",
         .all([
             "id": .string, "name": .string, "scopes": .list(.choice(["read", "write", "admin"])),
@@ -128,7 +128,7 @@ struct PeopleRoutes: Sendable {
             "expires_ms": .nullable(.milliseconds),
         ]))
 
-    private static let entry = AdminType.named(
+    private static let entry = JSONShape.named(
         "AuditEntry",
         .all([
             "seq": .count, "at_ms": .milliseconds, "actor": .string, "role": .string, "action": .string,

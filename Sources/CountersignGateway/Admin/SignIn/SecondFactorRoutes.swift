@@ -79,9 +79,9 @@ struct SecondFactorRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static let password = AdminType.object([.must("password", SignInRoutes.password)])
-    private static let codes = AdminType.all(["recovery_codes": .list(.string)])
-    private static let rules = AdminType.all(["second_factor_required": .bool])
+    private static let password = JSONShape.object([.must("password", SignInRoutes.password)])
+    private static let codes = JSONShape.all(["recovery_codes": .list(.string)])
+    private static let rules = JSONShape.all(["second_factor_required": .bool])
 
     // MARK: Answers
 

@@ -40,9 +40,9 @@ struct SignInRoutes: Sendable {
         ]
     }
 
-    static let password = AdminType.text(longest: PasswordHash.range.upperBound)
+    static let password = JSONShape.text(longest: PasswordHash.range.upperBound)
 
-    private static let session = AdminType.named(
+    private static let session = JSONShape.named(
         "Session",
         .all([
             "user": .all(["name": .string, "role": .choice(of: AdminRole.self)]),

@@ -38,7 +38,7 @@ struct BloomreachCall {
         request.trail.appID = app.id
         let parts = (request.header("authorization") ?? "").split(separator: " ", maxSplits: 1)
         let credential = parts.count > 1 ? parts[1].trimmingCharacters(in: .whitespaces) : ""
-        let mode = app.project.customerTokens
+        let mode = app.project.settings.customerTokens
         switch parts.first?.lowercased() {
         case "token" where !credential.isEmpty:
             if case .inbox = access, mode == .required {

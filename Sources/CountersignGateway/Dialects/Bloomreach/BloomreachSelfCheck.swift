@@ -9,7 +9,7 @@ struct BloomreachSelfCheck {
     func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
         let (identifiers, data) = try call.body {
             root throws(BloomreachRefusal) -> ([CustomerIdentifier], JSONValue) in
-            var members: [String: JSONValue] = ["project_id": .string(call.app.project.token)]
+            var members: [String: JSONValue] = ["project_id": .string(call.app.project.settings.token)]
             for name in ["platform", "push_notification_id"] as [StaticString] {
                 guard let text = root[name]?.utf8, (1...4_096).contains(text.count) else {
                     throw call.refuse("Field '\(name)' must be a string of 1 to 4096 bytes.")
@@ -24,7 +24,7 @@ struct BloomreachSelfCheck {
             return (identifiers, .object(members))
         }
         _ = try call.admit(identifiers)
-        guard let webhook = call.app.project.webhook else {
+        guard let webhook = call.app.project.settings.webhook else {
             // Clients show the text of a 4xx of this kind, and only call a 2xx a success.
             throw BloomreachRefusal(
                 409,

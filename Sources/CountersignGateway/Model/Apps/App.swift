@@ -47,18 +47,3 @@ extension AppKey {
         ["id": .string(id), "slot": .integer(Int64(slot.rawValue)), "description": .string(description)]
     }
 }
-
-extension ClaimsPolicy {
-    /// The policy as the audit log and the admin API have it.
-    var json: JSONValue {
-        let required = [
-            (requiresAudience, "aud"), (requiresIssuer, "iss"), (requiresType, "typ"),
-        ].filter(\.0).map { JSONValue.string($0.1) }
-        return [
-            "algorithms": .array(algorithms.map { .string($0.rawValue) }), "leeway_seconds": .number(leeway),
-            "maximum_lifetime_seconds": maximumLifetime.map { .number($0) } ?? .null,
-            "audience": audience.map { .string($0) } ?? .null, "issuer": issuer.map { .string($0) } ?? .null,
-            "required": .array(required),
-        ]
-    }
-}

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import Foundation
 
 /// What an operator allows and keeps for an app beside its tokens.
 public struct AppRules: Sendable, Equatable {
@@ -13,13 +14,35 @@ public struct AppRules: Sendable, Equatable {
     public init() {}
 }
 
-extension AppRules {
-    /// The rules as the audit log and the admin API have them.
-    var json: JSONValue {
-        [
-            "origins": .array(origins.map { .string($0) }),
-            "retention_days": retentionDays.map { .integer(Int64($0)) } ?? .null,
-            "retention_bytes": retentionBytes.map { .integer(Int64($0)) } ?? .null,
-        ]
+extension AppRules: AppSetting {
+    static let settingName = "rules"
+    static let action = "app.rules"
+
+    static func standard(for appID: String) -> AppRules { AppRules() }
+
+    static let fields: [SettingField<AppRules>] = [
+        SettingField(
+            "origins", shown: .list(.string), taken: .may("origins", .list(.text(longest: 300))),
+            get: { .array($0.origins.map { .string($0) }) },
+            set: { if let origins = $1.strings { $0.origins = origins } }),
+        .integer("retention_days", \.retentionDays, 1...36_500),
+        .integer("retention_bytes", \.retentionBytes, 1...(1 << 50)),
+    ]
+
+    func check() throws(GatewayError) {
+        guard origins.allSatisfy(Self.isOrigin) else {
+            throw GatewayError(
+                .invalid, "an origin is * or looks like https://shop.example or http://localhost:3000")
+        }
+    }
+
+    /// RFC 6454, section 6.2: scheme, host and port, nothing else.
+    private static func isOrigin(_ text: String) -> Bool {
+        if text == "*" { return true }
+        guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
+            let host = url.host, !host.isEmpty, url.path.isEmpty, url.query == nil, url.fragment == nil,
+            url.user == nil, text == text.lowercased(), !text.contains(" ")
+        else { return false }
+        return true
     }
 }

@@ -1,4 +1,4 @@
-package import CountersignCore
+internal import CountersignCore
 
 /// How strictly an app is judged, and how that goes on by itself.
 package struct EnforcementPlan: Sendable, Equatable {
@@ -34,35 +34,108 @@ package struct EnforcementPlan: Sendable, Equatable {
         package var atMilliseconds: Int64
         package var rejectedPercent: Double
     }
+}
 
-    /// The same plan, set at another time.
-    func since(_ milliseconds: Int64) -> EnforcementPlan {
-        var plan = self
-        plan.sinceMilliseconds = milliseconds
-        return plan
+extension EnforcementPlan: AppSetting {
+    static let settingName = "enforcement"
+
+    static func standard(for appID: String) -> EnforcementPlan { EnforcementPlan() }
+
+    static let fields: [SettingField<EnforcementPlan>] = [
+        .choice("state", \.state, unreadable: .required),
+        .integer("ramp_percent", \.rampPercent, 1...100),
+        SettingField(
+            "scheduled", shown: .nullable(switchShape(JSONMember.must)),
+            taken: .may("scheduled", switchShape(JSONMember.may)),
+            get: { $0.scheduled.map(\.json) ?? .null }, set: { $0.scheduled = Switch($1) }),
+        SettingField(
+            "auto_return", shown: .nullable(returnShape(JSONMember.must)),
+            taken: .may("auto_return", returnShape(JSONMember.may)),
+            get: { $0.autoReturn.map(\.json) ?? .null }, set: { $0.autoReturn = Return($1) }),
+        SettingField(
+            "returned", shown: .nullable(.all(["at_ms": .milliseconds, "rejected_percent": .number])),
+            taken: .ignored("returned", .any), get: { $0.returned.map(\.json) ?? .null },
+            set: { $0.returned = Returned($1) }),
+        .own("since_ms", \.sinceMilliseconds),
+    ]
+
+    private static func switchShape(_ ramp: (String, JSONShape) -> JSONMember) -> JSONShape {
+        .object([
+            .must("state", .choice(of: Enforcement.self)),
+            .must("at_ms", .integer(1...253_402_300_799_999)), ramp("ramp_percent", .integer(1...100)),
+        ])
     }
 
-    /// The plan as the audit log and the admin API have it.
-    package var json: JSONValue {
+    private static func returnShape(_ minimum: (String, JSONShape) -> JSONMember) -> JSONShape {
+        .object([
+            .must("rejected_percent", .integer(1...100)), .must("window_minutes", .integer(1...60)),
+            minimum("minimum_requests", .integer(1...1_000_000_000)),
+        ])
+    }
+
+    func check() throws(GatewayError) {
+        for (state, percent) in [(state, rampPercent)]
+            + (scheduled.map { [($0.state, $0.rampPercent)] } ?? [])
+        {
+            guard state == .required || percent == 100 else {
+                throw GatewayError(
+                    .invalid, "ramp_percent of less than 100 stands beside the state required only")
+            }
+        }
+    }
+}
+
+extension EnforcementPlan.Switch {
+    fileprivate var json: JSONValue {
         [
-            "state": .string(state.rawValue), "ramp_percent": .integer(Int64(rampPercent)),
-            "scheduled": scheduled.map {
-                [
-                    "state": .string($0.state.rawValue), "at_ms": .integer($0.atMilliseconds),
-                    "ramp_percent": .integer(Int64($0.rampPercent)),
-                ]
-            } ?? .null,
-            "auto_return": autoReturn.map {
-                [
-                    "rejected_percent": .integer(Int64($0.rejectedPercent)),
-                    "window_minutes": .integer(Int64($0.windowMinutes)),
-                    "minimum_requests": .integer(Int64($0.minimumRequests)),
-                ]
-            } ?? .null,
-            "returned": returned.map {
-                ["at_ms": .integer($0.atMilliseconds), "rejected_percent": .number($0.rejectedPercent)]
-            } ?? .null,
+            "state": .string(state.rawValue), "at_ms": .integer(atMilliseconds),
+            "ramp_percent": .integer(Int64(rampPercent)),
         ]
+    }
+
+    fileprivate init?(_ value: JSONValue) {
+        guard let members = value.members, case .string(let word)? = members["state"],
+            case .integer(let time)? = members["at_ms"]
+        else { return nil }
+        self.init(
+            state: Enforcement(rawValue: word) ?? .required, atMilliseconds: time,
+            rampPercent: members.integer("ramp_percent") ?? 100)
+    }
+}
+
+extension EnforcementPlan.Return {
+    fileprivate var json: JSONValue {
+        [
+            "rejected_percent": .integer(Int64(rejectedPercent)),
+            "window_minutes": .integer(Int64(windowMinutes)),
+            "minimum_requests": .integer(Int64(minimumRequests)),
+        ]
+    }
+
+    fileprivate init?(_ value: JSONValue) {
+        guard let members = value.members, let percent = members.integer("rejected_percent"),
+            let minutes = members.integer("window_minutes")
+        else { return nil }
+        self.init(
+            rejectedPercent: percent, windowMinutes: minutes,
+            minimumRequests: members.integer("minimum_requests") ?? 100)
+    }
+}
+
+extension EnforcementPlan.Returned {
+    fileprivate var json: JSONValue {
+        ["at_ms": .integer(atMilliseconds), "rejected_percent": .number(rejectedPercent)]
+    }
+
+    fileprivate init?(_ value: JSONValue) {
+        guard let members = value.members, case .integer(let time)? = members["at_ms"] else { return nil }
+        self.init(atMilliseconds: time, rejectedPercent: members["rejected_percent"]?.double ?? 0)
+    }
+}
+
+extension [String: JSONValue] {
+    fileprivate func integer(_ name: String) -> Int? {
+        if case .integer(let number)? = self[name] { Int(number) } else { nil }
     }
 }
 

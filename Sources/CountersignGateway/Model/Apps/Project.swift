@@ -3,19 +3,16 @@ internal import CountersignJOSE
 
 /// What an app is to clients of the Bloomreach dialect.
 package struct Project: Sendable {
-    /// What stands for the app in paths; the app's id unless the operator has set another.
-    package var token: String
-    package var customerTokens = CustomerTokens.off
+    package var settings: ProjectSettings
     package var customerTokenKeys: [CustomerTokenKey] = []
-    package var webhook: PushWebhook?
     /// All in the order in which they were added.
     package var inAppMessages: [ProjectItem] = []
     package var consentCategories: [ProjectItem] = []
     package var recommendationEngines: [ProjectItem] = []
     package var inbox = InboxContents()
 
-    init(token: String) {
-        self.token = token
+    init(settings: ProjectSettings) {
+        self.settings = settings
     }
 
     func items(_ kind: ProjectItem.Kind) -> [ProjectItem] {
@@ -27,33 +24,11 @@ package struct Project: Sendable {
     }
 }
 
-/// Whether customer tokens open the App Inbox of a project.
-package enum CustomerTokens: String, Sendable, CaseIterable {
-    /// The project's API key opens it; a customer token is refused.
-    case off
-    /// Either opens it: for the time in which old versions of an app still send the key.
-    case allowed
-    /// Only a customer token opens it.
-    case required
-}
-
 /// A private key whose holder may sign customer tokens with HS256.
 package struct CustomerTokenKey: Sendable {
     /// What stands in `kid`.
     package let id: String
     let secret: [UInt8]
-}
-
-/// Where requests for a push notification go.
-package struct PushWebhook: Sendable, Equatable {
-    package let url: String
-    /// The key that deliveries are signed with; written `whsec_` and base64.
-    let secret: [UInt8]
-    /// True when the address may be one of a private network, or of this machine.
-    package let allowsPrivateAddresses: Bool
-
-    /// The URL, if its address may be private.
-    var privateURL: String? { allowsPrivateAddresses ? url : nil }
 }
 
 /// Something that is answered as the operator wrote it.

@@ -34,15 +34,21 @@ public struct TokenRules: Sendable, Equatable {
     }
 }
 
-extension TokenRules {
-    /// The rules as the audit log and the admin API have them.
-    var json: JSONValue {
-        [
-            "registration": .string(allowsRegistration ? "open" : "closed"),
-            "access_seconds": .integer(Int64(accessSeconds)),
-            "refresh_seconds": .integer(Int64(refreshSeconds)),
-            "reuse_seconds": .integer(Int64(reuseSeconds)),
-            "absolute_seconds": .integer(Int64(absoluteSeconds)),
-        ]
-    }
+extension TokenRules: AppSetting {
+    static let settingName = "token_rules"
+    static let action = "tokens.rules"
+
+    static func standard(for appID: String) -> TokenRules { TokenRules() }
+
+    static let fields: [SettingField<TokenRules>] = [
+        SettingField(
+            "registration", shown: .choice(["open", "closed"]),
+            taken: .must("registration", .choice(["open", "closed"])),
+            get: { .string($0.allowsRegistration ? "open" : "closed") },
+            set: { $0.allowsRegistration = $1 == "open" }),
+        .integer("access_seconds", \.accessSeconds, accessRange, isRequired: true),
+        .integer("refresh_seconds", \.refreshSeconds, refreshRange, isRequired: true),
+        .integer("reuse_seconds", \.reuseSeconds, reuseRange, isRequired: true),
+        .integer("absolute_seconds", \.absoluteSeconds, absoluteRange),
+    ]
 }

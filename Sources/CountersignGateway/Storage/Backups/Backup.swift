@@ -251,12 +251,9 @@ package struct Backup: Sendable, Equatable {
         {
             rows[table] = try database.first("SELECT count(*) FROM \"\(table)\"") { $0.int(0) }
         }
-        let hexadecimal = digest.finish().map { byte in
-            let text = String(byte, radix: 16)
-            return text.count == 1 ? "0" + text : text
-        }.joined()
         return File(
-            name: URL(fileURLWithPath: path).lastPathComponent, bytes: size, sha256: hexadecimal, rows: rows)
+            name: URL(fileURLWithPath: path).lastPathComponent, bytes: size,
+            sha256: Array(digest.finish()).hexadecimal, rows: rows)
     }
 
     private static func synchronize(_ path: String) throws(GatewayError) {

@@ -1,6 +1,5 @@
 internal import CountersignCore
 internal import CountersignSQLite
-internal import Foundation
 
 /// What a gateway tells an app's webhook: at least once, with the same id each time.
 struct Alert: Sendable {
@@ -18,28 +17,16 @@ struct Alert: Sendable {
     var isLastAttempt: Bool { attempt > Self.pauses.count }
 }
 
-/// Where a gateway tells of an app's enforcement: that it refuses many requests, or has returned by itself.
+/// What a gateway has to tell apps' webhooks.
 extension AppDirectory {
-    /// Where an app's alerts go; nil for nowhere.
-    ///
-    /// - Throws: `notFound`, `storage`.
-    func alertWebhook(of appID: String) throws(GatewayError) -> PushWebhook? {
-        let app = try app(id: appID)
-        return try read { sqlite in
-            try sqlite.first(
-                "SELECT url, secret, allows_private FROM alert_webhook WHERE app_id = ?", .text(app.id)
-            ) { PushWebhook(url: $0.text(0), secret: $0.blob(1), allowsPrivateAddresses: $0.int(2) != 0) }
-        }
-    }
-
     /// Has an app's webhook told, in the transaction of what it is told of.
     func addAlert(
         _ body: JSONValue, of appID: String, at milliseconds: Int64, _ sqlite: SQLiteConnection
     ) throws {
+        guard try SettingTable(sqlite: sqlite).one(AlertWebhook.self, of: appID) != nil else { return }
         try sqlite.run(
-            """
-            INSERT INTO alert SELECT ?1, app_id, ?2, 0, ?3 FROM alert_webhook WHERE app_id = ?4
-            """, .text("msg_" + UUIDv7.make()), .blob(body.bytes), .integer(milliseconds), .text(appID))
+            "INSERT INTO alert (id, app_id, body, attempts, next_ms) VALUES (?1, ?2, ?3, 0, ?4)",
+            .text("msg_" + UUIDv7.make()), .text(appID), .blob(body.bytes), .integer(milliseconds))
     }
 
     /// Has an app's webhook told.
@@ -58,18 +45,17 @@ extension AppDirectory {
         }
         guard isDue == true else { return [] }
         return try write { sqlite in
-            try sqlite.run("DELETE FROM alert WHERE app_id NOT IN (SELECT app_id FROM alert_webhook)")
+            let webhooks = try SettingTable(sqlite: sqlite).all(AlertWebhook.self)
             let due = try sqlite.all(
-                """
-                SELECT id, app_id, body, attempts, url, secret, allows_private
-                FROM alert JOIN alert_webhook USING (app_id) WHERE next_ms <= ?1 ORDER BY id
-                """, .integer(milliseconds)
+                "SELECT id, app_id, body, attempts FROM alert WHERE next_ms <= ?1 ORDER BY id",
+                .integer(milliseconds)
             ) { row in
-                Alert(
-                    id: row.text(0), appID: row.text(1), body: row.blob(2), attempt: row.int(3) + 1,
-                    webhook: PushWebhook(
-                        url: row.text(4), secret: row.blob(5), allowsPrivateAddresses: row.int(6) != 0))
-            }
+                webhooks[row.text(1)].map { webhook in
+                    Alert(
+                        id: row.text(0), appID: row.text(1), body: row.blob(2), attempt: row.int(3) + 1,
+                        webhook: webhook.target)
+                }
+            }.compactMap(\.self)
             for alert in due {
                 try sqlite.run(
                     "UPDATE alert SET attempts = ?1, next_ms = ?2 WHERE id = ?3",
@@ -88,7 +74,7 @@ extension AppDirectory {
         try write { try $0.run("DELETE FROM alert WHERE id = ?1", .text(id)) }
     }
 
-    /// Sets where an app's alerts go.
+    /// Sets where an app's alerts go. Without a webhook, those that wait are forgotten.
     ///
     /// - Parameters:
     ///   - url: `https:`, without a user name; where private addresses are allowed also `http:` to this machine. Nil:
@@ -101,51 +87,24 @@ extension AppDirectory {
     func setAlertWebhook(
         url: String?, secret: String?, allowsPrivateAddresses: Bool = false, for appID: String
     ) throws(GatewayError) -> String? {
-        let before = try alertWebhook(of: appID)
         guard let url else {
-            try write { sqlite in
-                try sqlite.run("DELETE FROM alert_webhook WHERE app_id = ?", .text(appID))
-                try audit(
-                    sqlite, "webhook.remove", appID, app: appID, before: before.map(Self.json))
+            try set(nil as AlertWebhook?, for: appID) { sqlite in
+                try sqlite.run("DELETE FROM alert WHERE app_id = ?", .text(appID))
             }
             return nil
         }
-        let own = ["localhost", "127.0.0.1", "::1", "[::1]"]
-        guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
-            parts.scheme == "https"
-                || (parts.scheme == "http" && own.contains(host) && allowsPrivateAddresses),
-            parts.user == nil, parts.password == nil
-        else {
-            throw GatewayError(
-                .invalid,
-                "url begins with https:// and has no user name in it; http:// only to this machine, with allow_private"
-            )
-        }
-        var made: String?
-        var key = before?.secret ?? []
-        if let secret {
-            guard let given = StandardWebhook.key(secret) else {
+        let before = try settingIfSet(AlertWebhook.self, of: appID)
+        let made = secret == nil && before == nil ? PushWebhook.newSecret() : nil
+        var webhook = AlertWebhook(url: url, allowsPrivateAddresses: allowsPrivateAddresses)
+        if let given = secret ?? made {
+            guard let key = StandardWebhook.key(given) else {
                 throw GatewayError(.invalid, "secret is whsec_ and the base64 of 24 to 64 bytes")
             }
-            key = given
-        } else if before == nil {
-            key = .random(count: 32)
-            made = StandardWebhook.prefix + Data(key).base64EncodedString()
+            webhook.secret = key
+        } else {
+            webhook.secret = before?.secret ?? []
         }
-        let bytes = key
-        try write { sqlite in
-            try sqlite.run(
-                "INSERT OR REPLACE INTO alert_webhook VALUES (?1, ?2, ?3, ?4)", .text(appID), .text(url),
-                .blob(bytes), .integer(allowsPrivateAddresses ? 1 : 0))
-            try audit(
-                sqlite, "webhook.set", appID, app: appID, before: before.map(Self.json),
-                after: Self.json(
-                    PushWebhook(url: url, secret: [], allowsPrivateAddresses: allowsPrivateAddresses)))
-        }
+        try set(webhook, for: appID)
         return made
-    }
-
-    private static func json(_ webhook: PushWebhook) -> JSONValue {
-        ["url": .string(webhook.url), "allow_private": .bool(webhook.allowsPrivateAddresses)]
     }
 }

@@ -213,8 +213,11 @@ extension AppDirectory {
     /// - Throws: `notFound`, `storage`.
     package func endSyncTokens(of appID: String) throws(GatewayError) {
         try writeProject(of: appID) { sqlite in
+            let table = SettingTable(sqlite: sqlite)
+            var settings = try table.effective(ProjectSettings.self, of: appID)
+            settings.inboxEpoch += 1
+            try table.put(settings, of: appID)
             try audit(sqlite, "project.sync_tokens.end", appID, app: appID)
-            try sqlite.run("UPDATE project SET inbox_epoch = inbox_epoch + 1 WHERE app_id = ?1", .text(appID))
         }
     }
 
@@ -235,14 +238,11 @@ extension AppDirectory {
         try read { try ProjectReader(sqlite: $0).projects() }
     }
 
-    /// Writes in one transaction in which the app has a row.
     private func writeProject(
         of appID: String, _ body: (SQLiteConnection) throws -> Void
     ) throws(GatewayError) {
         try write { sqlite in
-            guard try sqlite.first("SELECT 1 FROM app WHERE id = ?1", .text(appID), row: { _ in true }) != nil
-            else { throw Self.noApp(appID) }
-            try sqlite.run("INSERT INTO project (app_id) VALUES (?1) ON CONFLICT DO NOTHING", .text(appID))
+            try Self.checkApp(appID, sqlite)
             try body(sqlite)
         }
     }

@@ -101,8 +101,5 @@ extension AppDirectory {
     }
 
     /// What a write key is called where it must not be told.
-    static func identifier(_ hash: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef")
-        return String(hash.prefix(8).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 0xF)]] })
-    }
+    static func identifier(_ hash: [UInt8]) -> String { Array(hash.prefix(8)).hexadecimal }
 }

@@ -1,5 +1,5 @@
 internal import CountersignCore
-public import CountersignJOSE
+internal import CountersignJOSE
 internal import CountersignSQLite
 internal import Foundation
 
@@ -8,7 +8,7 @@ internal import Foundation
 /// Any process may write; a running gateway sees a change within a second. The file keeps a rollback journal with
 /// `synchronous=EXTRA`, because several connections may write it (see `docs/adr/0002-two-databases.md`).
 public final class AppDirectory: @unchecked Sendable {
-    private static let migrations = [
+    static let migrations = [
         """
         CREATE TABLE app (
             id TEXT PRIMARY KEY,
@@ -41,7 +41,13 @@ public final class AppDirectory: @unchecked Sendable {
         """,
         ProjectSchema.script,
         AppRulesSchema.script,
-        keySourceSchema,
+        """
+        CREATE TABLE key_source (
+            app_id TEXT PRIMARY KEY REFERENCES app (id) ON DELETE CASCADE,
+            url TEXT NOT NULL,
+            allows_private INTEGER NOT NULL
+        ) STRICT;
+        """,
         TokenSchema.script,
         AdminSchema.script,
         AdminSchema.alerts,
@@ -51,6 +57,7 @@ public final class AppDirectory: @unchecked Sendable {
         pseudonymSchema,
         secondFactorSchema,
         TokenSchema.usualReuseWindow,
+        AppSettingSchema.script,
     ]
 
     /// The most keys that an app may have.
@@ -117,15 +124,7 @@ public final class AppDirectory: @unchecked Sendable {
     public func createApp(id: String, name: String? = nil) throws(GatewayError) -> (
         app: App, writeKey: String
     ) {
-        let isAllowed = id.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                UInt8(ascii: "-"), UInt8(ascii: "_"):
-                true
-            default: false
-            }
-        }
-        guard isAllowed, (1...64).contains(id.utf8.count) else {
+        guard Self.isWord(id), id == id.lowercased() else {
             throw GatewayError(
                 .invalid, "an app's id has 1 to 64 lower-case letters, digits, - and _; give such an id")
         }
@@ -137,14 +136,9 @@ public final class AppDirectory: @unchecked Sendable {
             else {
                 throw GatewayError(.conflict, "there is an app \(id) already; choose another id")
             }
-            let policy = ClaimsPolicy()
             try sqlite.run(
-                "INSERT INTO app VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                .text(id), .text(name ?? id), .text(Enforcement.disabled.rawValue),
-                .text(Self.text(policy.algorithms)), .real(policy.leeway),
-                policy.maximumLifetime.map { .real($0) } ?? .null, .optionalText(policy.audience),
-                .optionalText(policy.issuer), .integer(policy.requiresAudience ? 1 : 0),
-                .integer(policy.requiresIssuer ? 1 : 0), .integer(policy.requiresType ? 1 : 0), .integer(now))
+                "INSERT INTO app (id, name, created_ms) VALUES (?, ?, ?)", .text(id), .text(name ?? id),
+                .integer(now))
             try sqlite.run(
                 "INSERT INTO write_key (hash, app_id, created_ms) VALUES (?, ?, ?)",
                 .blob(SHA256.digest(writeKey.utf8)), .text(id), .integer(now))
@@ -152,46 +146,6 @@ public final class AppDirectory: @unchecked Sendable {
                 sqlite, "app.create", id, app: id, after: ["id": .string(id), "name": .string(name ?? id)])
         }
         return (try app(id: id), writeKey)
-    }
-
-    /// Sets what an app's tokens must look like.
-    ///
-    /// - Throws: `invalid` when the leeway is not 0 to 300 seconds, no algorithm is allowed or a claim is required that
-    ///   has no value to compare with, `notFound`, `storage`.
-    public func setPolicy(_ policy: ClaimsPolicy, for appID: String) throws(GatewayError) {
-        guard (0...300).contains(policy.leeway) else {
-            throw GatewayError(.invalid, "the leeway must be 0 to 300 seconds")
-        }
-        guard !policy.algorithms.isEmpty else {
-            throw GatewayError(.invalid, "an app must allow at least one algorithm; RS256 is the default")
-        }
-        if let lifetime = policy.maximumLifetime, !(lifetime > 0 && lifetime.isFinite) {
-            throw GatewayError(.invalid, "the maximum lifetime must be more than 0 seconds")
-        }
-        for (claim, isRequired, value) in [
-            ("aud", policy.requiresAudience, policy.audience), ("iss", policy.requiresIssuer, policy.issuer),
-        ] where isRequired && value?.isEmpty ?? true {
-            throw GatewayError(
-                .invalid,
-                "\(claim) cannot be required without the \(claim == "aud" ? "audience" : "issuer") that it must name: give one"
-            )
-        }
-        try write { sqlite in
-            let before = try Self.app(appID, sqlite)
-            if before.policy.json == policy.json { return }
-            try sqlite.run(
-                """
-                UPDATE app SET algorithms = ?, leeway_seconds = ?, maximum_lifetime_seconds = ?, audience = ?,
-                    issuer = ?, requires_audience = ?, requires_issuer = ?, requires_type = ?
-                WHERE id = ?
-                """,
-                .text(Self.text(policy.algorithms)), .real(policy.leeway),
-                policy.maximumLifetime.map { .real($0) } ?? .null, .optionalText(policy.audience),
-                .optionalText(policy.issuer), .integer(policy.requiresAudience ? 1 : 0),
-                .integer(policy.requiresIssuer ? 1 : 0), .integer(policy.requiresType ? 1 : 0), .text(appID))
-            try audit(
-                sqlite, "policy.set", appID, app: appID, before: before.policy.json, after: policy.json)
-        }
     }
 
     /// Adds a public key in the first free slot. The same key may serve several apps.
@@ -361,27 +315,29 @@ public final class AppDirectory: @unchecked Sendable {
     private static func apps(_ id: String?, _ sqlite: SQLiteConnection) throws -> [App] {
         var keys: [String: [AppKey]] = [:]
         for (appID, key) in try self.keys(of: id, sqlite) { keys[appID, default: []].append(key) }
+        let table = SettingTable(sqlite: sqlite)
+        let policies = try table.all(ClaimsPolicy.self, of: id)
+        let plans = try table.all(EnforcementPlan.self, of: id)
         return try sqlite.all(
-            """
-            SELECT id, name, enforcement, algorithms, leeway_seconds, maximum_lifetime_seconds, audience, issuer,
-                requires_audience, requires_issuer, requires_type, created_ms
-            FROM app \(id == nil ? "" : "WHERE id = ?1") ORDER BY id
-            """, id.map { [.text($0)] } ?? []
+            "SELECT id, name, created_ms FROM app \(id == nil ? "" : "WHERE id = ?1") ORDER BY id",
+            id.map { [.text($0)] } ?? []
         ) { row in
-            var policy = ClaimsPolicy()
-            policy.algorithms = row.text(3).split(separator: " ").map { JWSAlgorithm(rawValue: String($0)) }
-            policy.leeway = row.double(4)
-            policy.maximumLifetime = row.isNull(5) ? nil : row.double(5)
-            policy.audience = row.optionalText(6)
-            policy.issuer = row.optionalText(7)
-            policy.requiresAudience = row.int(8) != 0
-            policy.requiresIssuer = row.int(9) != 0
-            policy.requiresType = row.int(10) != 0
+            let id = row.text(0)
             return App(
-                id: row.text(0), name: row.text(1),
-                enforcement: Enforcement(rawValue: row.text(2)) ?? .required,
-                policy: policy, keys: keys[row.text(0)] ?? [], createdMilliseconds: row.int64(11))
+                id: id, name: row.text(1), enforcement: plans[id]?.state ?? .disabled,
+                policy: policies[id] ?? ClaimsPolicy(), keys: keys[id] ?? [],
+                createdMilliseconds: row.int64(2))
         }
+    }
+
+    static func appIDs(_ sqlite: SQLiteConnection) throws -> [String] {
+        try sqlite.all("SELECT id FROM app ORDER BY id") { $0.text(0) }
+    }
+
+    /// Refuses an app that is not there.
+    static func checkApp(_ id: String, _ sqlite: SQLiteConnection) throws {
+        let isThere = try sqlite.first("SELECT 1 FROM app WHERE id = ?", .text(id)) { _ in true }
+        if isThere == nil { throw noApp(id) }
     }
 
     /// The keys of an app, or of all, in the order of their slots.
@@ -407,10 +363,6 @@ public final class AppDirectory: @unchecked Sendable {
                 "UPDATE public_key SET slot = ? WHERE app_id = ? AND id = ?", .integer(Int64(index + 1)),
                 .text(appID), .text(key.id))
         }
-    }
-
-    private static func text(_ algorithms: [JWSAlgorithm]) -> String {
-        algorithms.map(\.rawValue).joined(separator: " ")
     }
 
     static func newWriteKey() -> String {

@@ -9,7 +9,7 @@ struct ProjectReader {
     /// The project of an app, or of every app, by the app's id.
     func projects(of appID: String? = nil) throws -> [String: Project] {
         let values: [SQLiteValue] = appID.map { [.text($0)] } ?? []
-        func only(_ column: String) -> String { appID == nil ? "" : "WHERE \(column) = ?1" }
+        func only(_ column: String = "app_id") -> String { appID == nil ? "" : "WHERE \(column) = ?1" }
         func rows(_ sql: String, _ body: (SQLiteStatement) -> Void) throws {
             let statement = try sqlite.cached(sql)
             defer { statement.reset() }
@@ -17,31 +17,21 @@ struct ProjectReader {
             while try statement.step() { body(statement) }
         }
         var projects: [String: Project] = [:]
-        try rows(
-            """
-            SELECT app.id, project.token, project.customer_tokens, project.inbox_epoch
-            FROM app LEFT JOIN project ON project.app_id = app.id \(only("app.id"))
-            """
-        ) { row in
-            var project = Project(token: row.optionalText(1) ?? row.text(0))
-            // What cannot be read opens nothing.
-            project.customerTokens = row.isNull(2) ? .off : CustomerTokens(rawValue: row.text(2)) ?? .required
-            project.inbox.epoch = row.isNull(3) ? 1 : row.int64(3)
-            projects[row.text(0)] = project
+        let settings = try SettingTable(sqlite: sqlite).all(ProjectSettings.self, of: appID)
+        try rows("SELECT id FROM app \(only("id"))") { row in
+            let id = row.text(0)
+            var project = Project(settings: settings[id] ?? .standard(for: id))
+            project.inbox.epoch = project.settings.inboxEpoch
+            projects[id] = project
         }
         try rows(
-            "SELECT app_id, id, secret FROM customer_token_key \(only("app_id")) ORDER BY created_ms, id"
+            "SELECT app_id, id, secret FROM customer_token_key \(only()) ORDER BY created_ms, id"
         ) { row in
             projects[row.text(0)]?.customerTokenKeys.append(
                 CustomerTokenKey(id: row.text(1), secret: row.blob(2)))
         }
-        try rows("SELECT app_id, url, secret, allows_private_addresses FROM push_webhook \(only("app_id"))") {
-            row in
-            projects[row.text(0)]?.webhook = PushWebhook(
-                url: row.text(1), secret: row.blob(2), allowsPrivateAddresses: row.int(3) != 0)
-        }
         let parser = StrictJSONParser(maximumBytes: 8 << 20)
-        try rows("SELECT app_id, kind, id, body FROM project_item \(only("app_id")) ORDER BY seq") { row in
+        try rows("SELECT app_id, kind, id, body FROM project_item \(only()) ORDER BY seq") { row in
             guard let kind = ProjectItem.Kind(rawValue: row.text(1)),
                 let value = try? parser.parse(bytes: Array(row.text(3).utf8), { $0.value })
             else { return }
@@ -55,7 +45,7 @@ struct ProjectReader {
         try rows(
             """
             SELECT app_id, id, revision, recipient_name, recipient_value, type, content, created_ms, expires_ms
-            FROM inbox_message \(only("app_id")) ORDER BY revision
+            FROM inbox_message \(only()) ORDER BY revision
             """
         ) { row in
             var recipient: CustomerIdentifier?
