@@ -54,6 +54,11 @@ extension Braze {
             api = Api(key: apiKey, endpoint: endpoint)
         }
 
+        /// How the current user's signature stands in a request.
+        var scheme: Credential.Scheme {
+            api.sdkAuthentication ? .field("X-Braze-Auth-Signature") : .withheld
+        }
+
         func makeClient() throws -> CountersignClient {
             let hasScheme = ["http://", "https://"].contains { api.endpoint.hasPrefix($0) }
             let text = hasScheme ? api.endpoint : "https://\(api.endpoint)"
@@ -70,8 +75,8 @@ extension Braze {
             return try CountersignClient(
                 configuration: configuration,
                 dialect: BrazeDialect(
-                    endpoint: url, apiKey: api.key, signsRequests: api.sdkAuthentication,
-                    timeout: configuration.requestTimeout),
+                    endpoint: url, apiKey: api.key, timeout: configuration.requestTimeout),
+                scheme: scheme,
                 transport: transport, clock: clock)
         }
     }

@@ -56,8 +56,8 @@ public final class Braze: Sendable {
     /// Whether anything is recorded and sent. Set to false, what waits stays on disk, over later starts too, until it is set
     /// to true.
     public var enabled: Bool {
-        get { client?.isEnabled ?? false }
-        set { client?.setEnabled(newValue) }
+        get { client?.pipeline.isEnabled ?? false }
+        set { client?.pipeline.setEnabled(newValue) }
     }
 
     /// Removes all data of this device, the user and their signature among them, and records nothing any more until

@@ -6,13 +6,11 @@ internal import Foundation
 struct BrazeDialect: DeliveryDialect {
     private let url: URL
     private let apiKey: String
-    private let signsRequests: Bool
     private let timeout: TimeInterval
 
-    init(endpoint: URL, apiKey: String, signsRequests: Bool, timeout: TimeInterval) {
+    init(endpoint: URL, apiKey: String, timeout: TimeInterval) {
         url = endpoint.appendingPathComponent("api/v3/data")
         self.apiKey = apiKey
-        self.signsRequests = signsRequests
         self.timeout = timeout
     }
 
@@ -51,7 +49,7 @@ struct BrazeDialect: DeliveryDialect {
     }
 
     func request(
-        for events: [QueuedEvent], token: SignedToken?, attempt: Int, deviceID: String, now: Date
+        for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date
     ) -> HTTPRequest {
         var body = Array(#"{"api_key":"#.utf8)
         JSONValue.write(apiKey, to: &body)
@@ -77,15 +75,12 @@ struct BrazeDialect: DeliveryDialect {
         JSONValue.write(SDKVersion.current, to: &body)
         body.append(contentsOf: #","time":\#(Int64(now.timeIntervalSince1970))}"#.utf8)
 
-        var headers = [
+        let headers = [
             (name: "Content-Type", value: "application/json"),
             (name: "X-Braze-Api-Key", value: apiKey),
             (name: "X-Braze-DataRequest", value: "true"),
             (name: "X-Braze-Req-Attempt", value: "\(attempt)"),
         ]
-        if signsRequests, let token {
-            headers.append((name: "X-Braze-Auth-Signature", value: token.rawValue))
-        }
         return HTTPRequest(url: url, headers: headers, body: body, timeout: timeout)
     }
 

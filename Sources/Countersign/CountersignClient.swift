@@ -1,5 +1,5 @@
 public import CountersignCore
-package import Foundation
+internal import Foundation
 
 /// Records what users of an app do, and delivers it to a gateway: each event exactly once, and under its user's token.
 ///
@@ -14,19 +14,13 @@ package import Foundation
 /// elsewhere. What the disk has is not lost, whatever happens to the app or the server, until a server has taken it or a
 /// limit of `QueueLimits` pushes it out.
 public final class CountersignClient: Sendable {
-    let storage: Storage
-    let recorder: Recorder
-    let engine: DeliveryEngine
-    package let clock: any ClientClock
+    package let pipeline: DeliveryPipeline
+    let tokens: UserTokenSource
     let log: CountersignLog?
-    /// As of the configuration.
-    let flushPolicy: FlushPolicy
-    let batchEvents: Int
     let storedUser: StoredUser
-    let session: Lock<SessionTracker>
-    private let uploads: InterruptibleTransport
-    private let lifecycle = Lock<LifecycleObserver?>(nil)
-    private let sessionHandler = Lock<(@Sendable (SessionEvent) -> Void)?>(nil)
+
+    package var clock: any ClientClock { pipeline.clock }
+    var recorder: Recorder { pipeline.recorder }
 
     /// Makes a client. The queue file is opened in the background, and a session begins.
     ///
@@ -38,64 +32,33 @@ public final class CountersignClient: Sendable {
     public convenience init(
         configuration: CountersignConfiguration, transport: (any HTTPTransport)? = nil,
         clock: any ClientClock = SystemClock()
-    ) throws {
+    ) throws(CountersignError) {
         let dialect = NativeDialect(
             endpoint: configuration.endpoint, writeKey: configuration.writeKey,
             timeout: configuration.requestTimeout)
         try self.init(configuration: configuration, dialect: dialect, transport: transport, clock: clock)
     }
 
-    package convenience init(
-        configuration: CountersignConfiguration, dialect: any DeliveryDialect,
-        transport: (any HTTPTransport)? = nil, clock: any ClientClock = SystemClock(),
-        random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
-    ) throws {
-        try self.init(
-            configuration: configuration, dialect: dialect, transport: transport, clock: clock,
-            random: random, accessTokens: nil)
-    }
-
     package init(
         configuration: CountersignConfiguration, dialect: any DeliveryDialect,
-        transport: (any HTTPTransport)?, clock: any ClientClock,
-        random: @escaping @Sendable () -> Double, accessTokens: AccessTokens?
-    ) throws {
+        scheme: Credential.Scheme = .bearer, transport: (any HTTPTransport)? = nil,
+        clock: any ClientClock = SystemClock(),
+        random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
+    ) throws(CountersignError) {
         try configuration.validate()
-        self.clock = clock
         log = configuration.log
-        flushPolicy = configuration.flushPolicy
-        batchEvents = configuration.batchEvents
-        storedUser = StoredUser(
-            directory: configuration.instanceDirectory, writeKey: configuration.writeKey)
-        let tracker = SessionTracker(
-            timeout: configuration.sessionTimeout, now: clock.now, uptime: clock.uptime)
-        session = Lock(tracker)
-        storage = Storage(
-            directory: configuration.instanceDirectory, limits: configuration.limits, clock: clock,
-            log: configuration.log)
-        uploads = InterruptibleTransport(transport ?? makeDefaultTransport(), clock: clock)
-        engine = DeliveryEngine(
-            configuration: configuration, storage: storage, dialect: dialect,
-            transport: uploads, clock: clock, random: random,
-            accessTokens: accessTokens)
-        recorder = Recorder(
-            storage: storage, dialect: dialect, limits: configuration.limits, clock: clock,
-            userID: storedUser.load(), sessionID: tracker.id, log: configuration.log
-        ) { [inbox = engine.inbox] count in inbox.post(.stored(count)) }
-        Task { [engine] in await engine.start() }
-        let observer = LifecycleObserver(
-            background: { [weak self] in self?.enterBackground(holding: BackgroundAssertion.system) },
-            foreground: { [weak self] in self?.enterForeground() },
-            active: { [weak self] in self?.tell(.appActive) })
-        lifecycle.withLock { $0 = observer }
-    }
-
-    deinit {
-        Task { [engine, recorder, storage] in
-            await recorder.close()
-            await engine.stop()
-            await storage.close()
-        }
+        let settings = configuration.deliverySettings
+        storedUser = StoredUser(directory: settings.directory, writeKey: configuration.writeKey)
+        let storage = settings.makeStorage(clock: clock)
+        let stored = StoredTokens(store: configuration.makeTokenStore(), storage: storage, log: log)
+        tokens = UserTokenSource(
+            settings: UserTokenSource.Settings(
+                scheme: scheme, provider: configuration.tokenProvider,
+                timeout: configuration.tokenProviderTimeout, retry: configuration.networkRetry),
+            stored: stored, clock: clock, random: random)
+        pipeline = try DeliveryPipeline(
+            settings: settings, storage: storage, dialect: dialect, credentials: tokens,
+            owner: storedUser.load(), transport: transport, clock: clock, random: random)
     }
 
     // MARK: Users
@@ -137,7 +100,7 @@ public final class CountersignClient: Sendable {
     /// Keeps the present user for the next start. The first event that is recorded for them may be on disk earlier: it says
     /// itself whose it is.
     func saveUser() {
-        storage.submit { [storedUser, recorder, log] storage in
+        pipeline.storage.submit { [storedUser, recorder, log] storage in
             do {
                 try storedUser.save(storage.hasOptedOut ? nil : recorder.userID)
             } catch {
@@ -157,10 +120,10 @@ public final class CountersignClient: Sendable {
     }
 
     private func set(_ text: String, for userID: String) {
-        if let token = SignedToken(text) {
-            engine.inbox.post(.token(token, user: UserKey(userID)))
-        } else {
-            engine.inbox.post(.malformedToken(user: UserKey(userID)))
+        let token = SignedToken(text)
+        pipeline.post { [tokens] in
+            guard let token else { return await tokens.refuseMalformed(for: UserKey(userID)) }
+            return await tokens.take(token, for: UserKey(userID))
         }
     }
 
@@ -180,11 +143,12 @@ public final class CountersignClient: Sendable {
         _ = recorder.setUser(nil)
         saveUser()
         startSession()
-        let generation = await engine.generation(of: user)
+        let generation = await tokens.generation(of: user)
         let result = await flush()
         // The user may be back in the meantime, with another token, which is not the one to forget.
         let isBack = UserKey(recorder.userID) == user
-        await engine.forgetToken(of: user, generation: isBack ? generation : engine.generation(of: user))
+        let last = isBack ? generation : await tokens.generation(of: user)
+        await pipeline.engine.perform { [tokens] in await tokens.forget(user, generation: last) }
         return result
     }
 
@@ -210,10 +174,13 @@ public final class CountersignClient: Sendable {
     @discardableResult
     public func record(
         _ event: String, kind: EventKind = .track, properties: [String: JSONValue] = [:]
-    ) async throws -> String {
-        try await withCheckedThrowingContinuation { continuation in
-            recorder.record(kind, name: event, payload: properties) { continuation.resume(with: $0) }
-        }
+    ) async throws(CountersignError) -> String {
+        try await pipeline.store(kind, name: event, payload: properties)
+    }
+
+    /// Records something of a kind of the dialect's own, and returns at once.
+    package func record(_ kind: EventKind, payload: [String: JSONValue]) {
+        recorder.record(kind, name: nil, payload: payload)
     }
 
     // MARK: Sending
@@ -225,19 +192,13 @@ public final class CountersignClient: Sendable {
     /// - Returns: What became of each request.
     @discardableResult
     public func flush() async -> FlushResult {
-        if TokenProviderCall.isInside {
-            return FlushResult(batches: [], ending: .calledFromTokenProvider, queued: 0)
-        }
-        await recorder.drain()
-        return await engine.flush()
+        TokenProviderCall.isInside ? .calledFromTokenProvider : await pipeline.flush()
     }
 
     /// Stores what is still in memory and ends all work. Nothing is recorded after this; what was not sent is sent by the
     /// next client with this queue.
     public func close() async {
-        await recorder.close()
-        await engine.stop()
-        await storage.close()
+        await pipeline.close()
     }
 
     // MARK: Sessions
@@ -246,95 +207,40 @@ public final class CountersignClient: Sendable {
     ///
     /// On iOS the SDK does so itself, as it hears of the app's coming and going; elsewhere the app says when a person begins
     /// to use it.
-    public func startSession() {
-        let (ended, id) = session.withLock { session in
-            (session.begin(now: clock.now, uptime: clock.uptime), session.id)
-        }
-        begin(id, after: ended)
-    }
+    public func startSession() { pipeline.startSession() }
 
     /// Ends the session, such as when a person leaves an app without a system that says so.
     ///
     /// Events that are recorded afterwards still have its id; the next session begins with `startSession()`, with another
     /// user, or when the app comes to the foreground, however soon that is. Nothing is sent or held back by this.
-    public func endSession() {
-        let ended = session.withLock { $0.end(uptime: clock.uptime) }
-        if let ended { tell(.ended(after: ended.duration)) }
-    }
-
-    private func begin(_ id: String, after ended: SessionTracker.Ended?) {
-        if let ended { tell(.ended(after: ended.duration)) }
-        recorder.setSession(id)
-        tell(.began)
-        engine.inbox.post(.sessionStarted)
-    }
-
-    /// What clients of other shapes record of sessions.
-    package enum SessionEvent: Sendable {
-        /// The app has come to the front, at its start or later.
-        case appActive
-        case appInBackground
-        /// After so many seconds. What is recorded now still belongs to it.
-        case ended(after: TimeInterval)
-        /// What is recorded now belongs to it.
-        case began
-    }
-
-    package func onSessionEvent(_ handler: @escaping @Sendable (SessionEvent) -> Void) {
-        sessionHandler.withLock { $0 = handler }
-    }
-
-    private func tell(_ event: SessionEvent) {
-        sessionHandler.withLock { $0 }?(event)
-    }
+    public func endSession() { pipeline.endSession() }
 
     /// Says that the app went to the background. The SDK hears this by itself on iOS.
     ///
     /// Events are sent if the flush policy says so. Authentication failures are told when the app is back.
-    public func enterBackground() {
-        session.withLock { $0.enterBackground(uptime: clock.uptime) }
-        tell(.appInBackground)
-        engine.inbox.post(.enteredBackground)
-    }
-
-    /// As `enterBackground()`, and keeps the system from suspending the process until what was recorded is on disk and what can
-    /// be sent is sent, or until the system's patience is over: then the request that is under way is broken off, and none
-    /// begins before the app is back.
-    func enterBackground(holding activity: BackgroundAssertion.Activity?) {
-        guard let activity else { return enterBackground() }
-        let assertion = BackgroundAssertion(activity) { [uploads] in uploads.interrupt() }
-        enterBackground()
-        Task { [recorder, engine] in
-            await recorder.drain()
-            await engine.idle()
-            assertion.end()
-        }
-    }
+    public func enterBackground() { pipeline.enterBackground() }
 
     /// Says that the app is in the foreground again. The SDK hears this by itself on iOS.
     ///
     /// A new session begins if it was away for longer than `CountersignConfiguration.sessionTimeout`; so it does if the client was
     /// made longer ago and this is the first time, since the system had then started the app in the background.
-    public func enterForeground() {
-        uploads.resume()
-        let (change, id) = session.withLock { session in
-            (session.enterForeground(uptime: clock.uptime, now: clock.now), session.id)
-        }
-        engine.inbox.post(.enteredForeground)
-        tell(.appActive)
-        if change.isNew { begin(id, after: change.ended) }
+    public func enterForeground() { pipeline.enterForeground() }
+
+    /// What clients of other shapes record of sessions.
+    package func onSessionEvent(_ handler: @escaping @Sendable (DeliveryPipeline.SessionEvent) -> Void) {
+        pipeline.onSessionEvent(handler)
     }
 
     // MARK: Failures
 
     /// What authentication failures there are, each (user, token, code) once, beginning with the last one if it still
     /// stands.
-    public var authenticationFailures: AsyncStream<AuthenticationFailure> { engine.failures.stream() }
+    public var authenticationFailures: AsyncStream<AuthenticationFailure> { pipeline.failures.stream() }
 
     /// Sets the closure that is called for each authentication failure, in place of an earlier one; nil for none.
     ///
     /// It is called on a thread of the SDK, and at once if the last failure still stands.
     public func onAuthenticationFailure(_ handler: (@Sendable (AuthenticationFailure) -> Void)?) {
-        engine.failures.setHandler(handler)
+        pipeline.failures.setHandler(handler)
     }
 }

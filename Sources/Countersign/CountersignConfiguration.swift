@@ -65,75 +65,32 @@ extension CountersignConfiguration {
         try require(
             !writeKey.isEmpty && writeKey.utf8.allSatisfy { (0x21...0x7E).contains($0) },
             "writeKey must be visible ASCII without spaces")
-        try require(
-            !instanceName.isEmpty && !instanceName.hasPrefix(".")
-                && instanceName.utf8.allSatisfy { byte in
-                    switch byte {
-                    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
-                        UInt8(ascii: "."):
-                        true
-                    default: false
-                    }
-                }, "instanceName must be letters, digits, '-', '_' and '.', and not begin with '.'")
-        try require(
-            !DataFolder.isInAppGroup(dataDirectory?.path ?? ""),
-            "dataDirectory must not be in an app group's container: iOS ends a process that is suspended "
-                + "while it has a lock there. Use the app's own container, and another one in each extension")
-        try require(
-            batchEvents > 0 && batchBytes > 0 && requestTimeout > 0 && tokenProviderTimeout > 0,
-            "batchEvents, batchBytes, requestTimeout and tokenProviderTimeout must be above 0")
-        try require(
-            limits.maximumEvents > 0 && limits.maximumBytes > 0 && limits.maximumAge > 0
-                && limits.maximumEventBytes > 0 && limits.maximumUnsavedEvents > 0
-                && limits.maximumUnsavedBytes > 0, "limits must be above 0")
+        try folder.validate()
+        try require(tokenProviderTimeout > 0, "tokenProviderTimeout must be above 0")
+    }
+
+    var deliverySettings: DeliverySettings {
+        var settings = DeliverySettings(directory: instanceDirectory)
+        settings.limits = limits
+        settings.flushPolicy = flushPolicy
+        settings.batchEvents = batchEvents
+        settings.batchBytes = batchBytes
+        settings.requestTimeout = requestTimeout
+        settings.networkRetry = networkRetry
+        settings.authenticationRetry = authenticationRetry
+        settings.patience = min(5, tokenProviderTimeout / 2)
+        settings.sessionTimeout = sessionTimeout
+        settings.log = log
+        return settings
+    }
+
+    private var folder: InstanceFolder {
+        InstanceFolder(name: instanceName, dataDirectory: dataDirectory, key: writeKey)
     }
 
     /// The app's token store, or the platform's. To be made before anything is put into the directory.
-    package func makeTokenStore() -> any TokenStore {
-        let directory = instanceDirectory
-        let file = FileTokenStore(directory: directory.appendingPathComponent("tokens", isDirectory: true))
-        #if canImport(Security)
-            // The app's own choice may not be open to it either.
-            if let keychain = tokenStore as? KeychainTokenStore {
-                return PlatformTokenStore(keychain: keychain, file: file, installation: nil, log: log)
-            }
-        #endif
-        if let tokenStore { return tokenStore }
-        #if canImport(Security)
-            // The app's id, since apps of one team may share an access group, and with it all items in it.
-            let keychain = KeychainTokenStore(
-                service: "countersign.\(DataFolder.ownAppID).\(writeKey).\(instanceName)")
-            let former = KeychainTokenStore(service: "countersign.\(writeKey).\(instanceName)")
-            // Not in `dataDirectory`, which may be another one in the app's next version.
-            let installation = Installation(
-                directory: folder.home, name: instanceName,
-                formerDirectories: [
-                    directory, folder.home.appendingPathComponent(instanceName),
-                    folder.formerDirectory(of: instanceName),
-                ])
-            return PlatformTokenStore(
-                keychain: keychain, file: file, installation: installation,
-                adopt: { try keychain.adopt(from: former) }, log: log)
-        #else
-            return file
-        #endif
-    }
+    func makeTokenStore() -> any TokenStore { folder.makeTokenStore(tokenStore, log: log) }
 
     /// Where the queue of this instance is. What an earlier version had elsewhere is there now.
-    package var instanceDirectory: URL {
-        if let dataDirectory {
-            return dataDirectory.appendingPathComponent(instanceName, isDirectory: true)
-        }
-        return folder.directory(of: instanceName)
-    }
-
-    private var folder: DataFolder {
-        let shared =
-            FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask).first
-            ?? URL(fileURLWithPath: NSTemporaryDirectory())
-        return DataFolder(
-            shared: shared.appendingPathComponent("Countersign", isDirectory: true),
-            appID: DataFolder.ownAppID, writeKey: writeKey)
-    }
+    package var instanceDirectory: URL { folder.directory }
 }

@@ -18,7 +18,7 @@ public import Foundation
 /// All methods may be called from any thread. A record is rendered when it is recorded and stays on disk until a server has
 /// taken it; URL, header fields, parameters and token are those of the moment of sending.
 public final class LocationClient: Sendable {
-    private let client: CountersignClient
+    private let pipeline: DeliveryPipeline
     private let tokens: AccessTokens
     private let dialect: LocationDialect
     private let state: Lock<State>
@@ -69,34 +69,33 @@ public final class LocationClient: Sendable {
     ) throws {
         var configuration = given
         if storedSettings != .ignored {
-            let file = SettingsFile(directory: given.instanceDirectory, log: given.log)
+            let file = SettingsFile(directory: given.folder.directory, log: given.log)
             if storedSettings == .kept { file.restore(&configuration) }
             settingsFile = file
         } else {
             settingsFile = nil
         }
         try configuration.validate()
-        var base = configuration.base
-        base.limits = configuration.persistence.limits
-        base.flushPolicy = configuration.http.flushPolicy
-        base.batchEvents = configuration.http.batchEvents
-        base.requestTimeout = configuration.http.timeout
-        base.networkRetry = configuration.networkRetry
-        base.tokenStore = configuration.tokenStore
-        base.log = configuration.log
-        let store = base.makeTokenStore()
-        base.tokenStore = store
+        let folder = configuration.folder
+        try folder.validate()
+        var delivery = DeliverySettings(directory: folder.directory)
+        delivery.limits = configuration.persistence.limits
+        delivery.flushPolicy = configuration.http.flushPolicy
+        delivery.batchEvents = configuration.http.batchEvents
+        delivery.requestTimeout = configuration.http.timeout
+        delivery.networkRetry = configuration.networkRetry
+        delivery.log = configuration.log
 
         let state = Lock(State(configuration: configuration))
         self.state = state
         dialect = LocationDialect(settings: configuration.dialectSettings)
-        // The client is made after the tokens, which tell it of changes.
+        // The pipeline is made after the tokens, which tell it of changes.
         let announce = Lock<(@Sendable (Int) -> Void)?>(nil)
         tokens = AccessTokens(
             configuration: configuration.authorization, isSparse: keepsTokens,
             surroundings: AccessTokens.Surroundings(
-                store: store,
-                lockFile: base.instanceDirectory.appendingPathComponent("tokens.lock"),
+                store: folder.makeTokenStore(configuration.tokenStore, log: configuration.log),
+                lockFile: folder.directory.appendingPathComponent("tokens.lock"),
                 // A refresh does not wait behind an upload.
                 transport: transport ?? makeDefaultTransport(), clock: clock, random: random,
                 timeout: min(configuration.http.timeout, AccessTokens.longestExchange),
@@ -117,14 +116,15 @@ public final class LocationClient: Sendable {
                     }
                 }))
         let observed = Lock<(@Sendable (Result<HTTPResponse, HTTPTransportError>) -> Void)?>(nil)
-        client = try CountersignClient(
-            configuration: base, dialect: dialect,
+        pipeline = try DeliveryPipeline(
+            settings: delivery, storage: delivery.makeStorage(clock: clock), dialect: dialect,
+            credentials: tokens,
             transport: ObservedTransport(transport: transport ?? makeDefaultTransport()) { result in
                 observed.withLock { $0 }?(result)
-            }, clock: clock, random: random, accessTokens: tokens)
+            }, clock: clock, random: random)
         announce.withLock { announce in
-            announce = { [weak client = client] generation in
-                client?.accessTokenChanged(generation: generation)
+            announce = { [weak pipeline = pipeline] generation in
+                pipeline?.post { [.changed(.anonymous, generation: generation)] }
             }
         }
         observed.withLock { observed in
@@ -138,7 +138,7 @@ public final class LocationClient: Sendable {
 
     private func save(_ configuration: LocationConfiguration) {
         guard let settingsFile else { return }
-        client.perform { settingsFile.save(configuration) }
+        pipeline.perform { settingsFile.save(configuration) }
     }
 
     deinit {
@@ -149,7 +149,7 @@ public final class LocationClient: Sendable {
     /// Ends all work. A refresh that is under way is waited for, since its answer holds the next token.
     public func close() async {
         stop()
-        await client.close()
+        await pipeline.close()
         await tokens.close()
     }
 
@@ -199,7 +199,7 @@ public final class LocationClient: Sendable {
     }
 
     private func post(_ configuration: LocationConfiguration) {
-        client.configure(
+        pipeline.configure(
             configuration.http.flushPolicy, batchEvents: configuration.http.batchEvents,
             newestFirst: configuration.persistence.locationsOrderDirection == .newestFirst)
     }
@@ -226,9 +226,13 @@ public final class LocationClient: Sendable {
         var generation: Int?
         if let rejected { generation = await tokens.generation(of: rejected) }
         switch await tokens.authorize(rejected: generation) {
-        case .ready(let token?, _): return token.rawValue
-        case .ready(nil, _): throw LocationError(.notAuthorized, "the app has handed over no access token")
-        case .unavailable(let problem, _):
+        case .ready(let credential):
+            guard let token = credential.token else {
+                throw LocationError(.notAuthorized, "the app has handed over no access token")
+            }
+            return token.rawValue
+        case .pending: throw LocationError(.notAuthorized, "the access token is being refreshed")
+        case .doubtful(_, let problem), .unavailable(let problem, _):
             throw LocationError(.notAuthorized, "\(problem.code): \(problem.reason)")
         }
     }
@@ -264,7 +268,7 @@ public final class LocationClient: Sendable {
     @discardableResult
     public func insert(_ record: [String: JSONValue]) async throws -> String {
         let configuration = configuration
-        let made = try LocationRecord(record, settings: configuration.persistence, now: client.clock.now)
+        let made = try LocationRecord(record, settings: configuration.persistence, now: pipeline.clock.now)
         guard configuration.persistence.maxRecordsToPersist != 0 else {
             throw LocationError(.notPersisted, "maxRecordsToPersist is 0")
         }
@@ -278,9 +282,10 @@ public final class LocationClient: Sendable {
                     .warning, "locationTemplate error: not a JSON object or array, the default is used", [:])
             }
         }
-        try await client.store(.location, payload: [LocationDialect.member: body], messageID: made.uuid)
+        _ = try await pipeline.store(
+            .location, payload: [LocationDialect.member: body], messageID: made.uuid)
         if configuration.http.autoSync, made.object["event"] == "motionchange" {
-            client.sendSoon()
+            pipeline.sendSoon()
         }
         if let handler = configuration.onLocation {
             callbacks.async { handler(made.object) }
@@ -390,7 +395,7 @@ public final class LocationClient: Sendable {
     /// - Returns: How many.
     /// - Throws: When the store cannot be read now.
     public func count() async throws -> Int {
-        try await client.waitingCount()
+        try await pipeline.waitingCount()
     }
 
     /// The records that wait, the oldest first.
@@ -398,7 +403,7 @@ public final class LocationClient: Sendable {
     /// - Returns: Each as it will be sent.
     /// - Throws: When the store cannot be read now.
     public func records() async throws -> [JSONValue] {
-        try await client.waitingBodies().compactMap(JSONDocument.value)
+        try await pipeline.waitingBodies().compactMap(JSONDocument.value)
     }
 
     /// Removes a record that waits.
@@ -408,14 +413,14 @@ public final class LocationClient: Sendable {
     /// - Throws: When the store cannot be written now.
     @discardableResult
     public func remove(uuid: String) async throws -> Bool {
-        try await client.removeWaiting(messageID: uuid)
+        try await pipeline.removeWaiting(messageID: uuid)
     }
 
     /// Removes all records. Tokens stay.
     ///
     /// - Throws: When the store cannot be written now.
     public func removeAll() async throws {
-        try await client.removeAllWaiting()
+        try await pipeline.removeAllWaiting()
     }
 
     /// Sends everything that waits.
@@ -430,7 +435,7 @@ public final class LocationClient: Sendable {
         }
         await handover()
         let collector = dialect.beginCollecting()
-        let result = await client.flush()
+        let result = await pipeline.flush()
         let delivered = dialect.endCollecting(collector)
         guard result.isComplete, !result.batches.contains(where: { $0.outcome == .quarantined }) else {
             throw Self.error(of: result)
@@ -458,7 +463,7 @@ public final class LocationClient: Sendable {
     /// - Returns: The records that the server will never take as they are.
     /// - Throws: When the store cannot be read now.
     public func quarantinedRecords() async throws -> [QuarantinedEvent] {
-        try await client.quarantinedEvents()
+        try await pipeline.quarantined()
     }
 
     /// As `CountersignClient.requeueQuarantinedEvents()`.
@@ -467,7 +472,7 @@ public final class LocationClient: Sendable {
     /// - Throws: When the store cannot be written now.
     @discardableResult
     public func requeueQuarantinedRecords() async throws -> Int {
-        try await client.requeueQuarantinedEvents()
+        try await pipeline.requeueQuarantined()
     }
 
     /// As `CountersignClient.deleteQuarantinedEvents()`.
@@ -476,13 +481,13 @@ public final class LocationClient: Sendable {
     /// - Throws: When the store cannot be written now.
     @discardableResult
     public func deleteQuarantinedRecords() async throws -> Int {
-        try await client.deleteQuarantinedEvents()
+        try await pipeline.deleteQuarantined()
     }
 
     /// Where every record is, and what the SDK is waiting for.
     ///
     /// - Returns: The state at this moment.
-    public func snapshot() async -> CountersignSnapshot { await client.snapshot() }
+    public func snapshot() async -> CountersignSnapshot { await pipeline.snapshot() }
 
     // MARK: Answers
 
@@ -556,23 +561,13 @@ extension AuthorizationConfiguration {
 }
 
 extension LocationConfiguration {
-    private static let nowhere = URL(string: "http://localhost") ?? URL(fileURLWithPath: "/")
-
-    /// The client that keeps and sends the records, but for what is made of limits and times.
-    fileprivate var base: CountersignConfiguration {
-        var base = CountersignConfiguration(
-            // Nothing is sent there: the dialect has the URL, which may change.
-            endpoint: http.endpoint ?? Self.nowhere, writeKey: "locations")
-        base.instanceName = instanceName
-        base.dataDirectory = dataDirectory
-        return base
+    /// All apps have the same key: what is uploaded, and where, may change.
+    fileprivate var folder: InstanceFolder {
+        InstanceFolder(name: instanceName, dataDirectory: dataDirectory, key: "locations")
     }
 
-    fileprivate var instanceDirectory: URL { base.instanceDirectory }
-
     fileprivate var dialectSettings: LocationDialect.Settings {
-        LocationDialect.Settings(
-            http: http, strategy: authorization.strategy, refreshStatuses: authorization.refreshStatuses)
+        LocationDialect.Settings(http: http, refreshStatuses: authorization.refreshStatuses)
     }
 
     fileprivate func validate() throws(CountersignError) {

@@ -6,7 +6,6 @@ internal import Foundation
 final class LocationDialect: DeliveryDialect {
     struct Settings {
         var http: LocationConfiguration.HTTP
-        var strategy: AuthorizationStrategy
         var refreshStatuses: Set<Int>
     }
 
@@ -51,7 +50,7 @@ final class LocationDialect: DeliveryDialect {
     }
 
     func request(
-        for events: [QueuedEvent], token: SignedToken?, attempt: Int, deviceID: String, now: Date
+        for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date
     ) -> HTTPRequest {
         let settings = state.withLock { state in
             state.sending = events
@@ -61,7 +60,6 @@ final class LocationDialect: DeliveryDialect {
         headers["Content-Type"] = "application/json"
         headers["User-Agent"] = "countersign-swift/\(SDKVersion.current)"
         for (name, value) in settings.http.headers { headers[name] = value }
-        if let token { headers["Authorization"] = settings.strategy.headerValue(token.rawValue) }
         return HTTPRequest(
             method: settings.http.method.uppercased(),
             // Without a URL nothing is sent: `LocationClient` sees to that.

@@ -6,11 +6,15 @@ import Testing
 @testable import Countersign
 
 struct BrazeDialectTests {
-    private func dialect(signs: Bool = true) throws -> BrazeDialect {
+    private func dialect() throws -> BrazeDialect {
         BrazeDialect(
-            endpoint: try #require(URL(string: "https://sdk.example.com")), apiKey: "key",
-            signsRequests: signs,
-            timeout: 30)
+            endpoint: try #require(URL(string: "https://sdk.example.com")), apiKey: "key", timeout: 30)
+    }
+
+    private func credential(signs: Bool) -> Credential {
+        let configuration = Braze.Configuration(apiKey: "key", endpoint: "sdk.example.com")
+        configuration.api.sdkAuthentication = signs
+        return Credential(configuration.scheme, token: SignedToken("a.b.c"))
     }
 
     private let record = EventRecord(
@@ -21,9 +25,10 @@ struct BrazeDialectTests {
         let dialect = try dialect()
         let body = dialect.render(record, anonymousID: "device")
         let event = QueuedEvent(sequence: 1, messageID: "m1", userID: "ada", body: body)
-        let request = dialect.request(
-            for: [event], token: SignedToken("a.b.c"), attempt: 2, deviceID: "device",
-            now: Date(timeIntervalSince1970: 1_700_000_001))
+        let request = credential(signs: true).applied(
+            to: dialect.request(
+                for: [event], attempt: 2, deviceID: "device",
+                now: Date(timeIntervalSince1970: 1_700_000_001)))
         #expect(request.url.absoluteString == "https://sdk.example.com/api/v3/data")
         #expect(
             request.headers.map { "\($0.name): \($0.value)" } == [
@@ -38,8 +43,8 @@ struct BrazeDialectTests {
 
     @Test func signatureStaysAwayUnlessTheFeatureIsOn() throws {
         let event = QueuedEvent(sequence: 1, messageID: "m1", userID: nil, body: Array("{}".utf8))
-        let request = try dialect(signs: false).request(
-            for: [event], token: SignedToken("a.b.c"), attempt: 1, deviceID: "d", now: Date())
+        let request = credential(signs: false).applied(
+            to: try dialect().request(for: [event], attempt: 1, deviceID: "d", now: Date()))
         #expect(request.header("X-Braze-Auth-Signature") == nil)
         #expect(String(decoding: request.body, as: UTF8.self).contains("respond_with") == false)
     }
@@ -93,7 +98,7 @@ struct BrazeDialectTests {
                 body: dialect.render(record, anonymousID: "device"))
         }
         let request = dialect.request(
-            for: rows, token: nil, attempt: 1, deviceID: "device", now: Date(timeIntervalSince1970: 1))
+            for: rows, attempt: 1, deviceID: "device", now: Date(timeIntervalSince1970: 1))
         let body = try #require(
             JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any])
         #expect((body["events"] as? [Any])?.count == 1)

@@ -73,7 +73,7 @@ struct SessionTests {
             await transport.refusals.wait(count: refusal)
             if refusal < 50 { clock.advance(to: await clock.waitForSleeper()) }
         }
-        await client.engine.idle()
+        await client.pipeline.engine.idle()
         let parked = try #require(await client.snapshot().parked.first)
         #expect(parked.failures == 50)
         #expect(parked.isPaused)
@@ -85,13 +85,13 @@ struct SessionTests {
         clock.advance(by: 86_400)
         _ = try await client.record("later")
         client.enterBackground()
-        await client.engine.idle()
+        await client.pipeline.engine.idle()
         #expect(transport.count.withLock { $0 } == 50)
         #expect(try stored(fixture).allSatisfy { $0.user == nil })
 
         braze.startSession()
-        await client.recorder.drain()
-        await client.engine.idle()
+        await client.pipeline.recorder.drain()
+        await client.pipeline.engine.idle()
         let names = try stored(fixture).filter { $0.user == "userId" }.map(\.name)
         #expect(names == ["ss", "event", "later", "se", "ss"])
         #expect(transport.count.withLock { $0 } == 50)

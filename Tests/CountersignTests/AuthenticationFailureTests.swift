@@ -59,19 +59,19 @@ struct AuthenticationFailureTests {
     }
 
     @Test func aFlushThatEndsParkedTellsAgainWhatIsOlderThanFiveMinutes() {
-        var ledger = FailureLedger()
+        var throttle = FailureThrottle()
         let failure = AuthenticationFailure(
             code: .expired, reason: "EXPIRED", userID: "ada", token: nil, isOptional: false,
             requestTime: Date(timeIntervalSince1970: 0), origin: .server, clockSkew: nil, occurrences: 1)
-        #expect(ledger.record(failure, at: 0)?.occurrences == 1)
-        #expect(ledger.flushEnded(parked: [UserKey("ada")], at: 299).isEmpty)
-        #expect(ledger.flushEnded(parked: [UserKey("bob")], at: 300).isEmpty)
-        #expect(ledger.flushEnded(parked: [UserKey("ada")], at: 300).map(\.occurrences) == [1])
+        #expect(throttle.record(failure, at: 0)?.occurrences == 1)
+        #expect(throttle.flushEnded(parked: [UserKey("ada")], at: 299).isEmpty)
+        #expect(throttle.flushEnded(parked: [UserKey("bob")], at: 300).isEmpty)
+        #expect(throttle.flushEnded(parked: [UserKey("ada")], at: 300).map(\.occurrences) == [1])
         // However often it happens: one call in five minutes.
-        let told = (1...10_000).compactMap { ledger.record(failure, at: 300 + Double($0)) }
+        let told = (1...10_000).compactMap { throttle.record(failure, at: 300 + Double($0)) }
         #expect(told.count == 33)
-        ledger.succeeded(UserKey("ada"))
-        #expect(ledger.sessionStarted(at: 20_000).isEmpty)
+        throttle.succeeded(UserKey("ada"))
+        #expect(throttle.sessionStarted(at: 20_000).isEmpty)
     }
 
     @Test func anotherTokenOrCodeIsNews() async throws {

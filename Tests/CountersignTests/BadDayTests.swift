@@ -107,7 +107,7 @@ struct BadDayTests {
                     at: directory, to: directory.appendingPathExtension("aside"))
                 try Data().write(to: directory)
             case .storeFull:
-                try await client.storage.perform { queue in
+                try await client.pipeline.storage.perform { queue in
                     try queue.connection.execute("PRAGMA max_page_count = 1")
                 }
             }
@@ -128,7 +128,7 @@ struct BadDayTests {
                 try FileManager.default.moveItem(
                     at: directory.appendingPathExtension("aside"), to: directory)
             case .storeFull:
-                try await client.storage.perform { queue in
+                try await client.pipeline.storage.perform { queue in
                     try queue.connection.execute("PRAGMA max_page_count = 1000000")
                 }
             }

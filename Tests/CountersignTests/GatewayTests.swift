@@ -188,19 +188,19 @@ struct GatewayTests {
             await refusals.wait(count: refusal)
             if refusal < 50 { clock.advance(to: await clock.waitForSleeper()) }
         }
-        await client.engine.idle()
+        await client.pipeline.engine.idle()
         let parked = try #require(await client.snapshot().parked.first)
         #expect(parked.isPaused && parked.failures == 50 && parked.nextAttemptIn == nil)
         try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
         try fixture.gateway.refreshApps()
         clock.advance(by: 86_400)
         try await client.record("later")
-        await client.engine.idle()
+        await client.pipeline.engine.idle()
         #expect(try stored(fixture).isEmpty, "paused means paused")
 
         client.endSession()
         client.startSession()
-        await client.engine.idle()
+        await client.pipeline.engine.idle()
         #expect(try stored(fixture) == ["identify", "later"])
         await client.close()
     }

@@ -133,13 +133,13 @@ struct QueueRecoveryTests {
         defer { bench.removeFiles() }
         let client = try bench.makeClient()
         try await client.record("one")
-        await client.recorder.drain()
+        await client.pipeline.recorder.drain()
         let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
         let other = try SQLiteConnection(path: file.path)
         try other.execute("BEGIN EXCLUSIVE")
         client.track("two")
-        await client.recorder.drain()
-        let snapshot = client.recorder.losses
+        await client.pipeline.recorder.drain()
+        let snapshot = client.pipeline.recorder.losses
         #expect(snapshot.unsaved == 0)
         #expect(snapshot.logged == 1, "\(snapshot)")
         #expect(snapshot.lastError?.contains("locked") == true)

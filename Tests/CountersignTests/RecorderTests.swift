@@ -67,7 +67,7 @@ struct RecorderTests {
             try FileManager.default.moveItem(at: directory, to: aside)
             if trouble == .replaced { try Data().write(to: directory) }
         case .full:
-            try await client.storage.perform { queue in
+            try await client.pipeline.storage.perform { queue in
                 try queue.connection.execute("PRAGMA max_page_count = 1")
             }
         case .locked:
@@ -91,8 +91,8 @@ struct RecorderTests {
         }
         #expect(stored.count == (trouble == .replaced ? 0 : 5))
         for number in 0..<100 { client.track("tracked \(number)") }
-        await client.recorder.drain()
-        let losses = client.recorder.losses
+        await client.pipeline.recorder.drain()
+        let losses = client.pipeline.recorder.losses
         #expect(losses.unsaved + losses.logged <= 50)
         if trouble != .away { #expect(await client.snapshot().dropped > 0) }
 
@@ -100,7 +100,7 @@ struct RecorderTests {
         case .away: break
         case .replaced: try FileManager.default.removeItem(at: directory)
         case .full:
-            try await client.storage.perform { queue in
+            try await client.pipeline.storage.perform { queue in
                 try queue.connection.execute("PRAGMA max_page_count = 1000000")
             }
         case .locked: try other?.execute("ROLLBACK")
@@ -111,7 +111,7 @@ struct RecorderTests {
             #expect(next - start <= 1)
             bench.clock.advance(to: next)
         }
-        await client.recorder.drain()
+        await client.pipeline.recorder.drain()
         try await client.record("after")
         #expect(await client.flush().isComplete)
         let events = bench.gateway.events
@@ -150,7 +150,7 @@ struct RecorderTests {
         _ client: CountersignClient, _ body: () async throws -> Result
     ) async throws -> Result {
         let (isHeld, gate) = (Handshake(), Handshake())
-        client.storage.submit { _ in
+        client.pipeline.storage.submit { _ in
             isHeld.signal()
             gate.block()
         }
@@ -178,7 +178,7 @@ struct RecorderTests {
         _ = await client.snapshot()
         let copy = try await whileTheStoreIsBusy(client) {
             for number in 0..<20 { try await client.record("event \(number)") }
-            #expect(client.recorder.losses.logged == 20)
+            #expect(client.pipeline.recorder.losses.logged == 20)
             return try kill(bench)
         }
         defer { copy.removeFiles() }
@@ -241,7 +241,7 @@ struct RecorderTests {
         defer { copy.removeFiles() }
         let others = try (0..<4).map { _ in try copy.makeClient() }
         await withTaskGroup(of: Void.self) { group in
-            for other in others { group.addTask { await other.recorder.drain() } }
+            for other in others { group.addTask { await other.pipeline.recorder.drain() } }
         }
         for other in others { await other.close() }
         let queue = try copy.openQueue()
@@ -346,7 +346,7 @@ struct RecorderTests {
             guard number % 500 == 0 else { continue }
             try await client.record("step")
             // The store gets its turn, however slow the machine is, and is not asked for anything.
-            try await client.storage.run { _ in }
+            try await client.pipeline.storage.run { _ in }
         }
         _ = await client.snapshot()
         try await client.record("one more")
@@ -383,9 +383,9 @@ struct RecorderTests {
         let client = try bench.makeClient()
         // The storage thread is busy with something else.
         let gate = Handshake()
-        client.storage.submit { _ in gate.block() }
+        client.pipeline.storage.submit { _ in gate.block() }
         for number in 0..<25 { client.track("\(number)") }
-        #expect(client.recorder.losses.dropped == 15)
+        #expect(client.pipeline.recorder.losses.dropped == 15)
         gate.signal()
         await client.flush()
         #expect(bench.gateway.events == (0..<10).map { "\($0)" })
@@ -401,7 +401,7 @@ struct RecorderTests {
         do {
             try await client.record("big", properties: ["x": .string(String(repeating: "x", count: 2_000))])
             Issue.record("it was stored")
-        } catch let error as CountersignError {
+        } catch {
             #expect(error.code == .eventTooLarge)
         }
         #expect(try await client.quarantinedEvents().map(\.code) == ["event_too_large"])
@@ -409,7 +409,7 @@ struct RecorderTests {
         do {
             try await client.record("late")
             Issue.record("it was stored")
-        } catch let error as CountersignError {
+        } catch {
             #expect(error.code == .closed)
         }
         #expect(await client.flush().ending == .closed)

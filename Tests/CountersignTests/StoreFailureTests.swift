@@ -100,11 +100,11 @@ struct StoreFailureTests {
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         #expect(await client.flush().isComplete)
-        try await fill(client.storage, true)
+        try await fill(client.pipeline.storage, true)
         try await client.record("big", properties: ["x": .string(String(repeating: "x", count: 20_000))])
         #expect(await client.flush().ending == .interrupted)
         #expect(await client.snapshot().lastError?.contains("full") == true)
-        try await fill(client.storage, false)
+        try await fill(client.pipeline.storage, false)
         #expect(await client.flush().isComplete)
         #expect(bench.gateway.events == ["big"])
         #expect(await client.snapshot().lastError == nil)
@@ -284,7 +284,7 @@ struct StoreFailureTests {
             await client.flush()
         }
         let (isHeld, gate) = (Handshake(), Handshake())
-        other.storage.submit { _ in
+        other.pipeline.storage.submit { _ in
             isHeld.signal()
             gate.block()
         }
@@ -317,7 +317,7 @@ struct StoreFailureTests {
         if isInTheLog {
             try await other.record("before")
         } else {
-            other.recorder.writer.suspend()
+            other.pipeline.recorder.writer.suspend()
             // So many that a caller helps to write.
             for number in 0..<40 {
                 other.track("before \(number)")
@@ -325,7 +325,7 @@ struct StoreFailureTests {
             }
         }
         try await one.optOut()
-        if !isInTheLog { other.recorder.writer.resume() }
+        if !isInTheLog { other.pipeline.recorder.writer.resume() }
         gate.signal()
         await other.flush()
         #expect(bench.gateway.events.isEmpty)
@@ -363,19 +363,19 @@ struct StoreFailureTests {
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         try await client.record("in the queue")
-        await client.recorder.drain()
+        await client.pipeline.recorder.drain()
         // It has not come to wipe yet.
         let directory = bench.configuration.instanceDirectory
         try Data().write(to: directory.appendingPathComponent(DataFolder.optOutName))
-        client.recorder.writer.suspend()
+        client.pipeline.recorder.writer.suspend()
         for number in 0..<40 {
             client.track("\(number)")
             bench.clock.advance(by: 0.000_1)
         }
-        client.recorder.writer.resume()
+        client.pipeline.recorder.writer.resume()
         #expect(await client.flush().batches.isEmpty)
         #expect(bench.gateway.events.isEmpty)
-        #expect(client.recorder.losses.unsaved + client.recorder.losses.logged == 0)
+        #expect(client.pipeline.recorder.losses.unsaved + client.pipeline.recorder.losses.logged == 0)
         #expect(IncomingLog.all(in: directory).flatMap { $0.events(after: 0) }.isEmpty)
         await client.close()
     }
@@ -390,7 +390,7 @@ struct StoreFailureTests {
             for number in 0..<50 { client.track("during \(round) \(number)") }
             try await wipe
             try await client.record("after \(round)")
-            let id = try await client.storage.perform { queue in try queue.anonymousID() }
+            let id = try await client.pipeline.storage.perform { queue in try queue.anonymousID() }
             await client.flush()
             let batch = bench.gateway.batches.last?.messages ?? []
             #expect(batch.contains { $0.event == "after \(round)" })
@@ -404,10 +404,10 @@ struct StoreFailureTests {
         defer { bench.removeFiles() }
         let client = try bench.makeClient()
         try await client.record("before")
-        let id = try await client.storage.perform { queue in try queue.anonymousID() }
-        try await client.removeAllWaiting()
-        #expect(try await client.waitingCount() == 0)
-        #expect(try await client.storage.perform { queue in try queue.anonymousID() } == id)
+        let id = try await client.pipeline.storage.perform { queue in try queue.anonymousID() }
+        try await client.pipeline.removeAllWaiting()
+        #expect(try await client.pipeline.waitingCount() == 0)
+        #expect(try await client.pipeline.storage.perform { queue in try queue.anonymousID() } == id)
         await client.close()
     }
 
@@ -445,7 +445,7 @@ struct StoreFailureTests {
             defer { bench.removeFiles() }
             let first = try bench.makeClient()
             try await first.record("A")
-            await first.recorder.drain()
+            await first.pipeline.recorder.drain()
             let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path
             let connection = try SQLiteConnection(path: file)
             try connection.execute("BEGIN EXCLUSIVE")

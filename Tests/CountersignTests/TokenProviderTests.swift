@@ -119,8 +119,10 @@ struct TokenProviderTests {
         if wipes { try await client.wipeData() } else { await client.logOut() }
         // Of a provider that was called before, and returns now.
         let token = try #require(SignedToken("late.late.late"))
-        let before = TokenDesk.Baseline(generation: 0, forgettings: 0)
-        client.engine.inbox.post(.lateToken(token, user: UserKey("ada"), before))
+        let before = UserTokenSource.Baseline(generation: 0, forgettings: 0)
+        client.pipeline.post { [tokens = client.tokens] in
+            await tokens.takeLate(token, for: UserKey("ada"), since: before)
+        }
         client.identify(userID: "ada")
         await client.flush()
         #expect(bench.gateway.batches.allSatisfy { $0.token == nil })
@@ -141,28 +143,38 @@ struct TokenProviderTests {
         let storage = Storage(
             directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
             log: nil)
-        let desk = TokenDesk(
-            configuration: bench.configuration, storage: storage, clock: bench.clock, maximumCalls: 1)
-        let (outcomes, outcome) = AsyncStream.makeStream(
-            of: (TokenProviderCall, TokenProviderCall.Outcome).self)
-        var returned = outcomes.makeAsyncIterator()
+        let provider = bench.configuration.tokenProvider
+        let source = UserTokenSource(
+            settings: UserTokenSource.Settings(
+                provider: provider, timeout: 30, retry: .network, maximumCalls: 1),
+            stored: StoredTokens(
+                store: FileTokenStore(directory: bench.directory), storage: storage, log: nil),
+            clock: bench.clock)
+        let (works, work) = AsyncStream.makeStream(of: CredentialWork.self)
+        var posted = works.makeAsyncIterator()
         func ask(_ user: String) async -> String {
-            let decision = await desk.authorize(
-                UserKey(user), rejectedGeneration: nil, returned: { outcome.yield(($0, $1)) },
-                late: { _, _ in })
+            let decision = await source.credential(
+                for: UserKey(user), replacing: nil, post: { work.yield($0) })
             switch decision {
             case .ready: return "ready"
             case .pending: return "pending"
-            case .unavailable(_, let problem): return problem.code
+            case .doubtful(_, let problem), .unavailable(let problem, _): return problem.code
             }
         }
         #expect(await ask("ada") == "pending")
         #expect(await ask("bob") == "pending")
         bench.clock.advance(to: await bench.clock.waitForSleeper())
-        let first = try #require(await returned.next())
-        #expect(await desk.returned(first.0, first.1, for: UserKey("ada"), fraction: 1) != nil)
-        #expect(await desk.takeWaiting() == [UserKey("bob")])
-        #expect(await desk.takeWaiting().isEmpty)
+        let first = try #require(await posted.next())
+        let news = await first().map { news in
+            switch news {
+            case .changed(let user, _): "changed \(user.userID ?? "")"
+            case .sought(let user): "sought \(user.userID ?? "")"
+            case .failed(let failure): failure.reason
+            }
+        }
+        // Bob's turn has come, once.
+        #expect(news == ["provider_timed_out", "sought ada", "sought bob"])
+        #expect(await first().count == 2)
         #expect(calls.withLock { $0 } == ["ada"])
         // The call of ada goes on, and nobody knows for how long.
         #expect(await ask("bob") == "provider_busy")

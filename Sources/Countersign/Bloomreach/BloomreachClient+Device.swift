@@ -12,7 +12,7 @@ extension BloomreachClient {
     public func startSession() {
         recordInstallation()
         let configuration = configuration
-        let now = client.clock.now.timeIntervalSince1970
+        let now = pipeline.clock.now.timeIntervalSince1970
         record(
             device.change {
                 $0.start(
@@ -23,12 +23,12 @@ extension BloomreachClient {
 
     /// Ends the session and records `session_end` with its `duration` in seconds. Without a session nothing happens.
     public func endSession() {
-        let now = client.clock.now.timeIntervalSince1970
+        let now = pipeline.clock.now.timeIntervalSince1970
         record(device.change { $0.end(now: now) })
     }
 
-    func sessionEvent(_ event: CountersignClient.SessionEvent) {
-        let now = client.clock.now.timeIntervalSince1970
+    func sessionEvent(_ event: DeliveryPipeline.SessionEvent) {
+        let now = pipeline.clock.now.timeIntervalSince1970
         switch event {
         case .appActive:
             recordInstallation()
@@ -49,7 +49,7 @@ extension BloomreachClient {
         }
         if let began = change.began {
             trackEvent("session_start", properties: deviceProperties, timestamp: began, kind: .sessionStart)
-            client.startSession()
+            pipeline.startSession()
         }
     }
 
@@ -97,7 +97,7 @@ extension BloomreachClient {
     public func trackPushToken(_ token: String?) {
         let token = token.flatMap { $0.isEmpty ? nil : $0 }
         let frequency = configuration.pushTokenFrequency
-        let now = client.clock.now.timeIntervalSince1970
+        let now = pipeline.clock.now.timeIntervalSince1970
         let (earlier, isDue) = device.change { device -> (String?, Bool) in
             let earlier = device.pushToken
             let isDue =

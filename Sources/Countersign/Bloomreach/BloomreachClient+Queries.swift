@@ -223,30 +223,27 @@ extension BloomreachClient {
         guard let url = endpoint.url(of: project) else {
             throw BloomreachError(.invalidArgument, endpoint, "the project's base URL does not work")
         }
-        let authorizer = authorizer(of: endpoint, project: project)
-        let authorization = try await authorizer.authorization(for: endpoint)
+        let credential = try await credential(for: endpoint, project: project)
         let request = HTTPRequest(
-            url: url, headers: BloomreachRequest.headers(authorization: authorization),
-            body: JSONValue.object(body).bytes, timeout: configuration.requestTimeout,
-            maximumResponseBytes: Self.maximumAnswerBytes)
+            url: url, headers: BloomreachRequest.headers, body: JSONValue.object(body).bytes,
+            timeout: configuration.requestTimeout, maximumResponseBytes: Self.maximumAnswerBytes)
         let response: HTTPResponse
         do {
-            response = try await queries.send(request)
+            response = try await queries.send(credential.applied(to: request))
         } catch {
             let code: BloomreachError.Code = error.code == .cancelled ? .cancelled : .unreachable
             throw BloomreachError(code, endpoint, error.description)
         }
         log?(.debug, "answer", ["status": "\(response.status)", "endpoint": endpoint.rawValue])
         do {
-            return try BloomreachAnswer(response).result(of: endpoint, now: client.clock.now)
+            return try BloomreachAnswer(response).result(of: endpoint, now: pipeline.clock.now)
         } catch {
             guard error.code == .authorizationRefused, takesCustomerToken(endpoint) else { throw error }
-            desk.tokenRefused()
+            customerTokens.tokenRefused()
             let ids = body["customer_ids"]?.object?.compactMapValues(\.string) ?? [:]
             throw error.refined(
                 isForPresentCustomer: isForPresentCustomer(),
-                isOfAnotherCustomer: SignedToken.customerToken(inAuthorization: authorization)?
-                    .vouches(for: ids) == false)
+                isOfAnotherCustomer: credential.token?.vouches(for: ids) == false)
         }
     }
 
@@ -254,11 +251,15 @@ extension BloomreachClient {
         configuration.advancedAuthEnabled && endpoint.takesCustomerToken
     }
 
-    private func authorizer(
-        of endpoint: BloomreachEndpoint, project: BloomreachProject
-    ) -> any RequestAuthorizer {
-        takesCustomerToken(endpoint)
-            ? CustomerTokenAuthorizer(desk: desk, log: log)
-            : APIKeyAuthorizer(apiKey: .accessToken(project.apiKey))
+    private func credential(
+        for endpoint: BloomreachEndpoint, project: BloomreachProject
+    ) async throws(BloomreachError) -> Credential {
+        if takesCustomerToken(endpoint) {
+            return try await customerTokens.credential(for: endpoint, log: log)
+        }
+        guard let key = SignedToken.accessToken(project.apiKey) else {
+            throw BloomreachError(.authorizationRefused, endpoint, "there is no API key")
+        }
+        return Credential(.apiKey, token: key)
     }
 }

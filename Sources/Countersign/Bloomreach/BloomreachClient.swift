@@ -25,17 +25,18 @@ public final class BloomreachClient: Sendable {
     }
 
     let configuration: BloomreachConfiguration
-    let client: CountersignClient
+    let pipeline: DeliveryPipeline
+    private let projectKeys: ProjectKeySource
     let customer: CustomerRecord
     let device: BloomreachDeviceRecord
     let inbox: AppInboxCache
-    let desk: CustomerTokenDesk
+    let customerTokens: CustomerTokenCoordinator
     let queries: any HTTPTransport
     private let setup: Lock<Setup>
     private let discovery: AuthorizationProviderDiscovery
 
     var log: CountersignLog? { configuration.log }
-    var storage: Storage { client.storage }
+    var storage: Storage { pipeline.storage }
     var project: BloomreachProject { setup.withLock { $0.project } }
 
     /// Makes a client.
@@ -64,30 +65,32 @@ public final class BloomreachClient: Sendable {
             Setup(
                 project: configuration.project, mapping: configuration.projectMapping,
                 defaultProperties: configuration.defaultProperties))
-        let base = configuration.makeClientConfiguration()
+        let folder = configuration.folder
+        try folder.validate()
+        let settings = configuration.deliverySettings
         // Before anything runs: a client that cannot begin leaves nothing at work on its files.
-        let stored = try CustomerRecord.read(directory: base.instanceDirectory, log: configuration.log)
-        do {
-            client = try CountersignClient(
-                configuration: base, dialect: BloomreachDialect(timeout: configuration.requestTimeout),
-                transport: transport, clock: clock)
-        } catch let error as CountersignError {
-            throw error
-        } catch {
-            throw CountersignError(.invalidConfiguration, "\(error)")
-        }
+        let stored = try CustomerRecord.read(directory: settings.directory, log: configuration.log)
+        let storage = settings.makeStorage(clock: clock)
+        projectKeys = ProjectKeySource(
+            stored: StoredTokens(
+                store: folder.makeTokenStore(nil, log: configuration.log), storage: storage,
+                log: configuration.log), clock: clock)
+        pipeline = try DeliveryPipeline(
+            settings: settings, storage: storage,
+            dialect: BloomreachDialect(timeout: configuration.requestTimeout), credentials: projectKeys,
+            transport: transport, clock: clock, random: { Double.random(in: 0...1) })
         // Connections of their own: a slow query holds up no event.
         queries = transport ?? makeDefaultTransport()
         customer = CustomerRecord(
-            stored, directory: base.instanceDirectory, storage: client.storage, log: configuration.log)
+            stored, directory: settings.directory, storage: storage, log: configuration.log)
         device = BloomreachDeviceRecord(
-            directory: base.instanceDirectory, storage: client.storage, log: configuration.log)
-        inbox = AppInboxCache(directory: base.instanceDirectory, log: configuration.log)
-        desk = CustomerTokenDesk(
+            directory: settings.directory, storage: storage, log: configuration.log)
+        inbox = AppInboxCache(directory: settings.directory, log: configuration.log)
+        customerTokens = CustomerTokenCoordinator(
             provider: provider, timeout: configuration.authorizationProviderTimeout, clock: clock)
         useKeys()
         configuration.logWhatHasNoEffect()
-        client.onSessionEvent { [weak self] event in self?.sessionEvent(event) }
+        pipeline.onSessionEvent { [weak self] event in self?.sessionEvent(event) }
     }
 
     /// The queue sends each project's events under its newest key.
@@ -95,7 +98,7 @@ public final class BloomreachClient: Sendable {
         let setup = setup.withLock { $0 }
         for project in [setup.project] + setup.mapping.values.joined() {
             guard let key = SignedToken.accessToken(project.apiKey) else { continue }
-            client.engine.inbox.post(.token(key, user: UserKey(project.token)))
+            pipeline.post { [projectKeys] in await projectKeys.take(key, for: UserKey(project.token)) }
         }
     }
 
@@ -151,11 +154,11 @@ public final class BloomreachClient: Sendable {
             useKeys()
         }
         _ = customer.change { $0 = .anonymous() }
-        if hasSession { startSession() } else { client.startSession() }
+        if hasSession { startSession() } else { pipeline.startSession() }
         if let pushToken { tellPushToken(pushToken, isValid: true, "Permission granted") }
         if configuration.advancedAuthEnabled, isDiscovered {
             // The reason was logged; without a provider App Inbox requests fail and say so.
-            desk.setProvider(try? discovery.find(configuration.authorizationProvider))
+            customerTokens.setProvider(try? discovery.find(configuration.authorizationProvider))
         }
         customerChanged()
     }
@@ -169,7 +172,7 @@ public final class BloomreachClient: Sendable {
 
     private func customerChanged() {
         storage.submit { [inbox] _ in inbox.clear() }
-        if configuration.advancedAuthEnabled { desk.customerChanged(to: customerIDs) }
+        if configuration.advancedAuthEnabled { customerTokens.customerChanged(to: customerIDs) }
     }
 
     // MARK: Tracking
@@ -246,7 +249,7 @@ public final class BloomreachClient: Sendable {
     }
 
     private func time(_ timestamp: TimeInterval?) -> JSONValue {
-        .number(timestamp ?? client.clock.now.timeIntervalSince1970)
+        .number(timestamp ?? pipeline.clock.now.timeIntervalSince1970)
     }
 
     private func record(
@@ -257,7 +260,7 @@ public final class BloomreachClient: Sendable {
         body["customer_ids"] = customer.customerForEvent().json
         for project in [setup.project] + (setup.mapping[kind] ?? []) {
             guard let url = endpoint.url(of: project) else { continue }
-            client.recorder.record(
+            pipeline.recorder.record(
                 .track, name: url.absoluteString, payload: body, owner: project.token)
         }
     }
@@ -268,47 +271,49 @@ public final class BloomreachClient: Sendable {
     ///
     /// - Returns: What became of each request.
     @discardableResult
-    public func flush() async -> FlushResult { await client.flush() }
+    public func flush() async -> FlushResult {
+        TokenProviderCall.isInside ? .calledFromTokenProvider : await pipeline.flush()
+    }
 
     /// Sends by another policy from now on.
     public func setFlushPolicy(_ policy: FlushPolicy) {
-        client.engine.inbox.post(.configure(policy, batchEvents: 1))
+        pipeline.configure(policy, batchEvents: 1)
     }
 
     /// As `CountersignClient.snapshot()`. The users in it are projects.
-    public func snapshot() async -> CountersignSnapshot { await client.snapshot() }
+    public func snapshot() async -> CountersignSnapshot { await pipeline.snapshot() }
 
     /// As `CountersignClient.quarantinedEvents()`.
     ///
     /// - Returns: The events that the server will never take as they are.
-    /// - Throws: When the queue file cannot be read now.
-    public func quarantinedEvents() async throws -> [QuarantinedEvent] {
-        try await client.quarantinedEvents()
+    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be read now.
+    public func quarantinedEvents() async throws(CountersignError) -> [QuarantinedEvent] {
+        try await pipeline.quarantined()
     }
 
     /// As `CountersignClient.requeueQuarantinedEvents()`.
     ///
     /// - Returns: How many.
-    /// - Throws: When the queue file cannot be written now.
+    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
     @discardableResult
-    public func requeueQuarantinedEvents() async throws -> Int {
-        try await client.requeueQuarantinedEvents()
+    public func requeueQuarantinedEvents() async throws(CountersignError) -> Int {
+        try await pipeline.requeueQuarantined()
     }
 
     /// As `CountersignClient.deleteQuarantinedEvents()`.
     ///
     /// - Returns: How many.
-    /// - Throws: When the queue file cannot be written now.
+    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
     @discardableResult
-    public func deleteQuarantinedEvents() async throws -> Int {
-        try await client.deleteQuarantinedEvents()
+    public func deleteQuarantinedEvents() async throws(CountersignError) -> Int {
+        try await pipeline.deleteQuarantined()
     }
 
     /// Sets the closure that hears that a project's server refuses what is tracked because of its API key, in place of an
     /// earlier one; nil for none. The events stay.
     public func onDeliveryFailure(_ handler: (@Sendable (BloomreachError) -> Void)?) {
-        guard let handler else { return client.onAuthenticationFailure(nil) }
-        client.onAuthenticationFailure { failure in
+        guard let handler else { return pipeline.failures.setHandler(nil) }
+        pipeline.failures.setHandler { failure in
             // The server has taken the event all the same.
             if failure.isOptional { return }
             handler(
@@ -321,12 +326,11 @@ public final class BloomreachClient: Sendable {
     /// Removes all data of this device: what waits, the customer and the session. Nothing is recorded any more; `close()` is
     /// still to be called.
     ///
-    /// - Throws: When the queue file cannot be written now; call it again then.
-    public func wipeData() async throws {
-        client.recorder.setOptedOut(true)
-        let directory = configuration.makeClientConfiguration().instanceDirectory
-        try await client.wipeData()
-        try await storage.run { [inbox] _ in
+    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now; call it again then.
+    public func wipeData() async throws(CountersignError) {
+        pipeline.recorder.setOptedOut(true)
+        let directory = pipeline.settings.directory
+        try await pipeline.wipe { [inbox] in
             inbox.clear()
             for name in ["customer.json", "device.json"] {
                 let path = directory.appendingPathComponent(name).path
@@ -338,5 +342,5 @@ public final class BloomreachClient: Sendable {
     }
 
     /// As `CountersignClient.close()`.
-    public func close() async { await client.close() }
+    public func close() async { await pipeline.close() }
 }

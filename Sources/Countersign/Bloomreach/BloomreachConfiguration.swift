@@ -91,18 +91,20 @@ public struct BloomreachConfiguration: Sendable {
         "android": "it is about notifications, which the SDK does not show",
     ]
 
-    func makeClientConfiguration() -> CountersignConfiguration {
-        var configuration = CountersignConfiguration(endpoint: project.baseURL, writeKey: project.token)
-        configuration.instanceName = instanceName
-        configuration.dataDirectory = dataDirectory
-        configuration.limits = limits
-        configuration.flushPolicy = flushPolicy
-        configuration.requestTimeout = requestTimeout
-        configuration.sessionTimeout = sessionTimeout
-        configuration.log = log
+    var folder: InstanceFolder {
+        InstanceFolder(name: instanceName, dataDirectory: dataDirectory, key: project.token)
+    }
+
+    var deliverySettings: DeliverySettings {
+        var settings = DeliverySettings(directory: folder.directory)
+        settings.limits = limits
+        settings.flushPolicy = flushPolicy
+        settings.requestTimeout = requestTimeout
+        settings.sessionTimeout = sessionTimeout
+        settings.log = log
         // One event a request: the server has no batches that say which of their events it took.
-        configuration.batchEvents = 1
-        return configuration
+        settings.batchEvents = 1
+        return settings
     }
 }
 

@@ -26,14 +26,11 @@ struct BloomreachDialect: DeliveryDialect {
     }
 
     func request(
-        for events: [QueuedEvent], token: SignedToken?, attempt: Int, deviceID: String, now: Date
+        for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date
     ) -> HTTPRequest {
         let row = events[0].body
         let (url, body) = Self.parts(row)
-        let authorizer = APIKeyAuthorizer(apiKey: token)
-        return HTTPRequest(
-            url: url, headers: BloomreachRequest.headers(authorization: authorizer.value), body: body,
-            timeout: timeout)
+        return HTTPRequest(url: url, headers: BloomreachRequest.headers, body: body, timeout: timeout)
     }
 
     func read(_ response: HTTPResponse, for events: [QueuedEvent]) -> ServerAnswer {
@@ -52,11 +49,7 @@ struct BloomreachDialect: DeliveryDialect {
 
 /// What all requests have in common.
 enum BloomreachRequest {
-    static func headers(authorization: String?) -> [(name: String, value: String)] {
-        var headers = [
-            (name: "Content-Type", value: "application/json"), (name: "Accept", value: "application/json"),
-        ]
-        if let authorization { headers.append((name: "Authorization", value: authorization)) }
-        return headers
-    }
+    static let headers = [
+        (name: "Content-Type", value: "application/json"), (name: "Accept", value: "application/json"),
+    ]
 }

@@ -5,16 +5,8 @@ internal import Foundation
 actor DeliveryEngine {
     enum Command: Sendable {
         case stored(Int)
-        case token(SignedToken, user: UserKey)
-        /// The app passed a text that cannot be a token.
-        case malformedToken(user: UserKey)
-        /// From a token provider that took longer than it may.
-        case lateToken(SignedToken, user: UserKey, TokenDesk.Baseline)
-        /// A call of the token provider has ended, or its time is up.
-        case tokenSought(TokenProviderCall, TokenProviderCall.Outcome, user: UserKey)
-        case forgetToken(user: UserKey, generation: Int, done: CheckedContinuation<Void, Never>)
-        /// All events share one access token, and there is another one.
-        case accessTokenChanged(generation: Int)
+        /// Something that the source of credentials does in its turn.
+        case credentials(CredentialWork, done: CheckedContinuation<Void, Never>? = nil)
         case sendSoon
         case configure(FlushPolicy, batchEvents: Int, newestFirst: Bool = false)
         case sessionStarted
@@ -35,18 +27,14 @@ actor DeliveryEngine {
     private let transport: any HTTPTransport
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
-    /// Seconds that a flush waits for a call of the token provider that was under way before it. The provider itself may
-    /// wait for that flush in a way that nobody can see.
-    private let providerPatience: TimeInterval
+    private let patience: TimeInterval
     private let log: CountersignLog?
 
     private var sender: Sender
-    private let tokens: TokenDesk
-    /// The one access token of all events; nil where each user has a token of their own.
-    private let accessTokens: AccessTokens?
+    private let source: any CredentialSource
     /// As of the last action `authorize`.
-    private var accessToken: (token: SignedToken?, generation: Int) = (nil, 0)
-    private var ledger = FailureLedger()
+    private var credential: Credential?
+    private var throttle = FailureThrottle()
     private var batches: [FlushResult.Batch] = []
     private var flushes: [CheckedContinuation<FlushResult, Never>] = []
     private var idlers: [CheckedContinuation<Void, Never>] = []
@@ -60,26 +48,23 @@ actor DeliveryEngine {
     private var deviceID = ""
 
     init(
-        configuration: CountersignConfiguration, storage: Storage, dialect: any DeliveryDialect,
-        transport: any HTTPTransport, clock: any ClientClock, random: @escaping @Sendable () -> Double,
-        accessTokens: AccessTokens? = nil
+        settings: DeliverySettings, storage: Storage, dialect: any DeliveryDialect, credentials: any CredentialSource,
+        transport: any HTTPTransport, clock: any ClientClock, random: @escaping @Sendable () -> Double
     ) {
-        self.accessTokens = accessTokens
         self.storage = storage
         self.dialect = dialect
+        source = credentials
         self.transport = transport
         self.clock = clock
         self.random = random
-        providerPatience = min(5, configuration.tokenProviderTimeout / 2)
-        log = configuration.log
-        requestTimeout = configuration.requestTimeout
-        tokens = TokenDesk(configuration: configuration, storage: storage, clock: clock)
+        patience = settings.patience
+        log = settings.log
+        requestTimeout = settings.requestTimeout
         sender = Sender(
             settings: Sender.Settings(
-                flushPolicy: configuration.flushPolicy, networkRetry: configuration.networkRetry,
-                authenticationRetry: configuration.authenticationRetry,
-                batchEvents: configuration.batchEvents, batchBytes: configuration.batchBytes,
-                hasTokenProvider: configuration.tokenProvider != nil || accessTokens != nil))
+                flushPolicy: settings.flushPolicy, networkRetry: settings.networkRetry,
+                authenticationRetry: settings.authenticationRetry, batchEvents: settings.batchEvents,
+                batchBytes: settings.batchBytes, hasTokenProvider: credentials.isRenewing))
     }
 
     func start() {
@@ -91,7 +76,7 @@ actor DeliveryEngine {
     func stop() async {
         isClosed = true
         runner?.cancel()
-        await tokens.stop()
+        await source.stop()
         inbox.wake()
         await runner?.value
         // What came after the loop had ended: nobody must wait for ever.
@@ -117,12 +102,10 @@ actor DeliveryEngine {
         }
     }
 
-    nonisolated func forgetToken(of user: UserKey, generation: Int) async {
+    /// Returns when the work is done, in its turn.
+    nonisolated func perform(_ work: @escaping CredentialWork) async {
         await withCheckedContinuation { continuation in
-            guard !inbox.post(.forgetToken(user: user, generation: generation, done: continuation)) else {
-                return
-            }
-            continuation.resume()
+            if !inbox.post(.credentials(work, done: continuation)) { continuation.resume() }
         }
     }
 
@@ -132,17 +115,11 @@ actor DeliveryEngine {
         }
     }
 
-    /// The generation of a user's newest token; 0 if there is none.
-    func generation(of user: UserKey) async -> Int { await tokens.generation(of: user) }
-
-    /// The newest token of a user.
-    func token(of user: UserKey) async -> SignedToken? { await tokens.token(of: user) }
-
     /// Fills in what this side knows.
     func describe(_ given: CountersignSnapshot) async -> CountersignSnapshot {
         var snapshot = given
         let now = clock.uptime
-        snapshot.clockOffset = await tokens.clockOffset
+        snapshot.clockOffset = await source.clockOffset
         snapshot.parked = sender.lanes.filter { $0.value.isBlocked }.map { user, lane in
             CountersignSnapshot.Parked(
                 userID: user.userID, reason: lane.problem?.code ?? "", failures: lane.failures,
@@ -152,7 +129,7 @@ actor DeliveryEngine {
         snapshot.configurationProblem = sender.configurationProblem.map { "\($0.code): \($0.reason)" }
         snapshot.lastError = sender.lastProblem.map { "\($0.code): \($0.reason)" } ?? snapshot.lastError
         snapshot.nextAttemptIn = sender.retryAt.map { max(0, $0 - now) }
-        snapshot.authenticationFailures = ledger.total
+        snapshot.authenticationFailures = throttle.total
         return snapshot
     }
 
@@ -169,25 +146,9 @@ actor DeliveryEngine {
         switch command {
         case .stored(let count):
             sender.stored(count, now: clock.uptime)
-        case .token(let token, let user):
-            await take(token, for: user)
-        case .malformedToken(let user):
-            report(.decodingError, "token_malformed", user: user, token: nil, origin: .app)
-        case .lateToken(let token, let user, let baseline):
-            if await tokens.baseline(of: user) == baseline { await take(token, for: user) }
-        case .tokenSought(let call, let outcome, let user):
-            if let failure = await tokens.returned(call, outcome, for: user, fraction: random()) {
-                report(
-                    failure.code, failure.problem.code, user: user, token: await tokens.token(of: user),
-                    origin: .provider, requestTime: failure.requestTime)
-            }
-            sender.tokenSought(for: user)
-            for user in await tokens.takeWaiting() { sender.tokenSought(for: user) }
-        case .forgetToken(let user, let generation, let done):
-            if await tokens.generation(of: user) == generation { await tokens.forget(user) }
-            done.resume()
-        case .accessTokenChanged(let generation):
-            sender.tokenChanged(for: .anonymous, generation: generation, now: clock.uptime)
+        case .credentials(let work, let done):
+            for news in await work() { take(news) }
+            done?.resume()
         case .sendSoon:
             sender.sendSoon()
         case .configure(let policy, let batchEvents, let newestFirst):
@@ -195,24 +156,24 @@ actor DeliveryEngine {
                 flushPolicy: policy, batchEvents: batchEvents, newestFirst: newestFirst)
         case .sessionStarted:
             sender.sessionStarted()
-            await tokens.resume()
-            for failure in ledger.sessionStarted(at: clock.uptime) { failures.send(failure) }
+            await source.resume()
+            for failure in throttle.sessionStarted(at: clock.uptime) { failures.send(failure) }
         case .enteredBackground:
-            ledger.isInBackground = true
+            throttle.isInBackground = true
             sender.enteredBackground()
         case .enteredForeground:
-            for failure in ledger.enteredForeground(at: clock.uptime) { failures.send(failure) }
+            for failure in throttle.enteredForeground(at: clock.uptime) { failures.send(failure) }
         case .wiped(let done):
             sender.reset()
-            await tokens.forgetAll()
-            ledger.removeAll()
+            await source.forgetAll()
+            throttle.removeAll()
             failures.forget { _ in true }
             done.resume()
         case .idle(let continuation):
             idlers.append(continuation)
         case .flush(let continuation):
-            await tokens.resume()
-            sender.flush(patience: clock.uptime + providerPatience)
+            await source.resume()
+            sender.flush(patience: clock.uptime + patience)
             flushes.append(continuation)
         }
     }
@@ -316,7 +277,7 @@ actor DeliveryEngine {
     private func finishFlushes(_ ending: FlushResult.Ending, queued: Int) {
         if !flushes.isEmpty {
             let parked = sender.lanes.filter { $0.value.isBlocked }.keys
-            for failure in ledger.flushEnded(parked: Set(parked), at: clock.uptime) { failures.send(failure) }
+            for failure in throttle.flushEnded(parked: Set(parked), at: clock.uptime) { failures.send(failure) }
         }
         let result = FlushResult(batches: batches, ending: ending, queued: queued)
         batches = []
@@ -324,67 +285,51 @@ actor DeliveryEngine {
         flushes = []
     }
 
-    // MARK: Tokens
+    // MARK: Credentials
 
-    private func take(_ token: SignedToken, for user: UserKey) async {
-        guard let generation = await tokens.set(token, for: user) else {
-            if let code = await tokens.lastCode(of: user) {
-                report(code, "token_unchanged", user: user, token: token, origin: .app)
-            }
-            return
+    private func take(_ news: CredentialNews) {
+        switch news {
+        case .changed(let user, let generation):
+            sender.tokenChanged(for: user, generation: generation, now: clock.uptime)
+        case .sought(let user): sender.tokenSought(for: user)
+        case .failed(let failure): report(failure)
         }
-        // In answer to a refusal this is a mistake of the app; otherwise the server is the judge.
-        if await tokens.lastCode(of: user) != nil, await tokens.isExpired(token) {
-            report(.expired, "token_expired", user: user, token: token, origin: .app)
-        }
-        sender.tokenChanged(for: user, generation: generation, now: clock.uptime)
     }
 
     private func authorize(_ user: UserKey, rejectedGeneration: Int?) async {
-        if let accessTokens {
-            switch await accessTokens.authorize(rejected: rejectedGeneration) {
-            case .ready(let token, let generation):
-                accessToken = (token, generation)
-                sender.authorized(generation: generation)
-            case .unavailable(let problem, let instant):
-                note(sender.authorizationDeferred(problem, until: instant))
-            }
-            return
-        }
-        let decision = await tokens.authorize(
-            user, rejectedGeneration: rejectedGeneration,
-            returned: { [inbox] call, outcome in inbox.post(.tokenSought(call, outcome, user: user)) },
-            late: { [inbox] token, baseline in inbox.post(.lateToken(token, user: user, baseline)) })
+        let decision = await source.credential(
+            for: user, replacing: rejectedGeneration,
+            post: { [inbox] work in inbox.post(.credentials(work)) })
         switch decision {
-        case .ready(let generation): sender.authorized(generation: generation)
+        case .ready(let credential):
+            self.credential = credential
+            sender.authorized(generation: credential.generation)
         case .pending: sender.authorizationPending()
-        case .unavailable(let generation, let problem):
+        case .doubtful(let credential, let problem):
+            self.credential = credential
             note(
                 sender.authorizationFailed(
-                    problem, generation: generation, now: clock.uptime, fraction: random()))
+                    problem, generation: credential.generation, now: clock.uptime, fraction: random()))
+        case .unavailable(let problem, let instant):
+            note(sender.authorizationDeferred(problem, until: instant))
         }
     }
 
-    private func report(
-        _ code: AuthErrorCode, _ reason: String, user: UserKey, token: SignedToken?,
-        origin: AuthenticationFailure.Origin, isOptional: Bool = false, requestTime: Date? = nil,
-        clockSkew: TimeInterval? = nil
-    ) {
-        log?(.info, "authentication failure", ["code": "\(code.rawValue)", "reason": reason])
-        let failure = AuthenticationFailure(
-            code: code, reason: reason, userID: user.userID, token: token, isOptional: isOptional,
-            requestTime: requestTime ?? clock.now, origin: origin, clockSkew: clockSkew, occurrences: 1)
-        if let news = ledger.record(failure, at: clock.uptime) { failures.send(news) }
+    private func report(_ failure: AuthenticationFailure) {
+        log?(
+            .info, "authentication failure",
+            ["code": "\(failure.code.rawValue)", "reason": failure.reason])
+        if let news = throttle.record(failure, at: clock.uptime) { failures.send(news) }
     }
 
     // MARK: Requests
 
     private func send(_ events: [QueuedEvent], attempt: Int) async {
         let user = UserKey(events.first?.userID)
-        let token = accessTokens == nil ? await tokens.token(of: user) : accessToken.token
+        guard let credential else { return }
         let requestTime = clock.now
-        let request = dialect.request(
-            for: events, token: token, attempt: attempt, deviceID: deviceID, now: requestTime)
+        let request = credential.applied(
+            to: dialect.request(for: events, attempt: attempt, deviceID: deviceID, now: requestTime))
         // Finding a token may have taken its time.
         do {
             let lapse = try await storage.perform { [clock, lease] queue in
@@ -400,37 +345,43 @@ actor DeliveryEngine {
             let response = try await transport.send(request)
             var answer = dialect.read(response, for: events)
             if answer.retryAfter == nil, let date = answer.retryDate {
-                let serverNow = clock.now + (await tokens.clockOffset)
+                let serverNow = clock.now + (await source.clockOffset)
                 answer.retryAfter = max(0, date.timeIntervalSince(serverNow))
             }
             log?(.debug, "answer", ["status": "\(answer.status)", "events": "\(events.count)"])
-            if let serverTime = answer.serverTime {
-                await tokens.noteServerTime(serverTime)
-                await accessTokens?.noteServerTime(serverTime)
-            }
+            if let serverTime = answer.serverTime { await source.noteServerTime(serverTime) }
             let consequence = sender.answered(answer, now: clock.uptime, fraction: random())
             note(consequence)
-            if let verdict = consequence?.failure {
-                await tokens.noteVerdict(verdict, for: user)
-                var skew = verdict.clockSkew
-                if skew == nil, let token { skew = await tokens.clockSkew(token, verdict: verdict) }
-                // Sent for want of a better token: that was told already.
-                let isKnown = await tokens.providerCode(of: user) == verdict.code
-                if isKnown, consequence?.isOptional != true { return }
+            if let consequence, let verdict = consequence.failure {
+                let isNews = await source.refused(credential, of: user, verdict)
+                guard isNews || consequence.isOptional else { return }
+                let offset = await source.clockOffset
                 report(
-                    verdict.code, verdict.reason, user: user, token: token, origin: .server,
-                    isOptional: consequence?.isOptional ?? false, requestTime: requestTime,
-                    clockSkew: skew)
+                    AuthenticationFailure(
+                        code: verdict.code, reason: verdict.reason, userID: user.userID, token: credential.token,
+                        isOptional: consequence.isOptional, requestTime: requestTime, origin: .server,
+                        clockSkew: verdict.clockSkew ?? clockSkew(credential.token, verdict, offset: offset),
+                        occurrences: 1))
             } else if consequence?.batch.outcome == .delivered {
-                await tokens.noteVerdict(nil, for: user)
-                await accessTokens?.accepted(generation: accessToken.generation)
-                ledger.succeeded(user)
+                await source.accepted(credential, of: user)
+                throttle.succeeded(user)
                 failures.forget { UserKey($0.userID) == user }
             }
         } catch {
             log?(.info, "no answer", ["error": "\(error)"])
             note(sender.failed(error, now: clock.uptime, fraction: random()))
         }
+    }
+
+    /// Seconds by which the device clock is ahead of the server's (negative: behind), if a token that the server calls
+    /// expired would still be good by the device clock.
+    private func clockSkew(
+        _ token: SignedToken?, _ verdict: ServerAnswer.TokenVerdict, offset: TimeInterval
+    ) -> TimeInterval? {
+        guard verdict.code == .expired, let expiresAt = token?.expiresAt,
+            expiresAt > clock.now.timeIntervalSince1970
+        else { return nil }
+        return -offset
     }
 
     /// Keeps what a flush will report; without a flush nobody asks. Logs what somebody has to change, once.

@@ -80,3 +80,8 @@ public struct FlushResult: Sendable, Hashable {
         batches.reduce(0) { $0 + $1.deliveredCount }
     }
 }
+
+extension FlushResult {
+    static let calledFromTokenProvider = FlushResult(
+        batches: [], ending: .calledFromTokenProvider, queued: 0)
+}

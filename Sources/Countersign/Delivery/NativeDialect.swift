@@ -49,7 +49,7 @@ package struct NativeDialect: DeliveryDialect {
     }
 
     package func request(
-        for events: [QueuedEvent], token: SignedToken?, attempt: Int, deviceID: String, now: Date
+        for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date
     ) -> HTTPRequest {
         var body: [UInt8] = []
         body.reserveCapacity(events.reduce(64) { $0 + $1.body.count + 1 })
@@ -62,13 +62,12 @@ package struct NativeDialect: DeliveryDialect {
         Timestamp.write(now, to: &body)
         body.append(contentsOf: "\"}".utf8)
 
-        var headers = [
+        let headers = [
             (name: "Content-Type", value: "application/json"),
             (name: "Accept", value: "application/json"),
             (name: "User-Agent", value: "countersign-swift/\(SDKVersion.current)"),
             (name: "X-Write-Key", value: writeKey),
         ]
-        if let token { headers.append((name: "Authorization", value: "Bearer \(token.rawValue)")) }
         return HTTPRequest(url: url, headers: headers, body: body, timeout: timeout)
     }
 

@@ -12,7 +12,7 @@ internal import Foundation
 /// The one thread that touches the queue file and the token store.
 ///
 /// `@unchecked Sendable`: all `var`s are only used on `queue`, which is serial.
-final class Storage: @unchecked Sendable {
+package final class Storage: @unchecked Sendable {
     /// What a full disk is given back so that delivered events can be removed, which takes some space for a moment.
     private static let reserveBytes = 256 << 10
     /// Seconds between two looks for logs of processes that are gone.

@@ -2,10 +2,10 @@
 ///
 /// Equal means equal bytes. `String ==` would take two ids that differ only in their Unicode form for one, and send the
 /// events of one user under the token of the other.
-struct UserKey: Hashable, Sendable {
-    let userID: String?
+package struct UserKey: Hashable, Sendable {
+    package let userID: String?
 
-    init(_ userID: String?) {
+    package init(_ userID: String?) {
         self.userID = userID
     }
 
@@ -16,13 +16,13 @@ struct UserKey: Hashable, Sendable {
         userID = column.isEmpty ? nil : column
     }
 
-    static let anonymous = UserKey(nil)
+    package static let anonymous = UserKey(nil)
 
-    static func == (left: UserKey, right: UserKey) -> Bool {
+    package static func == (left: UserKey, right: UserKey) -> Bool {
         left.column.utf8.elementsEqual(right.column.utf8)
     }
 
-    func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         for byte in column.utf8 { hasher.combine(byte) }
     }
 }

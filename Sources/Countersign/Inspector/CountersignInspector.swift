@@ -85,19 +85,20 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
 public final class CountersignInspector: Sendable {
     private static let maximumVerdicts = 10
 
-    private let client: CountersignClient
+    private let pipeline: DeliveryPipeline
+    /// The present user and their token. Holds the client.
+    private let user: @Sendable () async -> (id: String?, token: SignedToken?)
     private let verdicts = Lock<[AuthenticationFailure]>([])
     private let listener: Lock<Task<Void, Never>?> = Lock(nil)
 
     /// Begins to listen. It holds the client for as long as it is there itself.
     ///
     /// - Parameter client: Whom to look at.
-    public init(_ client: CountersignClient) {
-        self.client = client
-        let task = Task { [verdicts, failures = client.authenticationFailures] in
-            for await failure in failures { Self.keep(failure, in: verdicts) }
+    public convenience init(_ client: CountersignClient) {
+        self.init(client.pipeline) {
+            let userID = client.userID
+            return (userID, await client.tokens.token(of: UserKey(userID)))
         }
-        listener.withLock { $0 = task }
     }
 
     /// As `init(_:)`, for the queue of a client for Bloomreach Engagement, whose users are projects and whose tokens are API
@@ -105,7 +106,18 @@ public final class CountersignInspector: Sendable {
     ///
     /// - Parameter client: Whom to look at.
     public convenience init(_ client: BloomreachClient) {
-        self.init(client.client)
+        self.init(client.pipeline) { withExtendedLifetime(client) { (nil, nil) } }
+    }
+
+    private init(
+        _ pipeline: DeliveryPipeline, user: @escaping @Sendable () async -> (id: String?, token: SignedToken?)
+    ) {
+        self.pipeline = pipeline
+        self.user = user
+        let task = Task { [verdicts, failures = pipeline.failures.stream()] in
+            for await failure in failures { Self.keep(failure, in: verdicts) }
+        }
+        listener.withLock { $0 = task }
     }
 
     deinit {
@@ -127,11 +139,10 @@ public final class CountersignInspector: Sendable {
     ///
     /// - Returns: All there is to know.
     public func inspect() async -> CountersignInspection {
-        let userID = client.userID
-        let token = await client.engine.token(of: UserKey(userID))
+        let user = await user()
         return CountersignInspection(
-            time: client.clock.now, snapshot: await client.snapshot(), userID: userID,
-            claims: token?.claimsObject, verdicts: verdicts.withLock { $0 })
+            time: pipeline.clock.now, snapshot: await pipeline.snapshot(), userID: user.id,
+            claims: user.token?.claimsObject, verdicts: verdicts.withLock { $0 })
     }
 
     /// What the client does, again and again until the task that reads it ends.
@@ -140,7 +151,7 @@ public final class CountersignInspector: Sendable {
     /// - Returns: A stream that begins with the present state and keeps the newest if nobody reads.
     public func inspections(every seconds: TimeInterval = 1) -> AsyncStream<CountersignInspection> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            let task = Task { [weak self, clock = client.clock] in
+            let task = Task { [weak self, clock = pipeline.clock] in
                 while !Task.isCancelled, let inspection = await self?.inspect() {
                     continuation.yield(inspection)
                     guard (try? await clock.sleep(until: clock.uptime + max(0.1, seconds))) != nil else {

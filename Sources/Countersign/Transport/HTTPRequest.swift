@@ -44,6 +44,14 @@ public struct HTTPRequest: Sendable, CustomStringConvertible {
         headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
     }
 
+    /// The same with this header field in place of others of its name.
+    func setting(_ name: String, to value: String) -> HTTPRequest {
+        let others = headers.filter { $0.name.caseInsensitiveCompare(name) != .orderedSame }
+        return HTTPRequest(
+            method: method, url: url, headers: others + [(name, value)], body: body, timeout: timeout,
+            maximumResponseBytes: maximumResponseBytes)
+    }
+
     /// Method, origin, path and size.
     public var description: String {
         "\(method) \(url.scheme ?? "")://\(url.host ?? "")\(url.path) (\(body.count) bytes)"

@@ -22,6 +22,8 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
         public static let eventTooLarge = Code(rawValue: "event_too_large")
         /// The client records nothing: the person has opted out.
         public static let optedOut = Code(rawValue: "opted_out")
+        /// The queue file cannot be read or written now; `detail` says why. Try again later.
+        public static let storageFailed = Code(rawValue: "storage_failed")
         /// `close()` was called.
         public static let closed = Code(rawValue: "closed")
     }

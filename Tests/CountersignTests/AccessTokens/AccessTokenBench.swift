@@ -71,15 +71,15 @@ final class AccessTokenBench: Sendable {
     }
 }
 
-extension AccessTokens.Verdict {
+extension CredentialDecision {
     var token: String? {
-        guard case .ready(let token, _) = self else { return nil }
-        return token?.rawValue
+        guard case .ready(let credential) = self else { return nil }
+        return credential.token?.rawValue
     }
 
     var generation: Int? {
-        guard case .ready(_, let generation) = self else { return nil }
-        return generation
+        guard case .ready(let credential) = self else { return nil }
+        return credential.generation
     }
 
     var retryAt: TimeInterval? {

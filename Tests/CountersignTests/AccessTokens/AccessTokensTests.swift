@@ -15,7 +15,7 @@ struct AccessTokensTests {
         for round in 1...20 {
             let first = await tokens.authorize(rejected: nil)
             let generation = try #require(first.generation)
-            let verdicts = await withTaskGroup(of: AccessTokens.Verdict.self) { group in
+            let verdicts = await withTaskGroup(of: CredentialDecision.self) { group in
                 for _ in 0..<100 { group.addTask { await tokens.authorize(rejected: generation) } }
                 return await group.reduce(into: []) { $0.append($1) }
             }
@@ -267,7 +267,7 @@ struct AccessTokensTests {
         empty.accessToken = nil
         empty.refreshToken = nil
         let second = bench.make(empty)
-        #expect(await second.authorize(rejected: nil) == .ready(token: nil, generation: 0))
+        #expect(await second.authorize(rejected: nil) == .ready(Credential(.bearer, token: nil)))
         await second.configure(bench.configuration)
         #expect(await second.authorize(rejected: nil).token == "A1")
         await second.close()
@@ -679,7 +679,7 @@ struct AccessTokensTests {
             dump(event, to: &text)
         }
         let stored = try #require(try bench.store.token(for: "access-token"))
-        let credential = try JSONDecoder().decode(Credential.self, from: Data(stored.utf8))
+        let credential = try JSONDecoder().decode(TokenPair.self, from: Data(stored.utf8))
         text += "\(credential) \(String(reflecting: credential)) \(configuration)"
         dump(credential, to: &text)
         dump(configuration, to: &text)
@@ -751,7 +751,7 @@ struct SplitMix {
 
 extension AccessTokens {
     /// Asks for the token in a task that is next in this actor's line.
-    fileprivate func beginAuthorizing() -> Task<Verdict, Never> {
+    fileprivate func beginAuthorizing() -> Task<CredentialDecision, Never> {
         Task { await authorize(rejected: nil) }
     }
 }

@@ -39,18 +39,18 @@ struct BloomreachSessionTests {
 
     @Test func theAppsComingAndGoingMakesSessionsOverRestarts() async throws {
         var device = try BloomreachDevice()
-        device.client.client.enterForeground()
+        device.client.pipeline.enterForeground()
         device.clock.advance(by: 10)
-        device.client.client.enterBackground()
+        device.client.pipeline.enterBackground()
         device.clock.advance(by: 59)
         // Within the time-out it is the same session, also in another process.
         device = try await device.restarted()
-        device.client.client.enterForeground()
+        device.client.pipeline.enterForeground()
         device.clock.advance(by: 10)
-        device.client.client.enterBackground()
+        device.client.pipeline.enterBackground()
         device.clock.advance(by: 61)
         device = try await device.restarted()
-        device.client.client.enterForeground()
+        device.client.pipeline.enterForeground()
         #expect(
             await events(device) == [
                 "installation at 0", "session_start at 0", "session_end at 79 (79)", "session_start at 140",
@@ -64,7 +64,7 @@ struct BloomreachSessionTests {
             $0.manualSessionAutoClose = false
             $0.sessionTimeout = 20
         }
-        device.client.client.enterForeground()
+        device.client.pipeline.enterForeground()
         device.client.startSession()
         device.clock.advance(by: 30)
         device.client.startSession()

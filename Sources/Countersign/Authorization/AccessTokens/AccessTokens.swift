@@ -60,7 +60,7 @@ package actor AccessTokens {
     }
 
     private let surroundings: Surroundings
-    private let vault: CredentialVault
+    private let pairs: TokenPairStore
     private var configuration: AuthorizationConfiguration
     private var machine: RefreshMachine
 
@@ -81,7 +81,7 @@ package actor AccessTokens {
     ) {
         self.configuration = configuration
         self.surroundings = surroundings
-        vault = CredentialVault(store: surroundings.store, lockFile: surroundings.lockFile)
+        pairs = TokenPairStore(store: surroundings.store, lockFile: surroundings.lockFile)
         machine = RefreshMachine(configuration: configuration, policy: surroundings.policy)
         pending = Change(configuration: configuration, isSparse: isSparse)
     }
@@ -105,7 +105,7 @@ package actor AccessTokens {
         machine.forget()
         pending = nil
         do {
-            try await vault.forget()
+            try await pairs.forget()
         } catch {
             surroundings.log?(.warning, "access token could not be forgotten", ["error": "\(error)"])
         }
@@ -128,7 +128,7 @@ package actor AccessTokens {
         if let next {
             var isOnDisk = true
             do {
-                try await vault.save(next)
+                try await pairs.save(next)
             } catch {
                 isOnDisk = false
                 surroundings.log?(.warning, "access token could not be stored", ["error": "\(error)"])
@@ -146,7 +146,7 @@ package actor AccessTokens {
         if let preparation { return await preparation.value }
         let task = Task {
             do {
-                let stored = try await vault.load()
+                let stored = try await pairs.load()
                 machine.loaded(stored)
                 while let change = pending {
                     pending = nil
@@ -166,15 +166,9 @@ package actor AccessTokens {
 
     // MARK: What requests say
 
-    package enum Verdict: Equatable {
-        case ready(token: SignedToken?, generation: Int)
-        /// Asking again before `retryAt` is useless, and if that is nil, before there are new credentials.
-        case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)
-    }
-
     /// The token for a request, refreshed first if need be. `rejected` is the generation of the token that a server has
     /// refused; nil if none was.
-    package func authorize(rejected: Int?) async -> Verdict {
+    package func authorize(rejected: Int?) async -> CredentialDecision {
         await prepare()
         guard isPrepared else {
             return .unavailable(
@@ -198,7 +192,9 @@ package actor AccessTokens {
                             retryAt: nil)
                     }
                 }
-                return .ready(token: token, generation: generation)
+                return .ready(
+                    Credential(
+                        configuration.strategy == .sas ? .bare : .bearer, token: token, generation: generation))
             case .unavailable(let problem, let retryAt):
                 return .unavailable(problem, retryAt: retryAt)
             case .refresh:
@@ -222,9 +218,13 @@ package actor AccessTokens {
         machine.accepted(generation)
     }
 
-    func noteServerTime(_ date: Date) {
+    package func noteServerTime(_ date: Date) {
         let clock = surroundings.clock
         machine.noteServerTime(date, now: clock.now, uptime: clock.uptime)
+    }
+
+    package var clockOffset: TimeInterval {
+        machine.clockOffset(now: surroundings.clock.now, uptime: surroundings.clock.uptime)
     }
 
     package var state: AuthorizationState { machine.state(uptime: surroundings.clock.uptime) }
@@ -272,9 +272,9 @@ package actor AccessTokens {
             switch action {
             case .lock:
                 do {
-                    try await vault.lock(clock: clock)
+                    try await pairs.lock(clock: clock)
                     isLocked = true
-                    let stored = try await vault.load()
+                    let stored = try await pairs.load()
                     action = machine.locked(
                         stored: stored, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
                 } catch {
@@ -290,12 +290,12 @@ package actor AccessTokens {
                     received, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
             case .save(let credential):
                 do {
-                    if isLocked, let stored = try await vault.load(), machine.isSuperseded(by: stored) {
+                    if isLocked, let stored = try await pairs.load(), machine.isSuperseded(by: stored) {
                         action = machine.superseded(
                             by: stored, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
                         continue
                     }
-                    try await vault.save(credential)
+                    try await pairs.save(credential)
                 } catch {
                     surroundings.log?(.warning, "access token could not be stored", ["error": "\(error)"])
                     saveFailure = .init("not_stored", "the new token could not be stored; it is tried again")
@@ -305,7 +305,7 @@ package actor AccessTokens {
             case .finish: break loop
             }
         }
-        if isLocked { await vault.unlock() }
+        if isLocked { await pairs.unlock() }
         if let answer { report(answer, saveFailure: saveFailure) }
     }
 
@@ -322,9 +322,7 @@ package actor AccessTokens {
             let response = try await surroundings.transport.send(request)
             var answer = RefreshAnswer(response, configuration: configuration)
             if answer.retryAfter == nil, let date = ServerAnswer.retryDate(in: response) {
-                let clock = surroundings.clock
-                let offset = machine.clockOffset(now: clock.now, uptime: clock.uptime)
-                answer.retryAfter = max(0, date.timeIntervalSince(clock.now + offset))
+                answer.retryAfter = max(0, date.timeIntervalSince(surroundings.clock.now + clockOffset))
             }
             return answer
         } catch {

@@ -95,33 +95,6 @@ private struct Substitution {
     }
 }
 
-/// Header fields whose names are the same in any case (RFC 9110, section 5.1).
-///
-/// What cannot stand in a header field is left out, so that no value can end the field and begin another.
-package struct HeaderFields {
-    package private(set) var fields: [(name: String, value: String)] = []
-
-    package init() {}
-
-    package subscript(name: String) -> String? {
-        get { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
-        set {
-            fields.removeAll { $0.name.lowercased() == name.lowercased() }
-            guard let newValue, Self.isValid(name: name, value: newValue) else { return }
-            fields.append((name, newValue))
-            fields.sort { $0.name.lowercased() < $1.name.lowercased() }
-        }
-    }
-
-    /// RFC 9110, section 5.5 and 5.6.2, without the bytes above ASCII.
-    package static func isValid(name: String, value: String) -> Bool {
-        let separators = Set("\"(),/:;<=>?@[\\]{} ".utf8)
-        return !name.isEmpty
-            && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && !separators.contains($0) }
-            && value.utf8.allSatisfy { (0x20...0x7E).contains($0) || $0 == 0x09 }
-    }
-}
-
 /// `application/x-www-form-urlencoded`, with `%20` for a space, which every server reads; sorted by name.
 enum FormEncoding {
     /// Members of nested objects are written as `a[b]=…`, elements of arrays as `a[0]=…`.

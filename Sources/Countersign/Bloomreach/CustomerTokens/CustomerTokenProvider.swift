@@ -8,7 +8,7 @@ public struct CustomerTokenProvider: Sendable {
         case className(String)
     }
 
-    /// A provider need not be thread-safe: `CustomerTokenDesk` makes one call at a time. Only a call that has outlived its
+    /// A provider need not be thread-safe: `CustomerTokenCoordinator` makes one call at a time. Only a call that has outlived its
     /// time limit may still be under way when the next begins.
     struct Blocking: @unchecked Sendable {
         let provider: any AuthorizationProviderType

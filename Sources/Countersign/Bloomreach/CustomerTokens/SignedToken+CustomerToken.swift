@@ -15,9 +15,4 @@ extension SignedToken {
                 || named[name].map { $0.utf8.elementsEqual(value.utf8) } == true
         }
     }
-
-    /// The customer token of a request that carries one.
-    static func customerToken(inAuthorization value: String) -> SignedToken? {
-        value.hasPrefix("Bearer ") ? accessToken(String(value.dropFirst("Bearer ".count))) : nil
-    }
 }

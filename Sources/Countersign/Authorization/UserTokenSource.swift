@@ -1,26 +1,20 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Finds the token for a request: the last known one, the stored one, or a new one of the provider.
+/// The credentials of signed users: each user's events are sent under the last known token, the stored one, or a new one of
+/// the app's provider.
 ///
 /// The provider is called beside everything else: never twice at the same time for one user, and for a few users at most.
 /// After a failure it is left alone for a while that grows with each further one.
-actor TokenDesk {
-    enum Decision {
-        /// Send with the book's token; 0: there is none, and the server decides about that.
-        case ready(generation: Int)
-        /// The provider is asked; `returned` is to follow. If it is asked for others first, `takeWaiting` has the user.
-        case pending
-        /// The provider has no better token than the book's, and is left alone for now; 0: there is none at all.
-        case unavailable(generation: Int, ServerAnswer.Explanation)
-    }
-
-    /// What to tell the app of a call of the provider.
-    struct Failure {
-        let problem: ServerAnswer.Explanation
-        let code: AuthErrorCode
-        /// When the call began.
-        let requestTime: Date
+actor UserTokenSource: CredentialSource {
+    struct Settings: Sendable {
+        var scheme = Credential.Scheme.bearer
+        var provider: TokenProvider?
+        /// Seconds that the provider may take.
+        var timeout: TimeInterval
+        var retry: RetryPolicy
+        /// Calls of the provider at the same time, all for different users.
+        var maximumCalls = ProviderThread.isApart ? 4 : 1
     }
 
     /// How it stood with a user's token when the provider was called. If that has changed, what it returns is out of date: the
@@ -54,18 +48,14 @@ actor TokenDesk {
     /// A token that expires this soon, in seconds, is replaced before it is used.
     private static let expiryMargin: TimeInterval = 5
 
-    private let provider: TokenProvider?
-    /// Calls of the provider at the same time, all for different users.
-    private let maximumCalls: Int
-    private let timeout: TimeInterval
-    private let store: any TokenStore
-    private let storage: Storage
+    nonisolated let isRenewing: Bool
+    private let settings: Settings
+    private let stored: StoredTokens
     private let clock: any ClientClock
-    private let log: CountersignLog?
+    private let random: @Sendable () -> Double
     private var loaded: Set<UserKey> = []
     /// How often the token of one user was forgotten, and those of all.
     private var forgettings: (of: [UserKey: Int], ofAll: Int) = ([:], 0)
-    private let retry: RetryPolicy
     private var searches: [UserKey: Search] = [:]
     private var standings: [UserKey: Standing] = [:]
     /// Who is asked for when calls for others have returned.
@@ -73,30 +63,27 @@ actor TokenDesk {
     /// Generations that the provider has just returned and the device clock calls expired: the server is the judge.
     private var doubtful: [UserKey: Int] = [:]
 
-    private var book = TokenBook()
+    private var cache = TokenCache()
     /// What the last refusal of a user's token said.
     private var verdicts: [UserKey: ServerAnswer.TokenVerdict] = [:]
     private var serverClock = ServerClock()
 
     init(
-        configuration: CountersignConfiguration, storage: Storage, clock: any ClientClock,
-        maximumCalls: Int = ProviderThread.isApart ? 4 : 1
+        settings: Settings, stored: StoredTokens, clock: any ClientClock,
+        random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
     ) {
-        self.maximumCalls = maximumCalls
-        provider = configuration.tokenProvider
-        timeout = configuration.tokenProviderTimeout
-        retry = configuration.networkRetry
-        store = configuration.makeTokenStore()
-        log = configuration.log
-        self.storage = storage
+        isRenewing = settings.provider != nil
+        self.settings = settings
+        self.stored = stored
         self.clock = clock
+        self.random = random
     }
 
     /// The newest token.
-    func token(of user: UserKey) -> SignedToken? { book[user]?.token }
+    func token(of user: UserKey) -> SignedToken? { cache[user]?.token }
 
     /// The generation of the newest token; 0 if there is none.
-    func generation(of user: UserKey) -> Int { book[user]?.generation ?? 0 }
+    func generation(of user: UserKey) -> Int { cache[user]?.generation ?? 0 }
 
     func baseline(of user: UserKey) -> Baseline {
         Baseline(
@@ -104,12 +91,18 @@ actor TokenDesk {
             forgettings: forgettings.ofAll + forgettings.of[user, default: 0])
     }
 
-    /// The code of the last refusal, if nothing was accepted since.
-    func lastCode(of user: UserKey) -> AuthErrorCode? { verdicts[user]?.code }
+    private func credential(of user: UserKey) -> Credential {
+        Credential(settings.scheme, token: token(of: user), generation: generation(of: user))
+    }
 
-    /// A server has looked at the user's token; nil: and had nothing to say.
-    func noteVerdict(_ verdict: ServerAnswer.TokenVerdict?, for user: UserKey) {
+    func accepted(_ credential: Credential, of user: UserKey) {
+        verdicts[user] = nil
+    }
+
+    func refused(_ credential: Credential, of user: UserKey, _ verdict: ServerAnswer.TokenVerdict) -> Bool {
         verdicts[user] = verdict
+        // Sent for want of a better token: that was told already.
+        return standings[user]?.code != verdict.code
     }
 
     func noteServerTime(_ date: Date) {
@@ -119,102 +112,126 @@ actor TokenDesk {
     /// Seconds by which the server's clock is ahead of the device's; 0 if nothing is known.
     var clockOffset: TimeInterval { serverClock.offset(now: clock.now, uptime: clock.uptime) }
 
+    // MARK: What the app says
+
+    /// Takes a token that the app hands over.
+    func take(_ token: SignedToken, for user: UserKey) async -> [CredentialNews] {
+        guard let generation = await set(token, for: user) else {
+            guard let code = verdicts[user]?.code else { return [] }
+            return [.failed(failure(code, "token_unchanged", of: user, token: token, origin: .app))]
+        }
+        var news = [CredentialNews.changed(user, generation: generation)]
+        // In answer to a refusal this is a mistake of the app; otherwise the server is the judge.
+        if verdicts[user] != nil, isExpired(token) {
+            news.insert(
+                .failed(failure(.expired, "token_expired", of: user, token: token, origin: .app)), at: 0)
+        }
+        return news
+    }
+
+    /// The app has handed over a text that cannot be a token.
+    func refuseMalformed(for user: UserKey) -> [CredentialNews] {
+        [.failed(failure(.decodingError, "token_malformed", of: user, token: nil, origin: .app))]
+    }
+
+    /// Takes a token of a provider that took longer than it may.
+    func takeLate(_ token: SignedToken, for user: UserKey, since baseline: Baseline) async -> [CredentialNews]
+    {
+        self.baseline(of: user) == baseline ? await take(token, for: user) : []
+    }
+
+    /// Forgets the user's token, unless there is another one by now.
+    func forget(_ user: UserKey, generation: Int) async -> [CredentialNews] {
+        if self.generation(of: user) == generation { await forget(user) }
+        return []
+    }
+
+    private func failure(
+        _ code: AuthErrorCode, _ reason: String, of user: UserKey, token: SignedToken?,
+        origin: AuthenticationFailure.Origin, requestTime: Date? = nil
+    ) -> AuthenticationFailure {
+        AuthenticationFailure(
+            code: code, reason: reason, userID: user.userID, token: token, isOptional: false,
+            requestTime: requestTime ?? clock.now, origin: origin, clockSkew: nil, occurrences: 1)
+    }
+
     // MARK: Keeping
 
     /// Takes a token and stores it.
     ///
     /// - Returns: Its generation; nil if it is the one that is there already.
-    func set(_ token: SignedToken, for user: UserKey) async -> Int? {
-        guard let userID = user.userID, let generation = book.set(token, for: user) else { return nil }
+    private func set(_ token: SignedToken, for user: UserKey) async -> Int? {
+        guard let userID = user.userID, let generation = cache.set(token, for: user) else { return nil }
         loaded.insert(user)
         standings[user] = nil
-        await withStore("token could not be stored") { store in try store.store(token.rawValue, for: userID) }
+        await stored.save(token, of: userID)
         return generation
     }
 
-    func forget(_ user: UserKey) async {
+    private func forget(_ user: UserKey) async {
         guard let userID = user.userID else { return }
-        book.remove(user)
+        cache.remove(user)
         loaded.insert(user)
         verdicts[user] = nil
         standings[user] = nil
         forgettings.of[user, default: 0] += 1
-        await withStore("token could not be forgotten") { store in try store.removeToken(for: userID) }
+        await stored.remove(of: userID)
     }
 
     func forgetAll() async {
-        book.removeAll()
+        cache.removeAll()
         verdicts = [:]
         standings = [:]
         forgettings.ofAll += 1
-        await withStore("tokens could not be forgotten") { store in try store.removeAll() }
+        await stored.removeAll()
     }
 
     /// Reads a user's token from the store: once, and again when it was refused, since another process may have a newer.
     private func load(_ user: UserKey, again: Bool) async {
         guard let userID = user.userID, again || !loaded.contains(user) else { return }
-        let text = await withStore("token could not be read") { store in try store.token(for: userID) }
-        guard let text else { return }
+        guard let text = await stored.text(of: userID) else { return }
         loaded.insert(user)
-        if let token = text.flatMap(SignedToken.init) { _ = book.set(token, for: user) }
-    }
-
-    @discardableResult
-    private func withStore<Result: Sendable>(
-        _ failure: StaticString, _ body: @escaping @Sendable (any TokenStore) throws -> Result
-    ) async -> Result? {
-        do {
-            return try await storage.run { [store] _ in try body(store) }
-        } catch {
-            log?(.warning, failure, ["error": "\(error)"])
-            return nil
-        }
+        if let token = text.flatMap(SignedToken.init) { _ = cache.set(token, for: user) }
     }
 
     // MARK: Finding
 
-    /// - Parameters:
-    ///   - user: Whose events are to be sent.
-    ///   - rejectedGeneration: The token that the server has refused last; another one is needed.
-    ///   - returned: Called, after `pending`, when the provider has returned or its time is up.
-    ///   - late: Takes a token of a provider that has returned after its time was up.
-    /// - Returns: Whether to send.
-    func authorize(
-        _ user: UserKey, rejectedGeneration: Int?,
-        returned: @escaping @Sendable (TokenProviderCall, TokenProviderCall.Outcome) -> Void,
-        late: @escaping @Sendable (SignedToken, Baseline) -> Void
-    ) async -> Decision {
-        guard let userID = user.userID else { return .ready(generation: 0) }
-        await load(user, again: rejectedGeneration != nil && rejectedGeneration == book[user]?.generation)
-        let entry = book[user]
-        let generation = entry?.generation ?? 0
-        guard let provider else { return .ready(generation: generation) }
+    func credential(
+        for user: UserKey, replacing rejected: Int?,
+        post: @escaping @Sendable (@escaping CredentialWork) -> Void
+    ) async -> CredentialDecision {
+        guard let userID = user.userID else { return .ready(Credential(settings.scheme, token: nil)) }
+        await load(user, again: rejected != nil && rejected == cache[user]?.generation)
+        let entry = cache[user]
+        let current = credential(of: user)
+        guard let provider = settings.provider else { return .ready(current) }
         let reason: TokenRequest.Reason
         if entry == nil {
             reason = .missing
-        } else if entry?.generation == rejectedGeneration {
+        } else if entry?.generation == rejected {
             reason = .rejected
-        } else if let entry, doubtful[user] != generation, isExpired(entry.token, margin: Self.expiryMargin) {
+        } else if let entry, doubtful[user] != current.generation,
+            isExpired(entry.token, margin: Self.expiryMargin)
+        {
             reason = .expired
         } else {
-            return .ready(generation: generation)
+            return .ready(current)
         }
         searches = searches.filter { $0.value.call.isRunning || !$0.value.hasTimedOut }
         if let search = searches[user] {
-            return search.hasTimedOut ? .unavailable(generation: generation, Self.timedOut) : .pending
+            return search.hasTimedOut ? .doubtful(current, Self.timedOut) : .pending
         }
         if let standing = standings[user], clock.uptime < standing.retryAt {
-            return .unavailable(generation: generation, standing.problem)
+            return .doubtful(current, standing.problem)
         }
-        guard searches.count < maximumCalls else {
+        guard searches.count < settings.maximumCalls else {
             if searches.values.contains(where: { !$0.hasTimedOut }) {
                 waiting.insert(user)
                 return .pending
             }
             // Those that are over time may never return.
-            return .unavailable(
-                generation: generation,
-                .init("provider_busy", "the provider is asked for other users already"))
+            return .doubtful(
+                current, .init("provider_busy", "the provider is asked for other users already"))
         }
         let baseline = baseline(of: user)
         let call = TokenProviderCall(
@@ -222,10 +239,12 @@ actor TokenDesk {
                 userID: userID, reason: reason, code: reason == .rejected ? verdicts[user]?.code : nil),
             provider: provider
         ) { text in
-            if let token = SignedToken(text) { late(token, baseline) }
+            guard let token = SignedToken(text) else { return }
+            post { await self.takeLate(token, for: user, since: baseline) }
         }
-        let task = Task { [timeout, clock] in
-            returned(call, await call.outcome(within: timeout, on: clock))
+        let task = Task { [timeout = settings.timeout, clock] in
+            let outcome = await call.outcome(within: timeout, on: clock)
+            post { await self.returned(call, outcome, for: user) }
         }
         searches[user] = Search(
             call: call, reason: reason, baseline: baseline, requestTime: clock.now, task: task)
@@ -234,12 +253,22 @@ actor TokenDesk {
 
     private static let timedOut = ServerAnswer.Explanation("provider_timed_out", "the provider took too long")
 
-    /// Takes what the provider has returned.
-    ///
+    /// Takes what the provider has returned. Now those may be asked for who had to wait.
+    private func returned(
+        _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
+    ) async -> [CredentialNews] {
+        var news: [CredentialNews] = []
+        if let failure = await settle(call, outcome, for: user) { news.append(.failed(failure)) }
+        news.append(.sought(user))
+        news += waiting.map { .sought($0) }
+        waiting = []
+        return news
+    }
+
     /// - Returns: What to tell the app; nil if there is a token.
-    func returned(
-        _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey, fraction: Double
-    ) async -> Failure? {
+    private func settle(
+        _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
+    ) async -> AuthenticationFailure? {
         guard let search = searches[user], search.call === call else { return nil }
         if case .timedOut = outcome { searches[user]?.hasTimedOut = true } else { searches[user] = nil }
         if baseline(of: user) != search.baseline { return nil }
@@ -250,7 +279,7 @@ actor TokenDesk {
                 problem = .init("token_malformed", "the provider returned something that is no token")
                 break
             }
-            if token == book[user]?.token, search.reason == .rejected {
+            if token == cache[user]?.token, search.reason == .rejected {
                 problem = .init("token_unchanged", "the provider returned the same token again")
                 break
             }
@@ -271,20 +300,13 @@ actor TokenDesk {
             }
         let failures = (standings[user]?.failures ?? 0) + 1
         // Not at once even if chance says so.
-        let delay = max(1, retry.delay(afterFailure: failures, fraction: fraction))
+        let delay = max(1, settings.retry.delay(afterFailure: failures, fraction: random()))
         standings[user] = Standing(
             failures: failures, retryAt: clock.uptime + delay, problem: problem, code: code)
-        return Failure(problem: problem, code: code, requestTime: search.requestTime)
+        return failure(
+            code, problem.code, of: user, token: token(of: user), origin: .provider,
+            requestTime: search.requestTime)
     }
-
-    /// Those for whom to `authorize` again, now that a call has returned or its time is up.
-    func takeWaiting() -> Set<UserKey> {
-        defer { waiting = [] }
-        return waiting
-    }
-
-    /// The code under which the app has heard that the provider fails; nil if it does not.
-    func providerCode(of user: UserKey) -> AuthErrorCode? { standings[user]?.code }
 
     /// Asks the provider again even if it has just failed.
     func resume() {
@@ -302,14 +324,5 @@ actor TokenDesk {
     func isExpired(_ token: SignedToken, margin: TimeInterval = 0) -> Bool {
         guard let expiresAt = token.expiresAt else { return false }
         return expiresAt <= clock.now.timeIntervalSince1970 + clockOffset + margin
-    }
-
-    /// Seconds by which the device clock is ahead of the server's (negative: behind), if a token that the server calls
-    /// expired would still be good by the device clock.
-    func clockSkew(_ token: SignedToken, verdict: ServerAnswer.TokenVerdict) -> TimeInterval? {
-        guard verdict.code == .expired, let expiresAt = token.expiresAt,
-            expiresAt > clock.now.timeIntervalSince1970
-        else { return nil }
-        return -clockOffset
     }
 }

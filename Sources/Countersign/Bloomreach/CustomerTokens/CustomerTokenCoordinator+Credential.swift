@@ -1,24 +1,23 @@
-/// Private access: `Bearer` and a customer token that the app's provider is asked for at each request.
-struct CustomerTokenAuthorizer: RequestAuthorizer {
-    let desk: CustomerTokenDesk
-    let log: CountersignLog?
-
-    func authorization(for endpoint: BloomreachEndpoint) async throws(BloomreachError) -> String {
+extension CustomerTokenCoordinator {
+    /// Private access: a customer token that the app's provider is asked for at each request.
+    func credential(
+        for endpoint: BloomreachEndpoint, log: CountersignLog?
+    ) async throws(BloomreachError) -> Credential {
         if TokenProviderCall.isInside {
             throw BloomreachError(
                 .calledFromProvider, endpoint, "the provider must not wait for a call that needs its token")
         }
         do {
-            return "Bearer " + (try token(from: await desk.token(), for: endpoint))
+            return Credential(.bearer, token: try Self.token(from: await token(), for: endpoint))
         } catch {
             log?(.warning, "customer token is missing, the request was not sent", ["reason": "\(error)"])
             throw error
         }
     }
 
-    private func token(
-        from outcome: CustomerTokenDesk.Outcome, for endpoint: BloomreachEndpoint
-    ) throws(BloomreachError) -> String {
+    private static func token(
+        from outcome: Outcome, for endpoint: BloomreachEndpoint
+    ) throws(BloomreachError) -> SignedToken {
         func error(_ code: BloomreachError.Code, _ detail: String) -> BloomreachError {
             BloomreachError(code, endpoint, detail + "; nothing was sent")
         }
@@ -34,7 +33,7 @@ struct CustomerTokenAuthorizer: RequestAuthorizer {
                     .malformedCustomerToken,
                     "the provider returned something that cannot stand in a header field")
             }
-            return token.rawValue
+            return token
         case .failed: throw error(.providerFailed, "the provider threw an error")
         case .timedOut: throw error(.providerTimedOut, "the provider took too long")
         case .tooMany: throw error(.providerBusy, "too many requests wait for the provider")

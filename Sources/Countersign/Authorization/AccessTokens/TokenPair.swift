@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Foundation
 
 /// A pair of tokens, where it comes from, and what became of it: all that is kept between two runs.
-struct Credential: Codable, Equatable, Sendable {
+struct TokenPair: Codable, Equatable, Sendable {
     var accessToken: String?
     var refreshToken: String?
     /// The server's clock when the access token expires, in seconds since 1970; nil if that is not known.
@@ -33,17 +33,17 @@ struct Credential: Codable, Equatable, Sendable {
     }
 }
 
-extension Credential: CustomStringConvertible, CustomReflectable {
+extension TokenPair: CustomStringConvertible, CustomReflectable {
     /// Which tokens there are, never the tokens.
     var description: String {
-        "Credential(accessToken: \(accessToken == nil ? "none" : "redacted"), "
+        "TokenPair(accessToken: \(accessToken == nil ? "none" : "redacted"), "
             + "refreshToken: \(refreshToken == nil ? "none" : "redacted"), deathCode: \(deathCode ?? "none"))"
     }
 
     var customMirror: Mirror { Mirror(self, children: ["description": description]) }
 }
 
-extension Credential {
+extension TokenPair {
     /// What the app hands over, unless it is of the chain that there is already: then that is as new or newer.
     ///
     /// - Parameters:
@@ -54,13 +54,13 @@ extension Credential {
     ///   - clockOffset: Seconds by which that is ahead of the device's.
     /// - Returns: The pair to go on with; nil to go on with what there is.
     static func adopting(
-        _ configuration: AuthorizationConfiguration, over present: Credential?, isSparse: Bool, now: Date,
+        _ configuration: AuthorizationConfiguration, over present: TokenPair?, isSparse: Bool, now: Date,
         clockOffset: TimeInterval
-    ) -> Credential? {
+    ) -> TokenPair? {
         let access = configuration.accessToken.flatMap { $0.isEmpty ? nil : $0 }
         let refresh = configuration.refreshToken.flatMap { $0.isEmpty ? nil : $0 }
         guard access != nil || refresh != nil else { return nil }
-        var next = Credential(clockOffset: clockOffset)
+        var next = TokenPair(clockOffset: clockOffset)
         next.accessToken = access
         next.refreshToken = refresh
         if let present {
@@ -90,7 +90,7 @@ extension Credential {
     /// The pair after a refresh.
     func rotated(
         to grant: TokenFinder.Grant, at now: Date, clockOffset: TimeInterval
-    ) -> Credential {
+    ) -> TokenPair {
         var next = self
         next.accessToken = grant.accessToken
         next.refreshToken = grant.refreshToken ?? refreshToken
@@ -116,4 +116,8 @@ extension Credential {
         guard let expiresAt, let lifetime else { return nil }
         return min(lifetime, expiresAt - now.timeIntervalSince1970 - clockOffset)
     }
+}
+
+extension RefreshMachine {
+    typealias Credential = TokenPair
 }

@@ -7,7 +7,7 @@ internal import Foundation
 /// it suspend, their number is limited, and a call that outlives its limit is given up: the next one begins beside it, up
 /// to `maximumAbandoned` of them. What it returns after that is dropped, as everything is that it ever returned: nothing is
 /// cached. The task of a provider that may suspend is cancelled when its time is up; whether it ends, only the provider knows.
-final class CustomerTokenDesk: Sendable {
+final class CustomerTokenCoordinator: Sendable {
     enum Outcome: Sendable, Equatable {
         case returned(String?)
         case failed

@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// The tokens of all users that have one, and which one is the newest.
-struct TokenBook {
+struct TokenCache {
     struct Entry: Equatable {
         let token: SignedToken
         /// Counts up with each new token of any user, so that a late answer can be told from one about this token.

@@ -11,7 +11,7 @@ internal import Foundation
 /// Keeps the pair of tokens in a `TokenStore`, and lets one process at a time refresh it.
 ///
 /// `@unchecked Sendable`: `descriptor` is only used on `queue`, which is serial.
-final class CredentialVault: @unchecked Sendable {
+final class TokenPairStore: @unchecked Sendable {
     /// Seconds to wait for a process that is refreshing: longer than its request may take.
     private static let patience: TimeInterval = 45
     /// The name under which the pair stands in the store.
@@ -28,25 +28,25 @@ final class CredentialVault: @unchecked Sendable {
     }
 
     /// - Throws: When the store cannot be read now.
-    func load() async throws -> Credential? {
-        try await perform { vault in
-            // What cannot be read as a credential is none: the app hands over its own.
-            try vault.store.token(for: Self.key).flatMap {
-                try? JSONDecoder().decode(Credential.self, from: Data($0.utf8))
+    func load() async throws -> TokenPair? {
+        try await perform { pairs in
+            // What cannot be read as a pair is none: the app hands over its own.
+            try pairs.store.token(for: Self.key).flatMap {
+                try? JSONDecoder().decode(TokenPair.self, from: Data($0.utf8))
             }
         }
     }
 
     /// When it returns, the pair survives a power failure.
-    func save(_ credential: Credential) async throws {
-        try await perform { vault in
-            let text = String(decoding: try JSONEncoder().encode(credential), as: UTF8.self)
-            try vault.store.store(text, for: Self.key)
+    func save(_ pair: TokenPair) async throws {
+        try await perform { pairs in
+            let text = String(decoding: try JSONEncoder().encode(pair), as: UTF8.self)
+            try pairs.store.store(text, for: Self.key)
         }
     }
 
     func forget() async throws {
-        try await perform { vault in try vault.store.removeToken(for: Self.key) }
+        try await perform { pairs in try pairs.store.removeToken(for: Self.key) }
     }
 
     /// Waits until no other process refreshes. A process that dies lets go by itself.
@@ -54,20 +54,20 @@ final class CredentialVault: @unchecked Sendable {
     /// - Throws: When another process holds the lock for too long, or the file cannot be made.
     func lock(clock: any ClientClock) async throws {
         let deadline = clock.uptime + Self.patience
-        while try await perform({ vault in try vault.tryLock() }) == false {
+        while try await perform({ pairs in try pairs.tryLock() }) == false {
             guard clock.uptime < deadline else { throw POSIXError(.ETIMEDOUT) }
             try await clock.sleep(until: clock.uptime + 0.05)
         }
     }
 
     func unlock() async {
-        _ = try? await perform { vault in
-            if vault.descriptor >= 0 {
+        _ = try? await perform { pairs in
+            if pairs.descriptor >= 0 {
                 // A child that the app is just making has the descriptor too, and would keep what closing alone lets go.
-                flock(vault.descriptor, LOCK_UN)
-                close(vault.descriptor)
+                flock(pairs.descriptor, LOCK_UN)
+                close(pairs.descriptor)
             }
-            vault.descriptor = -1
+            pairs.descriptor = -1
         }
     }
 
@@ -86,7 +86,7 @@ final class CredentialVault: @unchecked Sendable {
     }
 
     private func perform<Result: Sendable>(
-        _ body: @escaping @Sendable (CredentialVault) throws -> Result
+        _ body: @escaping @Sendable (TokenPairStore) throws -> Result
     ) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { continuation.resume(with: Swift.Result { try body(self) }) }

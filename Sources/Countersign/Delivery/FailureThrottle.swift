@@ -6,7 +6,7 @@ internal import Foundation
 ///
 /// A failure that still stands is told again, since the first call may have been missed: at each session start, and when it
 /// has happened again or a flush has left the user's events parked, though then once in five minutes at most.
-struct FailureLedger {
+struct FailureThrottle {
     private struct Key: Hashable {
         let user: UserKey
         let token: SignedToken?
@@ -89,7 +89,7 @@ struct FailureLedger {
     }
 
     mutating func removeAll() {
-        self = FailureLedger(isInBackground: isInBackground)
+        self = FailureThrottle(isInBackground: isInBackground)
     }
 
     init(isInBackground: Bool = false) {

@@ -1,0 +1,19 @@
+/// One access token for the records of everybody.
+extension AccessTokens: CredentialSource {
+    package nonisolated var isRenewing: Bool { true }
+
+    package func credential(
+        for owner: UserKey, replacing rejected: Int?,
+        post: @escaping @Sendable (@escaping CredentialWork) -> Void
+    ) async -> CredentialDecision {
+        await authorize(rejected: rejected)
+    }
+
+    package func accepted(_ credential: Credential, of owner: UserKey) {
+        accepted(generation: credential.generation)
+    }
+
+    package func forgetAll() async {
+        await forget()
+    }
+}

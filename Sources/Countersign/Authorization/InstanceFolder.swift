@@ -1,0 +1,90 @@
+package import Foundation
+
+/// Where one instance of a client keeps its queue and its tokens.
+package struct InstanceFolder: Sendable {
+    /// Tells instances of one app apart.
+    package let name: String
+    /// The app's own choice of a directory that holds one for each instance; nil for one of this app and key.
+    package let dataDirectory: URL?
+    /// Tells apart what belongs to different keys of one app.
+    package let key: String
+
+    package init(name: String, dataDirectory: URL?, key: String) {
+        self.name = name
+        self.dataDirectory = dataDirectory
+        self.key = key
+    }
+
+    package func validate() throws(CountersignError) {
+        guard
+            !name.isEmpty, !name.hasPrefix("."),
+            name.utf8.allSatisfy({ byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+                    UInt8(ascii: "."):
+                    true
+                default: false
+                }
+            })
+        else {
+            throw CountersignError(
+                .invalidConfiguration,
+                "instanceName must be letters, digits, '-', '_' and '.', and not begin with '.'")
+        }
+        guard !DataFolder.isInAppGroup(dataDirectory?.path ?? "") else {
+            throw CountersignError(
+                .invalidConfiguration,
+                "dataDirectory must not be in an app group's container: iOS ends a process that is suspended "
+                    + "while it has a lock there. Use the app's own container, and another one in each extension")
+        }
+    }
+
+    /// What an earlier version had elsewhere is there now.
+    package var directory: URL {
+        if let dataDirectory { return dataDirectory.appendingPathComponent(name, isDirectory: true) }
+        return shared.directory(of: name)
+    }
+
+    private var shared: DataFolder {
+        let support =
+            FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask).first
+            ?? URL(fileURLWithPath: NSTemporaryDirectory())
+        return DataFolder(
+            shared: support.appendingPathComponent("Countersign", isDirectory: true),
+            appID: DataFolder.ownAppID, writeKey: key)
+    }
+
+    /// The app's token store, or the platform's. To be made before anything is put into the directory.
+    ///
+    /// - Parameters:
+    ///   - chosen: The app's choice.
+    ///   - log: Hears of a Keychain that is not open to the app.
+    package func makeTokenStore(_ chosen: (any TokenStore)?, log: CountersignLog?) -> any TokenStore {
+        let directory = directory
+        let file = FileTokenStore(directory: directory.appendingPathComponent("tokens", isDirectory: true))
+        #if canImport(Security)
+            // The app's own choice may not be open to it either.
+            if let keychain = chosen as? KeychainTokenStore {
+                return PlatformTokenStore(keychain: keychain, file: file, installation: nil, log: log)
+            }
+        #endif
+        if let chosen { return chosen }
+        #if canImport(Security)
+            // The app's id, since apps of one team may share an access group, and with it all items in it.
+            let keychain = KeychainTokenStore(service: "countersign.\(DataFolder.ownAppID).\(key).\(name)")
+            let former = KeychainTokenStore(service: "countersign.\(key).\(name)")
+            // Not in `dataDirectory`, which may be another one in the app's next version.
+            let installation = Installation(
+                directory: shared.home, name: name,
+                formerDirectories: [
+                    directory, shared.home.appendingPathComponent(name), shared.formerDirectory(of: name),
+                ])
+            return PlatformTokenStore(
+                keychain: keychain, file: file, installation: installation,
+                adopt: { try keychain.adopt(from: former) }, log: log)
+        #else
+            return file
+        #endif
+    }
+}

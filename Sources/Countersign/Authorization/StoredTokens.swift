@@ -1,0 +1,36 @@
+/// The app's token store, asked on the thread that may wait for a disk. What goes wrong is logged: a token that could not be
+/// stored is good until the app ends.
+struct StoredTokens: Sendable {
+    let store: any TokenStore
+    let storage: Storage
+    let log: CountersignLog?
+
+    /// - Returns: The stored text, if any; nil if the store cannot be read now.
+    func text(of owner: String) async -> String?? {
+        await perform("token could not be read") { store in try store.token(for: owner) }
+    }
+
+    func save(_ token: SignedToken, of owner: String) async {
+        await perform("token could not be stored") { store in try store.store(token.rawValue, for: owner) }
+    }
+
+    func remove(of owner: String) async {
+        await perform("token could not be forgotten") { store in try store.removeToken(for: owner) }
+    }
+
+    func removeAll() async {
+        await perform("tokens could not be forgotten") { store in try store.removeAll() }
+    }
+
+    @discardableResult
+    private func perform<Result: Sendable>(
+        _ failure: StaticString, _ body: @escaping @Sendable (any TokenStore) throws -> Result
+    ) async -> Result? {
+        do {
+            return try await storage.run { [store] _ in try body(store) }
+        } catch {
+            log?(.warning, failure, ["error": "\(error)"])
+            return nil
+        }
+    }
+}

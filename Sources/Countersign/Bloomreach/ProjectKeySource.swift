@@ -1,0 +1,49 @@
+internal import Foundation
+
+/// The credentials of Bloomreach projects: each project's records are sent under its newest API key, also those that an
+/// earlier run has recorded for a project that the app does not use any more.
+actor ProjectKeySource: CredentialSource {
+    nonisolated var isRenewing: Bool { false }
+
+    private let stored: StoredTokens
+    private let clock: any ClientClock
+    private var keys = TokenCache()
+    private var serverClock = ServerClock()
+
+    init(stored: StoredTokens, clock: any ClientClock) {
+        self.stored = stored
+        self.clock = clock
+    }
+
+    /// Uses this key from now on.
+    func take(_ key: SignedToken, for project: UserKey) async -> [CredentialNews] {
+        guard let token = project.userID, let generation = keys.set(key, for: project) else { return [] }
+        await stored.save(key, of: token)
+        return [.changed(project, generation: generation)]
+    }
+
+    func credential(
+        for project: UserKey, replacing rejected: Int?,
+        post: @escaping @Sendable (@escaping CredentialWork) -> Void
+    ) async -> CredentialDecision {
+        // Another process may have a newer one than was refused.
+        if let token = project.userID, keys[project] == nil || keys[project]?.generation == rejected,
+            let text = await stored.text(of: token), let key = text.flatMap(SignedToken.accessToken)
+        {
+            _ = keys.set(key, for: project)
+        }
+        let entry = keys[project]
+        return .ready(Credential(.apiKey, token: entry?.token, generation: entry?.generation ?? 0))
+    }
+
+    func noteServerTime(_ date: Date) {
+        serverClock.learn(date, now: clock.now, uptime: clock.uptime)
+    }
+
+    var clockOffset: TimeInterval { serverClock.offset(now: clock.now, uptime: clock.uptime) }
+
+    func forgetAll() async {
+        keys.removeAll()
+        await stored.removeAll()
+    }
+}

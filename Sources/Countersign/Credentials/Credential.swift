@@ -1,0 +1,40 @@
+/// What a request proves with whom it speaks for.
+package struct Credential: Hashable, Sendable {
+    /// How the token stands in a request.
+    package enum Scheme: Hashable, Sendable {
+        /// `Authorization: Bearer <token>` (RFC 6750, section 2.1).
+        case bearer
+        /// `Authorization: Token <token>`, as Bloomreach takes the keys of projects.
+        case apiKey
+        /// `Authorization: <token>`, as shared access signatures are sent.
+        case bare
+        /// In a header field of another name.
+        case field(String)
+        /// Not at all: the app has turned tokens off.
+        case withheld
+    }
+
+    package let scheme: Scheme
+    /// Nil if there is none; the server decides about such a request.
+    package let token: SignedToken?
+    /// Counts up with each new token, so that a late answer can be told from one about this token; 0 if there is none.
+    package let generation: Int
+
+    package init(_ scheme: Scheme, token: SignedToken?, generation: Int = 0) {
+        self.scheme = scheme
+        self.token = token
+        self.generation = generation
+    }
+
+    /// The request under this credential, which takes the place of a field of the same name.
+    package func applied(to request: HTTPRequest) -> HTTPRequest {
+        guard let token else { return request }
+        switch scheme {
+        case .bearer: return request.setting("Authorization", to: "Bearer \(token.rawValue)")
+        case .apiKey: return request.setting("Authorization", to: "Token \(token.rawValue)")
+        case .bare: return request.setting("Authorization", to: token.rawValue)
+        case .field(let name): return request.setting(name, to: token.rawValue)
+        case .withheld: return request
+        }
+    }
+}
