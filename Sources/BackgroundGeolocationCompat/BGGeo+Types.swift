@@ -1,4 +1,4 @@
-internal import Countersign
+public import Countersign
 internal import CountersignLocations
 
 // The names under which the vendor's Swift interface has them.
@@ -33,13 +33,13 @@ extension BGGeo {
         /// How many. The vendor's blocks for it; this one waits without holding a thread.
         ///
         /// - Throws: If the store cannot be read.
-        public var count: Int { get async throws { try await geo.count() } }
+        public var count: Int { get async throws(CountersignError) { try await geo.count() } }
 
         /// As `BGGeo.getLocations()`.
         ///
         /// - Returns: The records, the oldest first.
         /// - Throws: If the store cannot be read.
-        public nonisolated(nonsending) func all() async throws -> [[String: Any]] {
+        public nonisolated(nonsending) func all() async throws(CountersignError) -> [[String: Any]] {
             try await geo.getLocations()
         }
 
@@ -49,7 +49,9 @@ extension BGGeo {
         /// - Returns: The record's `uuid`.
         /// - Throws: If it is not stored.
         @discardableResult
-        public nonisolated(nonsending) func insert(_ params: [String: Any]) async throws -> String {
+        public nonisolated(nonsending) func insert(_ params: [String: Any]) async throws(CountersignError)
+            -> String
+        {
             try await geo.insert(params)
         }
 
@@ -59,19 +61,23 @@ extension BGGeo {
         /// - Returns: False if there is none.
         /// - Throws: If the store cannot be written.
         @discardableResult
-        public func destroy(_ uuid: String) async throws -> Bool { try await geo.destroy(uuid) }
+        public func destroy(_ uuid: String) async throws(CountersignError) -> Bool {
+            try await geo.destroy(uuid)
+        }
 
         /// As `BGGeo.destroyLocations()`.
         ///
         /// - Throws: If the store cannot be written.
-        public func destroyAll() async throws { try await geo.destroyLocations() }
+        public func destroyAll() async throws(CountersignError) { try await geo.destroyLocations() }
 
         /// As `BGGeo.sync()`.
         ///
         /// - Returns: The records that the server has taken.
         /// - Throws: If something stays.
         @discardableResult
-        public nonisolated(nonsending) func sync() async throws -> [[String: Any]] { try await geo.sync() }
+        public nonisolated(nonsending) func sync() async throws(CountersignError) -> [[String: Any]] {
+            try await geo.sync()
+        }
     }
 
     /// A pair of tokens and the server that it is for.

@@ -1,4 +1,4 @@
-package import Countersign
+public import Countersign
 internal import CountersignCore
 internal import CountersignLocations
 package import Foundation
@@ -173,7 +173,9 @@ public final class BGGeo: Sendable {
     /// - Returns: The record's `uuid`; it is on disk.
     /// - Throws: If it is not stored.
     @discardableResult
-    public nonisolated(nonsending) func insert(_ location: [String: Any]) async throws -> String {
+    public nonisolated(nonsending) func insert(_ location: [String: Any]) async throws(CountersignError)
+        -> String
+    {
         guard case .object(let record) = JSONValue(any: location) else { return "" }
         return try await working().insert(record)
     }
@@ -183,7 +185,7 @@ public final class BGGeo: Sendable {
     /// - Returns: The records that the server has taken.
     /// - Throws: If something stays.
     @discardableResult
-    public nonisolated(nonsending) func sync() async throws -> [[String: Any]] {
+    public nonisolated(nonsending) func sync() async throws(CountersignError) -> [[String: Any]] {
         let records = try await working().sync()
         return records.compactMap { $0.any as? [String: Any] }
     }
@@ -192,13 +194,13 @@ public final class BGGeo: Sendable {
     ///
     /// - Returns: How many.
     /// - Throws: If the store cannot be read.
-    public func count() async throws -> Int { try await working().count() }
+    public func count() async throws(CountersignError) -> Int { try await working().count() }
 
     /// The records that wait, the oldest first.
     ///
     /// - Returns: Each as it will be sent. Records that a template has made an array of are left out.
     /// - Throws: If the store cannot be read.
-    public nonisolated(nonsending) func getLocations() async throws -> [[String: Any]] {
+    public nonisolated(nonsending) func getLocations() async throws(CountersignError) -> [[String: Any]] {
         let records = try await working().records()
         return records.compactMap { $0.any as? [String: Any] }
     }
@@ -209,12 +211,14 @@ public final class BGGeo: Sendable {
     /// - Returns: False if there is none.
     /// - Throws: If the store cannot be written.
     @discardableResult
-    public func destroy(_ uuid: String) async throws -> Bool { try await working().remove(uuid: uuid) }
+    public func destroy(_ uuid: String) async throws(CountersignError) -> Bool {
+        try await working().remove(uuid: uuid)
+    }
 
     /// Removes all records that wait.
     ///
     /// - Throws: If the store cannot be written.
-    public func destroyLocations() async throws { try await working().removeAll() }
+    public func destroyLocations() async throws(CountersignError) { try await working().removeAll() }
 
     // MARK: Tokens
 
@@ -228,7 +232,7 @@ public final class BGGeo: Sendable {
 
     private var client: LocationClient? { state.withLock { $0.client } }
 
-    private func working() throws -> LocationClient {
+    private func working() throws(CountersignError) -> LocationClient {
         if let client { return client }
         throw CountersignError(.invalidConfiguration, configurationProblem ?? "ready() was not called")
     }

@@ -50,7 +50,7 @@ struct BrazeDialect: DeliveryDialect {
 
     func request(
         for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date
-    ) -> HTTPRequest {
+    ) -> TransportRequest {
         var body = Array(#"{"api_key":"#.utf8)
         JSONValue.write(apiKey, to: &body)
         body.append(contentsOf: #","device_id":"#.utf8)
@@ -81,10 +81,10 @@ struct BrazeDialect: DeliveryDialect {
             (name: "X-Braze-DataRequest", value: "true"),
             (name: "X-Braze-Req-Attempt", value: "\(attempt)"),
         ]
-        return HTTPRequest(url: url, headers: headers, body: body, timeout: timeout)
+        return TransportRequest(url: url, headers: headers, body: body, timeout: timeout)
     }
 
-    func read(_ response: HTTPResponse, for events: [QueuedEvent]) -> ServerAnswer {
+    func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {
         let places = Self.places(of: events)
         let order = places.events + places.attributes
         return ServerAnswerBody(response).answer(to: response, eventCount: events.count) { body in

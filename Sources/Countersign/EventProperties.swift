@@ -78,7 +78,7 @@ extension CountersignClient {
     @discardableResult
     public nonisolated(nonsending) func record(
         _ event: String, kind: EventKind = .track, properties: [String: any Encodable]
-    ) async throws -> String {
+    ) async throws(CountersignError) -> String {
         try await record(event, kind: kind, properties: eventProperties(properties, log: log))
     }
 
@@ -93,7 +93,7 @@ extension CountersignClient {
     @discardableResult
     public nonisolated(nonsending) func record(
         _ event: String, kind: EventKind = .track, properties: [String: Any]
-    ) async throws -> String {
+    ) async throws(CountersignError) -> String {
         try await record(event, kind: kind, properties: eventProperties(properties, log: log))
     }
 }

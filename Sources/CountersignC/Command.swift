@@ -56,7 +56,7 @@ struct Command: Sendable {
     func ask(_ method: String) async -> JSONValue {
         do {
             return ["value": try await value(method)]
-        } catch let error as BloomreachError {
+        } catch let error as CountersignError {
             return ["error": Self.json(error)]
         } catch let error as Mistake {
             return Self.failure("invalid_argument", error.detail)
@@ -177,7 +177,7 @@ struct Command: Sendable {
         ["error": ["code": .string(code), "detail": .string(detail), "retryable": false]]
     }
 
-    static func json(_ error: BloomreachError) -> JSONValue {
+    static func json(_ error: CountersignError) -> JSONValue {
         var members: [String: JSONValue] = [
             "code": .string(error.code.rawValue), "detail": .string(error.detail),
             "retryable": .bool(error.isWorthRetrying),

@@ -71,15 +71,15 @@ struct LocationRecord {
 
     /// Fills in what is missing.
     ///
-    /// - Throws: `LocationError` with `invalidLocation` without coordinates within their limits.
+    /// - Throws: `CountersignError` with `invalidLocation` without coordinates within their limits.
     init(
         _ given: [String: JSONValue], settings: LocationConfiguration.Persistence, now: Date
-    ) throws(LocationError) {
+    ) throws(CountersignError) {
         guard case .object(let coordinates) = given["coords"], let latitude = coordinates["latitude"]?.double,
             let longitude = coordinates["longitude"]?.double, (-90...90).contains(latitude),
             (-180...180).contains(longitude)
         else {
-            throw LocationError(
+            throw CountersignError(
                 .invalidLocation, "coords.latitude and coords.longitude must be numbers within their limits")
         }
         var object = given

@@ -46,7 +46,7 @@ public final class LocationClient: Sendable {
     public convenience init(
         configuration: LocationConfiguration, keepsTokens: Bool = false,
         transport: (any HTTPTransport)? = nil, clock: any ClientClock = SystemClock()
-    ) throws {
+    ) throws(CountersignError) {
         try self.init(
             configuration: configuration, keepsTokens: keepsTokens, transport: transport, clock: clock,
             random: { Double.random(in: 0...1) })
@@ -66,7 +66,7 @@ public final class LocationClient: Sendable {
         configuration given: LocationConfiguration, keepsTokens: Bool,
         storedSettings: StoredSettings = .ignored, transport: (any HTTPTransport)?,
         clock: any ClientClock, random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
-    ) throws {
+    ) throws(CountersignError) {
         var configuration = given
         if storedSettings != .ignored {
             let file = SettingsFile(directory: given.folder.directory, log: given.log)
@@ -115,7 +115,7 @@ public final class LocationClient: Sendable {
                         state.configuration.authorization.refreshToken = refreshToken
                     }
                 }))
-        let observed = Lock<(@Sendable (Result<HTTPResponse, HTTPTransportError>) -> Void)?>(nil)
+        let observed = Lock<(@Sendable (Result<TransportResponse, HTTPTransportError>) -> Void)?>(nil)
         pipeline = try DeliveryPipeline(
             settings: delivery, storage: delivery.makeStorage(clock: clock), dialect: dialect,
             credentials: tokens,
@@ -164,13 +164,13 @@ public final class LocationClient: Sendable {
     ///
     /// - Parameter change: Changes the configuration.
     /// - Throws: `CountersignError` with `invalidConfiguration`: then nothing changes.
-    public func update(_ change: (inout LocationConfiguration) -> Void) async throws {
+    public func update(_ change: (inout LocationConfiguration) -> Void) async throws(CountersignError) {
         try self.change(change)
         await handover()
     }
 
     /// As `update`, without waiting until new tokens are on disk. Requests wait for that.
-    package func change(_ change: (inout LocationConfiguration) -> Void) throws {
+    package func change(_ change: (inout LocationConfiguration) -> Void) throws(CountersignError) {
         var configuration = configuration
         change(&configuration)
         try configuration.validate()
@@ -219,8 +219,8 @@ public final class LocationClient: Sendable {
     ///
     /// - Parameter rejected: The token that a server has refused; nil if none was.
     /// - Returns: A token that was not refused; refreshed if need be. It is a credential: never log it.
-    /// - Throws: `LocationError` with `notAuthorized`. `authorizationState` says whether to try again.
-    public func accessToken(replacing rejected: String? = nil) async throws -> String {
+    /// - Throws: `CountersignError` with `notAuthorized`. `authorizationState` says whether to try again.
+    public func accessToken(replacing rejected: String? = nil) async throws(CountersignError) -> String {
         await handover()
         await tokens.prepare()
         var generation: Int?
@@ -228,12 +228,12 @@ public final class LocationClient: Sendable {
         switch await tokens.authorize(rejected: generation) {
         case .ready(let credential):
             guard let token = credential.token else {
-                throw LocationError(.notAuthorized, "the app has handed over no access token")
+                throw CountersignError(.notAuthorized, "the app has handed over no access token")
             }
             return token.rawValue
-        case .pending: throw LocationError(.notAuthorized, "the access token is being refreshed")
+        case .pending: throw CountersignError(.notAuthorized, "the access token is being refreshed")
         case .doubtful(_, let problem), .unavailable(let problem, _):
-            throw LocationError(.notAuthorized, "\(problem.code): \(problem.reason)")
+            throw CountersignError(.notAuthorized, "\(problem.code): \(problem.reason)")
         }
     }
 
@@ -253,9 +253,9 @@ public final class LocationClient: Sendable {
     ///
     /// - Parameter location: Where and when.
     /// - Returns: The record's id.
-    /// - Throws: `LocationError` for what cannot be a location, `CountersignError` if it is not stored.
+    /// - Throws: `CountersignError`: `invalidLocation` for what cannot be a location, others if it is not stored.
     @discardableResult
-    public func record(_ location: Location) async throws -> String {
+    public func record(_ location: Location) async throws(CountersignError) -> String {
         try await insert(location.record)
     }
 
@@ -264,13 +264,13 @@ public final class LocationClient: Sendable {
     /// - Parameter record: At least `coords` with `latitude` and `longitude`. A missing `timestamp` is the present, a
     ///   missing `uuid` is made. Servers drop a second record with the same `uuid`.
     /// - Returns: The record's `uuid`.
-    /// - Throws: `LocationError` for what cannot be a location, `CountersignError` if it is not stored.
+    /// - Throws: `CountersignError`: `invalidLocation` for what cannot be a location, others if it is not stored.
     @discardableResult
-    public func insert(_ record: [String: JSONValue]) async throws -> String {
+    public func insert(_ record: [String: JSONValue]) async throws(CountersignError) -> String {
         let configuration = configuration
         let made = try LocationRecord(record, settings: configuration.persistence, now: pipeline.clock.now)
         guard configuration.persistence.maxRecordsToPersist != 0 else {
-            throw LocationError(.notPersisted, "maxRecordsToPersist is 0")
+            throw CountersignError(.notPersisted, "maxRecordsToPersist is 0")
         }
         var body = JSONValue.object(made.object)
         let template = configuration.persistence.locationTemplate
@@ -393,16 +393,16 @@ public final class LocationClient: Sendable {
     /// Records that wait.
     ///
     /// - Returns: How many.
-    /// - Throws: When the store cannot be read now.
-    public func count() async throws -> Int {
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.
+    public func count() async throws(CountersignError) -> Int {
         try await pipeline.waitingCount()
     }
 
     /// The records that wait, the oldest first.
     ///
     /// - Returns: Each as it will be sent.
-    /// - Throws: When the store cannot be read now.
-    public func records() async throws -> [JSONValue] {
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.
+    public func records() async throws(CountersignError) -> [JSONValue] {
         try await pipeline.waitingBodies().compactMap(JSONDocument.value)
     }
 
@@ -410,28 +410,28 @@ public final class LocationClient: Sendable {
     ///
     /// - Parameter uuid: Its id.
     /// - Returns: False if there is none.
-    /// - Throws: When the store cannot be written now.
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
     @discardableResult
-    public func remove(uuid: String) async throws -> Bool {
+    public func remove(uuid: String) async throws(CountersignError) -> Bool {
         try await pipeline.removeWaiting(messageID: uuid)
     }
 
     /// Removes all records. Tokens stay.
     ///
-    /// - Throws: When the store cannot be written now.
-    public func removeAll() async throws {
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
+    public func removeAll() async throws(CountersignError) {
         try await pipeline.removeAllWaiting()
     }
 
     /// Sends everything that waits.
     ///
     /// - Returns: The records that the server has taken.
-    /// - Throws: `LocationError`: what was not sent stays, or is set aside if the server will never take it. What was sent
+    /// - Throws: `CountersignError`: what was not sent stays, or is set aside if the server will never take it. What was sent
     ///   before is gone all the same.
     @discardableResult
-    public func sync() async throws -> [JSONValue] {
+    public func sync() async throws(CountersignError) -> [JSONValue] {
         guard dialect.settings.http.endpoint != nil else {
-            throw LocationError(.invalidURL, "http.url must be an http or https URL with a host")
+            throw CountersignError(.invalidURL, "http.url must be an http or https URL with a host")
         }
         await handover()
         let collector = dialect.beginCollecting()
@@ -443,16 +443,16 @@ public final class LocationClient: Sendable {
         return delivered.compactMap { JSONDocument.value($0.body) }
     }
 
-    private static func error(of result: FlushResult) -> LocationError {
+    private static func error(of result: FlushResult) -> CountersignError {
         let detail = "\(result.queued) records wait"
-        if result.ending == .otherProcessIsSending { return LocationError(.syncInProgress, detail) }
-        guard let last = result.batches.last else { return LocationError(.response, detail) }
+        if result.ending == .otherProcessIsSending { return CountersignError(.syncInProgress, detail) }
+        guard let last = result.batches.last else { return CountersignError(.response, detail) }
         let isNetwork = [
             HTTPTransportError.Code.cannotConnect, .connectionLost, .timedOut, .tls, .notPermitted, .other,
         ].contains { $0.rawValue == last.code }
-        if isNetwork { return LocationError(.networkConnection, "\(last.code); \(detail)") }
-        if last.code.hasPrefix("http_3") { return LocationError(.redirect, "\(last.code); \(detail)") }
-        return LocationError(
+        if isNetwork { return CountersignError(.networkConnection, "\(last.code); \(detail)") }
+        if last.code.hasPrefix("http_3") { return CountersignError(.redirect, "\(last.code); \(detail)") }
+        return CountersignError(
             last.outcome == .tokenProblem ? .notAuthorized : .response, "\(last.code); \(detail)")
     }
 
@@ -461,26 +461,26 @@ public final class LocationClient: Sendable {
     /// As `CountersignClient.quarantinedEvents()`.
     ///
     /// - Returns: The records that the server will never take as they are.
-    /// - Throws: When the store cannot be read now.
-    public func quarantinedRecords() async throws -> [QuarantinedEvent] {
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.
+    public func quarantinedRecords() async throws(CountersignError) -> [QuarantinedEvent] {
         try await pipeline.quarantined()
     }
 
     /// As `CountersignClient.requeueQuarantinedEvents()`.
     ///
     /// - Returns: How many.
-    /// - Throws: When the store cannot be written now.
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
     @discardableResult
-    public func requeueQuarantinedRecords() async throws -> Int {
+    public func requeueQuarantinedRecords() async throws(CountersignError) -> Int {
         try await pipeline.requeueQuarantined()
     }
 
     /// As `CountersignClient.deleteQuarantinedEvents()`.
     ///
     /// - Returns: How many.
-    /// - Throws: When the store cannot be written now.
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
     @discardableResult
-    public func deleteQuarantinedRecords() async throws -> Int {
+    public func deleteQuarantinedRecords() async throws(CountersignError) -> Int {
         try await pipeline.deleteQuarantined()
     }
 
@@ -491,7 +491,7 @@ public final class LocationClient: Sendable {
 
     // MARK: Answers
 
-    private func exchanged(_ result: Result<HTTPResponse, HTTPTransportError>) {
+    private func exchanged(_ result: Result<TransportResponse, HTTPTransportError>) {
         switch result {
         case .failure(let error):
             tell(UploadEvent(isSuccess: false, status: 0, responseText: "", error: "\(error)"))

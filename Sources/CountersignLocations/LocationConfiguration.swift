@@ -175,7 +175,7 @@ extension LocationConfiguration.HTTP {
     }
 
     /// Whether an answer says that the server has the records.
-    func hasTaken(_ response: HTTPResponse) -> Bool {
+    func hasTaken(_ response: TransportResponse) -> Bool {
         (200..<300).contains(response.status) && (acceptsPages || !ServerAnswer.isPage(response))
     }
 

@@ -51,7 +51,7 @@ final class LocationDialect: DeliveryDialect {
 
     func request(
         for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date
-    ) -> HTTPRequest {
+    ) -> TransportRequest {
         let settings = state.withLock { state in
             state.sending = events
             return state.settings
@@ -60,7 +60,7 @@ final class LocationDialect: DeliveryDialect {
         headers["Content-Type"] = "application/json"
         headers["User-Agent"] = "countersign-swift/\(SDKVersion.current)"
         for (name, value) in settings.http.headers { headers[name] = value }
-        return HTTPRequest(
+        return TransportRequest(
             method: settings.http.method.uppercased(),
             // Without a URL nothing is sent: `LocationClient` sees to that.
             url: settings.http.endpoint ?? URL(fileURLWithPath: "/"), headers: headers.fields,
@@ -96,7 +96,7 @@ final class LocationDialect: DeliveryDialect {
         return body
     }
 
-    func read(_ response: HTTPResponse, for events: [QueuedEvent]) -> ServerAnswer {
+    func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {
         let body = ServerAnswerBody(response)
         let settings = state.withLock { $0.settings }
         if response.status == 401 || settings.refreshStatuses.contains(response.status) {
@@ -140,7 +140,8 @@ final class LocationDialect: DeliveryDialect {
     }
 
     /// A refused token, unless the server says that no other one would help (RFC 6750, section 3.1; RFC 9449, section 9).
-    private static func refusal(_ response: HTTPResponse, body: ServerAnswerBody) -> ServerAnswer.Meaning {
+    private static func refusal(_ response: TransportResponse, body: ServerAnswerBody) -> ServerAnswer.Meaning
+    {
         let challenge = response.header("WWW-Authenticate")?.lowercased() ?? ""
         for code in ["insufficient_scope", "use_dpop_nonce"] where challenge.contains(code) {
             return .configurationProblem(.init(code, "another token would not help"))

@@ -3,9 +3,9 @@ internal import Countersign
 /// Shows each exchange to somebody before the answer is used.
 struct ObservedTransport: HTTPTransport {
     let transport: any HTTPTransport
-    let observe: @Sendable (Result<HTTPResponse, HTTPTransportError>) -> Void
+    let observe: @Sendable (Result<TransportResponse, HTTPTransportError>) -> Void
 
-    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+    func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
         do {
             let response = try await transport.send(request)
             observe(.success(response))

@@ -10,7 +10,7 @@ struct ServerCommand: Equatable {
     let argument: JSONValue?
 
     /// The commands in an answer, whatever its status, in order.
-    static func all(in response: HTTPResponse) -> [ServerCommand] {
+    static func all(in response: TransportResponse) -> [ServerCommand] {
         // Most answers have none: they are not parsed for that.
         guard response.body.contains(UInt8(ascii: "{")),
             case .array(let elements) = JSONDocument.object(response.body)?["background_geolocation"]

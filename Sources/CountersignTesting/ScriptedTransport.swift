@@ -7,11 +7,11 @@ internal import Foundation
 /// It also checks what a client must never do: two requests at the same time are recorded in `overlaps`.
 public final class ScriptedTransport: HTTPTransport {
     /// Answers one request.
-    public typealias Handler = @Sendable (HTTPRequest) async throws -> HTTPResponse
+    public typealias Handler = @Sendable (TransportRequest) async throws -> TransportResponse
 
     private struct State {
         var handler: Handler
-        var requests: [HTTPRequest] = []
+        var requests: [TransportRequest] = []
         var inFlight = 0
         var overlaps = 0
     }
@@ -28,7 +28,7 @@ public final class ScriptedTransport: HTTPTransport {
     }
 
     /// The requests so far, in order.
-    public var requests: [HTTPRequest] { state.withLock { $0.requests } }
+    public var requests: [TransportRequest] { state.withLock { $0.requests } }
 
     /// How often a request came while another was under way.
     public var overlaps: Int { state.withLock { $0.overlaps } }
@@ -44,7 +44,7 @@ public final class ScriptedTransport: HTTPTransport {
     }
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
-    public func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+    public func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
         let handler = state.withLock { state in
             state.requests.append(request)
             if state.inFlight > 0 { state.overlaps += 1 }

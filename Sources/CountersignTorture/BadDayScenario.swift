@@ -197,15 +197,15 @@ private struct Road: HTTPTransport {
     let trouble: String
     private let transport = CurlTransport()
 
-    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+    func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
         switch Weather.read(trouble).weather {
         case .noNetwork: throw HTTPTransportError(.connectionLost, "no network")
         case .portal:
-            return HTTPResponse(
+            return TransportResponse(
                 status: 200, headers: [("Content-Type", "text/html")],
                 body: Array("<html>Welcome</html>".utf8))
         case .proxyDate:
-            return HTTPResponse(
+            return TransportResponse(
                 status: 503, headers: [("Date", "Sun, 01 Jan 2040 00:00:00 GMT"), ("Retry-After", "1")],
                 body: Array("upstream".utf8))
         case .none, .noProvider, .diskFull: return try await transport.send(request)

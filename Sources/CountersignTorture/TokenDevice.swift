@@ -69,7 +69,7 @@ private final class LossyTransport: HTTPTransport {
         report = { line in ledger.withLock { $0.write(line) } }
     }
 
-    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+    func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
         guard request.url.path.hasSuffix("refresh_token") else { return try await uploads.send(request) }
         report("refresh -")
         let response = try await refreshes.send(request)

@@ -57,7 +57,7 @@ enum TokenScenario {
         let body =
             #"{"org":"\#(workshop.fixture.appID)","uuid":"device-\#(number)","model":"m","manufacturer":"m"}"#
         let response = try await CurlTransport().send(
-            HTTPRequest(
+            TransportRequest(
                 url: url, headers: [("Content-Type", "application/json")], body: Array(body.utf8)))
         struct Pair: Decodable {
             let accessToken: String

@@ -111,7 +111,7 @@ extension Exponea {
     /// - Returns: False if the SDK is configured already. True also if it has to wait for the device's first unlock.
     /// - Throws: `CountersignError` with `invalidConfiguration` if the map cannot work; the reason is logged too.
     @discardableResult
-    public func configure(map: [String: Any]) throws -> Bool {
+    public func configure(map: [String: Any]) throws(CountersignError) -> Bool {
         if isConfigured { return start(nil) }
         do throws(CountersignError) {
             var configuration = try BloomreachConfiguration(

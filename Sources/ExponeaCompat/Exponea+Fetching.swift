@@ -6,7 +6,7 @@ public import Foundation
 public enum Result<Value> {
     /// It came to this.
     case success(Value)
-    /// It failed, mostly with a `BloomreachError`.
+    /// It failed, mostly with a `CountersignError`.
     case failure(any Error)
 
     /// The value.
@@ -100,7 +100,7 @@ public struct ConsentsResponse: Sendable {
 extension Exponea {
     /// As `BloomreachClient.fetchAppInbox()`.
     ///
-    /// - Parameter completion: Takes all messages, the newest first, or a `BloomreachError`.
+    /// - Parameter completion: Takes all messages, the newest first, or a `CountersignError`.
     public func fetchAppInbox(completion: @escaping @Sendable (Result<[MessageItem]>) -> Void) {
         call(completion) { try await $0.fetchAppInbox() }
     }
@@ -128,7 +128,7 @@ extension Exponea {
     ///
     /// - Parameters:
     ///   - messageId: The message's id.
-    ///   - completion: Takes the message, or a `BloomreachError`; `unknownMessage` if there is none.
+    ///   - completion: Takes the message, or a `CountersignError`; `unknownMessage` if there is none.
     public func fetchAppInboxItem(
         _ messageId: String, completion: @escaping @Sendable (Result<MessageItem>) -> Void
     ) {
@@ -137,7 +137,7 @@ extension Exponea {
             if let known { return known }
             let fetched = try await client.fetchAppInbox().first { $0.id == messageId }
             guard let fetched else {
-                throw BloomreachError(.unknownMessage, .fetchAppInbox, "there is no message of this id")
+                throw CountersignError(.unknownMessage, .fetchAppInbox, "there is no message of this id")
             }
             return fetched
         }
@@ -205,7 +205,7 @@ extension Exponea {
 
     /// As `BloomreachClient.fetchConsents()`.
     ///
-    /// - Parameter completion: Takes the categories, or a `BloomreachError`.
+    /// - Parameter completion: Takes the categories, or a `CountersignError`.
     public func fetchConsents(
         completion: @escaping @Sendable (Result<ConsentsResponse>) -> Void
     ) {
@@ -216,7 +216,7 @@ extension Exponea {
     ///
     /// - Parameters:
     ///   - options: What to ask.
-    ///   - completion: Takes the items, or a `BloomreachError`. An item whose members are not those that the app expects
+    ///   - completion: Takes the items, or a `CountersignError`. An item whose members are not those that the app expects
     ///     makes it fail.
     public func fetchRecommendation<UserData: RecommendationUserData & Sendable>(
         with options: RecommendationOptions,
@@ -236,7 +236,7 @@ extension Exponea {
 
     /// As `BloomreachClient.fetchInAppMessages()`.
     ///
-    /// - Parameter completion: Takes the messages, or a `BloomreachError`.
+    /// - Parameter completion: Takes the messages, or a `CountersignError`.
     public func fetchInAppMessages(
         completion: @escaping @Sendable (Result<[InAppMessage]>) -> Void
     ) {
@@ -247,7 +247,7 @@ extension Exponea {
     ///
     /// - Parameters:
     ///   - pushToken: The device's token for push notifications.
-    ///   - completion: Takes nothing, or a `BloomreachError`.
+    ///   - completion: Takes nothing, or a `CountersignError`.
     public func sendSelfCheck(
         pushToken: String, completion: @escaping @Sendable (Result<Void>) -> Void
     ) {

@@ -31,7 +31,7 @@ struct GatewayScenarioTests {
         let url = try #require(URL(string: endpoint + "/api/register"))
         let transport = makeDefaultTransport()
         let answer = try await transport.send(
-            HTTPRequest(
+            TransportRequest(
                 url: url, headers: [("Content-Type", "application/json")],
                 body: Array(#"{"org":"\#(fixture.appID)","uuid":"\#(device)","model":"m"}"#.utf8)))
         #expect(answer.status == 200)
@@ -110,7 +110,7 @@ struct GatewayScenarioTests {
                 "accessToken": "not.a.token", "refreshToken": (pair["refreshToken"] ?? "") + "x",
             ])
         let uuid = try await bgGeo.insert(["coords": ["latitude": 1, "longitude": 2]])
-        await #expect(throws: LocationError.self) { try await bgGeo.sync() }
+        await #expect(throws: CountersignError.self) { try await bgGeo.sync() }
         #expect(await bgGeo.isReauthenticationRequired)
         #expect(try stored().isEmpty)
         bgGeo.setConfig { config in
@@ -135,7 +135,7 @@ struct GatewayScenarioTests {
         #expect(bgGeo.config.http.method == .put)
         bgGeo.config.http.method = .post
         let uuid = try await bgGeo.insert(["coords": ["latitude": 1, "longitude": 2]])
-        await #expect(throws: LocationError.self) { try await bgGeo.sync() }
+        await #expect(throws: CountersignError.self) { try await bgGeo.sync() }
         #expect(try stored().isEmpty)
 
         let authorization = bgGeo.config.authorization

@@ -16,7 +16,7 @@ struct SeedSampleTests {
 
     /// Runs `sample` on the shared instance, as in an app that starts for the first time.
     private func start(
-        _ sample: () -> Void, server: @escaping @Sendable (HTTPRequest) -> HTTPResponse
+        _ sample: () -> Void, server: @escaping @Sendable (TransportRequest) -> TransportResponse
     ) -> ScriptedTransport {
         let transport = ScriptedTransport { server($0) }
         let directory = directory
@@ -33,8 +33,8 @@ struct SeedSampleTests {
         try? FileManager.default.removeItem(at: directory)
     }
 
-    private nonisolated static func json(_ status: Int, _ body: String) -> HTTPResponse {
-        HTTPResponse(status: status, body: Array(body.utf8))
+    private nonisolated static func json(_ status: Int, _ body: String) -> TransportResponse {
+        TransportResponse(status: status, body: Array(body.utf8))
     }
 
     @Test func overviewRefreshesAndDelivers() async throws {
@@ -108,7 +108,7 @@ struct SeedSampleTests {
         var statusIterator = statuses.makeAsyncIterator()
         #expect(await statusIterator.next() == 401)
         #expect(await BGGeo.shared.isReauthenticationRequired)
-        await #expect(throws: LocationError.self) { try await BGGeo.shared.sync() }
+        await #expect(throws: CountersignError.self) { try await BGGeo.shared.sync() }
         #expect(transport.requests.count == 2)
 
         // New credentials from a login.
@@ -203,7 +203,7 @@ struct SeedSampleTests {
         #expect(try await BGGeo.shared.destroy(uuid) == false)
         try await BGGeo.shared.destroyLocations()
         #expect(try await BGGeo.shared.count() == 0)
-        await #expect(throws: LocationError.self) { try await BGGeo.shared.sync() }
+        await #expect(throws: CountersignError.self) { try await BGGeo.shared.sync() }
         await finish()
         await #expect(throws: CountersignError.self) { try await BGGeo.shared.insert(record) }
     }

@@ -69,7 +69,7 @@ struct BrazeDialectTests {
             QueuedEvent(
                 sequence: Int64($0), messageID: "m\($0)", userID: nil, body: Array(#"{"data":{}}"#.utf8))
         }
-        let answer = try dialect().read(HTTPResponse(status: status, body: Array(body.utf8)), for: rows)
+        let answer = try dialect().read(TransportResponse(status: status, body: Array(body.utf8)), for: rows)
         #expect("\(answer.meaning)".hasPrefix(meaning), "\(answer.meaning)")
     }
 
@@ -105,7 +105,7 @@ struct BrazeDialectTests {
         #expect((body["attributes"] as? [[String: Any]])?.map { $0["email"] as? String } == ["a@b", "a@b"])
 
         let text = #"{"message":"success","errors":[{"index":1,"code":"invalid_event"}]}"#
-        let answer = dialect.read(HTTPResponse(status: 201, body: Array(text.utf8)), for: rows)
+        let answer = dialect.read(TransportResponse(status: 201, body: Array(text.utf8)), for: rows)
         guard case .accepted(_, let rejected, _) = answer.meaning else {
             Issue.record("\(answer.meaning)")
             return

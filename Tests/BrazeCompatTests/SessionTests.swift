@@ -21,8 +21,8 @@ struct SessionTests {
         let count = Lock(0)
 
         func send(
-            _ request: Countersign.HTTPRequest
-        ) async throws(HTTPTransportError) -> Countersign.HTTPResponse {
+            _ request: TransportRequest
+        ) async throws(HTTPTransportError) -> TransportResponse {
             let response = try await base.send(request)
             if response.status == 401 {
                 count.withLock { $0 += 1 }

@@ -22,16 +22,16 @@ struct BadDayTests {
         let isProxyBroken = Lock(false)
         private let transport = makeDefaultTransport()
 
-        func send(_ request: Countersign.HTTPRequest) async throws(HTTPTransportError)
-            -> Countersign.HTTPResponse
+        func send(_ request: TransportRequest) async throws(HTTPTransportError)
+            -> TransportResponse
         {
             if isProxyBroken.withLock({ $0 }) {
-                return Countersign.HTTPResponse(
+                return TransportResponse(
                     status: 503, headers: [("Date", "Sun, 01 Jan 2040 00:00:00 GMT")],
                     body: Array("no upstream".utf8))
             }
             guard isPortal.withLock({ $0 }) else { return try await transport.send(request) }
-            return Countersign.HTTPResponse(
+            return TransportResponse(
                 status: 200, headers: [("Content-Type", "text/html")],
                 body: Array("<html>Welcome to our hotel</html>".utf8))
         }

@@ -13,7 +13,7 @@ struct CredentialTests {
         scheme: Credential.Scheme, name: String, value: String
     ) throws {
         let token = try #require(SignedToken.accessToken("sr=x&sig=y"))
-        let request = HTTPRequest(
+        let request = TransportRequest(
             method: "PUT", url: try #require(URL(string: "https://a.example/b")),
             headers: [("Accept", "*/*"), (name.lowercased(), "old")], body: [1, 2], timeout: 7,
             maximumResponseBytes: 9)
@@ -25,7 +25,7 @@ struct CredentialTests {
     }
 
     @Test func withoutATokenOrWithTokensTurnedOffNothingIsAdded() throws {
-        let request = HTTPRequest(
+        let request = TransportRequest(
             url: try #require(URL(string: "https://a.example/b")), headers: [("Accept", "*/*")], body: [])
         let token = try #require(SignedToken("a.b.c"))
         for credential in [Credential(.withheld, token: token), Credential(.bearer, token: nil)] {

@@ -31,7 +31,7 @@ struct DocumentedTests {
     @Test func ordersWaitWhileTheServerIsDown() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let transport = ScriptedTransport { _ in HTTPResponse(status: 503) }
+        let transport = ScriptedTransport { _ in TransportResponse(status: 503) }
         var configuration = CountersignConfiguration(
             endpoint: try #require(URL(string: "https://collect.example")), writeKey: "wk_test")
         configuration.dataDirectory = folder

@@ -28,7 +28,7 @@ final class FakeGateway: Sendable {
         var batches: [Received] = []
         var duplicates = 0
         /// Nil takes the batch.
-        var judge: @Sendable (Received) -> HTTPResponse? = { _ in nil }
+        var judge: @Sendable (Received) -> TransportResponse? = { _ in nil }
     }
 
     private let state = Lock(State())
@@ -39,11 +39,11 @@ final class FakeGateway: Sendable {
     var duplicates: Int { state.withLock { $0.duplicates } }
 
     /// Looks at each batch before it is stored; an answer other than nil is given instead.
-    func judge(_ body: @escaping @Sendable (Received) -> HTTPResponse?) {
+    func judge(_ body: @escaping @Sendable (Received) -> TransportResponse?) {
         state.withLock { $0.judge = body }
     }
 
-    func answer(_ request: HTTPRequest) throws -> HTTPResponse {
+    func answer(_ request: TransportRequest) throws -> TransportResponse {
         let body = try JSONDecoder().decode(Body.self, from: Data(request.body))
         let token = request.header("Authorization").map { String($0.dropFirst("Bearer ".count)) }
         let received = Received(messages: body.batch, token: token)
@@ -55,7 +55,7 @@ final class FakeGateway: Sendable {
         return store(received)
     }
 
-    func store(_ received: Received) -> HTTPResponse {
+    func store(_ received: Received) -> TransportResponse {
         state.withLock { state in
             var accepted = 0
             for message in received.messages {
@@ -72,14 +72,14 @@ final class FakeGateway: Sendable {
     }
 }
 
-extension HTTPResponse {
+extension TransportResponse {
     static func json(_ status: Int, _ body: String, headers: [(name: String, value: String)] = [])
-        -> HTTPResponse
+        -> TransportResponse
     {
-        HTTPResponse(status: status, headers: headers, body: Array(body.utf8))
+        TransportResponse(status: status, headers: headers, body: Array(body.utf8))
     }
 
-    static func tokenProblem(_ code: AuthErrorCode, skew: Int? = nil) -> HTTPResponse {
+    static func tokenProblem(_ code: AuthErrorCode, skew: Int? = nil) -> TransportResponse {
         let skew = skew.map { #","clock_skew_seconds":\#($0)"# } ?? ""
         return .json(
             401,

@@ -74,8 +74,8 @@ struct GatewayTests {
         let answered: @Sendable (_ status: Int, _ sentAt: TimeInterval) -> Void
 
         func send(
-            _ request: Countersign.HTTPRequest
-        ) async throws(HTTPTransportError) -> Countersign.HTTPResponse {
+            _ request: TransportRequest
+        ) async throws(HTTPTransportError) -> TransportResponse {
             let sentAt = clock.uptime
             let response = try await base.send(request)
             answered(response.status, sentAt)

@@ -11,7 +11,7 @@ struct InspectorTests {
         let bench = try Bench()
         defer { bench.removeFiles() }
         bench.transport.setHandler { _ in
-            HTTPResponse(
+            TransportResponse(
                 status: 401,
                 body: Array(#"{"success":false,"auth_error":{"error_code":22,"reason":"EXPIRED"}}"#.utf8))
         }

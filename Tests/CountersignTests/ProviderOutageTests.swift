@@ -28,7 +28,7 @@ struct ProviderOutageTests {
             guard received.token == fresh else { return .tokenProblem(.missingToken) }
             let answer = gateway.store(received)
             let date = [(name: "Date", value: "Sun, 15 Jun 2025 15:06:40 GMT")]
-            return HTTPResponse(status: 200, headers: saysDate ? date : [], body: answer.body)
+            return TransportResponse(status: 200, headers: saysDate ? date : [], body: answer.body)
         }
         let client = try bench.makeClient()
         client.identify(userID: "ada")

@@ -48,7 +48,7 @@ struct TimestampTests {
         ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
     ])
     func readsBothFormsOfRetryAfter(text: String, seconds: Double?) {
-        let response = HTTPResponse(status: 503, headers: [("retry-after", text)])
+        let response = TransportResponse(status: 503, headers: [("retry-after", text)])
         #expect(ServerAnswer.retryAfter(in: response, serverTime: Date(timeIntervalSince1970: 0)) == seconds)
     }
 }

@@ -8,9 +8,9 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct TransportTests {
     private func request(_ server: RawServer, timeout: TimeInterval = 60, limit: Int = 1_000) throws
-        -> HTTPRequest
+        -> TransportRequest
     {
-        HTTPRequest(
+        TransportRequest(
             url: try #require(URL(string: "http://127.0.0.1:\(server.port)/v1/batch")),
             headers: [("Authorization", "Bearer a.b.c"), ("X-Empty", "x")], body: Array("{}".utf8),
             timeout: timeout, maximumResponseBytes: limit)

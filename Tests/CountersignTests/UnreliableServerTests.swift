@@ -54,7 +54,7 @@ struct UnreliableServerTests {
             let answer = try gateway.answer(request)
             if dice == 3 { throw HTTPTransportError(.timedOut, "after the server had stored it") }
             if dice == 4 {
-                return HTTPResponse(
+                return TransportResponse(
                     status: 200, headers: answer.headers,
                     body: Array(answer.body.prefix(answer.body.count / 2)))
             }

@@ -18,7 +18,7 @@ struct ConfigurationTests {
         let clock = ManualClock()
         let exponea = Exponea()
         exponea.setTestSurroundings(
-            dataDirectory: folder, transport: ScriptedTransport { _ in HTTPResponse(status: 200) },
+            dataDirectory: folder, transport: ScriptedTransport { _ in TransportResponse(status: 200) },
             clock: clock)
         let map: [String: Any] = [
             "projectToken": "shop", "authorizationToken": "key", "baseUrl": "https://api.example",

@@ -291,7 +291,7 @@ struct ExponeaSampleTests {
         Exponea.shared.authorizationProvider = .className("ExponeaSampleToken.ExampleAuthProvider")
         configure()
         Exponea.shared.identifyCustomer(customerIds: ["registered": "ada"])
-        let error = await #expect(throws: BloomreachError.self) { try await inbox() }
+        let error = await #expect(throws: CountersignError.self) { try await inbox() }
         #expect(error?.code == .authorizationRefused)
         #expect(error?.authCode == .decodingError)
         await finish()
@@ -309,7 +309,7 @@ struct ExponeaSampleTests {
         #expect(try await inbox().map(\.isRead) == [true])
         // "you may return a NULL value but the request will automatically fail"
         yourAuthTokenReqUrl.answer { nil }
-        let error = await #expect(throws: BloomreachError.self) { try await inbox() }
+        let error = await #expect(throws: CountersignError.self) { try await inbox() }
         #expect(error?.code == .noCustomerToken)
         await finish()
     }
@@ -327,7 +327,7 @@ struct ExponeaSampleTests {
         #expect(yourBackend.callCount == 1)
         // The token of an earlier customer is named as that.
         Exponea.shared.identifyCustomer(customerIds: ["registered": "grace"])
-        let error = await #expect(throws: BloomreachError.self) { try await inbox() }
+        let error = await #expect(throws: CountersignError.self) { try await inbox() }
         #expect(error?.code == .tokenOfAnotherCustomer)
         #expect(error?.authCode == .subjectMismatch)
         // After `anonymize` the class is made anew, and its cache with it.
@@ -348,7 +348,7 @@ struct ExponeaSampleTests {
         Exponea.shared.authorizationProvider = .instance(ExponeaSampleAsynchronous.ExampleAuthProvider())
         configure()
         Exponea.shared.identifyCustomer(customerIds: ["registered": "ada"])
-        let error = await #expect(throws: BloomreachError.self) { try await inbox() }
+        let error = await #expect(throws: CountersignError.self) { try await inbox() }
         #expect(error?.authCode == .expired)
         #expect(try await inbox().count == 1)
         await finish()

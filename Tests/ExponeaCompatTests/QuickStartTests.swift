@@ -26,7 +26,7 @@ struct QuickStartTests {
             case let path where path.hasSuffix("/consent/categories"): #"{"success":true,"results":[]}"#
             default: #"{"success":true}"#
             }
-        return HTTPResponse(status: 200, body: Array(text.utf8))
+        return TransportResponse(status: 200, body: Array(text.utf8))
     }
 
     private func start() -> Exponea {
@@ -159,7 +159,7 @@ struct QuickStartTests {
         ] {
             #expect(text.contains(part), "\(part)")
         }
-        await #expect(throws: BloomreachError.self) {
+        await #expect(throws: CountersignError.self) {
             let _: MessageItem = try await result { exponea.fetchAppInboxItem("none", completion: $0) }
         }
         await finish(exponea)

@@ -124,7 +124,7 @@ struct QueueBenchmark {
 
 /// Takes every batch at once.
 struct AcceptingServer: HTTPTransport {
-    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+    func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
         var count = 0
         let marker = Array("\"messageId\"".utf8)
         request.body.withUnsafeBytes { body in
@@ -134,7 +134,7 @@ struct AcceptingServer: HTTPTransport {
                 }
             }
         }
-        return HTTPResponse(
+        return TransportResponse(
             status: 200,
             body: Array(#"{"success":true,"accepted":\#(count),"duplicates":0,"rejected":[]}"#.utf8))
     }

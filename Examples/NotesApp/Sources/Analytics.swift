@@ -45,10 +45,10 @@ struct Analytics: Sendable {
                     let batch: [Event]
                 }
 
-                func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+                func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
                     let body = try? JSONDecoder().decode(Body.self, from: Data(request.body))
                     let answer = #"{"success":true,"accepted":\#(body?.batch.count ?? 0)}"#
-                    return HTTPResponse(status: 200, body: Array(answer.utf8))
+                    return TransportResponse(status: 200, body: Array(answer.utf8))
                 }
             }
             guard let nowhere = URL(string: "https://preview.invalid") else { return nil }

@@ -36,7 +36,8 @@ package struct InstanceFolder: Sendable {
             throw CountersignError(
                 .invalidConfiguration,
                 "dataDirectory must not be in an app group's container: iOS ends a process that is suspended "
-                    + "while it has a lock there. Use the app's own container, and another one in each extension")
+                    + "while it has a lock there. Use the app's own container, and another one in each extension"
+            )
         }
     }
 
@@ -60,6 +61,7 @@ package struct InstanceFolder: Sendable {
     /// - Parameters:
     ///   - chosen: The app's choice.
     ///   - log: Hears of a Keychain that is not open to the app.
+    /// - Returns: The store.
     package func makeTokenStore(_ chosen: (any TokenStore)?, log: CountersignLog?) -> any TokenStore {
         let directory = directory
         let file = FileTokenStore(directory: directory.appendingPathComponent("tokens", isDirectory: true))

@@ -27,11 +27,11 @@ struct BloomreachAnswer {
     /// The longest text of a server that is passed on.
     private static let maximumReason = 300
 
-    let response: HTTPResponse
+    let response: TransportResponse
     /// Nil when the body is no JSON object.
     let members: [String: JSONValue]?
 
-    init(_ response: HTTPResponse) {
+    init(_ response: TransportResponse) {
         self.response = response
         members = JSONDocument.object(response.body)
     }
@@ -101,10 +101,10 @@ struct BloomreachAnswer {
     // MARK: Queries
 
     /// The members of a good answer. `now` is the device clock.
-    func result(of endpoint: BloomreachEndpoint, now: Date) throws(BloomreachError) -> [String: JSONValue] {
-        func error(_ code: BloomreachError.Code, _ detail: String) -> BloomreachError {
+    func result(of endpoint: BloomreachEndpoint, now: Date) throws(CountersignError) -> [String: JSONValue] {
+        func error(_ code: CountersignError.Code, _ detail: String) -> CountersignError {
             let serverTime = ServerAnswer.serverTime(in: response) ?? now
-            return BloomreachError(
+            return CountersignError(
                 code, endpoint, detail, status: status, authCode: authError?.code,
                 retryAfter: ServerAnswer.retryAfter(in: response, serverTime: serverTime))
         }

@@ -13,16 +13,16 @@ extension BloomreachClient {
     ///
     /// - Parameter queries: What to ask; the answers come in the same order.
     /// - Returns: As many answers as there were queries.
-    /// - Throws: `BloomreachError`.
+    /// - Throws: `CountersignError`.
     public func fetchAttributes(
         _ queries: [CustomerAttributeQuery]
-    ) async throws(BloomreachError) -> [CustomerAttribute] {
+    ) async throws(CountersignError) -> [CustomerAttribute] {
         let members = try await ask(
             .fetchAttributes,
             ["customer_ids": customer.current.customer.json, "attributes": .array(queries.map(\.json))])
         let results = members["results"]?.array ?? []
         guard results.count == queries.count else {
-            throw BloomreachError(
+            throw CountersignError(
                 .notUnderstood, .fetchAttributes,
                 "the server has \(results.count) results for \(queries.count) attributes")
         }
@@ -33,13 +33,13 @@ extension BloomreachClient {
     ///
     /// - Parameter options: What to ask.
     /// - Returns: The items, the best first.
-    /// - Throws: `BloomreachError`; `refused` also when only this engine failed.
+    /// - Throws: `CountersignError`; `refused` also when only this engine failed.
     public func fetchRecommendations(
         _ options: RecommendationOptions
-    ) async throws(BloomreachError) -> [Recommendation] {
+    ) async throws(CountersignError) -> [Recommendation] {
         let attributes = try await fetchAttributes([.recommendation(options)])
         guard let attribute = attributes.first, attribute.isSuccess else {
-            throw BloomreachError(
+            throw CountersignError(
                 .refused, .fetchAttributes, attributes.first?.error ?? "the engine failed without a reason")
         }
         return (attribute.value.array ?? []).compactMap(Recommendation.init)
@@ -48,8 +48,8 @@ extension BloomreachClient {
     /// The categories of consent that the project has.
     ///
     /// - Returns: The categories; none is a good answer too.
-    /// - Throws: `BloomreachError`.
-    public func fetchConsents() async throws(BloomreachError) -> [ConsentCategory] {
+    /// - Throws: `CountersignError`.
+    public func fetchConsents() async throws(CountersignError) -> [ConsentCategory] {
         let members = try await ask(.fetchConsents, [:])
         return (members["results"]?.array ?? []).compactMap(ConsentCategory.init)
     }
@@ -57,8 +57,8 @@ extension BloomreachClient {
     /// The in-app messages for the customer.
     ///
     /// - Returns: The messages; none is a good answer too.
-    /// - Throws: `BloomreachError`.
-    public func fetchInAppMessages() async throws(BloomreachError) -> [InAppMessage] {
+    /// - Throws: `CountersignError`.
+    public func fetchInAppMessages() async throws(CountersignError) -> [InAppMessage] {
         let members = try await ask(
             .fetchInAppMessages,
             [
@@ -71,10 +71,10 @@ extension BloomreachClient {
     /// Asks the server to send a push notification to this device, to see whether one arrives.
     ///
     /// - Parameter pushToken: The device's token for push notifications.
-    /// - Throws: `BloomreachError`.
-    public func sendSelfCheck(pushToken: String) async throws(BloomreachError) {
+    /// - Throws: `CountersignError`.
+    public func sendSelfCheck(pushToken: String) async throws(CountersignError) {
         guard !pushToken.isEmpty else {
-            throw BloomreachError(.invalidArgument, .sendSelfCheck, "there is no push token")
+            throw CountersignError(.invalidArgument, .sendSelfCheck, "there is no push token")
         }
         var body: [String: JSONValue] = [
             "platform": .string(configuration.platform), "push_notification_id": .string(pushToken),
@@ -92,8 +92,8 @@ extension BloomreachClient {
     /// changes meanwhile, it is fetched for the new one.
     ///
     /// - Returns: All messages, the newest first.
-    /// - Throws: `BloomreachError`; nothing was sent if there was no customer token.
-    public func fetchAppInbox() async throws(BloomreachError) -> [AppInboxMessage] {
+    /// - Throws: `CountersignError`; nothing was sent if there was no customer token.
+    public func fetchAppInbox() async throws(CountersignError) -> [AppInboxMessage] {
         for _ in 1..<Self.maximumRounds {
             do {
                 return try await fetchAppInboxOnce()
@@ -110,7 +110,7 @@ extension BloomreachClient {
         return await withInbox { $0.messages(of: owner) } ?? []
     }
 
-    private func fetchAppInboxOnce() async throws(BloomreachError) -> [AppInboxMessage] {
+    private func fetchAppInboxOnce() async throws(CountersignError) -> [AppInboxMessage] {
         let (customer, generation) = self.customer.current
         let owner = owner(of: customer)
         guard let (fetch, token) = await withInbox({ $0.begin(for: owner) }) else {
@@ -138,7 +138,7 @@ extension BloomreachClient {
 
     private func requestAppInbox(
         _ customer: BloomreachCustomer, generation: Int, syncToken: String?
-    ) async throws(BloomreachError) -> [String: JSONValue] {
+    ) async throws(CountersignError) -> [String: JSONValue] {
         var body: [String: JSONValue] = ["customer_ids": customer.json]
         body["sync_token"] = syncToken.map { .string($0) }
         body["application_id"] = configuration.applicationID.map { .string($0) }
@@ -152,12 +152,12 @@ extension BloomreachClient {
     /// Tells the server that a message was read, for the customer that it was fetched for.
     ///
     /// - Parameter message: As it was fetched.
-    /// - Throws: `BloomreachError`. `unknownMessage` if the message has no ids or no sync token: fetch the App Inbox first.
+    /// - Throws: `CountersignError`. `unknownMessage` if the message has no ids or no sync token: fetch the App Inbox first.
     ///   `customerChanged` if the message is an earlier customer's and the server refuses the token for it.
-    public func markAsRead(_ message: AppInboxMessage) async throws(BloomreachError) {
+    public func markAsRead(_ message: AppInboxMessage) async throws(CountersignError) {
         guard !message.customerIDs.isEmpty, let syncToken = message.syncToken else {
             log?.write(.warning, "Unable to mark message \(message.id) as read, try to fetch AppInbox", [:])
-            throw BloomreachError(
+            throw CountersignError(
                 .unknownMessage, .markAppInboxAsRead,
                 "the message has no ids or no sync token; fetch the App Inbox first; nothing was sent")
         }
@@ -178,12 +178,12 @@ extension BloomreachClient {
     /// As `markAsRead(_:)`, for a message that was fetched for the present customer.
     ///
     /// - Parameter id: The message's id.
-    /// - Throws: `BloomreachError`; `unknownMessage` if it was not fetched.
-    public func markAsRead(messageID id: String) async throws(BloomreachError) {
+    /// - Throws: `CountersignError`; `unknownMessage` if it was not fetched.
+    public func markAsRead(messageID id: String) async throws(CountersignError) {
         let owner = owner(of: customer.current.customer)
         guard let message = await withInbox({ $0.message(id, of: owner) }) ?? nil else {
             log?.write(.warning, "Unable to mark message \(id) as read, try to fetch AppInbox", [:])
-            throw BloomreachError(
+            throw CountersignError(
                 .unknownMessage, .markAppInboxAsRead,
                 "the message was not fetched for this customer; fetch the App Inbox first; nothing was sent")
         }
@@ -200,12 +200,12 @@ extension BloomreachClient {
         try? await storage.run { [inbox] _ in body(inbox) }
     }
 
-    private func closed(_ endpoint: BloomreachEndpoint) -> BloomreachError {
-        BloomreachError(.cancelled, endpoint, "the client is closed")
+    private func closed(_ endpoint: BloomreachEndpoint) -> CountersignError {
+        CountersignError(.cancelled, endpoint, "the client is closed")
     }
 
-    private func changed(_ endpoint: BloomreachEndpoint) -> BloomreachError {
-        BloomreachError(
+    private func changed(_ endpoint: BloomreachEndpoint) -> CountersignError {
+        CountersignError(
             .customerChanged, endpoint,
             "the customer's ids have changed since, so this says nothing about the present customer")
     }
@@ -218,21 +218,21 @@ extension BloomreachClient {
     private func ask(
         _ endpoint: BloomreachEndpoint, _ body: [String: JSONValue],
         isForPresentCustomer: @Sendable () -> Bool = { true }
-    ) async throws(BloomreachError) -> [String: JSONValue] {
+    ) async throws(CountersignError) -> [String: JSONValue] {
         let project = self.project
         guard let url = endpoint.url(of: project) else {
-            throw BloomreachError(.invalidArgument, endpoint, "the project's base URL does not work")
+            throw CountersignError(.invalidArgument, endpoint, "the project's base URL does not work")
         }
         let credential = try await credential(for: endpoint, project: project)
-        let request = HTTPRequest(
+        let request = TransportRequest(
             url: url, headers: BloomreachRequest.headers, body: JSONValue.object(body).bytes,
             timeout: configuration.requestTimeout, maximumResponseBytes: Self.maximumAnswerBytes)
-        let response: HTTPResponse
+        let response: TransportResponse
         do {
             response = try await queries.send(credential.applied(to: request))
         } catch {
-            let code: BloomreachError.Code = error.code == .cancelled ? .cancelled : .unreachable
-            throw BloomreachError(code, endpoint, error.description)
+            let code: CountersignError.Code = error.code == .cancelled ? .cancelled : .unreachable
+            throw CountersignError(code, endpoint, error.description)
         }
         log?(.debug, "answer", ["status": "\(response.status)", "endpoint": endpoint.rawValue])
         do {
@@ -253,12 +253,12 @@ extension BloomreachClient {
 
     private func credential(
         for endpoint: BloomreachEndpoint, project: BloomreachProject
-    ) async throws(BloomreachError) -> Credential {
+    ) async throws(CountersignError) -> Credential {
         if takesCustomerToken(endpoint) {
             return try await customerTokens.credential(for: endpoint, log: log)
         }
         guard let key = SignedToken.accessToken(project.apiKey) else {
-            throw BloomreachError(.authorizationRefused, endpoint, "there is no API key")
+            throw CountersignError(.authorizationRefused, endpoint, "there is no API key")
         }
         return Credential(.apiKey, token: key)
     }

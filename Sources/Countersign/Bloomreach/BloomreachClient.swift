@@ -311,13 +311,13 @@ public final class BloomreachClient: Sendable {
 
     /// Sets the closure that hears that a project's server refuses what is tracked because of its API key, in place of an
     /// earlier one; nil for none. The events stay.
-    public func onDeliveryFailure(_ handler: (@Sendable (BloomreachError) -> Void)?) {
+    public func onDeliveryFailure(_ handler: (@Sendable (CountersignError) -> Void)?) {
         guard let handler else { return pipeline.failures.setHandler(nil) }
         pipeline.failures.setHandler { failure in
             // The server has taken the event all the same.
             if failure.isOptional { return }
             handler(
-                BloomreachError(
+                CountersignError(
                     .authorizationRefused, nil, failure.reason, projectToken: failure.userID,
                     authCode: failure.code.rawValue == 0 ? nil : failure.code))
         }

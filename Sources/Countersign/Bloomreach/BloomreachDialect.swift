@@ -27,13 +27,13 @@ struct BloomreachDialect: DeliveryDialect {
 
     func request(
         for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date
-    ) -> HTTPRequest {
+    ) -> TransportRequest {
         let row = events[0].body
         let (url, body) = Self.parts(row)
-        return HTTPRequest(url: url, headers: BloomreachRequest.headers, body: body, timeout: timeout)
+        return TransportRequest(url: url, headers: BloomreachRequest.headers, body: body, timeout: timeout)
     }
 
-    func read(_ response: HTTPResponse, for events: [QueuedEvent]) -> ServerAnswer {
+    func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {
         BloomreachAnswer(response).meaning
     }
 

@@ -27,7 +27,7 @@ package struct Credential: Hashable, Sendable {
     }
 
     /// The request under this credential, which takes the place of a field of the same name.
-    package func applied(to request: HTTPRequest) -> HTTPRequest {
+    package func applied(to request: TransportRequest) -> TransportRequest {
         guard let token else { return request }
         switch scheme {
         case .bearer: return request.setting("Authorization", to: "Bearer \(token.rawValue)")

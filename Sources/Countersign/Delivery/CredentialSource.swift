@@ -19,8 +19,10 @@ package protocol CredentialSource: Sendable {
     ///   - owner: Whose records the request carries.
     ///   - rejected: The generation of the credential that the server has refused last; another one is needed.
     ///   - post: Takes, after `pending`, what is to be done in the engine's turn.
+    /// - Returns: Whether to send, and under what.
     func credential(
-        for owner: UserKey, replacing rejected: Int?, post: @escaping @Sendable (@escaping CredentialWork) -> Void
+        for owner: UserKey, replacing rejected: Int?,
+        post: @escaping @Sendable (@escaping CredentialWork) -> Void
     ) async -> CredentialDecision
 
     /// A server has taken a request under this credential.
@@ -29,7 +31,9 @@ package protocol CredentialSource: Sendable {
     /// A server has refused the credential, or has criticized it.
     ///
     /// - Returns: False if the app was told already, when the source could not get a better one.
-    func refused(_ credential: Credential, of owner: UserKey, _ verdict: ServerAnswer.TokenVerdict) async -> Bool
+    func refused(
+        _ credential: Credential, of owner: UserKey, _ verdict: ServerAnswer.TokenVerdict
+    ) async -> Bool
 
     /// What time it is at the server.
     func noteServerTime(_ date: Date) async

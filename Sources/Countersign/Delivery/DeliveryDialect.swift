@@ -13,8 +13,8 @@ package protocol DeliveryDialect: Sendable {
     ///   - deviceID: The id under which events without a user are sent.
     ///   - now: The device's time.
     /// - Returns: The request, whole.
-    func request(for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date) -> HTTPRequest
+    func request(for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date) -> TransportRequest
 
     /// What an answer to a request with these events means. The indices in its rejections are places in `events`.
-    func read(_ response: HTTPResponse, for events: [QueuedEvent]) -> ServerAnswer
+    func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer
 }

@@ -48,7 +48,8 @@ actor DeliveryEngine {
     private var deviceID = ""
 
     init(
-        settings: DeliverySettings, storage: Storage, dialect: any DeliveryDialect, credentials: any CredentialSource,
+        settings: DeliverySettings, storage: Storage, dialect: any DeliveryDialect,
+        credentials: any CredentialSource,
         transport: any HTTPTransport, clock: any ClientClock, random: @escaping @Sendable () -> Double
     ) {
         self.storage = storage
@@ -277,7 +278,9 @@ actor DeliveryEngine {
     private func finishFlushes(_ ending: FlushResult.Ending, queued: Int) {
         if !flushes.isEmpty {
             let parked = sender.lanes.filter { $0.value.isBlocked }.keys
-            for failure in throttle.flushEnded(parked: Set(parked), at: clock.uptime) { failures.send(failure) }
+            for failure in throttle.flushEnded(parked: Set(parked), at: clock.uptime) {
+                failures.send(failure)
+            }
         }
         let result = FlushResult(batches: batches, ending: ending, queued: queued)
         batches = []
@@ -358,7 +361,8 @@ actor DeliveryEngine {
                 let offset = await source.clockOffset
                 report(
                     AuthenticationFailure(
-                        code: verdict.code, reason: verdict.reason, userID: user.userID, token: credential.token,
+                        code: verdict.code, reason: verdict.reason, userID: user.userID,
+                        token: credential.token,
                         isOptional: consequence.isOptional, requestTime: requestTime, origin: .server,
                         clockSkew: verdict.clockSkew ?? clockSkew(credential.token, verdict, offset: offset),
                         occurrences: 1))

@@ -100,6 +100,7 @@ extension DeliveryPipeline {
     /// Removes all records, those in quarantine too, all credentials, the owner and the id of this device.
     ///
     /// - Parameter alsoForget: Removes what the client keeps beside the queue, on the storage thread.
+    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
     package func wipe(_ alsoForget: @escaping @Sendable () throws -> Void) async throws(CountersignError) {
         // Nobody is told of its end: that would be data again.
         _ = session.withLock { $0.end(uptime: clock.uptime) }

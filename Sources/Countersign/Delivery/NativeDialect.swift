@@ -50,7 +50,7 @@ package struct NativeDialect: DeliveryDialect {
 
     package func request(
         for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date
-    ) -> HTTPRequest {
+    ) -> TransportRequest {
         var body: [UInt8] = []
         body.reserveCapacity(events.reduce(64) { $0 + $1.body.count + 1 })
         body.append(contentsOf: "{\"batch\":".utf8)
@@ -68,10 +68,10 @@ package struct NativeDialect: DeliveryDialect {
             (name: "User-Agent", value: "countersign-swift/\(SDKVersion.current)"),
             (name: "X-Write-Key", value: writeKey),
         ]
-        return HTTPRequest(url: url, headers: headers, body: body, timeout: timeout)
+        return TransportRequest(url: url, headers: headers, body: body, timeout: timeout)
     }
 
-    package func read(_ response: HTTPResponse, for events: [QueuedEvent]) -> ServerAnswer {
+    package func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {
         ServerAnswerBody(response).answer(to: response, eventCount: events.count) { body in
             // A login page of a hotel answers 200 too: events leave only when the gateway says how many it has.
             guard body.success == true || response.status == 400, let accepted = body.accepted else {

@@ -82,13 +82,13 @@ package struct ServerAnswer: Sendable, Equatable {
 extension ServerAnswer {
     /// True for a page for people, such as the login page of a hotel's network: it comes from something on the way, which
     /// has neither taken events nor judged a token.
-    package static func isPage(_ response: HTTPResponse) -> Bool {
+    package static func isPage(_ response: TransportResponse) -> Bool {
         response.header("Content-Type")?.lowercased().contains("html") == true
             || response.body.first { $0 > 0x20 } == UInt8(ascii: "<")
     }
 
     /// The meaning of an answer of 2xx that is not the dialect's.
-    package static func unexpected(_ response: HTTPResponse) -> Meaning {
+    package static func unexpected(_ response: TransportResponse) -> Meaning {
         if isPage(response) {
             return .tryLater(.init("page", "a page came back: a login page of the network?"))
         }
@@ -96,7 +96,7 @@ extension ServerAnswer {
     }
 
     /// `Retry-After` in either of its forms (RFC 9110, section 10.2.3), as seconds from `serverTime`.
-    package static func retryAfter(in response: HTTPResponse, serverTime: Date?) -> TimeInterval? {
+    package static func retryAfter(in response: TransportResponse, serverTime: Date?) -> TimeInterval? {
         guard let text = response.header("Retry-After") else { return nil }
         if let seconds = TimeInterval(text), seconds >= 0, seconds.isFinite { return seconds }
         guard let date = Timestamp.date(fromHTTP: text), let serverTime else { return nil }
@@ -105,12 +105,12 @@ extension ServerAnswer {
 
     /// `Retry-After` as a date, for an answer without `Date` (RFC 9110, section 6.6.1, allows that to servers without a
     /// clock and to caches).
-    package static func retryDate(in response: HTTPResponse) -> Date? {
+    package static func retryDate(in response: TransportResponse) -> Date? {
         response.header("Retry-After").flatMap(Timestamp.date(fromHTTP:))
     }
 
     /// The server's clock from `Date` (RFC 9110, section 6.6.1), to the second.
-    package static func serverTime(in response: HTTPResponse) -> Date? {
+    package static func serverTime(in response: TransportResponse) -> Date? {
         response.header("Date").flatMap(Timestamp.date(fromHTTP:))
     }
 

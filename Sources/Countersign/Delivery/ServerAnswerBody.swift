@@ -56,7 +56,7 @@ package struct ServerAnswerBody: Sendable {
     private let members: Members
 
     /// Reads a body; one that is not a JSON object of the known shape has no members.
-    package init(_ response: HTTPResponse) {
+    package init(_ response: TransportResponse) {
         members = (try? JSONDecoder().decode(Members.self, from: Data(response.body))) ?? Members()
     }
 
@@ -80,7 +80,7 @@ package struct ServerAnswerBody: Sendable {
     ///     dialect's, and then nothing was delivered.
     /// - Returns: The meaning with everything that goes with it.
     package func answer(
-        to response: HTTPResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
+        to response: TransportResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
     ) -> ServerAnswer {
         let meaning = meaning(of: response, eventCount: eventCount, success: success)
         let date = ServerAnswer.serverTime(in: response)
@@ -101,7 +101,7 @@ package struct ServerAnswerBody: Sendable {
     }
 
     private func meaning(
-        of response: HTTPResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
+        of response: TransportResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
     ) -> ServerAnswer.Meaning {
         let explanation = ServerAnswer.Explanation(
             members.code ?? "http_\(response.status)",

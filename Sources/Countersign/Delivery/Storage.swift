@@ -165,6 +165,7 @@ package final class Storage: @unchecked Sendable {
         var emptied: [IncomingLog.Found] = []
         for log in IncomingLog.all(in: directory) where log.id != holder.id {
             let isAlive = LeaseHolder.isAlive(log.id, processID: log.processID)
+            // By the clock that the file system has, whatever that of the client says.
             let age = Date().timeIntervalSince1970 - log.modified
             guard !isAlive || age > Self.idleLog else { continue }
             try queue.adopt(log, clock: clock)

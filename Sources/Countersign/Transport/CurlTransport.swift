@@ -19,7 +19,7 @@
         }
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
-        public func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+        public func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
             try await perform(CurlExchange(request: request))
         }
 
@@ -33,12 +33,12 @@
         /// - Returns: The answer, without what was handed on.
         /// - Throws: When there was no whole answer.
         package func stream(
-            _ request: HTTPRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
-        ) async throws(HTTPTransportError) -> HTTPResponse {
+            _ request: TransportRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
+        ) async throws(HTTPTransportError) -> TransportResponse {
             try await perform(CurlExchange(request: request, take: take))
         }
 
-        private func perform(_ exchange: CurlExchange) async throws(HTTPTransportError) -> HTTPResponse {
+        private func perform(_ exchange: CurlExchange) async throws(HTTPTransportError) -> TransportResponse {
             let result = await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
                     queue.async { [session] in continuation.resume(returning: session.perform(exchange)) }
@@ -68,7 +68,7 @@
             if let handle { curl_easy_cleanup(handle) }
         }
 
-        func perform(_ exchange: CurlExchange) -> Result<HTTPResponse, HTTPTransportError> {
+        func perform(_ exchange: CurlExchange) -> Result<TransportResponse, HTTPTransportError> {
             guard let handle else { return .failure(HTTPTransportError(.other, "libcurl did not start")) }
             if exchange.isCancelled { return .failure(HTTPTransportError(.cancelled, "before sending")) }
             curl_easy_reset(handle)
@@ -116,7 +116,7 @@
             guard code == CURLE_OK || exchange.hasEnough else { return .failure(exchange.error(for: code)) }
             var status = 0
             _ = countersign_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
-            return .success(HTTPResponse(status: status, headers: exchange.headers, body: exchange.body))
+            return .success(TransportResponse(status: status, headers: exchange.headers, body: exchange.body))
         }
 
         private static func milliseconds(_ seconds: TimeInterval) -> Int {
@@ -128,7 +128,7 @@
     ///
     /// `@unchecked Sendable`: `cancelled` has a lock; the rest is touched only by the thread in `CurlSession.perform`.
     private final class CurlExchange: @unchecked Sendable {
-        let request: HTTPRequest
+        let request: TransportRequest
         /// Takes the body of an answer of 200 as it comes; nil collects it.
         let take: (@Sendable ([UInt8]) -> Bool)?
         private(set) var hasEnough = false
@@ -140,7 +140,7 @@
         private let lock = NSLock()
         private var cancelled = false
 
-        init(request: HTTPRequest, take: (@Sendable ([UInt8]) -> Bool)? = nil) {
+        init(request: TransportRequest, take: (@Sendable ([UInt8]) -> Bool)? = nil) {
             self.request = request
             self.take = take
         }

@@ -14,7 +14,7 @@ public protocol HTTPTransport: Sendable {
     /// - Parameter request: What to send.
     /// - Returns: The answer, whatever its status.
     /// - Throws: When there was no whole answer. Each such failure but `notPermitted` is worth another try later.
-    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse
+    func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse
 }
 
 /// The transport that is used when an app passes none.

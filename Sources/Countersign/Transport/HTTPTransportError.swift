@@ -16,11 +16,11 @@ public struct HTTPTransportError: Error, Sendable, CustomStringConvertible {
         public static let cannotConnect = Code(rawValue: "cannot_connect")
         /// The connection broke before the answer was whole.
         public static let connectionLost = Code(rawValue: "connection_lost")
-        /// `HTTPRequest.timeout` ran out.
+        /// `TransportRequest.timeout` ran out.
         public static let timedOut = Code(rawValue: "timed_out")
         /// The server's certificate is not trusted, or TLS could not be agreed on.
         public static let tls = Code(rawValue: "tls")
-        /// The answer is longer than `HTTPRequest.maximumResponseBytes`.
+        /// The answer is longer than `TransportRequest.maximumResponseBytes`.
         public static let responseTooLarge = Code(rawValue: "response_too_large")
         /// The task was cancelled.
         public static let cancelled = Code(rawValue: "cancelled")

@@ -11,7 +11,7 @@ final class InterruptibleTransport: HTTPTransport {
     private struct State {
         /// No exchange begins before this uptime.
         var pausedUntil: TimeInterval = -.infinity
-        var exchanges: [Int: Task<Result<HTTPResponse, HTTPTransportError>, Never>] = [:]
+        var exchanges: [Int: Task<Result<TransportResponse, HTTPTransportError>, Never>] = [:]
         var lastID = 0
     }
 
@@ -24,12 +24,13 @@ final class InterruptibleTransport: HTTPTransport {
         self.clock = clock
     }
 
-    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+    func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
         let uptime = clock.uptime
-        let begun = state.withLock { state -> (Int, Task<Result<HTTPResponse, HTTPTransportError>, Never>)? in
+        let begun = state.withLock {
+            state -> (Int, Task<Result<TransportResponse, HTTPTransportError>, Never>)? in
             guard uptime >= state.pausedUntil else { return nil }
             state.lastID += 1
-            let exchange = Task { [transport] () -> Result<HTTPResponse, HTTPTransportError> in
+            let exchange = Task { [transport] () -> Result<TransportResponse, HTTPTransportError> in
                 do throws(HTTPTransportError) {
                     return .success(try await transport.send(request))
                 } catch {

@@ -25,7 +25,7 @@
         }
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
-        public func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+        public func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
             try await perform(request, take: nil)
         }
 
@@ -37,15 +37,15 @@
         /// - Returns: The answer, without what was handed on.
         /// - Throws: When there was no whole answer.
         package func stream(
-            _ request: HTTPRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
-        ) async throws(HTTPTransportError) -> HTTPResponse {
+            _ request: TransportRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
+        ) async throws(HTTPTransportError) -> TransportResponse {
             try await perform(request, take: take)
         }
 
         // `timeoutInterval` of a request begins anew with each byte; this is for the whole of it.
         private func perform(
-            _ request: HTTPRequest, take: (@Sendable ([UInt8]) -> Bool)?
-        ) async throws(HTTPTransportError) -> HTTPResponse {
+            _ request: TransportRequest, take: (@Sendable ([UInt8]) -> Bool)?
+        ) async throws(HTTPTransportError) -> TransportResponse {
             try await withTimeLimit(request.timeout) { () async throws(HTTPTransportError) in
                 do {
                     return try await self.exchange(request, take: take)
@@ -58,8 +58,8 @@
         }
 
         private func exchange(
-            _ request: HTTPRequest, take: (@Sendable ([UInt8]) -> Bool)?
-        ) async throws -> HTTPResponse {
+            _ request: TransportRequest, take: (@Sendable ([UInt8]) -> Bool)?
+        ) async throws -> TransportResponse {
             var wire = URLRequest(url: request.url, timeoutInterval: request.timeout)
             wire.httpMethod = request.method
             wire.httpBody = Data(request.body)
@@ -92,7 +92,7 @@
                 guard let name = name as? String, let value = value as? String else { return nil }
                 return (name, value)
             }
-            return HTTPResponse(status: answer.statusCode, headers: headers, body: body)
+            return TransportResponse(status: answer.statusCode, headers: headers, body: body)
         }
 
         private static func transportError(for error: any Error) -> HTTPTransportError {

@@ -1,6 +1,9 @@
-/// What went wrong in a call to the SDK.
+public import CountersignCore
+public import Foundation
+
+/// What went wrong in a call to the SDK. No call throws anything else, unless it passes on what the app's own code throws.
 ///
-/// The description never holds a token, a key or an event.
+/// The description never holds a token, a key, a body or an event.
 public struct CountersignError: Error, Sendable, CustomStringConvertible {
     /// What went wrong.
     public struct Code: RawRepresentable, Hashable, Sendable {
@@ -30,15 +33,50 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
 
     /// What went wrong.
     public let code: Code
-    /// More about it: safe to log.
+    /// More about it, such as the server's words: safe to log.
     public let detail: String
+    /// The status of the server's answer; nil if there was none.
+    public let status: Int?
+    /// What a server of Countersign says about the token; nil if it did not.
+    public let authCode: AuthErrorCode?
+    /// Seconds that the server wants to be left alone; nil if it did not say.
+    public let retryAfter: TimeInterval?
+    /// Which request failed, as a word.
+    package let request: String?
+    /// Whose records it was about.
+    package let owner: String?
 
     /// Makes an error.
     public init(_ code: Code, _ detail: String) {
-        self.code = code
-        self.detail = detail
+        self.init(code, detail, request: nil)
     }
 
-    /// The code and the detail.
-    public var description: String { "\(code.rawValue): \(detail)" }
+    package init(
+        _ code: Code, _ detail: String, request: String?, owner: String? = nil, status: Int? = nil,
+        authCode: AuthErrorCode? = nil, retryAfter: TimeInterval? = nil
+    ) {
+        self.code = code
+        self.detail = detail
+        self.request = request
+        self.owner = owner
+        self.status = status
+        self.authCode = authCode
+        self.retryAfter = retryAfter
+    }
+
+    /// True if the same call may succeed later although nothing else has changed.
+    public var isWorthRetrying: Bool { Self.passing.contains(code.rawValue) }
+
+    /// Codes of all clients, by their words.
+    private static let passing: Set = [
+        "network_connection", "not_stored", "not_understood", "provider_busy", "provider_failed",
+        "provider_timed_out", "server_failed", "storage_failed", "sync_in_progress", "too_many_unsaved",
+        "unreachable",
+    ]
+
+    /// Code, request, status and detail, as far as they are known.
+    public var description: String {
+        let place = request.map { " (\($0)\(status.map { ", status \($0)" } ?? ""))" } ?? ""
+        return "\(code.rawValue)\(place): \(detail)"
+    }
 }

@@ -67,7 +67,7 @@ struct RemoteAdmin: AdminClient {
 
     private func request(
         _ request: AdminRequest, accept: String, timeout: TimeInterval, lastEventID: String? = nil
-    ) throws(CommandError) -> Countersign.HTTPRequest {
+    ) throws(CommandError) -> TransportRequest {
         let text =
             server.url + "/admin/api" + request.encodedPath + (request.encodedQuery.map { "?" + $0 } ?? "")
         guard let url = URL(string: text), token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
@@ -79,7 +79,7 @@ struct RemoteAdmin: AdminClient {
         if request.body != nil { headers.append((name: "Content-Type", value: "application/json")) }
         if let tag = request.ifMatch { headers.append((name: "If-Match", value: tag)) }
         if let lastEventID { headers.append((name: "Last-Event-ID", value: lastEventID)) }
-        return Countersign.HTTPRequest(
+        return TransportRequest(
             method: request.method, url: url, headers: headers, body: request.body?.bytes ?? [],
             timeout: timeout, maximumResponseBytes: 256 << 20)
     }

@@ -54,7 +54,7 @@ final class DemoNetwork: HTTPTransport {
         state.withLock { $0.holdsNext = true }
     }
 
-    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+    func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
         let (isCut, isHeld) = state.withLock { state in
             if state.isCut { state.tally.cut += 1 }
             defer { if !state.isCut { state.holdsNext = false } }
@@ -73,7 +73,7 @@ final class DemoNetwork: HTTPTransport {
         }
     }
 
-    private func waitForExpiry(of request: HTTPRequest) async throws(HTTPTransportError) {
+    private func waitForExpiry(of request: TransportRequest) async throws(HTTPTransportError) {
         guard let bearer = request.header("Authorization"), bearer.hasPrefix("Bearer "),
             let expiresAt = tokens.expiry(of: String(bearer.dropFirst("Bearer ".count)))
         else { return }
@@ -86,7 +86,7 @@ final class DemoNetwork: HTTPTransport {
         }
     }
 
-    private func note(_ response: HTTPResponse) {
+    private func note(_ response: TransportResponse) {
         let answer = try? JSONDecoder().decode(Answer.self, from: Data(response.body))
         state.withLock { state in
             if response.status == 200 {

@@ -160,9 +160,9 @@ struct Doctor: Sendable {
                 + ports
         }
         let transport = makeDefaultTransport()
-        func get(_ path: String) async throws(HTTPTransportError) -> Countersign.HTTPResponse {
+        func get(_ path: String) async throws(HTTPTransportError) -> TransportResponse {
             try await transport.send(
-                Countersign.HTTPRequest(
+                TransportRequest(
                     method: "GET", url: url.appendingPathComponent(path), headers: [], body: [], timeout: 5))
         }
         do throws(HTTPTransportError) {
@@ -198,7 +198,7 @@ struct Doctor: Sendable {
     }
 
     /// The gateway's clock against this machine's: tokens are judged by it.
-    private func clock(_ answer: Countersign.HTTPResponse, at now: Date) -> Finding? {
+    private func clock(_ answer: TransportResponse, at now: Date) -> Finding? {
         let format = DateFormatter()
         format.locale = Locale(identifier: "en_US_POSIX")
         format.timeZone = TimeZone(secondsFromGMT: 0)

@@ -42,7 +42,7 @@ struct SendRun: Sendable {
         var wasReached = false
         while index < events.count {
             let batch = batch(from: index, size: size)
-            let answer: Countersign.HTTPResponse
+            let answer: TransportResponse
             do throws(HTTPTransportError) {
                 answer = try await send(batch)
                 wasReached = true
@@ -114,7 +114,7 @@ struct SendRun: Sendable {
 
     private func send(
         _ batch: ArraySlice<SendEvent>
-    ) async throws(HTTPTransportError) -> Countersign.HTTPResponse {
+    ) async throws(HTTPTransportError) -> TransportResponse {
         var headers: [(name: String, value: String)] = [
             ("Content-Type", "application/json"), ("X-Write-Key", writeKey),
         ]
@@ -123,7 +123,7 @@ struct SendRun: Sendable {
         }
         let body: JSONValue = ["batch": .array(batch.map(\.message))]
         return try await transport.send(
-            Countersign.HTTPRequest(
+            TransportRequest(
                 url: url.appendingPathComponent("v1/batch"), headers: headers, body: body.bytes))
     }
 
@@ -137,7 +137,7 @@ struct SendRun: Sendable {
     }
 
     private func note(
-        _ answer: Countersign.HTTPResponse, _ batch: ArraySlice<SendEvent>, _ outcome: inout Outcome
+        _ answer: TransportResponse, _ batch: ArraySlice<SendEvent>, _ outcome: inout Outcome
     ) throws {
         let body = answer.body
         let numbers = try? StrictJSONParser(maximumBytes: max(1, body.count)).parse(bytes: body) { root in
@@ -160,14 +160,14 @@ struct SendRun: Sendable {
     }
 
     /// `Retry-After` in seconds, else exponentially longer with full jitter.
-    private static func wait(_ answer: Countersign.HTTPResponse?, tries: Int) -> Double {
+    private static func wait(_ answer: TransportResponse?, tries: Int) -> Double {
         if let text = answer?.header("Retry-After"), let seconds = Double(text), seconds >= 0 {
             return min(seconds, longestPause)
         }
         return Double.random(in: 0.1...min(longestPause, 0.5 * pow(2, Double(min(tries, 10)))))
     }
 
-    private static func reason(_ answer: Countersign.HTTPResponse) -> String {
+    private static func reason(_ answer: TransportResponse) -> String {
         let body = answer.body
         let reason = try? StrictJSONParser(maximumBytes: max(1, body.count)).parse(bytes: body) { root in
             root["auth_error"]?["hint"]?.string ?? root["reason"]?.string

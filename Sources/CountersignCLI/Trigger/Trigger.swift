@@ -119,7 +119,7 @@ struct Trigger: Sendable {
         let sessions = try SessionDirectory(dataDirectory: dataDirectory)
         let opened = try sessions.open(for: Self.userID, of: app.id, clientID: nil)
         let body: JSONValue = ["refresh_token": .string(opened.refreshToken)]
-        var answer = Countersign.HTTPResponse(status: 0)
+        var answer = TransportResponse(status: 0)
         for _ in 0..<30 {
             answer = try await request(
                 "api/refresh_token", [("Content-Type", "application/json")], body.bytes)
@@ -161,11 +161,11 @@ struct Trigger: Sendable {
 
     private func request(
         _ path: String, _ headers: [(String, String)], _ body: [UInt8]
-    ) async throws -> Countersign.HTTPResponse {
+    ) async throws -> TransportResponse {
         let target = url.appendingPathComponent(path)
         do {
             return try await transport.send(
-                Countersign.HTTPRequest(
+                TransportRequest(
                     url: target, headers: headers.map { (name: $0.0, value: $0.1) }, body: body))
         } catch {
             throw CommandError(

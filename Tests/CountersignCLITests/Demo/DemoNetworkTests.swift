@@ -17,16 +17,16 @@ struct DemoNetworkTests {
     }
 
     private func network(status: Int = 200, body: String = "{}") -> (DemoNetwork, ScriptedTransport) {
-        let server = ScriptedTransport { _ in HTTPResponse(status: status, body: Array(body.utf8)) }
+        let server = ScriptedTransport { _ in TransportResponse(status: status, body: Array(body.utf8)) }
         let network = DemoNetwork(over: server, tokens: tokens) { [waits] seconds in
             waits.withLock { $0.append(seconds) }
         }
         return (network, server)
     }
 
-    private func request(bearer: String? = nil) throws -> HTTPRequest {
+    private func request(bearer: String? = nil) throws -> TransportRequest {
         let url = try #require(URL(string: "http://127.0.0.1/v1/batch"))
-        return HTTPRequest(
+        return TransportRequest(
             url: url, headers: bearer.map { [("Authorization", "Bearer \($0)")] } ?? [], body: [])
     }
 
@@ -93,7 +93,7 @@ struct DemoNetworkTests {
         network.holdNext()
         server.setHandler { _ in throw HTTPTransportError(.connectionLost, "killed") }
         await #expect(throws: HTTPTransportError.self) { try await network.send(request(bearer: token)) }
-        server.setHandler { _ in HTTPResponse(status: 401, body: []) }
+        server.setHandler { _ in TransportResponse(status: 401, body: []) }
         for _ in 0..<2 { _ = try await network.send(request(bearer: token)) }
         #expect(waits.withLock { $0.count } == 2)
     }

@@ -8,20 +8,19 @@ import Testing
 
 /// Answers that were decided before; records what was sent.
 private final class Script: HTTPTransport {
-    private let answers: Lock<[Countersign.HTTPResponse?]>
+    private let answers: Lock<[TransportResponse?]>
     private let error: HTTPTransportError
-    let sent = Lock<[Countersign.HTTPRequest]>([])
+    let sent = Lock<[TransportRequest]>([])
 
     init(
-        _ answers: [Countersign.HTTPResponse?],
+        _ answers: [TransportResponse?],
         error: HTTPTransportError = HTTPTransportError(.connectionLost, "gone")
     ) {
         self.answers = Lock(answers)
         self.error = error
     }
 
-    func send(_ request: Countersign.HTTPRequest) async throws(HTTPTransportError) -> Countersign.HTTPResponse
-    {
+    func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
         sent.withLock { $0.append(request) }
         let answer = answers.withLock { $0.isEmpty ? nil : $0.removeFirst() }
         guard let answer else { throw error }
@@ -31,15 +30,15 @@ private final class Script: HTTPTransport {
 
 @Suite(.timeLimit(.minutes(5)))
 struct SendRunTests {
-    private static func stored(_ count: Int, rejected: String = "") -> Countersign.HTTPResponse {
-        Countersign.HTTPResponse(
+    private static func stored(_ count: Int, rejected: String = "") -> TransportResponse {
+        TransportResponse(
             status: 200,
             body: Array(
                 #"{"success":true,"accepted":\#(count),"duplicates":0,"rejected":[\#(rejected)]}"#.utf8))
     }
 
     private func run(
-        _ count: Int, _ answers: [Countersign.HTTPResponse?], key: SigningKey? = nil,
+        _ count: Int, _ answers: [TransportResponse?], key: SigningKey? = nil,
         users: [String] = ["user-1"]
     ) async throws -> (SendRun.Outcome, Script, [Double]) {
         let script = Script(answers)
@@ -92,7 +91,7 @@ struct SendRunTests {
     @Test func aServerThatWasReachedIsWaitedForLonger() async throws {
         let pauses = Lock<[Double]>([])
         let said = Lock<[String]>([])
-        let nothing = [Countersign.HTTPResponse?](repeating: nil, count: 20)
+        let nothing = [TransportResponse?](repeating: nil, count: 20)
         let script = Script(
             [Self.stored(100)] + nothing + [Self.stored(50)],
             error: HTTPTransportError(.tls, "certificate has expired"))
@@ -103,7 +102,7 @@ struct SendRunTests {
     }
 
     @Test func whatMayPassIsTriedAgainAndNothingIsSkipped() async throws {
-        let busy = Countersign.HTTPResponse(status: 503, headers: [("Retry-After", "7")])
+        let busy = TransportResponse(status: 503, headers: [("Retry-After", "7")])
         let (outcome, script, pauses) = try await run(
             150, [nil, busy, Self.stored(100), Self.stored(50)])
         #expect(outcome == .init(accepted: 150, duplicates: 0, rejected: []))
@@ -112,7 +111,7 @@ struct SendRunTests {
     }
 
     @Test func aBatchThatIsTooLargeIsHalved() async throws {
-        let large = Countersign.HTTPResponse(status: 413)
+        let large = TransportResponse(status: 413)
         let (outcome, script, _) = try await run(
             100, [large, Self.stored(50), Self.stored(50)])
         #expect(outcome.accepted == 100)
@@ -120,7 +119,7 @@ struct SendRunTests {
     }
 
     @Test func aRefusedCredentialEndsIt() async throws {
-        let refused = Countersign.HTTPResponse(
+        let refused = TransportResponse(
             status: 401, body: Array(#"{"auth_error":{"hint":"mint a new token\u001b[2J"}}"#.utf8))
         let error = await #expect(throws: CommandError.self) { try await run(3, [refused]) }
         #expect(error?.code == .notAuthorized)

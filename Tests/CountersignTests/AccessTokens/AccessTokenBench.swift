@@ -99,18 +99,18 @@ final class TokenServer: Sendable {
         var serial = 0
         var isRevoked = false
         var lifetime: Int? = 3_600
-        var override: (@Sendable (HTTPRequest) -> HTTPResponse?)?
+        var override: (@Sendable (TransportRequest) -> TransportResponse?)?
         var date: Date?
         var reissues = 0
     }
 
     let state = Lock(State())
 
-    func override(_ body: (@Sendable (HTTPRequest) -> HTTPResponse?)?) {
+    func override(_ body: (@Sendable (TransportRequest) -> TransportResponse?)?) {
         state.withLock { $0.override = body }
     }
 
-    func answer(_ request: HTTPRequest) -> HTTPResponse {
+    func answer(_ request: TransportRequest) -> TransportResponse {
         if let answer = state.withLock({ $0.override })?(request) { return answer }
         let body = String(decoding: request.body, as: UTF8.self)
         return state.withLock { state in

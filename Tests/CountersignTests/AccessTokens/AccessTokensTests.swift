@@ -661,7 +661,7 @@ struct AccessTokensTests {
         configuration.accessToken = secrets[0]
         configuration.refreshToken = secrets[1]
         let answers = Lock([
-            HTTPResponse.json(500, #"{"error":"secret-refresh"}"#), .json(200, "secret-refresh"),
+            TransportResponse.json(500, #"{"error":"secret-refresh"}"#), .json(200, "secret-refresh"),
             .json(200, #"{"access_token":"fresh-access","refresh_token":"fresh-refresh"}"#),
             .json(400, #"{"error":"invalid_grant","error_description":"fresh-refresh"}"#),
         ])

@@ -91,7 +91,7 @@ struct HostileTokenServerTests {
         let first = try make(timeout: 2)
         try await first.record(Location(latitude: 1, longitude: 2, timestamp: Date()))
         for _ in 0..<5 {
-            let error = await #expect(throws: LocationError.self) { try await first.sync() }
+            let error = await #expect(throws: CountersignError.self) { try await first.sync() }
             log.withLock { $0 += "\(error.map { "\($0)" } ?? "")\n" }
         }
         #expect(server.requests.count { $0.hasPrefix("POST /tokens") } == 1)

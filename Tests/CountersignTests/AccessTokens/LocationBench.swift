@@ -8,7 +8,7 @@ import Foundation
 /// A `LocationClient` on a directory of its own, with a location server and a token server in memory.
 final class LocationBench: Sendable {
     struct Upload: Sendable {
-        let request: HTTPRequest
+        let request: TransportRequest
         let token: String?
         let body: JSONValue
     }
@@ -19,7 +19,7 @@ final class LocationBench: Sendable {
     let transport: ScriptedTransport
     let uploads = Lock([Upload]())
     let stored = Lock([String]())
-    let judge = Lock<(@Sendable (Upload) -> HTTPResponse?)?>(nil)
+    let judge = Lock<(@Sendable (Upload) -> TransportResponse?)?>(nil)
     let authorization = Lock([AuthorizationEvent]())
     let http = Lock([UploadEvent]())
     let locations = Lock([String]())
@@ -73,7 +73,7 @@ final class LocationBench: Sendable {
             random: { 1 })
     }
 
-    private func answer(_ request: HTTPRequest) -> HTTPResponse {
+    private func answer(_ request: TransportRequest) -> TransportResponse {
         if request.url.host == "auth.your.server.com" { return tokens.answer(request) }
         let upload = Upload(
             request: request, token: request.header("Authorization"),

@@ -51,8 +51,8 @@ struct LocationClientTests {
                 + #""timestamp":"2015-05-05T04:31:54.123Z","uuid":"\#(uuid)"},"device":"d","n":1}"#)
         #expect(
             request.headers.map { "\($0.name): \($0.value)" } == [
-                "Authorization: Bearer A0", "Content-Type: application/json",
-                "User-Agent: countersign-swift/\(SDKVersion.current)", "X-App: a",
+                "Content-Type: application/json", "User-Agent: countersign-swift/\(SDKVersion.current)",
+                "X-App: a", "Authorization: Bearer A0",
             ])
         #expect(
             request.description
@@ -160,7 +160,7 @@ struct LocationClientTests {
             ["coords": ["latitude": 91, "longitude": 0]], ["coords": ["latitude": 0, "longitude": -180.1]],
             ["coords": 7],
         ] {
-            let error = await #expect(throws: LocationError.self) { try await client.insert(bad) }
+            let error = await #expect(throws: CountersignError.self) { try await client.insert(bad) }
             #expect(error?.code == .invalidLocation)
         }
         #expect(try await client.count() == 1)
@@ -177,14 +177,14 @@ struct LocationClientTests {
     @Test func aPageIsNoDelivery() async throws {
         let page = "<!DOCTYPE html><html><body>Welcome</body></html>"
         for answer in [
-            HTTPResponse.json(200, page), .json(201, "  \n<html/>"),
+            TransportResponse.json(200, page), .json(201, "  \n<html/>"),
             .json(200, "", headers: [("Content-Type", "text/html; charset=utf-8")]),
         ] {
             let bench = LocationBench()
             bench.judge.withLock { $0 = { _ in answer } }
             let client = try bench.make()
             for _ in 0..<6 { try await client.record(here) }
-            await #expect(throws: LocationError.self) { try await client.sync() }
+            await #expect(throws: CountersignError.self) { try await client.sync() }
             #expect(try await client.count() == 6)
             await client.callbacksDelivered()
             #expect(bench.http.withLock { $0 }.map(\.isSuccess) == [false])
@@ -243,7 +243,7 @@ struct LocationClientTests {
         #expect(await client.snapshot().evictedByCount == 2)
         await client.close()
         let none = try LocationBench().make { $0.persistence.maxRecordsToPersist = 0 }
-        let error = await #expect(throws: LocationError.self) { try await none.record(here) }
+        let error = await #expect(throws: CountersignError.self) { try await none.record(here) }
         #expect(error?.code == .notPersisted)
         await none.close()
     }
@@ -280,13 +280,13 @@ struct LocationClientTests {
         let client = try bench.make { $0.http.autoSync = true }
         var uuids = [try await client.record(here)]
         await bench.transport.waitForRequests(2)
-        await #expect(throws: LocationError.self) { try await client.sync() }
+        await #expect(throws: CountersignError.self) { try await client.sync() }
         #expect(await client.snapshot().parked.count == 1)
         for _ in 0..<20 {
             uuids.append(try await client.record(here))
             bench.clock.advance(by: 3_600)
         }
-        await #expect(throws: LocationError.self) { try await client.sync() }
+        await #expect(throws: CountersignError.self) { try await client.sync() }
         #expect(bench.uploads.withLock { $0.count } == 1)
         #expect(bench.refreshes == 1)
         await client.callbacksDelivered()
@@ -376,7 +376,7 @@ struct LocationClientTests {
             bench.judge.withLock { $0 = { _ in .json(status, "") } }
             let client = try bench.make { $0.instanceName = "s\(status)" }
             let uuid = try await client.record(here)
-            let error = await #expect(throws: LocationError.self, "\(status)") { try await client.sync() }
+            let error = await #expect(throws: CountersignError.self, "\(status)") { try await client.sync() }
             if [301, 302].contains(status) { #expect(error?.code == .redirect) }
             let waiting = try await client.count()
             let aside = await client.snapshot().quarantined
@@ -410,7 +410,7 @@ struct LocationClientTests {
             $0.http.autoSync = true
         }
         let uuid = try await client.record(here)
-        let error = await #expect(throws: LocationError.self) { try await client.sync() }
+        let error = await #expect(throws: CountersignError.self) { try await client.sync() }
         #expect(error?.code == .invalidURL)
         #expect(bench.transport.requests.isEmpty)
         try await client.update { $0.http.url = "https://app.your.server.com/users/locations" }
@@ -424,7 +424,7 @@ struct LocationClientTests {
         bench.transport.setHandler { _ in throw HTTPTransportError(.cannotConnect, "refused") }
         let client = try bench.make()
         try await client.record(here)
-        let error = await #expect(throws: LocationError.self) { try await client.sync() }
+        let error = await #expect(throws: CountersignError.self) { try await client.sync() }
         #expect(error?.code == .networkConnection)
         await client.callbacksDelivered()
         #expect(bench.http.withLock { $0.map(\.status) } == [0])
@@ -533,12 +533,12 @@ struct LocationClientTests {
         #expect(try await client.accessToken(replacing: "A0") == "A1")
         #expect(bench.refreshes == 1)
         await client.forgetTokens()
-        await #expect(throws: LocationError.self) { try await client.accessToken() }
+        await #expect(throws: CountersignError.self) { try await client.accessToken() }
         await client.close()
         let next = try bench.make(keepsTokens: true) {
             $0.authorization.accessToken = nil; $0.authorization.refreshToken = nil
         }
-        await #expect(throws: LocationError.self) { try await next.accessToken() }
+        await #expect(throws: CountersignError.self) { try await next.accessToken() }
         await next.close()
     }
 

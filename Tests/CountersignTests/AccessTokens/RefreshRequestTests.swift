@@ -16,14 +16,14 @@ struct RefreshRequestTests {
     private func request(
         _ configuration: AuthorizationConfiguration, common: [String: String] = [:],
         origin: String = "https://app.domain.com/locations"
-    ) throws -> HTTPRequest {
+    ) throws -> TransportRequest {
         try #require(
             RefreshRequest(
                 configuration: configuration, commonHeaders: common, commonOrigin: URL(string: origin)
             ).make(accessToken: "XXX.YYY.ZZZ", refreshToken: "smT&f= +%ü"))
     }
 
-    private func fields(_ request: HTTPRequest) -> [String] {
+    private func fields(_ request: TransportRequest) -> [String] {
         request.headers.map { "\($0.name): \($0.value)" }
     }
 

@@ -6,16 +6,16 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct BloomreachClientTests {
-    private func ids(_ request: HTTPRequest?) -> [String: String] {
+    private func ids(_ request: TransportRequest?) -> [String: String] {
         request?.json["customer_ids"] as? [String: String] ?? [:]
     }
 
-    private func code(_ body: () async throws -> Void) async -> BloomreachError.Code? {
+    private func code(_ body: () async throws -> Void) async -> CountersignError.Code? {
         do {
             try await body()
             return nil
         } catch {
-            return (error as? BloomreachError)?.code
+            return (error as? CountersignError)?.code
         }
     }
 
@@ -102,7 +102,7 @@ struct BloomreachClientTests {
 
     @Test func noEventIsLostHoweverOftenItFails() async throws {
         let device = try BloomreachDevice(server: ScriptedTransport { _ in .json(401, "{}") })
-        let failures = Lock<[BloomreachError]>([])
+        let failures = Lock<[CountersignError]>([])
         device.client.onDeliveryFailure { error in failures.withLock { $0.append(error) } }
         device.client.trackEvent("event")
         for _ in 0..<70 { await device.client.flush() }
@@ -208,7 +208,7 @@ struct BloomreachClientTests {
     ])
     func failuresAreFailures(status: Int, body: String, code: String, isWorthRetrying: Bool) async throws {
         let device = try BloomreachDevice(server: ScriptedTransport { _ in .json(status, body) })
-        let error = await #expect(throws: BloomreachError.self) { try await device.client.fetchConsents() }
+        let error = await #expect(throws: CountersignError.self) { try await device.client.fetchConsents() }
         #expect(error?.code.rawValue == code)
         #expect(error?.status == status)
         #expect(error?.isWorthRetrying == isWorthRetrying)
@@ -217,8 +217,9 @@ struct BloomreachClientTests {
 
     @Test func retryAfterIsPassedOn() async throws {
         let device = try BloomreachDevice(
-            server: ScriptedTransport { _ in HTTPResponse(status: 503, headers: [("Retry-After", "7")]) })
-        let error = await #expect(throws: BloomreachError.self) { try await device.client.fetchConsents() }
+            server: ScriptedTransport { _ in TransportResponse(status: 503, headers: [("Retry-After", "7")]) }
+        )
+        let error = await #expect(throws: CountersignError.self) { try await device.client.fetchConsents() }
         #expect(error?.retryAfter == 7)
         await device.remove()
     }
@@ -266,7 +267,7 @@ struct BloomreachClientTests {
                     200,
                     #"{"success":true,"results":[{"success":false,"error":"no such engine","value":null}]}"#)
             })
-        let error = await #expect(throws: BloomreachError.self) {
+        let error = await #expect(throws: CountersignError.self) {
             try await device.client.fetchRecommendations(RecommendationOptions(id: "e"))
         }
         #expect(error?.code == .refused && error?.detail == "no such engine")
@@ -275,7 +276,7 @@ struct BloomreachClientTests {
 
     // MARK: App Inbox
 
-    private static func inbox(_ ids: [String], token: String, isRead: Bool = false) -> HTTPResponse {
+    private static func inbox(_ ids: [String], token: String, isRead: Bool = false) -> TransportResponse {
         // "b" is newer than "a".
         let messages = ids.map {
             #"{"id":"\#($0)","type":"html","is_read":\#(isRead),"create_time":\#($0.utf8.reduce(0) { $0 + Int($1) }),"content":{"title":"T","message":"<p>Hi</p>"}}"#
@@ -306,7 +307,7 @@ struct BloomreachClientTests {
     }
 
     @Test func goneSyncTokenIsForgottenAndTheInboxFetchedOnceMore() async throws {
-        let gone = HTTPResponse.json(410, #"{"success":false,"error":"invalid sync token"}"#)
+        let gone = TransportResponse.json(410, #"{"success":false,"error":"invalid sync token"}"#)
         let device = try BloomreachDevice(server: ScriptedTransport { _ in Self.inbox(["a"], token: "s1") })
         _ = try await device.client.fetchAppInbox()
         device.server.setHandler { request in
@@ -389,7 +390,7 @@ struct BloomreachClientTests {
             box.withLock { $0 }?.anonymize()
             return .json(401, #"{"success":false,"error":"expired"}"#)
         }
-        let error = await #expect(throws: BloomreachError.self) {
+        let error = await #expect(throws: CountersignError.self) {
             try await device.client.markAsRead(message)
         }
         #expect(error?.code == .customerChanged)

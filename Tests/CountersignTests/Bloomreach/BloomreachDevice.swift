@@ -5,7 +5,7 @@ import Foundation
 
 /// A client with a directory of its own, a clock that a test moves, and a scripted server.
 final class BloomreachDevice: Sendable {
-    static let success = HTTPResponse(status: 200, body: Array(#"{"success":true}"#.utf8))
+    static let success = TransportResponse(status: 200, body: Array(#"{"success":true}"#.utf8))
 
     let client: BloomreachClient
     let clock: ManualClock
@@ -40,7 +40,7 @@ final class BloomreachDevice: Sendable {
         try BloomreachProject(token: token, apiKey: key, baseURL: "https://api.example.com/")
     }
 
-    var requests: [HTTPRequest] { server.requests }
+    var requests: [TransportRequest] { server.requests }
 
     /// Starts anew with what is on disk.
     func restarted(
@@ -81,7 +81,7 @@ final class SampleProvider: AuthorizationProviderType, CustomerObserving, @unche
     }
 }
 
-extension HTTPRequest {
+extension TransportRequest {
     var json: [String: Any] {
         (try? JSONSerialization.jsonObject(with: Data(body))) as? [String: Any] ?? [:]
     }
@@ -94,8 +94,8 @@ extension HTTPRequest {
     var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-extension HTTPResponse {
-    static func json(_ status: Int, _ text: String) -> HTTPResponse {
-        HTTPResponse(status: status, body: Array(text.utf8))
+extension TransportResponse {
+    static func json(_ status: Int, _ text: String) -> TransportResponse {
+        TransportResponse(status: status, body: Array(text.utf8))
     }
 }

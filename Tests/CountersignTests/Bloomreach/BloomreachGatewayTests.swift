@@ -96,7 +96,7 @@ struct BloomreachGatewayTests {
         client.trackEvent("meanwhile")
         #expect(await client.flush().isComplete)
         query.cancel()
-        let error = await #expect(throws: BloomreachError.self) { try await query.value }
+        let error = await #expect(throws: CountersignError.self) { try await query.value }
         #expect(error?.code == .cancelled)
         await client.close()
         await finish()
@@ -150,14 +150,14 @@ struct BloomreachGatewayTests {
     @Test func refusedCustomerTokensAreNamed() async throws {
         try edit { _ in }
         #expect(await client.flush().isComplete)
-        let cases: [(String, BloomreachError.Code, AuthErrorCode)] = [
+        let cases: [(String, CountersignError.Code, AuthErrorCode)] = [
             (try token(lifetime: -600), .authorizationRefused, .expired),
             (try token("grace"), .tokenOfAnotherCustomer, .subjectMismatch),
             ("a.b.c", .authorizationRefused, .decodingError),
         ]
         for (text, code, authCode) in cases {
             tokens.withLock { $0 = [text] }
-            let error = await #expect(throws: BloomreachError.self) { try await client.fetchAppInbox() }
+            let error = await #expect(throws: CountersignError.self) { try await client.fetchAppInbox() }
             #expect(error?.code == code)
             #expect(error?.authCode == authCode)
             #expect(error.map { "\($0)".contains(text) } == false)
@@ -179,7 +179,7 @@ struct BloomreachGatewayTests {
 
     @Test func selfCheckWithoutAWebhookSaysWhatIsMissing() async throws {
         try edit { _ in }
-        let error = await #expect(throws: BloomreachError.self) {
+        let error = await #expect(throws: CountersignError.self) {
             try await client.sendSelfCheck(pushToken: "push")
         }
         #expect(error?.code == .refused && error?.status == 409)

@@ -43,12 +43,12 @@ struct BloomreachProviderTests {
         try device(.instance(SampleProvider(token)))
     }
 
-    private func code(_ body: () async throws -> Void) async -> BloomreachError.Code? {
+    private func code(_ body: () async throws -> Void) async -> CountersignError.Code? {
         do {
             try await body()
             return nil
         } catch {
-            return (error as? BloomreachError)?.code
+            return (error as? CountersignError)?.code
         }
     }
 
@@ -131,7 +131,7 @@ struct BloomreachProviderTests {
         ] as [(String?, String)])
     func withoutATokenTheRequestFailsHere(token: String?, code: String) async throws {
         let device = try device { token }
-        let error = await #expect(throws: BloomreachError.self) { try await device.client.fetchAppInbox() }
+        let error = await #expect(throws: CountersignError.self) { try await device.client.fetchAppInbox() }
         #expect(error?.code.rawValue == code)
         #expect(error?.detail.hasSuffix("nothing was sent") == true)
         #expect(device.requests.isEmpty)
@@ -177,7 +177,7 @@ struct BloomreachProviderTests {
         }
         let device = try device(
             .instance(SampleProvider { tokens.withLock { $0.popLast() } }), server: server)
-        let error = await #expect(throws: BloomreachError.self) { try await device.client.fetchAppInbox() }
+        let error = await #expect(throws: CountersignError.self) { try await device.client.fetchAppInbox() }
         #expect(error?.code == .authorizationRefused)
         #expect(error?.authCode == .expired)
         #expect(error?.status == 401)
@@ -289,14 +289,14 @@ struct BloomreachProviderTests {
 
     @Test func providerThatWaitsForItselfIsTold() async throws {
         let client = Lock<BloomreachClient?>(nil)
-        let inner = Lock<BloomreachError.Code?>(nil)
+        let inner = Lock<CountersignError.Code?>(nil)
         let device = try device {
             let isOver = Handshake()
             Task {
                 do {
                     _ = try await client.withLock { $0 }?.fetchAppInbox()
                 } catch {
-                    inner.withLock { $0 = (error as? BloomreachError)?.code }
+                    inner.withLock { $0 = (error as? CountersignError)?.code }
                 }
                 isOver.signal()
             }
@@ -342,9 +342,9 @@ struct BloomreachProviderTests {
             left.block()
             return "a.b.c"
         }
-        let codes = await withTaskGroup(of: BloomreachError.Code?.self) { group in
+        let codes = await withTaskGroup(of: CountersignError.Code?.self) { group in
             for _ in 0..<300 { group.addTask { await code { _ = try await device.client.fetchAppInbox() } } }
-            var codes: [BloomreachError.Code?] = []
+            var codes: [CountersignError.Code?] = []
             // One is asked for, 256 wait, the others are refused.
             for _ in 0..<43 { codes.append(await group.next() ?? nil) }
             left.signal()

@@ -36,7 +36,7 @@ struct BloomreachRequestTests {
         }
     }
 
-    private func messageID(_ request: HTTPRequest) throws -> String {
+    private func messageID(_ request: TransportRequest) throws -> String {
         try #require(request.json["message_id"] as? String)
     }
 

@@ -95,7 +95,7 @@ struct CachingProviderTests {
             $0.advancedAuthEnabled = true
             $0.authorizationProvider = .suspending(caching)
         }
-        await #expect(throws: BloomreachError.self) { try await device.client.fetchAppInbox() }
+        await #expect(throws: CountersignError.self) { try await device.client.fetchAppInbox() }
         _ = try await device.client.fetchAppInbox()
         #expect(source.calls.withLock { $0 } == 2)
         device.client.identifyCustomer(["registered": "grace"])

@@ -56,7 +56,7 @@ struct TransportLimitsTests {
 
     /// An exchange that has begun, and whose server does not answer until it is cancelled.
     private func exchangeWithoutAnswer() async throws -> (
-        server: ScriptedTransport, transport: InterruptibleTransport, request: HTTPRequest,
+        server: ScriptedTransport, transport: InterruptibleTransport, request: TransportRequest,
         exchange: Task<HTTPTransportError.Code?, Never>
     ) {
         let clock = clock
@@ -65,7 +65,8 @@ struct TransportLimitsTests {
             throw CancellationError()
         }
         let transport = InterruptibleTransport(server, clock: clock)
-        let request = HTTPRequest(url: try #require(URL(string: "http://a.example")), headers: [], body: [])
+        let request = TransportRequest(
+            url: try #require(URL(string: "http://a.example")), headers: [], body: [])
         let exchange = Task { () -> HTTPTransportError.Code? in
             do throws(HTTPTransportError) {
                 _ = try await transport.send(request)
@@ -82,7 +83,7 @@ struct TransportLimitsTests {
         let (server, transport, request, exchange) = try await exchangeWithoutAnswer()
         transport.interrupt()
         #expect(await exchange.value == .cancelled)
-        server.setHandler { _ in HTTPResponse(status: 200) }
+        server.setHandler { _ in TransportResponse(status: 200) }
         let error = await #expect(throws: HTTPTransportError.self) { try await transport.send(request) }
         #expect(error?.code == .cancelled)
         #expect(server.requests.count == 1)

@@ -194,7 +194,8 @@ package actor AccessTokens {
                 }
                 return .ready(
                     Credential(
-                        configuration.strategy == .sas ? .bare : .bearer, token: token, generation: generation))
+                        configuration.strategy == .sas ? .bare : .bearer, token: token, generation: generation
+                    ))
             case .unavailable(let problem, let retryAt):
                 return .unavailable(problem, retryAt: retryAt)
             case .refresh:

@@ -32,7 +32,7 @@ struct RefreshAnswer: Equatable {
         status = 0
     }
 
-    init(_ answer: HTTPResponse, configuration: AuthorizationConfiguration) {
+    init(_ answer: TransportResponse, configuration: AuthorizationConfiguration) {
         status = answer.status
         let date = ServerAnswer.serverTime(in: answer)
         retryAfter = ServerAnswer.retryAfter(in: answer, serverTime: date)

@@ -25,7 +25,7 @@ struct RefreshRequest {
     }
 
     /// - Returns: Nil if tokens cannot be refreshed.
-    func make(accessToken: String?, refreshToken: String) -> HTTPRequest? {
+    func make(accessToken: String?, refreshToken: String) -> TransportRequest? {
         guard let url = Self.url(configuration) else { return nil }
         let substitution = Substitution(accessToken: accessToken ?? "", refreshToken: refreshToken)
         let payload = (configuration.refreshPayload ?? [:]).mapValues(substitution.apply)
@@ -47,7 +47,7 @@ struct RefreshRequest {
             headers["Authorization"] = configuration.strategy.headerValue(accessToken)
         }
         let isJSON = headers["Content-Type"]?.lowercased().hasPrefix("application/json") == true
-        return HTTPRequest(
+        return TransportRequest(
             url: url, headers: headers.fields,
             body: isJSON ? JSONValue.object(payload).bytes : FormEncoding.encode(payload), timeout: timeout,
             maximumResponseBytes: Self.maximumAnswerBytes)

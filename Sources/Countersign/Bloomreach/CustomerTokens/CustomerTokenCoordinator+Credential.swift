@@ -2,9 +2,9 @@ extension CustomerTokenCoordinator {
     /// Private access: a customer token that the app's provider is asked for at each request.
     func credential(
         for endpoint: BloomreachEndpoint, log: CountersignLog?
-    ) async throws(BloomreachError) -> Credential {
+    ) async throws(CountersignError) -> Credential {
         if TokenProviderCall.isInside {
-            throw BloomreachError(
+            throw CountersignError(
                 .calledFromProvider, endpoint, "the provider must not wait for a call that needs its token")
         }
         do {
@@ -17,9 +17,9 @@ extension CustomerTokenCoordinator {
 
     private static func token(
         from outcome: Outcome, for endpoint: BloomreachEndpoint
-    ) throws(BloomreachError) -> SignedToken {
-        func error(_ code: BloomreachError.Code, _ detail: String) -> BloomreachError {
-            BloomreachError(code, endpoint, detail + "; nothing was sent")
+    ) throws(CountersignError) -> SignedToken {
+        func error(_ code: CountersignError.Code, _ detail: String) -> CountersignError {
+            CountersignError(code, endpoint, detail + "; nothing was sent")
         }
         switch outcome {
         case .returned(let text):

@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// Its description shows the origin and path and the size of the body: never a header value, since headers carry
 /// tokens.
-public struct HTTPRequest: Sendable, CustomStringConvertible {
+public struct TransportRequest: Sendable, CustomStringConvertible {
     /// The method (RFC 9110, section 9), such as `POST`; always with a body.
     public let method: String
     /// Where to. `http` or `https`.
@@ -45,9 +45,9 @@ public struct HTTPRequest: Sendable, CustomStringConvertible {
     }
 
     /// The same with this header field in place of others of its name.
-    func setting(_ name: String, to value: String) -> HTTPRequest {
+    func setting(_ name: String, to value: String) -> TransportRequest {
         let others = headers.filter { $0.name.caseInsensitiveCompare(name) != .orderedSame }
-        return HTTPRequest(
+        return TransportRequest(
             method: method, url: url, headers: others + [(name, value)], body: body, timeout: timeout,
             maximumResponseBytes: maximumResponseBytes)
     }

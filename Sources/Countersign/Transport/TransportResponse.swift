@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// A server's whole answer.
-public struct HTTPResponse: Sendable {
+public struct TransportResponse: Sendable {
     /// The status code (RFC 9110, section 15).
     public let status: Int
     /// Header fields in the order in which they came.

@@ -1,0 +1,81 @@
+package import CountersignCore
+package import Foundation
+
+/// Why a call of Bloomreach Engagement has no result, and in which of four ways it can be put right.
+extension CountersignError.Code {
+    /// There is no authorization provider. Nothing was sent: a mistake in the app.
+    public static let noProvider = CountersignError.Code(rawValue: "no_provider")
+    /// The provider returned nil or an empty text. Nothing was sent: sign the person in, or try again later.
+    public static let noCustomerToken = CountersignError.Code(rawValue: "no_customer_token")
+    /// The provider returned something that cannot stand in a header field. Nothing was sent: a mistake in the app.
+    public static let malformedCustomerToken = CountersignError.Code(rawValue: "malformed_customer_token")
+    /// The provider threw an error. Nothing was sent: try again later.
+    public static let providerFailed = CountersignError.Code(rawValue: "provider_failed")
+    /// The provider took too long. Nothing was sent: try again later.
+    public static let providerTimedOut = CountersignError.Code(rawValue: "provider_timed_out")
+    /// Too many requests wait for the provider. Nothing was sent: try again later.
+    public static let providerBusy = CountersignError.Code(rawValue: "provider_busy")
+    /// The call was made from inside the provider, which it would wait for. A mistake in the app.
+    public static let calledFromProvider = CountersignError.Code(rawValue: "called_from_provider")
+    /// The server refuses the API key or the customer token: get a new one. `authCode` may say why.
+    public static let authorizationRefused = CountersignError.Code(rawValue: "authorization_refused")
+    /// The request was for ids that are no longer the customer's, and the server refused its customer token: that says
+    /// nothing about the token of the present customer. Call again for the present one.
+    public static let customerChanged = CountersignError.Code(rawValue: "customer_changed")
+    /// The server refuses a customer token that is for other ids than the request's, as after `identifyCustomer` or
+    /// `anonymize`: get one for the present ids.
+    public static let tokenOfAnotherCustomer = CountersignError.Code(rawValue: "token_of_another_customer")
+    /// The server will not do this as it is asked; `detail` has its words.
+    public static let refused = CountersignError.Code(rawValue: "refused")
+    /// 410: what the request refers to is gone.
+    public static let gone = CountersignError.Code(rawValue: "gone")
+    /// The server fails or is too busy: try again later, not before `retryAfter`.
+    public static let serverFailed = CountersignError.Code(rawValue: "server_failed")
+    /// There was no answer: try again later.
+    public static let unreachable = CountersignError.Code(rawValue: "unreachable")
+    /// The answer is not one of such a server, as when a network asks for a login first: try again later.
+    public static let notUnderstood = CountersignError.Code(rawValue: "not_understood")
+    /// The message has no ids or no sync token: fetch the App Inbox first.
+    public static let unknownMessage = CountersignError.Code(rawValue: "unknown_message")
+    /// The argument cannot be sent: a mistake in the app.
+    public static let invalidArgument = CountersignError.Code(rawValue: "invalid_argument")
+    /// The task was cancelled.
+    public static let cancelled = CountersignError.Code(rawValue: "cancelled")
+}
+
+extension CountersignError {
+    /// The endpoint of a request to Bloomreach Engagement; nil for other errors.
+    public var endpoint: BloomreachEndpoint? { request.flatMap(BloomreachEndpoint.init) }
+    /// The Bloomreach project that the error is about; nil for other errors.
+    public var projectToken: String? { owner }
+
+    package init(
+        _ code: Code, _ endpoint: BloomreachEndpoint?, _ detail: String, projectToken: String? = nil,
+        status: Int? = nil, authCode: AuthErrorCode? = nil, retryAfter: TimeInterval? = nil
+    ) {
+        self.init(
+            code, detail, request: endpoint?.rawValue, owner: projectToken, status: status,
+            authCode: authCode, retryAfter: retryAfter)
+    }
+
+    /// A refused customer token, named as what it is.
+    func refined(isForPresentCustomer: Bool, isOfAnotherCustomer: Bool) -> CountersignError {
+        func error(_ code: Code, _ explanation: String) -> CountersignError {
+            CountersignError(
+                code, endpoint, "\(explanation): \(detail)", status: status, authCode: authCode,
+                retryAfter: retryAfter)
+        }
+        if !isForPresentCustomer {
+            return error(
+                .customerChanged,
+                "the server refused a customer token for ids that are no longer the customer's")
+        }
+        guard isOfAnotherCustomer || authCode == .subjectMismatch else { return self }
+        return error(
+            .tokenOfAnotherCustomer, "the customer token is for other ids than those of the customer")
+    }
+}
+
+/// The former name.
+@available(*, deprecated, renamed: "CountersignError")
+public typealias BloomreachError = CountersignError
