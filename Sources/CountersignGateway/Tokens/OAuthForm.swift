@@ -70,6 +70,8 @@ struct OAuthForm {
                 throw OAuthError(
                     .invalidRequest, "the name of a parameter may have \(Self.longestName) bytes")
             }
+            // No parameter of the service has such a name, and to compare text as Unicode does takes long.
+            guard name.utf8.allSatisfy({ $0 < 0x80 }) else { continue }
             guard values.updateValue(value, forKey: name) == nil else {
                 throw OAuthError(.invalidRequest, "a parameter stands more than once")
             }

@@ -5,8 +5,12 @@ enum TokenScope {
     /// All that there is.
     static let all = writeEvents
 
-    /// True when every word of `asked` is one of `granted`.
+    /// The longest scope that is looked at: there is no reason to ask for much more than there is.
+    static let maximumBytes = 1_024
+
+    /// True when every word of `asked`, which is not too long, is one of `granted`.
     static func contains(_ granted: String, _ asked: String) -> Bool {
+        guard asked.utf8.count <= maximumBytes else { return false }
         let granted = granted.split(separator: " ")
         return asked.split(separator: " ").allSatisfy(granted.contains)
     }

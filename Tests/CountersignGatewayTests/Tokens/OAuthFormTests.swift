@@ -1,0 +1,17 @@
+import Testing
+
+@testable import CountersignGateway
+
+/// What a token request may cost, whoever sends it.
+struct OAuthFormTests {
+    @Test func aLongScopeIsNotTakenApart() {
+        let words = { Array(repeating: TokenScope.all, count: $0).joined(separator: " ") }
+        #expect(TokenScope.contains(TokenScope.all, words(10)))
+        #expect(!TokenScope.contains(TokenScope.all, words(1_000)))
+    }
+
+    @Test func namesBeyondASCIIAreNotComparedWithEachOther() throws {
+        let form = try OAuthForm(body: Array("%CC%81=1&%CC%81=2&grant_type=refresh_token".utf8))
+        #expect(form["grant_type"] == "refresh_token")
+    }
+}
