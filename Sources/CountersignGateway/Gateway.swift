@@ -167,11 +167,7 @@ public final class Gateway: Sendable {
     ///
     /// - Throws: `cannotBind`, or `storage` when the first write fails.
     public func start() throws(GatewayError) {
-        try proveStore()
-        registry.start()
-        certificates?.start()
-        backups.start()
-        analytics.start()
+        try startWork()
         let port = try server.start(
             host: configuration.host, port: configuration.port)
         boundPort.withLock { $0 = port }
@@ -181,6 +177,30 @@ public final class Gateway: Sendable {
         }
         folderLock.withLock { $0 }?.note(
             url: configuration.url(port: port), adminURL: configuration.adminURL(port: adminPort))
+        announce(port: port)
+    }
+
+    /// Begins to serve nobody but this process, by ``service``.
+    ///
+    /// - Throws: `storage` when the first write fails.
+    package func startInProcess() throws(GatewayError) {
+        try startWork()
+        announce(port: configuration.port)
+    }
+
+    /// Answers requests without a connection, those of operators too unless they have an address of their own.
+    package var service: RequestService { server.service }
+
+    private func startWork() throws(GatewayError) {
+        try proveStore()
+        registry.start()
+        certificates?.start()
+        backups.start()
+        analytics.start()
+    }
+
+    /// Tells those who speak of the gateway to others where it is.
+    private func announce(port: UInt16) {
         admin.start()
         tokens.start(urls: configuration.urls(port: port))
     }

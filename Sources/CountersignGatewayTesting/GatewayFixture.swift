@@ -3,7 +3,8 @@ public import CountersignGateway
 public import CountersignJOSE
 internal import Foundation
 
-/// A real gateway on a free port of this machine, with one app, one RSA key pair, and a folder of its own.
+/// A real gateway on a free port of this machine, with one app and a folder of its own. All of a process share one RSA key
+/// pair.
 ///
 /// ```swift
 /// let fixture = try GatewayFixture(enforcement: .required)
@@ -24,6 +25,16 @@ public final class GatewayFixture: Sendable {
     /// The gateway's data directory.
     public let dataDirectory: String
 
+    /// How tests reach the gateway.
+    private let transport: TestTransport
+
+    /// Keys cost more than a test: one signs for all gateways of the process, one for those who are nobody to them.
+    private static let sharedKey = Result { try SigningKey.generate(.rs256) }
+    private static let foreignKey = Result { try SigningKey.generate(.rs256) }
+
+    /// The private half of a key that no app has.
+    package static func strangersKey() throws -> SigningKey { try foreignKey.get() }
+
     /// Starts the gateway.
     ///
     /// - Parameters:
@@ -31,16 +42,26 @@ public final class GatewayFixture: Sendable {
     ///   - limits: What a request may cost.
     ///   - configure: Changes what else the gateway runs with.
     /// - Throws: `GatewayError`, or an error of OpenSSL's when no key can be made.
-    public init(
+    public convenience init(
         enforcement: Enforcement = .required, limits: GatewayLimits = GatewayLimits(),
         configure: (inout GatewayConfiguration) -> Void = { _ in }
     ) throws {
+        try self.init(.live, enforcement: enforcement, limits: limits, configure: configure)
+    }
+
+    /// The same for tests that say how they reach it.
+    package init(
+        _ transport: TestTransport, enforcement: Enforcement = .required,
+        limits: GatewayLimits = GatewayLimits(),
+        configure: (inout GatewayConfiguration) -> Void = { _ in }
+    ) throws {
+        self.transport = transport
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-" + UUID().uuidString)
         dataDirectory = folder.path
         apps = try AppDirectory(dataDirectory: dataDirectory)
         writeKey = try apps.createApp(id: "shop").writeKey
-        signingKey = try SigningKey.generate(.rs256)
+        signingKey = try Self.sharedKey.get()
         _ = try apps.addKey(signingKey.publicKey.pem, description: "test key", to: "shop")
         try apps.setEnforcement(enforcement, for: "shop")
         var configuration = GatewayConfiguration(dataDirectory: dataDirectory)
@@ -49,8 +70,11 @@ public final class GatewayFixture: Sendable {
         configuration.stopGraceSeconds = 1
         configure(&configuration)
         gateway = try Gateway(configuration: configuration)
-        try gateway.start()
+        try transport.start(gateway)
     }
+
+    /// One who sends requests to the gateway.
+    package func client() throws -> any TestClient { try transport.client(of: gateway) }
 
     /// A token for a user, signed with the app's key.
     ///

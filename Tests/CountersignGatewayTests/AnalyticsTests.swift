@@ -12,16 +12,13 @@ struct AnalyticsTests {
     private func send(
         _ fixture: GatewayFixture, token: String?, user: String? = "user-1", version: String = "4.1",
         id: String = UUID().uuidString
-    ) throws -> RawConnection.Answer {
+    ) throws -> TestAnswer {
         let context =
             #","context":{"library":{"name":"shop-sdk","version":"2.0"},"app":{"version":"\#(version)"}}"#
         let body = batch(trackEvent(id, user: user, extra: context))
-        let connection = try RawConnection(port: fixture.gateway.port)
-        let credential = token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
-        connection.send(
-            "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Write-Key: \(fixture.writeKey)\r\n\(credential)"
-                + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
-        return try #require(connection.answer())
+        var headers = ["X-Write-Key": fixture.writeKey]
+        headers["Authorization"] = token.map { "Bearer \($0)" }
+        return try #require(try fixture.client().post(body, headers: headers))
     }
 
     private func query(_ minutes: Int64 = 60) -> AnalyticsQuery {
@@ -31,7 +28,7 @@ struct AnalyticsTests {
     }
 
     @Test func everyVerdictIsCountedOnceInEveryTable() throws {
-        let fixture = try GatewayFixture(enforcement: .required)
+        let fixture = try GatewayFixture(.standard, enforcement: .required)
         defer { fixture.remove() }
         for _ in 0..<3 { #expect(try send(fixture, token: fixture.token(for: "user-1")).status == 200) }
         let expired = try fixture.token(for: "user-1", lifetime: -3_600)
@@ -69,7 +66,7 @@ struct AnalyticsTests {
     }
 
     @Test func thePreviewSaysWhoWouldBeRejected() throws {
-        let fixture = try GatewayFixture(enforcement: .optional)
+        let fixture = try GatewayFixture(.standard, enforcement: .optional)
         defer { fixture.remove() }
         for user in 0..<10 {
             let id = "user-\(user)"
@@ -91,9 +88,9 @@ struct AnalyticsTests {
     }
 
     @Test func aSampleShowsWhyAndCannotBeReplayed() throws {
-        let fixture = try GatewayFixture(enforcement: .required)
+        let fixture = try GatewayFixture(.standard, enforcement: .required)
         defer { fixture.remove() }
-        let other = try SigningKey.generate(.rs256)
+        let other = try GatewayFixture.strangersKey()
         let token = try fixture.token(for: "alice@shop.example", key: other)
         for _ in 0..<12 { #expect(try send(fixture, token: token, user: "alice@shop.example").status == 401) }
         fixture.gateway.analytics.flush()

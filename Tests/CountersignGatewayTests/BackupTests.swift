@@ -15,11 +15,8 @@ struct BackupTests {
 
     private func send(_ count: Int, to fixture: GatewayFixture, from first: Int = 0) throws {
         let body = batch((first..<first + count).map { trackEvent("m-\($0)") }.joined(separator: ","))
-        let connection = try RawConnection(port: fixture.gateway.port)
-        connection.send(
-            "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Write-Key: \(fixture.writeKey)\r\n"
-                + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
-        #expect(connection.answer()?.json["accepted"] as? Int == count)
+        let answer = try fixture.client().post(body, headers: ["X-Write-Key": fixture.writeKey])
+        #expect(answer?.json["accepted"] as? Int == count)
     }
 
     private func code(_ body: () throws -> Void) -> GatewayError.Code? {
@@ -32,7 +29,7 @@ struct BackupTests {
     }
 
     @Test func aCopyOfARunningGatewayIsAGatewayAgain() throws {
-        let fixture = try GatewayFixture(enforcement: .disabled)
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         defer { fixture.remove() }
         defer { remove() }
         try send(20, to: fixture)
@@ -49,21 +46,18 @@ struct BackupTests {
         var configuration = GatewayConfiguration(dataDirectory: data)
         configuration.port = 0
         let restored = try Gateway(configuration: configuration)
-        try restored.start()
+        try TestTransport.standard.start(restored)
         defer { restored.stop() }
         // The write key holds, the twenty are known, and the five that came later are stored again.
         let body = batch((0..<25).map { trackEvent("m-\($0)") }.joined(separator: ","))
-        let connection = try RawConnection(port: restored.port)
-        connection.send(
-            "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Write-Key: \(fixture.writeKey)\r\n"
-                + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
-        let answer = connection.answer()
+        let answer = try TestTransport.standard.client(of: restored).post(
+            body, headers: ["X-Write-Key": fixture.writeKey])
         #expect(answer?.json["accepted"] as? Int == 5)
         #expect(answer?.json["duplicates"] as? Int == 20)
     }
 
     @Test func aDamagedOrUnfinishedCopyIsRefused() throws {
-        let fixture = try GatewayFixture(enforcement: .disabled)
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         defer { fixture.remove() }
         defer { remove() }
         try send(3, to: fixture)
@@ -95,7 +89,7 @@ struct BackupTests {
     }
 
     @Test func nothingIsWrittenOver() throws {
-        let fixture = try GatewayFixture(enforcement: .disabled)
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         defer { fixture.remove() }
         defer { remove() }
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
@@ -104,7 +98,7 @@ struct BackupTests {
     }
 
     @Test func theScheduleCountsFromTheNewestCopyAndKeepsSoMany() throws {
-        let fixture = try GatewayFixture(enforcement: .disabled)
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         defer { fixture.remove() }
         defer { remove() }
         let made = Lock(0)

@@ -7,11 +7,11 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct BrazeDialectTests {
     private let fixture: GatewayFixture
-    private let connection: RawConnection
+    private let connection: any TestClient
 
     init() throws {
-        fixture = try GatewayFixture()
-        connection = try RawConnection(port: fixture.gateway.port)
+        fixture = try GatewayFixture(.standard)
+        connection = try fixture.client()
     }
 
     private static let body = """
@@ -21,7 +21,7 @@ struct BrazeDialectTests {
         "attributes":[{"user_id":"user-1","first_name":"Ada"}],"respond_with":{"user_id":"user-1"}}
         """
 
-    private func post(_ body: String = body, token: String?) -> RawConnection.Answer? {
+    private func post(_ body: String = body, token: String?) -> TestAnswer? {
         var headers = ["X-Braze-Api-Key": fixture.writeKey, "X-Braze-DataRequest": "true"]
         headers["X-Braze-Auth-Signature"] = token
         return connection.post(body, path: "/api/v3/data", headers: headers)
@@ -126,7 +126,7 @@ struct BrazeDialectTests {
     func whatThereIsNoneOfIsAnsweredEmpty(path: String, expected: String) throws {
         defer { fixture.remove() }
         let body = #"{"device_id":"device-1","user_id":"user-1","last_full_sync_at":0}"#
-        func ask(_ token: String?, key: String? = nil) throws -> RawConnection.Answer {
+        func ask(_ token: String?, key: String? = nil) throws -> TestAnswer {
             var headers = ["X-Braze-Api-Key": key ?? fixture.writeKey]
             headers["X-Braze-Auth-Signature"] = token
             return try #require(connection.post(body, path: "/api/v3/" + path, headers: headers))

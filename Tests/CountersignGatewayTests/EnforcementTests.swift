@@ -249,7 +249,7 @@ struct EnforcementTests {
     }
 
     @Test func theGatewayItselfReturnsAndTellsTheWebhookSigned() throws {
-        let fixture = try GatewayFixture(enforcement: .required)
+        let fixture = try GatewayFixture(.standard, enforcement: .required)
         defer { fixture.remove() }
         let first = try WebhookReceiver(status: 204)
         defer { first.close() }
@@ -259,7 +259,7 @@ struct EnforcementTests {
             allowsPrivateAddresses: true, for: "shop")
         try fixture.apps.setEnforcementPlan(required(100, minimum: 6), for: "shop")
         try fixture.gateway.refreshApps()
-        let connection = try RawConnection(port: fixture.gateway.port)
+        let connection = try fixture.client()
         let users = (0..<500).map { "user-\($0)" }
             .filter { EnforcementPlan.isRamped($0, of: "shop", percent: 50) }.prefix(6)
         func send(_ user: String, _ token: String?) -> Int? {
@@ -269,7 +269,7 @@ struct EnforcementTests {
                 headers: credentials.merging(["X-Write-Key": fixture.writeKey]) { $1 })?.status
         }
         // A stranger's requests, however many, and tokens of a key that never was the app's.
-        let stranger = try SigningKey.generate(.rs256)
+        let stranger = try GatewayFixture.strangersKey()
         for number in 0..<60 {
             let user = "\(users[number % users.count])"
             #expect(send(user, number < 30 ? nil : try fixture.token(for: user, key: stranger)) == 401)
@@ -306,9 +306,9 @@ struct EnforcementTests {
     }
 
     @Test func aRampJudgesTheSameUsersAndOnlyAddsMore() throws {
-        let fixture = try GatewayFixture(enforcement: .required)
+        let fixture = try GatewayFixture(.standard, enforcement: .required)
         defer { fixture.remove() }
-        let connection = try RawConnection(port: fixture.gateway.port)
+        let connection = try fixture.client()
         func refused(at percent: Int) throws -> Set<Int> {
             var plan = EnforcementPlan()
             plan.state = .required

@@ -10,16 +10,16 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct ForgedIdentityTests {
     private let fixture: GatewayFixture
-    private let connection: RawConnection
+    private let connection: any TestClient
 
     init() throws {
-        fixture = try GatewayFixture()
-        connection = try RawConnection(port: fixture.gateway.port)
+        fixture = try GatewayFixture(.standard)
+        connection = try fixture.client()
     }
 
     private func post(
         _ body: String, path: String = "/v1/batch", as user: String? = nil
-    ) throws -> RawConnection.Answer {
+    ) throws -> TestAnswer {
         var headers = ["X-Write-Key": fixture.writeKey]
         if let user { headers["Authorization"] = "Bearer " + (try fixture.token(for: user)) }
         return try #require(connection.post(body, path: path, headers: headers))
@@ -38,7 +38,7 @@ struct ForgedIdentityTests {
             .first("SELECT count(*) FROM event") { $0.int(0) } ?? 0
     }
 
-    private func code(_ answer: RawConnection.Answer) -> Int? {
+    private func code(_ answer: TestAnswer) -> Int? {
         (answer.json["auth_error"] as? [String: Any])?["error_code"] as? Int
     }
 

@@ -9,11 +9,11 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct GeolocationDialectTests {
     private let fixture: GatewayFixture
-    private let connection: RawConnection
+    private let connection: any TestClient
 
     init() throws {
-        fixture = try GatewayFixture(enforcement: .disabled)
-        connection = try RawConnection(port: fixture.gateway.port)
+        fixture = try GatewayFixture(.standard, enforcement: .disabled)
+        connection = try fixture.client()
     }
 
     private func token(app: JSONValue = "shop", lifetime: Double = 600, key: SigningKey? = nil) throws
@@ -25,7 +25,7 @@ struct GeolocationDialectTests {
     }
 
     private func post(_ body: String, authorization: String?, path: String = "/api/locations")
-        -> RawConnection.Answer?
+        -> TestAnswer?
     {
         connection.post(body, path: path, headers: authorization.map { ["Authorization": $0] } ?? [:])
     }
@@ -106,7 +106,7 @@ struct GeolocationDialectTests {
 
     @Test func theTokenMustBeGoodWhateverEnforcementSays() throws {
         defer { fixture.remove() }
-        let other = try SigningKey.generate(.rs256)
+        let other = try GatewayFixture.strangersKey()
         let cases: [(String?, Int)] = [
             (nil, 26), (try token(lifetime: -60), 22), (try token(key: other), 27), ("nonsense", 20),
         ]

@@ -8,11 +8,11 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct KeyRingTests {
     private let fixture: GatewayFixture
-    private let connection: RawConnection
+    private let connection: any TestClient
 
     init() throws {
-        fixture = try GatewayFixture()
-        connection = try RawConnection(port: fixture.gateway.port)
+        fixture = try GatewayFixture(.standard)
+        connection = try fixture.client()
     }
 
     private func status(_ key: SigningKey) throws -> Int? {
@@ -27,7 +27,7 @@ struct KeyRingTests {
 
     @Test func rotationNeedsNoRestart() throws {
         defer { fixture.remove() }
-        let next = try SigningKey.generate(.rs256)
+        let next = try GatewayFixture.strangersKey()
         #expect(try status(next) == 401)
         let added = try fixture.apps.addKey(next.publicKey.pem, to: "shop")
         #expect(added.slot == .secondary)
@@ -80,7 +80,7 @@ struct KeyRingTests {
 
     @Test func eachKeyCountsWhatItVerified() throws {
         defer { fixture.remove() }
-        let second = try SigningKey.generate(.rs256)
+        let second = try GatewayFixture.strangersKey()
         _ = try fixture.apps.addKey(second.publicKey.pem, to: "shop")
         for _ in 0..<3 { _ = try status(second) }
         _ = try status(fixture.signingKey)

@@ -56,9 +56,7 @@ struct LargeRequestsTests {
         let large = LargeRequests(places: 2)
         var starts: [(@escaping @Sendable () -> Void) -> Void] = []
         func refusal() -> HTTPResponse? {
-            let request = HTTPRequest(
-                method: "POST", path: "/", query: nil, fields: [], clientAddress: "", receivedMilliseconds: 1,
-                body: [1])
+            let request = HTTPRequest(method: "POST", path: "/", receivedMilliseconds: 1, body: [1])
             let held = HeldMemory(BodyMemory(limit: 1))
             switch large.outcome(of: request, holding: held, { _ in .answer(.text(200, "")) }) {
             case .answer(let response): return response
@@ -87,7 +85,7 @@ struct LargeRequestsTests {
         let goesOn = DispatchSemaphore(value: 0)
         func begin(_ bytes: Int) {
             let request = HTTPRequest(
-                method: "POST", path: "/", query: nil, fields: [], clientAddress: "", receivedMilliseconds: 1,
+                method: "POST", path: "/", receivedMilliseconds: 1,
                 body: [UInt8](repeating: 0x20, count: bytes))
             let held = HeldMemory(memory)
             #expect(held.take(bytes))
@@ -194,8 +192,8 @@ struct LargeRequestsTests {
                 nameBytes: UnsafeBufferPointer(rebasing: header[..<3]),
                 valueBytes: UnsafeBufferPointer(rebasing: header[3...]))
             let request = HTTPRequest(
-                method: "POST", path: "/", query: nil, fields: [field], clientAddress: "",
-                receivedMilliseconds: 1, body: [1, 2])
+                method: "POST", path: "/", fields: HeaderBlock(borrowing: [field]), receivedMilliseconds: 1,
+                body: [1, 2])
             let detached = request.detached()
             #expect(detached.id == request.id)
             header.update(repeating: 0)

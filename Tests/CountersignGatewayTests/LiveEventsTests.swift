@@ -144,7 +144,7 @@ struct LiveEventsTests {
     }
 
     @Test func whoMayNoLongerWatchIsCutOff() throws {
-        let bench = try AdminBench()
+        let bench = try AdminBench(.live)
         defer { bench.remove() }
         let visitor = try bench.visitor(.viewer, "vi")
         let token = try bench.apps.createAdminToken(name: "tail", scopes: ["read"])

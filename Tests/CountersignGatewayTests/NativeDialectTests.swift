@@ -8,11 +8,11 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct NativeDialectTests {
     private let fixture: GatewayFixture
-    private let connection: RawConnection
+    private let connection: any TestClient
 
     init() throws {
-        fixture = try GatewayFixture()
-        connection = try RawConnection(port: fixture.gateway.port)
+        fixture = try GatewayFixture(.standard)
+        connection = try fixture.client()
     }
 
     private func signed(_ user: String = "user-1") throws -> [String: String] {
@@ -140,7 +140,7 @@ struct NativeDialectTests {
     @Test func aTokenThatIsNotGoodIsRejectedWithItsCode() throws {
         defer { fixture.remove() }
         let key = ["X-Write-Key": fixture.writeKey]
-        let other = try SigningKey.generate(.rs256)
+        let other = try GatewayFixture.strangersKey()
         let cases: [(String?, String, Int)] = [
             (nil, batch(trackEvent("m")), 26), ("x.y", batch(trackEvent("m")), 20),
             (try fixture.token(for: "user-1", lifetime: -60), batch(trackEvent("m")), 22),

@@ -6,9 +6,9 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct OpenAPITests {
     @Test func everyEndpointIsDescribedAndEveryReferenceLeadsSomewhere() throws {
-        let fixture = try GatewayFixture(enforcement: .disabled)
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         defer { fixture.remove() }
-        let connection = try RawConnection(port: fixture.gateway.port)
+        let connection = try fixture.client()
         let answer = try #require(connection.get("/openapi.json"))
         #expect(answer.headers["content-type"] == "application/json")
         let paths = try #require(answer.json["paths"] as? [String: [String: Any]])

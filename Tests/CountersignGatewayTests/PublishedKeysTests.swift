@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import Testing
@@ -115,7 +116,7 @@ struct PublishedKeysTests {
         }
         try directory.setKeySource(url: "https://keys.example/jwks.json", of: "shop")
         try directory.setEnforcement(.required, for: "shop")
-        let signer = try SigningKey.generate(.rs256)
+        let signer = try GatewayFixture.strangersKey()
         let set = JWKSet(keys: [signer.publicKey]).json
         let registry = AppRegistry(
             directory: directory, now: { Date(timeIntervalSince1970: 1_000) },

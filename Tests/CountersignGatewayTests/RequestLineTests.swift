@@ -7,12 +7,12 @@ import Testing
 /// Request line, Host and fields that must stand once (RFC 9112, sections 3 and 5; RFC 9110, sections 5.3 and 7.2).
 @Suite(.timeLimit(.minutes(5)))
 struct RequestLineTests {
-    private func answers(to head: String) throws -> [RawConnection.Answer] {
+    private func answers(to head: String) throws -> [TestAnswer] {
         let fixture = try GatewayFixture(enforcement: .disabled)
         defer { fixture.remove() }
         let connection = try RawConnection(port: fixture.gateway.port)
         connection.send(head)
-        var answers: [RawConnection.Answer] = []
+        var answers: [TestAnswer] = []
         while let answer = connection.answer() {
             answers.append(answer)
             if answer.headers["connection"] != "close", answer.status < 400 { break }

@@ -8,11 +8,11 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct SegmentClientsTests {
     private let fixture: GatewayFixture
-    private let connection: RawConnection
+    private let connection: any TestClient
 
     init() throws {
-        fixture = try GatewayFixture(enforcement: .disabled)
-        connection = try RawConnection(port: fixture.gateway.port)
+        fixture = try GatewayFixture(.standard, enforcement: .disabled)
+        connection = try fixture.client()
     }
 
     private func stored() throws -> [[String?]] {
@@ -76,9 +76,8 @@ struct SegmentClientsTests {
     @Test func theSettingsSendClientsHere() throws {
         defer { fixture.remove() }
         let host = "127.0.0.1:\(fixture.gateway.port)"
-        connection.send(
-            "GET /v1/projects/\(fixture.writeKey)/settings HTTP/1.1\r\nHost: \(host)\r\n\r\n")
-        let answer = try #require(connection.answer())
+        let answer = try #require(
+            connection.get("/v1/projects/\(fixture.writeKey)/settings", headers: ["Host": host]))
         #expect(answer.status == 200)
         let integrations = try #require(answer.json["integrations"] as? [String: [String: Any]])
         #expect(integrations.keys.sorted() == ["Segment.io"])

@@ -23,10 +23,7 @@ private let limits = GatewayLimits()
 private let parsers = ParserPool(limits: limits)
 
 private func request(_ bytes: [UInt8]) -> HTTPRequest {
-    HTTPRequest(
-        method: "POST", path: "/", query: nil, fields: [], clientAddress: "",
-        receivedMilliseconds: 1_800_000_000_000, body: bytes
-    ).detached()
+    HTTPRequest(method: "POST", path: "/", receivedMilliseconds: 1_800_000_000_000, body: bytes)
 }
 
 /// Every event is a whole JSON value of the body that it is a part of.

@@ -52,7 +52,7 @@ package final class LocalAdministration: Sendable {
                 }
             }, refusals: [AdminAPI.refusal])
         let request = HTTPRequest(
-            method: method, path: AdminOperation.prefix + path, query: query, fields: [], clientAddress: "",
+            method: method, path: AdminOperation.prefix + path, query: query,
             receivedMilliseconds: milliseconds, body: body)
         guard case .answer(let response) = router.route(request) else {
             preconditionFailure("every route here answers at once")

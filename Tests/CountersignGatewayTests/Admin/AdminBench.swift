@@ -1,12 +1,13 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
 
 @testable import CountersignGateway
 
-/// A real gateway whose clock stands still, with the app `shop`, asked over real sockets.
+/// A gateway whose clock stands still, with the app `shop`.
 struct AdminBench {
-    typealias Answer = RawConnection.Answer
+    typealias Answer = TestAnswer
 
     /// Somebody who is signed in.
     struct Visitor {
@@ -27,43 +28,53 @@ struct AdminBench {
     let gateway: Gateway
     var now: Int64 { Int64(clock.now.timeIntervalSince1970 * 1000) }
 
-    init(configure: (inout GatewayConfiguration) -> Void = { _ in }) throws {
+    private let transport: TestTransport
+
+    init(
+        _ transport: TestTransport = .standard, configure: (inout GatewayConfiguration) -> Void = { _ in }
+    ) throws {
+        self.transport = transport
         folder =
             FileManager.default.temporaryDirectory.appendingPathComponent("admin-" + UUID().uuidString).path
         apps = try AppDirectory(dataDirectory: folder)
         writeKey = try apps.createApp(id: "shop", name: "The shop").writeKey
-        gateway = try Self.start(folder, clock, configure)
+        gateway = try Self.start(folder, clock, transport, configure)
     }
 
     static func start(
-        _ folder: String, _ clock: ManualClock, _ configure: (inout GatewayConfiguration) -> Void = { _ in }
+        _ folder: String, _ clock: ManualClock, _ transport: TestTransport = .standard,
+        _ configure: (inout GatewayConfiguration) -> Void = { _ in }
     ) throws -> Gateway {
         var configuration = GatewayConfiguration(dataDirectory: folder)
         configuration.port = 0
         configuration.stopGraceSeconds = 1
         configure(&configuration)
         let gateway = try Gateway(configuration: configuration, now: { clock.now })
-        try gateway.start()
+        try transport.start(gateway)
         return gateway
     }
+
+    /// One who sends what apps send.
+    func client() throws -> any TestClient { try transport.client(of: gateway) }
 
     func remove() {
         gateway.stop()
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// One request on a connection of its own.
+    /// One request, from a client of its own unless one is given.
     func ask(
         _ method: String, _ path: String, _ body: String? = nil, _ headers: [String: String] = [:],
-        port: UInt16? = nil
+        by client: (any TestClient)? = nil
     ) throws -> Answer {
-        let connection = try RawConnection(port: port ?? gateway.adminPort)
-        var head =
-            "\(method) \(path.hasPrefix("/") ? path : "/admin/api/" + path) HTTP/1.1\r\nHost: localhost\r\n"
-        for (name, value) in headers { head += "\(name): \(value)\r\n" }
-        if let body { head += "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n" }
-        connection.send(head + "\r\n" + (body ?? ""))
-        guard let answer = connection.answer() else { throw POSIXError(.ECONNRESET) }
+        var headers = headers
+        if body != nil { headers["Content-Type"] = headers["Content-Type"] ?? "application/json" }
+        let client =
+            try client
+            ?? (gateway.adminPort == gateway.port ? self.client() : RawConnection(port: gateway.adminPort))
+        let answer = client.send(
+            method, path.hasPrefix("/") ? path : "/admin/api/" + path, headers, body.map { Array($0.utf8) })
+        guard let answer else { throw POSIXError(.ECONNRESET) }
         return answer
     }
 

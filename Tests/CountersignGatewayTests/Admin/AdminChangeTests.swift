@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
 import Foundation

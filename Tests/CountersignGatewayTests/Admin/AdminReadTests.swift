@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignTesting
 import Foundation
@@ -9,15 +10,13 @@ import Testing
 /// What is read: exports, masked users, settings, backups, and the document that says all of it.
 @Suite(.timeLimit(.minutes(5)))
 struct AdminReadTests {
-    /// A whole answer that comes in pieces: HTTP/1.0 has none.
+    /// A whole answer: its header fields, an empty line, and the lines of its body.
     private func download(_ bench: AdminBench, _ path: String) throws -> [String] {
-        let connection = try RawConnection(port: bench.gateway.adminPort)
-        let token = try bench.token("write")["Authorization"] ?? ""
-        connection.send(
-            "GET /admin/api/\(path) HTTP/1.0\r\nHost: localhost\r\nAuthorization: \(token)\r\n\r\n")
-        var lines: [String] = []
-        while let line = connection.line() { lines.append(line) }
-        return lines
+        let answer = try bench.ask("GET", path, nil, bench.token("write"))
+        return answer.headers.map { "\($0.key): \($0.value)" } + [""]
+            + answer.body.replacing("\r\n", with: "\n").split(
+                separator: "\n", omittingEmptySubsequences: false
+            ).map(String.init)
     }
 
     @Test func exportsAreWholeAndNoCellIsAFormula() throws {
@@ -30,7 +29,7 @@ struct AdminReadTests {
             let text = String(decoding: JSONValue.string(name).bytes, as: UTF8.self)
             return #"{"type":"track","event":\#(text),"messageId":"m\#(index)","anonymousId":"a"}"#
         }
-        let stored = try RawConnection(port: bench.gateway.port).post(
+        let stored = try bench.client().post(
             #"{"batch":[\#(events.joined(separator: ","))]}"#, headers: ["X-Write-Key": bench.writeKey])
         #expect(stored?.status == 200)
         let csv = try download(bench, "apps/shop/events/export?format=csv&unmask=1")
@@ -74,7 +73,7 @@ struct AdminReadTests {
     @Test func usersInSamplesAreMaskedAndLookingIsLogged() throws {
         let bench = try AdminBench()
         defer { bench.remove() }
-        let key = try SigningKey.generate(.rs256)
+        let key = try GatewayFixture.strangersKey()
         _ = try bench.apps.addKey(key.publicKey.pem, to: "shop")
         try bench.apps.setEnforcement(.required, for: "shop")
         try bench.gateway.refreshApps()
@@ -83,7 +82,7 @@ struct AdminReadTests {
             "sub": .string(user), "exp": .integer(Int64(bench.clock.now.timeIntervalSince1970) - 600),
             "iss": "shop-backend", "email": "alice@home.example", "profile": ["name": "alice"],
         ])
-        let refused = try RawConnection(port: bench.gateway.port).post(
+        let refused = try bench.client().post(
             batch(trackEvent("m1", user: user)),
             headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer \(token)"])
         #expect(refused?.status == 401)
@@ -120,7 +119,7 @@ struct AdminReadTests {
             for token in tokens {
                 var headers = ["X-Write-Key": bench.writeKey]
                 if !token.isEmpty { headers["Authorization"] = "Bearer \(token)" }
-                let answer = try RawConnection(port: bench.gateway.port).post(
+                let answer = try bench.client().post(
                     batch(trackEvent("m-\(mode)-\(token)")), headers: headers)
                 #expect(answer?.status == (mode == .required ? 401 : 200))
             }
@@ -154,7 +153,7 @@ struct AdminReadTests {
         try bench.gateway.refreshApps()
         for (key, count) in [(bench.writeKey, 3), (kiosk.writeKey, 1)] {
             for number in 0..<count {
-                _ = try RawConnection(port: bench.gateway.port).post(
+                _ = try bench.client().post(
                     batch(trackEvent("m\(number)")), headers: ["X-Write-Key": key])
             }
         }
@@ -200,18 +199,18 @@ struct AdminReadTests {
         let bench = try AdminBench()
         defer { bench.remove() }
         let owner = try bench.token("admin")
-        func used(_ port: UInt16) throws -> Int64? {
-            let items = try bench.ask("GET", "apps/shop/write-keys", nil, owner, port: port).json["items"]
+        func used(_ client: any TestClient) throws -> Int64? {
+            let items = try bench.ask("GET", "apps/shop/write-keys", nil, owner, by: client).json["items"]
             return ((items as? [[String: Any]])?.first?["last_used_ms"] as? NSNumber)?.int64Value
         }
-        #expect(try used(bench.gateway.port) == nil)
-        _ = try RawConnection(port: bench.gateway.port).post(
+        #expect(try used(bench.client()) == nil)
+        _ = try bench.client().post(
             batch(trackEvent("m1")), headers: ["X-Write-Key": bench.writeKey])
-        #expect(try used(bench.gateway.port) == bench.now)
+        #expect(try used(bench.client()) == bench.now)
         bench.gateway.stop()
         let again = try AdminBench.start(bench.folder, bench.clock)
         defer { again.stop() }
-        #expect(try used(again.port) == bench.now)
+        #expect(try used(TestTransport.standard.client(of: again)) == bench.now)
     }
 
     // MARK: The document

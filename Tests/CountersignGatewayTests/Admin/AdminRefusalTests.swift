@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import Foundation
 import Testing
 
@@ -86,7 +87,7 @@ struct AdminRefusalTests {
         defer { bench.remove() }
         let body = #"{"id":"other"}"#
         for (type, status) in [("text/plain", 415), ("application/json; charset=utf-8", 201)] {
-            let connection = try RawConnection(port: bench.gateway.adminPort)
+            let connection = try bench.client()
             let answer = try #require(
                 connection.post(
                     body, path: "/admin/api/apps",
@@ -105,10 +106,10 @@ struct AdminRefusalTests {
 
     /// RFC 9110, section 9.3.2.
     @Test func headIsGetWithoutABody() throws {
-        let bench = try AdminBench()
+        let bench = try AdminBench(.live)
         defer { bench.remove() }
         let authorization = try #require(bench.token("read")["Authorization"])
-        let connection = try RawConnection(port: bench.gateway.adminPort)
+        let connection = try RawConnection(port: bench.gateway.port)
         connection.send(
             "HEAD /admin/api/apps/shop/policy HTTP/1.1\r\nHost: localhost\r\nAuthorization: \(authorization)\r\n"
                 + "Connection: close\r\n\r\n")

@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
 import Testing
@@ -9,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct CustomerTests {
     private func send(_ bench: AdminBench, _ events: String) throws {
-        let answer = try RawConnection(port: bench.gateway.port).post(
+        let answer = try bench.client().post(
             #"{"batch":[\#(events)]}"#, headers: ["X-Write-Key": bench.writeKey])
         #expect(answer?.status == 200 && answer?.body.contains(#""rejected":[]"#) == true)
     }
@@ -67,7 +68,7 @@ struct CustomerTests {
         let bench = try AdminBench()
         defer { bench.remove() }
         func post(_ events: String) throws {
-            let answer = try RawConnection(port: bench.gateway.port).post(
+            let answer = try bench.client().post(
                 #"{"device_id":"phone-1","events":[\#(events)]}"#, path: "/api/v3/data",
                 headers: ["X-Braze-Api-Key": bench.writeKey])
             #expect(answer?.status == 201 && answer?.body.contains(#""errors":[]"#) == true)
@@ -97,7 +98,7 @@ struct CustomerTests {
     @Test func attributesOfBrazesShapeAppearAsACustomer() throws {
         let bench = try AdminBench()
         defer { bench.remove() }
-        let answer = try RawConnection(port: bench.gateway.port).post(
+        let answer = try bench.client().post(
             #"""
             {"device_id":"phone-1","attributes":[{"user_id":"ada","first_name":"Ada","time":5,
             "custom":{"plan":"gold"}},{"email":"x@y.example"}]}
@@ -232,7 +233,7 @@ struct CustomerTests {
             (#"{"registered":"eve","zzz":"device-2"}"#, "customers"),
             (#"{"zzz":"device-2"}"#, "customers/events"),
         ] {
-            let answer = try RawConnection(port: bench.gateway.port).post(
+            let answer = try bench.client().post(
                 #"{"customer_ids":\#(ids),"event_type":"e"}"#, path: "/track/v2/projects/shop/" + path,
                 headers: key)
             #expect(answer?.status == 200)
@@ -256,7 +257,7 @@ struct CustomerTests {
             "traits":{"friend of ada-lovelace":1,"mail bob@home.example":true,"on device-1":2,
             "plan":"gold"}}
             """#)
-        let answer = try RawConnection(port: bench.gateway.port).post(
+        let answer = try bench.client().post(
             #"{"customer_ids":{"registered":"Ada-Lovelace","ada-lovelace's id":"x"}}"#,
             path: "/track/v2/projects/shop/customers", headers: ["Authorization": "Token " + bench.writeKey])
         #expect(answer?.status == 200)

@@ -1,3 +1,4 @@
+import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
 import Testing

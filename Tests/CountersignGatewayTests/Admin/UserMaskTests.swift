@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
 import Testing
@@ -30,18 +31,10 @@ struct UserMaskTests {
         "content":{"html":"<p>Hello alice-zbevnica</p>","url":"https://shop.example/u/Alice-zbevnica"}}
         """#
 
-    /// The status of an answer that may go on for ever.
-    private func status(of path: String, _ bench: AdminBench, _ headers: [String: String]) throws -> Int? {
-        let connection = try RawConnection(port: bench.gateway.adminPort)
-        let fields = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
-        connection.send("GET /admin/api/\(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n")
-        return connection.line()?.split(separator: " ").dropFirst().first.flatMap { Int($0) }
-    }
-
     /// An app with events, a failed request, a session and its end, all of one user.
     private func bench() throws -> AdminBench {
         let bench = try AdminBench()
-        let key = try SigningKey.generate(.rs256)
+        let key = try GatewayFixture.strangersKey()
         _ = try bench.apps.addKey(key.publicKey.pem, to: "shop")
         try bench.apps.setEnforcement(.optional, for: "shop")
         try bench.gateway.refreshApps()
@@ -49,7 +42,7 @@ struct UserMaskTests {
             "sub": .string(Self.user), "exp": .integer(Int64(bench.clock.now.timeIntervalSince1970) - 600),
             "iss": "shop-backend", "email": "alice@home.example", "aud": .string(Self.user),
         ])
-        let stored = try RawConnection(port: bench.gateway.port).post(
+        let stored = try bench.client().post(
             #"{"batch":[\#(Self.tracked),\#(Self.identified)]}"#,
             headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer \(token)"])
         #expect(stored?.status == 200)
@@ -69,7 +62,7 @@ struct UserMaskTests {
             "live?unmask=1&user=\(Self.user)", "apps/shop/events?unmask=1&name=Opened+for+\(Self.user)",
             "apps/shop/events?unmask=1&message_id=of-\(Self.user)", "audit?unmask=1&actor=\(Self.user)",
         ] {
-            #expect(try status(of: path, bench, owner) == 200)
+            #expect(try bench.ask("GET", path, nil, owner).status == 200)
         }
         return bench
     }
@@ -78,15 +71,8 @@ struct UserMaskTests {
         answer.json["items"] as? [[String: Any]] ?? []
     }
 
-    /// The whole of an answer, which may be streamed.
     private func read(_ bench: AdminBench, _ path: String, _ headers: [String: String]) throws -> String {
-        guard path.contains("export") else { return try bench.ask("GET", path, nil, headers).body }
-        let connection = try RawConnection(port: bench.gateway.adminPort)
-        let fields = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
-        connection.send("GET /admin/api/\(path) HTTP/1.0\r\nHost: localhost\r\n\(fields)\r\n")
-        var lines: [String] = []
-        while let line = connection.line() { lines.append(line) }
-        return lines.joined(separator: "\n")
+        try bench.ask("GET", path, nil, headers).body
     }
 
     /// Everything that can be read, with a path for each part in braces.
@@ -189,7 +175,7 @@ struct UserMaskTests {
         defer { bench.remove() }
         let reader = try bench.token("read")
         let writer = try bench.token("write")
-        let other = try RawConnection(port: bench.gateway.port).post(
+        let other = try bench.client().post(
             batch(trackEvent("m3", user: "bob")), headers: ["X-Write-Key": bench.writeKey])
         #expect(other?.status == 200)
         for user in ["bob", Self.user] {

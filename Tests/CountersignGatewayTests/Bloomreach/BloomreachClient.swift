@@ -6,12 +6,12 @@ import Foundation
 /// A gateway and a connection that sends what a shipped client sends.
 struct BloomreachClient {
     let fixture: GatewayFixture
-    let connection: RawConnection
+    let connection: any TestClient
     let project = "0aef3a96-3804-11e8-b710-141877340e97"
 
     init(limits: GatewayLimits = GatewayLimits()) throws {
-        fixture = try GatewayFixture(enforcement: .disabled, limits: limits)
-        connection = try RawConnection(port: fixture.gateway.port)
+        fixture = try GatewayFixture(.standard, enforcement: .disabled, limits: limits)
+        connection = try fixture.client()
         try fixture.apps.setProjectToken(project, for: fixture.appID)
         try fixture.gateway.refreshApps()
     }
@@ -26,18 +26,15 @@ struct BloomreachClient {
 
     func post(
         _ path: String, _ body: String, authorization: String? = nil, extra: [String: String] = [:]
-    ) -> RawConnection.Answer? {
+    ) -> TestAnswer? {
         connection.post(
             body, path: path.replacingOccurrences(of: "{p}", with: project),
             headers: headers(authorization).merging(extra) { $1 })
     }
 
-    func get(_ path: String, authorization: String? = nil) -> RawConnection.Answer? {
-        var head =
-            "GET \(path.replacingOccurrences(of: "{p}", with: project)) HTTP/1.1\r\nHost: localhost\r\n"
-        for (name, value) in headers(authorization) { head += "\(name): \(value)\r\n" }
-        connection.send(head + "\r\n")
-        return connection.answer()
+    func get(_ path: String, authorization: String? = nil) -> TestAnswer? {
+        connection.get(
+            path.replacingOccurrences(of: "{p}", with: project), headers: headers(authorization))
     }
 
     /// Changes the project as an operator in another process would.

@@ -277,8 +277,7 @@ struct BloomreachContentTests {
     }
 
     @Test func whoCannotReadACustomerNowIsToldWhy() {
-        let request = HTTPRequest(
-            method: "POST", path: "/", query: nil, fields: [], clientAddress: "", receivedMilliseconds: 1)
+        let request = HTTPRequest(method: "POST", path: "/", receivedMilliseconds: 1)
         let busy = BloomreachAnswer.unreadable(StoreFailure(reason: .overloaded, detail: ""), request)
         #expect(busy.status == 503 && busy.code == "overloaded")
         #expect(busy.headers.contains { $0 == ("Retry-After", "1") })

@@ -53,19 +53,19 @@ struct BloomreachForgeryTests {
         try client.edit { try $0.setEnforcementPlan(plan, for: "shop") }
     }
 
-    private func post(_ path: String, _ body: String, as user: String?) throws -> RawConnection.Answer {
+    private func post(_ path: String, _ body: String, as user: String?) throws -> TestAnswer {
         let extra = try user.map { ["X-Countersign-Signature": try client.fixture.token(for: $0)] } ?? [:]
         return try #require(client.post(path, body, extra: extra))
     }
 
-    private func read(_ ids: String, as user: String?) throws -> RawConnection.Answer {
+    private func read(_ ids: String, as user: String?) throws -> TestAnswer {
         try post(
             "/data/v2/projects/{p}/customers/attributes",
             #"{"customer_ids":\#(ids),"attributes":[{"type":"property","property":"city"},{"type":"id","id":"email"},{"type":"id","id":"registered"}]}"#,
             as: user)
     }
 
-    private func fetch(_ ids: String, as user: String?) throws -> RawConnection.Answer {
+    private func fetch(_ ids: String, as user: String?) throws -> TestAnswer {
         try post("/webxp/projects/{p}/appinbox/fetch", #"{"customer_ids":\#(ids)}"#, as: user)
     }
 
@@ -214,7 +214,7 @@ struct BloomreachForgeryTests {
 
     @Test func aTokenThatHasExpiredOrIsForAnotherKeyReadsNothing() throws {
         defer { client.remove() }
-        let stranger = try SigningKey.generate(.rs256)
+        let stranger = try GatewayFixture.strangersKey()
         let bad = [
             try client.fixture.token(for: "jane", lifetime: -120),
             try client.fixture.token(for: "jane", key: stranger), "x", "",

@@ -32,7 +32,7 @@ struct BloomreachInboxTests {
 
     private func fetch(
         _ ids: String? = nil, since token: String? = nil, authorization: String? = nil, isSigned: Bool = true
-    ) throws -> RawConnection.Answer {
+    ) throws -> TestAnswer {
         let sync = token.map { #","sync_token":"\#($0)""# } ?? ""
         var extra: [String: String] = [:]
         if isSigned, authorization == nil, (ids ?? jane).contains(#""registered":"jane""#) {
@@ -58,7 +58,7 @@ struct BloomreachInboxTests {
 
     private func markRead(
         _ messages: [String], ids: String? = nil, authorization: String? = nil
-    ) -> RawConnection.Answer? {
+    ) -> TestAnswer? {
         let list = messages.map { "\"\($0)\"" }.joined(separator: ",")
         return client.post(
             readPath,

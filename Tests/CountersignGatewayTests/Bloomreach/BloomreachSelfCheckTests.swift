@@ -16,7 +16,7 @@ struct BloomreachSelfCheckTests {
     private let body =
         #"{"platform":"ios","push_notification_id":"abc123","customer_ids":{"cookie":"c","registered":"jane"}}"#
 
-    private func check(_ body: String? = nil) -> RawConnection.Answer? {
+    private func check(_ body: String? = nil) -> TestAnswer? {
         client.post("/campaigns/send-self-check-notification?project_id={p}", body ?? self.body)
     }
 

@@ -319,12 +319,12 @@ struct BloomreachTrackingTests {
     }
 
     /// The answer of a gateway in which nothing may wait for the disk.
-    private func unavailable() throws -> RawConnection.Answer? {
+    private func unavailable() throws -> TestAnswer? {
         var limits = GatewayLimits()
         limits.pendingBytes = 0
-        let fixture = try GatewayFixture(enforcement: .disabled, limits: limits)
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled, limits: limits)
         defer { fixture.remove() }
-        return try RawConnection(port: fixture.gateway.port).post(
+        return try fixture.client().post(
             #"{"customer_ids":{"cookie":"x"}}"#, path: "/track/v2/projects/shop/customers",
             headers: ["Authorization": "Token \(fixture.writeKey)"])
     }

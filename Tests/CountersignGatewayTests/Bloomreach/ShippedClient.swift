@@ -1,3 +1,4 @@
+import CountersignGatewayTesting
 import Foundation
 
 /// The rules by which shipped clients read an answer (iOS SDK 2.28 to 4.0, Android SDK 4.10).
@@ -33,7 +34,7 @@ enum ShippedClient {
         let success: Bool
     }
 
-    static func outcome(_ answer: RawConnection.Answer) -> Outcome {
+    static func outcome(_ answer: TestAnswer) -> Outcome {
         let body = Data(answer.body.utf8)
         func multiple() -> String? {
             (try? JSONDecoder().decode(MultipleErrors.self, from: body))?.errors.first?.message
@@ -149,7 +150,7 @@ enum ShippedClient {
     }
 
     static func decode<Value: Decodable>(
-        _ type: Value.Type, _ answer: RawConnection.Answer?
+        _ type: Value.Type, _ answer: TestAnswer?
     ) throws -> Value {
         try JSONDecoder().decode(type, from: Data((answer?.body ?? "").utf8))
     }

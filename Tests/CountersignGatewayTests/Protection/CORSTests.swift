@@ -4,24 +4,23 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct CORSTests {
-    private func withPages(_ origins: [String], _ body: (GatewayFixture, RawConnection) throws -> Void) throws
+    private func withPages(_ origins: [String], _ body: (GatewayFixture, any TestClient) throws -> Void)
+        throws
     {
-        let fixture = try GatewayFixture(enforcement: .disabled)
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         defer { fixture.remove() }
         var rules = AppRules()
         rules.origins = origins
         try fixture.apps.setRules(rules, of: fixture.appID)
         try fixture.gateway.refreshApps()
-        try body(fixture, RawConnection(port: fixture.gateway.port))
+        try body(fixture, fixture.client())
     }
 
-    private func preflight(_ connection: RawConnection, origin: String, path: String = "/v1/batch")
-        -> RawConnection.Answer?
+    private func preflight(_ connection: any TestClient, origin: String, path: String = "/v1/batch")
+        -> TestAnswer?
     {
         connection.send(
-            "OPTIONS \(path) HTTP/1.1\r\nHost: a\r\nOrigin: \(origin)\r\nAccess-Control-Request-Method: POST\r\n\r\n"
-        )
-        return connection.answer()
+            "OPTIONS", path, ["Origin": origin, "Access-Control-Request-Method": "POST"], nil)
     }
 
     @Test func aPageThatAnAppAllowsMayAskAndRead() throws {
@@ -65,7 +64,7 @@ struct CORSTests {
         "shop.example", "https://shop.example/", "https://Shop.example", "ftp://a", "https://a b",
     ])
     func whatIsNoOriginIsRefused(origin: String) throws {
-        let fixture = try GatewayFixture(enforcement: .disabled)
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         defer { fixture.remove() }
         var rules = AppRules()
         rules.origins = [origin]

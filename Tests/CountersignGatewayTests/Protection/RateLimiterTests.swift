@@ -50,7 +50,7 @@ struct RateLimiterTests {
         defer { fixture.remove() }
         let connection = try RawConnection(port: fixture.gateway.port)
         // Sent before the first is answered, so that they do not depend on how fast that is.
-        func get(_ client: String, times: Int) -> [RawConnection.Answer] {
+        func get(_ client: String, times: Int) -> [TestAnswer] {
             let request = "GET /livez HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: \(client)\r\n\r\n"
             connection.send(String(repeating: request, count: times))
             return (0..<times).compactMap { _ in connection.answer() }

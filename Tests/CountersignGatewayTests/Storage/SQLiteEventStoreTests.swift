@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct SQLiteEventStoreTests {
     @Test func belowTheFloorOfTheDiskNothingIsStoredAndReadinessSaysSo() throws {
-        let fixture = try GatewayFixture(enforcement: .disabled)
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let data = fixture.dataDirectory
         fixture.gateway.stop()
         defer { try? FileManager.default.removeItem(atPath: data) }
@@ -43,9 +43,9 @@ struct SQLiteEventStoreTests {
     }
 
     @Test func readinessListsItsChecks() throws {
-        let fixture = try GatewayFixture(enforcement: .disabled)
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         defer { fixture.remove() }
-        let connection = try RawConnection(port: fixture.gateway.port)
+        let connection = try fixture.client()
         let lines = connection.get("/readyz?verbose")?.body.split(separator: "\n").map(String.init) ?? []
         #expect(
             lines.map { $0.prefix { $0 != ":" } } == [

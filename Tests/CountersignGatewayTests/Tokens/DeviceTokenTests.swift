@@ -31,7 +31,7 @@ struct DeviceTokenTests {
         return try pair(answer)
     }
 
-    private func pair(_ answer: RawConnection.Answer) throws -> (access: String, refresh: String) {
+    private func pair(_ answer: TestAnswer) throws -> (access: String, refresh: String) {
         (
             try #require(answer.json["accessToken"] as? String),
             try #require(answer.json["refreshToken"] as? String)
@@ -40,13 +40,13 @@ struct DeviceTokenTests {
 
     private func refresh(
         _ body: String, type: String = "application/x-www-form-urlencoded", access: String = "x"
-    ) -> RawConnection.Answer? {
+    ) -> TestAnswer? {
         connection.post(
             body, path: "/api/refresh_token",
             headers: ["Content-Type": type, "Authorization": "Bearer " + access])
     }
 
-    private func upload(_ access: String, uuid: String) -> RawConnection.Answer? {
+    private func upload(_ access: String, uuid: String) -> TestAnswer? {
         connection.post(
             #"{"location":{"uuid":"\#(uuid)","coords":{"latitude":1,"longitude":2}}}"#,
             path: "/api/locations",

@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct OAuthTests {
     private let fixture: GatewayFixture
-    private let connection: RawConnection
+    private let connection: any TestClient
     private let sessions: SessionDirectory
     private let client: OAuthClient
     private let secret: String
@@ -21,8 +21,8 @@ struct OAuthTests {
     private static let sharedKey = Result { try SigningKey.generate(.rs256) }
 
     init() throws {
-        fixture = try GatewayFixture(enforcement: .required)
-        connection = try RawConnection(port: fixture.gateway.port)
+        fixture = try GatewayFixture(.standard, enforcement: .required)
+        connection = try fixture.client()
         sessions = try SessionDirectory(dataDirectory: fixture.dataDirectory)
         let made = try fixture.apps.createClient(of: "shop", name: "warehouse")
         client = made.client
@@ -37,7 +37,7 @@ struct OAuthTests {
     private func post(
         _ body: String, path: String = "/oauth/token", type: String? = "application/x-www-form-urlencoded",
         basic: (String, String)? = nil
-    ) throws -> RawConnection.Answer {
+    ) throws -> TestAnswer {
         var headers: [String: String] = [:]
         headers["Content-Type"] = type
         headers["Authorization"] = basic.map {
@@ -46,7 +46,7 @@ struct OAuthTests {
         return try #require(connection.post(body, path: path, headers: headers))
     }
 
-    private func error(_ answer: RawConnection.Answer) -> String {
+    private func error(_ answer: TestAnswer) -> String {
         "\(answer.status) \(answer.json["error"] as? String ?? answer.body)"
     }
 
@@ -64,7 +64,7 @@ struct OAuthTests {
             claims: claims.merging(changes) { _, new in new }.filter { $0.value != .null }, keyID: "key-1")
     }
 
-    private func postAssertion(_ assertion: String, extra: String = "") throws -> RawConnection.Answer {
+    private func postAssertion(_ assertion: String, extra: String = "") throws -> TestAnswer {
         try post(
             "grant_type=client_credentials&client_assertion_type="
                 + "urn:ietf:params:oauth:client-assertion-type:jwt-bearer&client_assertion=\(assertion)"
@@ -179,11 +179,11 @@ struct OAuthTests {
         // The client was told one address, the gateway has another now.
         configuration.publicURL = url
         let restarted = try Gateway(configuration: configuration)
-        try restarted.start()
+        try TestTransport.standard.start(restarted)
         defer { restarted.stop() }
         let body =
             "grant_type=client_credentials&client_assertion_type=\(ClientAssertion.type)&client_assertion=\(assertion)"
-        let answer = try RawConnection(port: restarted.port).post(
+        let answer = try TestTransport.standard.client(of: restarted).post(
             body, path: "/oauth/token", headers: ["Content-Type": "application/x-www-form-urlencoded"])
         #expect(answer?.status == 401)
         #expect((answer?.json["error_description"] as? String)?.contains("used before") == true)
@@ -214,7 +214,7 @@ struct OAuthTests {
         for change in changes {
             #expect(error(try postAssertion(assertion(change))) == "401 invalid_client", "\(change)")
         }
-        let other = try SigningKey.generate(.rs256)
+        let other = try GatewayFixture.strangersKey()
         #expect(error(try postAssertion(assertion(by: other))) == "401 invalid_client")
         let pss = try SigningKey(pem: key.get().privatePEM, algorithm: .ps256)
         #expect(error(try postAssertion(assertion(by: pss))) == "401 invalid_client")
@@ -239,7 +239,7 @@ struct OAuthTests {
     // MARK: refresh_token
 
     private func refresh(_ token: String, extra: String = "", basic: (String, String)? = nil) throws
-        -> RawConnection.Answer
+        -> TestAnswer
     {
         try post("grant_type=refresh_token&refresh_token=\(token)" + extra, basic: basic)
     }

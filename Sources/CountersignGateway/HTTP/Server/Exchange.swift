@@ -34,7 +34,6 @@ final class Exchange {
 
     /// The target as sent, for as long as the library has not decoded it in place.
     private let target: RequestTarget
-    private(set) var isCompressed = false
     /// The chunks of a chunked body that have come, and their bytes; nil for a body with a length.
     private var chunks: (count: Int, bytes: Int)?
     /// Why the body is not kept.
@@ -58,8 +57,7 @@ final class Exchange {
     ///
     /// - Returns: The refusal of a request whose body is not worth reading, or nil.
     func readHeader(
-        method rawMethod: UnsafePointer<CChar>, version: UnsafePointer<CChar>, limits: GatewayLimits,
-        trustedProxies: [AddressRange]
+        method rawMethod: UnsafePointer<CChar>, version: UnsafePointer<CChar>, service: RequestService
     ) -> HTTPResponse? {
         let method = String(cString: rawMethod)
         var fields: [HTTPField] = []
@@ -68,7 +66,7 @@ final class Exchange {
             _ = MHD_get_connection_values_n(connection, MHD_ValueKind.HEADER_KIND, collectField, pointer)
         }
         let request = HTTPRequest(
-            method: method, path: target.path, query: target.query, fields: fields,
+            method: method, path: target.path, query: target.query, fields: HeaderBlock(borrowing: fields),
             clientAddress: watched?.address ?? "",
             receivedMilliseconds: Int64(Date().timeIntervalSince1970 * 1000))
         self.request = request
@@ -80,35 +78,13 @@ final class Exchange {
             return Framing.swallowed
         }
         if let fault = Framing.fault(
-            method: method, target: target, version: String(cString: version), fields: fields, limits: limits)
+            method: method, target: target, version: String(cString: version), fields: fields,
+            limits: service.limits)
         {
             return fault
         }
-        request.isForwarded =
-            ClientAddress.isTrusted(request.clientAddress, trustedProxies) || request.namesProxies
-        if !trustedProxies.isEmpty {
-            request.clientAddress = ClientAddress.resolve(
-                peer: request.clientAddress, forwarded: request.headers("x-forwarded-for"),
-                proxies: trustedProxies)
-        }
-        switch request.header("content-encoding")?.lowercased() {
-        case nil, "", "identity": break
-        case "gzip", "x-gzip": isCompressed = true
-        default:
-            return .failure(
-                415, code: "unsupported_encoding",
-                reason: "send the body as it is, or with Content-Encoding: gzip",
-                requestID: request.id
-            ).with("Accept-Encoding", "gzip")
-        }
         if request.headerBytes("transfer-encoding") != nil { chunks = (0, 0) }
-        if let length = request.header("content-length") {
-            guard let bytes = Int(length), bytes <= limits.bodyBytes else {
-                return .tooLarge(request, limits)
-            }
-            request.body.reserveCapacity(bytes)
-        }
-        return nil
+        return service.judgeHeader(of: request)
     }
 
     /// Takes a piece of the body.
@@ -186,7 +162,7 @@ final class Exchange {
         request.readMultipartForm = { [connection, unowned request] in
             MultipartForm(request.body, connection: connection)
         }
-        guard isCompressed else { return nil }
+        guard request.isCompressed else { return nil }
         do throws(Gunzip.Failure) {
             unpackedBytes = try Gunzip.size(of: request.body, limits: limits)
         } catch {
@@ -198,38 +174,11 @@ final class Exchange {
     /// The most that the body has, decompressed.
     var largestBody: Int { max(request?.body.count ?? 0, unpackedBytes) }
 
-    /// Decompresses the body of a request, on whatever thread works on it.
-    ///
-    /// - Parameters:
-    ///   - request: The request.
-    ///   - limits: What a body may have.
-    ///   - held: Gives back what the body took as it was sent.
-    /// - Returns: The refusal of a body that is too large or damaged, or nil.
-    static func unpack(
-        _ request: HTTPRequest, limits: GatewayLimits, held: HeldMemory
-    ) -> HTTPResponse? {
-        do throws(Gunzip.Failure) {
-            let sent = request.body.count
-            let size = try Gunzip.size(of: request.body, limits: limits)
-            request.body = try Gunzip.decompress(request.body, size: size, limits: limits)
-            held.give(sent)
-            return nil
-        } catch {
-            return error.response(request, limits)
-        }
-    }
-
     /// What the observer hears: nil stands for an exchange without an answer.
     func record(_ response: HTTPResponse?, trace: TraceParent?) -> RequestRecord {
-        let now = DispatchTime.now()
-        return RequestRecord(
-            receivedMilliseconds: request?.receivedMilliseconds
-                ?? Int64(Date().timeIntervalSince1970 * 1000),
-            id: request?.id ?? "", trace: trace, method: request?.method ?? "",
-            path: target.path, clientAddress: request?.clientAddress ?? "",
-            trail: request?.trail ?? RequestTrail(), status: response?.status, code: response?.code,
-            bytesIn: max(bodyBytes, request?.body.count ?? 0), bytesOut: response?.body.count ?? 0,
-            seconds: Double(now.uptimeNanoseconds - began.uptimeNanoseconds) / 1e9)
+        RequestRecord(
+            request, path: target.path, response: response, trace: trace,
+            bytesIn: max(bodyBytes, request?.body.count ?? 0), began: began)
     }
 
     private var discarded = 0
@@ -243,28 +192,6 @@ final class Exchange {
             reason: "more is on its way to the gateway than it can hold; nothing was stored, send it again",
             requestID: request?.id
         ).with("Retry-After", "1")
-    }
-}
-
-extension Gunzip.Failure {
-    func response(_ request: HTTPRequest, _ limits: GatewayLimits) -> HTTPResponse {
-        switch self {
-        case .tooLarge: .tooLarge(request, limits)
-        case .damaged:
-            .failure(
-                400, code: "invalid_encoding", reason: "the body is not one complete gzip member",
-                requestID: request.id)
-        }
-    }
-}
-
-extension HTTPResponse {
-    fileprivate static func tooLarge(_ request: HTTPRequest, _ limits: GatewayLimits) -> HTTPResponse {
-        .failure(
-            413, code: "body_too_large",
-            reason:
-                "a body may have \(limits.bodyBytes) bytes, decompressed too: send fewer events at a time",
-            requestID: request.id)
     }
 }
 

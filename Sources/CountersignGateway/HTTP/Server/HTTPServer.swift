@@ -10,18 +10,17 @@ internal import Foundation
 /// thread and must not block. A request that waits is asked again at every pass: the library would take two system
 /// calls to suspend a connection, two more to resume it, and then read from it in vain.
 package final class HTTPServer: @unchecked Sendable {
-    package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
     /// Runs what it is given, which starts the work of all requests of one pass.
     package typealias Together = @Sendable (() -> Void) -> Void
 
+    /// What becomes of a request that has been read.
+    package let service: RequestService
     private let limits: GatewayLimits
     private let trustedProxies: [AddressRange]
     private let certificates: TLSCertificates?
     private let observer: any GatewayObserver
-    private let handler: Handler
     private let together: Together
     private let connections: ConnectionWatch
-    private let largeRequests = LargeRequests()
     private let memory: BodyMemory
     private let control = Lock(Control())
     private let hasEnded = DispatchSemaphore(value: 0)
@@ -62,17 +61,20 @@ package final class HTTPServer: @unchecked Sendable {
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver,
-        together: @escaping Together = { $0() }, handler: @escaping Handler
+        together: @escaping Together = { $0() }, handler: @escaping RequestService.Handler
     ) throws(GatewayError) {
         self.limits = limits
-        self.memory = memory ?? BodyMemory(limit: limits.bodyMemoryBytes)
+        let memory = memory ?? BodyMemory(limit: limits.bodyMemoryBytes)
+        self.memory = memory
         connections = ConnectionWatch(limits: limits)
         self.trustedProxies = trustedProxies
         self.certificates = certificates
         self.observer = observer
         wake = try WakePipe()
         self.together = together
-        self.handler = handler
+        service = RequestService(
+            limits: limits, memory: memory, trustedProxies: trustedProxies, observer: observer,
+            handler: handler)
     }
 
     /// Binds and starts to serve.
@@ -249,9 +251,7 @@ package final class HTTPServer: @unchecked Sendable {
         case .header:
             exchange.watched?.enter(.body)
             exchange.phase = .body
-            if let refusal = exchange.readHeader(
-                method: method, version: version, limits: limits, trustedProxies: trustedProxies)
-            {
+            if let refusal = exchange.readHeader(method: method, version: version, service: service) {
                 return send(refusal, exchange)
             }
             return .YES
@@ -286,18 +286,8 @@ package final class HTTPServer: @unchecked Sendable {
         // From here on its memory is in use.
         holders[ObjectIdentifier(exchange)] = nil
         guard let request = exchange.request else { return .NO }
-        var handle = handler
-        if exchange.isCompressed {
-            handle = { [handler, limits, held = exchange.held] request in
-                if let refusal = Exchange.unpack(request, limits: limits, held: held) {
-                    return .answer(refusal)
-                }
-                return handler(request)
-            }
-        }
-        let outcome =
-            exchange.largestBody > LargeRequests.smallBytes
-            ? largeRequests.outcome(of: request, holding: exchange.held, handle) : handle(request)
+        let outcome = service.outcome(
+            of: request, largestBody: exchange.largestBody, holding: exchange.held)
         switch outcome {
         case .answer(let response):
             return send(response, exchange)
@@ -319,11 +309,11 @@ package final class HTTPServer: @unchecked Sendable {
         guard let created = created(response, exchange) else { return .NO }
         defer { MHD_destroy_response(created) }
         for (name, value) in response.headers { MHD_add_response_header(created, name, value) }
-        if let trace {
-            let span = UInt64.random(in: 1...UInt64.max)
-            MHD_add_response_header(created, "traceresponse", trace.response(spanID: span))
+        if let request = exchange.request {
+            for (name, value) in service.commonFields(of: request, trace: trace) {
+                MHD_add_response_header(created, name, value)
+            }
         }
-        if let id = exchange.request?.id { MHD_add_response_header(created, "X-Request-Id", id) }
         if response.closes || isDraining {
             MHD_add_response_header(created, "Connection", "close")
         }

@@ -1,7 +1,7 @@
-import Foundation
+internal import Foundation
 
 /// A TCP connection on which a test sends exactly the bytes it wants.
-final class RawConnection {
+package final class RawConnection: TestClient {
     /// Seconds after which nothing more is read: a thread that waits for a socket cannot be ended from outside.
     private static let longestLife = 120.0
 
@@ -11,19 +11,8 @@ final class RawConnection {
     /// True once the other side has ended the connection, which a time-out of reading is not.
     private var hasEnded = false
 
-    struct Answer {
-        var status: Int
-        var headers: [String: String]
-        var body: String
-
-        /// The body as a JSON object; empty when it is none.
-        var json: [String: Any] {
-            (try? JSONSerialization.jsonObject(with: Data(body.utf8))) as? [String: Any] ?? [:]
-        }
-    }
-
     /// Linux gives this machine all addresses that begin with 127.
-    static var canChooseItsAddress: Bool {
+    package static var canChooseItsAddress: Bool {
         #if os(Linux)
             true
         #else
@@ -31,7 +20,7 @@ final class RawConnection {
         #endif
     }
 
-    init(port: UInt16, from source: String? = nil) throws {
+    package init(port: UInt16, from source: String? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         if let source {
             var own = sockaddr_in()
@@ -64,12 +53,12 @@ final class RawConnection {
     }
 
     /// True when it has been open for longer than any test takes.
-    var isOverdue: Bool { DispatchTime.now() > end }
+    package var isOverdue: Bool { DispatchTime.now() > end }
 
     /// Ends the connection; what the other side still sends is lost.
-    func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    package func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-    func send(_ bytes: [UInt8]) {
+    package func send(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let sent = rest.withUnsafeBytes {
@@ -81,12 +70,20 @@ final class RawConnection {
     }
 
     /// Says that nothing more is sent, and goes on reading.
-    func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+    package func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    func send(_ text: String) { send(Array(text.utf8)) }
+    package func send(_ text: String) { send(Array(text.utf8)) }
+
+    package func send(
+        _ method: String, _ target: String, _ headers: [String: String], _ body: [UInt8]?
+    ) -> TestAnswer? {
+        let fields = requestFields(headers, body).map { "\($0.name): \($0.value)\r\n" }.joined()
+        send(Array("\(method) \(target) HTTP/1.1\r\n\(fields)\r\n".utf8) + (body ?? []))
+        return answer()
+    }
 
     /// The next answer, or nil when the server has closed the connection.
-    func answer() -> Answer? {
+    package func answer() -> TestAnswer? {
         guard let end = fill(until: Array("\r\n\r\n".utf8)) else { return nil }
         let head = String(decoding: buffer[..<end], as: UTF8.self)
         buffer.removeFirst(end + 4)
@@ -97,16 +94,38 @@ final class RawConnection {
             headers[line[..<colon].lowercased()] = line[line.index(after: colon)...]
                 .trimmingCharacters(in: .whitespaces)
         }
-        let length = Int(headers["content-length"] ?? "0") ?? 0
-        while buffer.count < length { guard read() else { break } }
-        let body = String(decoding: buffer.prefix(length), as: UTF8.self)
-        buffer.removeFirst(min(length, buffer.count))
-        return Answer(
-            status: Int(lines[0].split(separator: " ")[1]) ?? 0, headers: headers, body: body)
+        // What goes on for ever is read line by line.
+        let isEndless = headers["content-type"] == "text/event-stream"
+        var body: [UInt8]? = []
+        if headers["transfer-encoding"] == "chunked" {
+            if !isEndless { body = chunks() }
+        } else {
+            let length = Int(headers["content-length"] ?? "0") ?? 0
+            while buffer.count < length { guard read() else { break } }
+            body = Array(buffer.prefix(length))
+            buffer.removeFirst(min(length, buffer.count))
+        }
+        return body.map {
+            TestAnswer(
+                status: Int(lines[0].split(separator: " ")[1]) ?? 0, headers: headers,
+                body: String(decoding: $0, as: UTF8.self))
+        }
+    }
+
+    /// A body in chunks without trailers; nil when it breaks off.
+    private func chunks() -> [UInt8]? {
+        var body: [UInt8] = []
+        while let size = line().flatMap({ Int($0, radix: 16) }) {
+            while buffer.count < size + 2 { guard read() else { return nil } }
+            body += buffer.prefix(size)
+            buffer.removeFirst(size + 2)
+            if size == 0 { return body }
+        }
+        return nil
     }
 
     /// The next line without its end, or nil when the server has closed the connection.
-    func line() -> String? {
+    package func line() -> String? {
         guard let end = fill(until: [0x0A]) else { return nil }
         let line = String(decoding: buffer[..<end], as: UTF8.self)
         buffer.removeFirst(end + 1)
@@ -114,7 +133,7 @@ final class RawConnection {
     }
 
     /// True when the server has closed the connection and nothing is left to read.
-    func isClosedByServer() -> Bool {
+    package func isClosedByServer() -> Bool {
         while read() {}
         return hasEnded && buffer.isEmpty
     }
@@ -122,7 +141,7 @@ final class RawConnection {
     /// Sends a byte at a time.
     ///
     /// - Returns: True when the server has closed the connection before all were sent.
-    func isClosedWhileDripping(count: Int, everyMilliseconds: Int32) -> Bool {
+    package func isClosedWhileDripping(count: Int, everyMilliseconds: Int32) -> Bool {
         for _ in 0..<count {
             send([UInt8(ascii: "x")])
             var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

@@ -1,0 +1,84 @@
+/// The header fields of a request: in the server's memory, or in memory of its own.
+package struct HeaderBlock {
+    let all: [HTTPField]
+    /// What the fields point into, when that is not the server's.
+    private let own: Memory?
+
+    /// - Parameter fields: Point into memory that stays as it is for as long as this and all who have it are in use.
+    init(borrowing fields: [HTTPField]) {
+        all = fields
+        own = nil
+    }
+
+    /// - Parameter fields: Names and values; copied.
+    package init(_ fields: [(name: String, value: String)]) {
+        let memory = Memory(count: fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count })
+        all = fields.map {
+            HTTPField(nameBytes: memory.append($0.name.utf8), valueBytes: memory.append($0.value.utf8))
+        }
+        own = memory
+    }
+
+    /// The same fields in memory of their own.
+    func copy() -> HeaderBlock { HeaderBlock(copying: all) }
+
+    private init(copying fields: [HTTPField]) {
+        let memory = Memory(count: fields.reduce(0) { $0 + $1.nameBytes.count + $1.valueBytes.count })
+        all = fields.map {
+            HTTPField(nameBytes: memory.append($0.nameBytes), valueBytes: memory.append($0.valueBytes))
+        }
+        own = memory
+    }
+
+    /// The bytes of the first field with this lower-case name, or nil.
+    func first(_ name: StaticString) -> UnsafeBufferPointer<UInt8>? {
+        for field in all where field.isNamed(name) { return field.valueBytes }
+        return nil
+    }
+
+    private final class Memory {
+        private let bytes: UnsafeMutableBufferPointer<UInt8>
+        private var end = 0
+
+        init(count: Int) {
+            bytes = .allocate(capacity: count)
+        }
+
+        deinit {
+            bytes.deallocate()
+        }
+
+        func append(_ part: some Collection<UInt8>) -> UnsafeBufferPointer<UInt8> {
+            let place = UnsafeMutableBufferPointer(rebasing: bytes[end..<end + part.count])
+            _ = place.update(fromContentsOf: part)
+            end += part.count
+            return UnsafeBufferPointer(place)
+        }
+    }
+}
+
+/// One header field, as received. Borrowed from the server: valid until the answer is sent.
+package struct HTTPField {
+    let nameBytes: UnsafeBufferPointer<UInt8>
+    let valueBytes: UnsafeBufferPointer<UInt8>
+
+    /// The value; bytes that are not ASCII, which no field that is looked at has, are replaced. So nobody can send text
+    /// that takes long to compare.
+    package var value: String { Self.text(valueBytes) }
+
+    static func text(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+        if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
+        return String(decoding: bytes.map { $0 < 0x80 ? UInt16($0) : 0xFFFD }, as: UTF16.self)
+    }
+
+    /// True when the field has this name, given in lower case; field names ignore ASCII case (RFC 9110, section 5.1).
+    func isNamed(_ name: StaticString) -> Bool {
+        guard nameBytes.count == name.utf8CodeUnitCount else { return false }
+        for index in 0..<nameBytes.count {
+            let byte = nameBytes[index]
+            let lower = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+            if lower != name.utf8Start[index] { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,28 @@
+internal import CountersignGateway
+
+/// Sends requests to a gateway of this process.
+package struct RouterClient: TestClient {
+    let service: RequestService
+
+    package func send(
+        _ method: String, _ target: String, _ headers: [String: String], _ body: [UInt8]?
+    ) -> TestAnswer? {
+        let response = service.respond(
+            method: method, target: target, fields: requestFields(headers, body), body: body ?? [],
+            from: "127.0.0.1")
+        var bytes = response.body
+        // What goes on for ever is read over a connection.
+        if let page = response.stream?.page {
+            do {
+                while let next = try page() { bytes += next }
+            } catch {
+                return nil
+            }
+        }
+        if method == "HEAD" { bytes = [] }
+        var fields = ["content-length": "\(bytes.count)"]
+        for (name, value) in response.headers { fields[name.lowercased()] = value }
+        return TestAnswer(
+            status: response.status, headers: fields, body: String(decoding: bytes, as: UTF8.self))
+    }
+}
