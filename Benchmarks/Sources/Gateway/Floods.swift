@@ -16,6 +16,8 @@ struct Floods {
         let path: String
         let body: [UInt8]
         var headers: [String: String] = [:]
+        /// Sends the body in chunks of one byte.
+        var isCrumbled = false
     }
 
     /// Starts a gateway of its own, fills it and prints a line for each flood.
@@ -44,6 +46,9 @@ struct Floods {
                 body: Self.text(
                     #"{"events":[\#(Self.list(1_000) { #"{"name":"e","user_id":"\#(Self.user($0))"}"# })]}"#),
                 headers: ["X-Braze-Api-Key": writeKey]),
+            Flood(
+                name: "native, 20,000 chunks of a byte", path: "/v1/batch",
+                body: [UInt8](repeating: 0x20, count: 20_000), isCrumbled: true),
             Flood(
                 name: "locations without a token", path: "/api/locations/floods",
                 body: Self.text("[\(Self.list(100_000) { _ in "{}" })]")),
@@ -201,11 +206,17 @@ struct Floods {
         return found
     }
 
+    /// The whole request, since `wrk` makes none of this kind itself.
+    private static func crumbled(_ flood: Flood) -> [UInt8] {
+        text("POST \(flood.path) HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+            + flood.body.flatMap { text("1\r\n") + [$0] + text("\r\n") } + text("0\r\n\r\n")
+    }
+
     private func script(_ flood: Flood) throws -> String {
         let name = UUID().uuidString
         let body = folder.appendingPathComponent(name + ".body").path
         let path = folder.appendingPathComponent(name + ".lua").path
-        try Data(flood.body).write(to: URL(fileURLWithPath: body))
+        try Data(flood.isCrumbled ? Self.crumbled(flood) : flood.body).write(to: URL(fileURLWithPath: body))
         let headers = flood.headers.map { "wrk.headers[\"\($0.key)\"] = \"\($0.value)\"" }
             .joined(separator: "\n")
         try """
@@ -213,7 +224,9 @@ struct Floods {
         local file = io.open("\(body)", "rb")
         local body = file:read("*a")
         file:close()
-        if #body > 0 then
+        if \(flood.isCrumbled) then
+          function request() return body end
+        elseif #body > 0 then
           wrk.method = "POST"
           wrk.body = body
         end
