@@ -14,6 +14,12 @@ internal import CountersignCore
 /// SQLite closes the journal after each transaction, and flushes the directory whenever it has opened a journal that it may have
 /// made (`SQLITE_OPEN_CREATE`). Once its directory entry is durable, the journal is opened without that flag.
 enum KeptJournal {
+    /// Opens the directory of a file in order to flush it.
+    private typealias OpenDirectory =
+        @convention(c) (
+            _ path: UnsafePointer<CChar>?, _ descriptor: UnsafeMutablePointer<Int32>?
+        ) -> Int32
+
     private struct FileID: Equatable {
         let device: dev_t
         let number: ino_t
@@ -75,15 +81,13 @@ enum KeptJournal {
     }
 
     private static func synchronizeDirectory(of path: String) -> Bool {
-        guard let slash = path.lastIndex(of: "/") else { return false }
-        #if canImport(Darwin)
-            let file = Darwin.open(String(path[...slash]), O_RDONLY | O_CLOEXEC)
-        #elseif canImport(Glibc)
-            let file = Glibc.open(String(path[...slash]), O_RDONLY | O_CLOEXEC)
-        #else
-            let file = Musl.open(String(path[...slash]), O_RDONLY | O_CLOEXEC)
-        #endif
-        guard file >= 0 else { return false }
+        guard let base, let openDirectory = base.pointee.xGetSystemCall(base, "openDirectory") else {
+            return false
+        }
+        var file: Int32 = -1
+        guard unsafeBitCast(openDirectory, to: OpenDirectory.self)(path, &file) == SQLITE_OK, file >= 0 else {
+            return false
+        }
         defer { close(file) }
         #if canImport(Darwin)
             if fcntl(file, F_FULLFSYNC) == 0 { return true }

@@ -5,12 +5,13 @@ import Testing
 
 @testable import CountersignSQLite
 
-/// Counts how often SQLite flushes the directory of a database's journal.
+/// Counts how often the directory of a database's journal is flushed: by `KeptJournal` when a journal is opened that may be new, and by
+/// SQLite when that journal is flushed.
 private enum Directories {
     typealias Open = @convention(c) (UnsafePointer<CChar>?, UnsafeMutablePointer<Int32>?) -> Int32
 
     private static let opened = Lock([String: Int]())
-    /// SQLite opens a directory in order to flush it, and for nothing else.
+    /// Both open a directory in order to flush it, and for nothing else.
     private static let original: Open? = {
         guard let vfs = sqlite3_vfs_find(nil),
             let call = vfs.pointee.xGetSystemCall(vfs, "openDirectory")
@@ -71,7 +72,7 @@ struct KeptJournalTests {
                 #expect(later == 0)
             }
         }
-        #expect(all == 1)
+        #expect(all == 2)
         try withDatabase(keepsJournal: false) { database in
             let usual = try flushes(5, of: database)
             #expect(usual == 5)
@@ -81,16 +82,29 @@ struct KeptJournalTests {
     @Test func aJournalThatIsMadeAnewHasItsDirectoryFlushedAnew() throws {
         try withDatabase { database in
             try FileManager.default.removeItem(at: journal)
-            #expect(try flushes(of: database) == 1)
+            #expect(try flushes(of: database) == 2)
             // The old one stays, so that the two differ.
             try FileManager.default.moveItem(at: journal, to: directory.appendingPathComponent("old"))
             try Data().write(to: journal)
-            #expect(try flushes(of: database) == 1)
+            #expect(try flushes(of: database) == 2)
             #expect(try flushes(of: database) == 0)
         }
         try withDatabase(mode: "DELETE") { database in
             let count = try flushes(5, of: database)
-            #expect(count == 5)
+            #expect(count == 10)
+        }
+    }
+
+    /// Nothing of that transaction gets to the disk, so SQLite has no reason to flush anything, and the next one opens a journal that is
+    /// there.
+    @Test func aJournalThatIsMadeByATransactionThatIsRolledBackHasItsDirectoryFlushed() throws {
+        try withDatabase { database in
+            try FileManager.default.removeItem(at: journal)
+            let count = try Directories.flushes(of: directory) {
+                try database.execute("BEGIN; INSERT INTO t VALUES (1); ROLLBACK")
+            }
+            #expect(count == 1)
+            #expect(try flushes(of: database) == 0)
         }
     }
 
@@ -98,7 +112,7 @@ struct KeptJournalTests {
     @Test func theFirstTransactionOfAConnectionFlushesTheDirectoryOfAJournalThatWasThere() throws {
         try withDatabase { database in
             let other = try connect()
-            #expect(try flushes(of: other) == 1)
+            #expect(try flushes(of: other) == 2)
             #expect(try flushes(of: database) == 0)
         }
     }
@@ -124,7 +138,7 @@ struct KeptJournalTests {
             }
             let count = try database.first("SELECT count(*) FROM t") { row in row.int(0) }
             #expect(count == 0)
-            #expect(try flushes(of: database) == 1)
+            #expect(try flushes(of: database) == 2)
         }
     }
 }
