@@ -20,6 +20,7 @@ struct StoreFailureTests {
 
         init(
             isUnlocked: @escaping @Sendable () -> Bool = { true },
+            empty: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.empty,
             change: (inout QueueLimits) -> Void = { _ in }
         ) throws {
             bench = try Bench()
@@ -35,7 +36,7 @@ struct StoreFailureTests {
                 limits: limits, clock: bench.clock, userID: "ada", sessionID: "s", log: nil,
                 makeDurable: { [isDurable] descriptor in
                     isDurable.withLock { $0 } && IncomingLog.makeDurable(descriptor)
-                }
+                }, empty: empty
             ) { [stored] count in stored.withLock { $0.append(count) } }
         }
 
@@ -153,14 +154,36 @@ struct StoreFailureTests {
         try await desk.record("first")
         await desk.recorder.drain()
         desk.recorder.writer.suspend()
-        for number in 0..<40 {
-            desk.track("\(number)")
-            desk.bench.clock.advance(by: 0.000_1)
-        }
-        #expect(desk.recorder.losses.unsaved < 40)
-        #expect(desk.logs.flatMap { $0.events(after: 1) }.count >= 16)
+        for number in 0..<63 { desk.track("\(number)") }
+        #expect(desk.recorder.losses.unsaved == 63)
+        desk.track("63")
+        #expect(desk.recorder.losses.unsaved == 0)
+        #expect(desk.logs.flatMap { $0.events(after: 1) }.count == 64)
         desk.recorder.writer.resume()
-        #expect(try await desk.names() == ["first"] + (0..<40).map { "\($0)" })
+        #expect(try await desk.names() == ["first"] + (0..<64).map { "\($0)" })
+        await desk.remove()
+    }
+
+    /// Emptying a file takes as long as the disk is busy with it.
+    @Test func eventsAreWrittenWhileAFileOfTheLogIsEmptied() async throws {
+        let (isEmptying, gate) = (Handshake(), Handshake())
+        let desk = try Desk(empty: { descriptor in
+            isEmptying.signal()
+            gate.block()
+            return ftruncate(descriptor, 0) == 0
+        })
+        try await desk.record("first")
+        await desk.recorder.drain()
+        try await desk.record("second")
+        async let drained: Void = desk.recorder.drain()
+        // The second transaction makes the first one durable.
+        await isEmptying.wait()
+        for number in 0..<64 { desk.track("\(number)") }
+        try await desk.record("last")
+        #expect(desk.logs.flatMap { $0.events(after: 2) }.count == 65)
+        gate.signal()
+        await drained
+        #expect(try await desk.names() == ["first", "second"] + (0..<64).map { "\($0)" } + ["last"])
         await desk.remove()
     }
 
@@ -319,10 +342,7 @@ struct StoreFailureTests {
         } else {
             other.pipeline.recorder.writer.suspend()
             // So many that a caller helps to write.
-            for number in 0..<40 {
-                other.track("before \(number)")
-                bench.clock.advance(by: 0.000_1)
-            }
+            for number in 0..<64 { other.track("before \(number)") }
         }
         try await one.optOut()
         if !isInTheLog { other.pipeline.recorder.writer.resume() }

@@ -16,7 +16,7 @@ internal import Foundation
 /// an event gets from here into the queue exactly once, whoever brings it there. Three files take turns, since what a
 /// transaction took over is thrown away only when the next transaction has made that one durable.
 ///
-/// Not thread-safe but for `synchronize()`: `Recorder` holds a lock.
+/// Not thread-safe but for `synchronize()` and `reclaim(through:)`: `Recorder` holds a lock.
 final class IncomingLog: @unchecked Sendable {
     /// One file; open as long as somebody works on it.
     private final class File: Sendable {
@@ -42,6 +42,8 @@ final class IncomingLog: @unchecked Sendable {
 
     private struct State {
         var slots: [Slot] = []
+        /// The slot that is written to.
+        var active = 0
         /// True when a call for durability has failed: the system has forgotten then what it could not write, and the next call
         /// would succeed without it.
         var hasFailed = false
@@ -51,17 +53,21 @@ final class IncomingLog: @unchecked Sendable {
     let id: String
     private let directory: URL
     private let makeDurable: @Sendable (_ descriptor: Int32) -> Bool
-    /// `synchronize()` comes from another thread.
+    private let empty: @Sendable (_ descriptor: Int32) -> Bool
+    /// `synchronize()` and `reclaim(through:)` come from other threads.
     private let state = Lock(State())
-    private var active = 0
+    /// Held while files are emptied, which takes as long as the disk is busy with them. Taken before `state`.
+    private let emptying = NSLock()
     private var lastSequence: Int64 = 0
 
     init(
         directory: URL, holder: LeaseHolder,
-        makeDurable: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.makeDurable
+        makeDurable: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.makeDurable,
+        empty: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.empty
     ) {
         self.directory = directory
         self.makeDurable = makeDurable
+        self.empty = empty
         id = holder.id
     }
 
@@ -91,7 +97,7 @@ final class IncomingLog: @unchecked Sendable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(events.reduce(0) { $0 + $1.event.body.count + 160 })
         for (sequence, event) in events { Frame.write(event, sequence: sequence, to: &bytes) }
-        let slot = state.withLock { $0.slots[active] }
+        let slot = state.withLock { $0.slots[$0.active] }
         do {
             try bytes.withUnsafeBytes { buffer in
                 var rest = buffer
@@ -108,9 +114,9 @@ final class IncomingLog: @unchecked Sendable {
             throw error
         }
         state.withLock { state in
-            state.slots[active].size += Int64(bytes.count)
-            state.slots[active].last = max(last, state.slots[active].last)
-            state.slots[active].mustSync = true
+            state.slots[state.active].size += Int64(bytes.count)
+            state.slots[state.active].last = max(last, state.slots[state.active].last)
+            state.slots[state.active].mustSync = true
         }
     }
 
@@ -140,49 +146,66 @@ final class IncomingLog: @unchecked Sendable {
         #endif
     }
 
+    static func empty(_ descriptor: Int32) -> Bool { ftruncate(descriptor, 0) == 0 }
+
     /// Lets what comes now go into an empty file, if there is one, so that the others can be emptied.
     func rotate() {
         state.withLock { state in
-            guard !state.slots.isEmpty, state.slots[active].size > 0,
+            guard !state.slots.isEmpty, state.slots[state.active].size > 0,
                 let empty = state.slots.indices.first(where: { state.slots[$0].size == 0 })
             else { return }
-            active = empty
+            state.active = empty
         }
     }
 
-    /// Empties the files that hold nothing after `sequence`.
+    /// Empties the files that hold nothing after `sequence`, but for the one that is written to. Holds up no write.
     func reclaim(through sequence: Int64) {
-        state.withLock { state in
-            for index in state.slots.indices {
-                let slot = state.slots[index]
-                guard slot.size > 0, slot.last <= sequence, ftruncate(slot.file.descriptor, 0) == 0
-                else { continue }
-                state.slots[index].size = 0
-                state.slots[index].mustSync = true
+        emptying.withLock {
+            let spent = state.withLock { state in
+                state.slots.indices.filter {
+                    $0 != state.active && state.slots[$0].size > 0 && state.slots[$0].last <= sequence
+                }.map { (index: $0, file: state.slots[$0].file) }
+            }
+            for (index, file) in spent where empty(file.descriptor) {
+                state.withLock { state in
+                    // A write that failed may have given all of them up.
+                    guard !state.slots.isEmpty else { return }
+                    state.slots[index].size = 0
+                    state.slots[index].mustSync = true
+                }
             }
         }
     }
 
     /// Starts over with empty files.
     func restart() {
-        reclaim(through: .max)
-        state.withLock { $0 = State() }
+        emptying.withLock {
+            state.withLock { state in
+                for slot in state.slots where slot.size > 0 { _ = empty(slot.file.descriptor) }
+                state = State()
+            }
+        }
     }
 
     /// Removes the files. They must hold nothing that the queue file does not have.
     func remove() {
-        state.withLock { state in
-            for slot in state.slots { unlink(slot.file.path) }
-            state = State()
+        emptying.withLock {
+            state.withLock { state in
+                for slot in state.slots { unlink(slot.file.path) }
+                state = State()
+            }
         }
     }
 
     /// Opens the files, also when somebody has moved or deleted them.
     private func openFiles() throws {
         let areThere = state.withLock { state in
-            !state.slots.isEmpty && Self.isInPlace(state.slots[active].file)
+            !state.slots.isEmpty && Self.isInPlace(state.slots[state.active].file)
         }
         if areThere { return }
+        // Not while one of them is being emptied: it may be opened again here, and written to.
+        emptying.lock()
+        defer { emptying.unlock() }
         try QueueDirectory.make(directory)
         let made = try (0..<3).map { number in
             let file = try File(
@@ -197,9 +220,9 @@ final class IncomingLog: @unchecked Sendable {
             _ = fsync(folder)
             close(folder)
         }
-        state.withLock { $0.slots = made }
         // Where a write broke off, nothing that comes after it could be read.
-        active = made.firstIndex { $0.size == 0 } ?? 0
+        let active = made.firstIndex { $0.size == 0 } ?? 0
+        state.withLock { $0 = State(slots: made, active: active, hasFailed: $0.hasFailed) }
     }
 
     private static func isInPlace(_ file: File) -> Bool {

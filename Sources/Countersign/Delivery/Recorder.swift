@@ -35,11 +35,11 @@ final class Recorder: Sendable {
         var userID: String?
         var sessionID: String
         var unsaved: [Unsaved] = []
-        /// The device clock when the first of them came.
-        var unsavedSince = Date.distantPast
         var logged: [Logged] = []
+        /// The first of those in the log: the queue file is taking them over. Apart, so that nobody copies what others add to.
+        var taking: [Logged] = []
         var waiting: [Waiting] = []
-        /// Of all in `unsaved` and `logged`, and of those that are being written now.
+        /// Of all in `unsaved`, `logged` and `taking`, and of those that are being written now.
         var heldEvents = 0
         var heldBytes = 0
         /// Of those that the log does not have.
@@ -66,15 +66,17 @@ final class Recorder: Sendable {
             other.map { Array($0.utf8) } == userID.map { Array($0.utf8) }
         }
 
+        /// How many only the log has.
+        var loggedCount: Int { taking.count + logged.count }
+
         var needsID: Bool { anonymousID == nil && unsaved.contains { $0.record.userID == nil } }
     }
 
     /// Seconds between two tries to write while the disk is full, away or broken.
     private static let retryInterval: TimeInterval = 0.5
-    /// Where events have waited for so many seconds, whoever records one more helps to write: a loop that records faster than
-    /// a thread can write would otherwise be far ahead of the disk.
-    private static let helpAfter: TimeInterval = 0.000_5
-    private static let helpFrom = 16
+    /// Where so many events wait, whoever records one more helps to write: a loop that records faster than a thread can write
+    /// would otherwise be far ahead of the disk, and further still when that thread gets no processor.
+    private static let helpFrom = 64
     /// Seconds that such a caller waits at most for the thread that is writing.
     private static let helpTime: TimeInterval = 0.005
     private let state: Lock<State>
@@ -95,6 +97,7 @@ final class Recorder: Sendable {
         storage: Storage, dialect: any DeliveryDialect, limits: QueueLimits, clock: any ClientClock,
         userID: String? = nil, sessionID: String, log: CountersignLog?,
         makeDurable: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.makeDurable,
+        empty: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.empty,
         stored: @escaping @Sendable (Int) -> Void
     ) {
         self.storage = storage
@@ -102,7 +105,7 @@ final class Recorder: Sendable {
         self.limits = limits
         self.clock = clock
         self.log = IncomingLog(
-            directory: storage.directory, holder: storage.holder, makeDurable: makeDurable)
+            directory: storage.directory, holder: storage.holder, makeDurable: makeDurable, empty: empty)
         logger = log
         self.stored = stored
         state = Lock(State(userID: userID, sessionID: sessionID))
@@ -118,7 +121,7 @@ final class Recorder: Sendable {
     /// Events that were dropped because too many waited in memory, those that the disk does not have yet, those that only
     /// the log has, and why the last write failed.
     var losses: (dropped: Int, unsaved: Int, logged: Int, lastError: String?) {
-        state.withLock { ($0.dropped, $0.unsavedEvents, $0.logged.count, $0.lastError) }
+        state.withLock { ($0.dropped, $0.unsavedEvents, $0.loggedCount, $0.lastError) }
     }
 
     var userID: String? { state.withLock { $0.userID } }
@@ -170,16 +173,13 @@ final class Recorder: Sendable {
             let record = EventRecord(
                 kind: kind, messageID: messageID ?? UUIDv7.make(at: now), userID: owner ?? state.userID,
                 sessionID: state.sessionID, timestamp: now, name: name, payload: payload)
-            if state.unsaved.isEmpty { state.unsavedSince = now }
             state.unsaved.append(Unsaved(record: record, bytes: bytes, completion: completion))
             state.heldEvents += 1
             state.heldBytes += bytes
             state.unsavedEvents += 1
             let isIdle = !state.isWriting
             state.isWriting = true
-            let isBehind =
-                state.unsaved.count >= Self.helpFrom
-                && now.timeIntervalSince(state.unsavedSince) >= Self.helpAfter
+            let isBehind = state.unsaved.count >= Self.helpFrom
             return (nil, isIdle, isBehind && !state.isWaitingForDisk && !state.isHeld)
         }
         if let refusal { completion?(.failure(refusal)) }
@@ -208,7 +208,7 @@ final class Recorder: Sendable {
                 self.synchronize()
                 self.storage.submit { storage in
                     // What is left stays in the log for the next client.
-                    if self.state.withLock(\.logged.isEmpty), storage.makeCertain() {
+                    if self.state.withLock(\.loggedCount) == 0, storage.makeCertain() {
                         self.writing.withLock { self.log.remove() }
                     }
                     continuation.resume()
@@ -257,12 +257,14 @@ final class Recorder: Sendable {
     private func discard() -> Int {
         log.restart()
         let (events, batch, error) = state.withLock { state in
-            let events = state.logged.count
-            state.heldEvents -= state.unsaved.count + state.logged.count
+            let events = state.loggedCount
+            state.heldEvents -= state.unsaved.count + events
             state.heldBytes -=
                 state.unsaved.reduce(0) { $0 + $1.bytes } + state.logged.reduce(0) { $0 + $1.bytes }
+                + state.taking.reduce(0) { $0 + $1.bytes }
             state.unsavedEvents -= state.unsaved.count
             state.logged = []
+            state.taking = []
             defer { state.unsaved = [] }
             let error =
                 state.hasOptedOut
@@ -361,7 +363,7 @@ final class Recorder: Sendable {
                 state.isSynchronizing = true
                 // The queue file takes this much over without being asked.
                 let isMuch =
-                    state.logged.count >= min(1_000, limits.maximumUnsavedEvents / 2)
+                    state.loggedCount >= min(1_000, limits.maximumUnsavedEvents / 2)
                     || state.heldBytes >= min(512 << 10, limits.maximumUnsavedBytes / 2)
                 let mustTakeOver = isMuch && !state.isTakingOver && !state.isWaitingForDisk
                 if mustTakeOver { state.isTakingOver = true }
@@ -443,7 +445,7 @@ final class Recorder: Sendable {
         if (try? storage.takeOver()) != nil, storage.makeCertain() {
             failure = nil
             writing.withLock {
-                guard state.withLock(\.logged.isEmpty) else { return }
+                guard state.withLock(\.loggedCount) == 0 else { return }
                 log.restart()
             }
         } else {
@@ -484,17 +486,25 @@ final class Recorder: Sendable {
     /// Also what the log does not have yet, or another thread is just writing there.
     private func takeOver(into queue: EventQueue) throws {
         if state.withLock(\.needsID), !storage.hasOptedOut { try? learnID(from: queue) }
-        let logged = writing.withLock {
+        let taking = writing.withLock {
             _ = writeBatch()
             log.rotate()
-            return state.withLock(\.logged)
+            return state.withLock { state in
+                swap(&state.logged, &state.taking)
+                return state.taking
+            }
         }
         do {
-            if let last = logged.last?.sequence {
-                try queue.append(logged.map { ($0.sequence, $0.row) }, from: log.id, clock: clock)
-                taken(through: last)
+            if let last = taking.last?.sequence {
+                try queue.append(taking.map { ($0.sequence, $0.row) }, from: log.id, clock: clock)
+                taken(taking, through: last)
             }
         } catch {
+            state.withLock { state in
+                // Nothing if they were thrown away meanwhile.
+                state.logged = state.taking + state.logged
+                state.taking = []
+            }
             fellBehind(error)
             throw error
         }
@@ -504,7 +514,7 @@ final class Recorder: Sendable {
             return state.hasFallenBehind
         }
         // Whoever sends has looked for them in vain.
-        if wasBehind { stored(max(1, logged.count)) }
+        if wasBehind { stored(max(1, taking.count)) }
     }
 
     private func fellBehind(_ error: any Error) {
@@ -521,17 +531,18 @@ final class Recorder: Sendable {
         tryAgainLater()
     }
 
-    private func taken(through last: Int64) {
-        writing.withLock {
-            let certain = state.withLock { state in
-                let taken = state.logged.prefix { $0.sequence <= last }
-                state.heldEvents -= taken.count
-                state.heldBytes -= taken.reduce(0) { $0 + $1.bytes }
-                state.logged.removeFirst(taken.count)
-                defer { state.certain = last }
-                return state.certain
+    private func taken(_ events: [Logged], through last: Int64) {
+        let bytes = events.reduce(0) { $0 + $1.bytes }
+        let certain = state.withLock { state in
+            // Nothing if they were thrown away meanwhile.
+            if !state.taking.isEmpty {
+                state.heldEvents -= events.count
+                state.heldBytes -= bytes
+                state.taking = []
             }
-            log.reclaim(through: certain)
+            defer { state.certain = last }
+            return state.certain
         }
+        log.reclaim(through: certain)
     }
 }
