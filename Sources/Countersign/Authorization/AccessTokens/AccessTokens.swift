@@ -228,7 +228,7 @@ package actor AccessTokens {
         machine.clockOffset(now: surroundings.clock.now, uptime: surroundings.clock.uptime)
     }
 
-    package var state: AuthorizationState { machine.state(uptime: surroundings.clock.uptime) }
+    package var state: AuthorizationState { machine.authorizationState(uptime: surroundings.clock.uptime) }
 
     // MARK: A refresh
 

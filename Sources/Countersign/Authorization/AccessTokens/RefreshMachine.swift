@@ -6,6 +6,8 @@ internal import Foundation
 ///
 /// `AccessTokens` drives it: `demand` says whether a request may go. A refresh goes through `begin`, `locked`, `answered`
 /// and `saved`, each of which says what to do next. Instants are seconds of `ClientClock.uptime`; `now` is the device clock.
+///
+/// Each of its parts is a machine of its own, and knows nothing of the others.
 struct RefreshMachine {
     struct Policy {
         /// A token is refreshed this many seconds before it expires, or the share of its lifetime below, whichever is
@@ -43,60 +45,39 @@ struct RefreshMachine {
         /// Ask the server; then `answered`.
         case send(accessToken: String?, refreshToken: String)
         /// Make this durable; then `saved`.
-        case save(Credential)
+        case save(TokenPair)
         /// It is over.
         case finish
     }
 
-    private enum Obstacle: Equatable {
-        case none
-        case waiting(until: TimeInterval, ServerAnswer.Explanation)
-        case suspended(until: TimeInterval, ServerAnswer.Explanation)
+    enum State: Equatable {
+        case resting
+        /// The base is what the store had when the lock was taken.
+        case refreshing(generation: Int, base: TokenPair?)
+        /// The refresh that is under way is about credentials that are gone.
+        case outdated(base: TokenPair?)
     }
 
     let policy: Policy
     private var configuration: AuthorizationConfiguration
-
-    /// The pair in use: it is on disk.
-    private(set) var credential: Credential?
-    /// Counts up with each change of the access token, so that a late refusal can be told from one of the present token.
-    private(set) var generation = 0
-    /// When the present token came.
-    private var issuedAt: TimeInterval = 0
-    /// When the present token expires, less the leeway; nil if that is not known.
-    private var refreshAt: TimeInterval?
-    private var expiresAt: TimeInterval?
-    /// True when the present token was asked for since it came, so that an idle app does not refresh for ever.
-    private var isUsed = false
-    private var isFromRefresh = false
-    private var wasAccepted = false
-    /// What the store had at the start, as long as the app has not said that it goes on with it.
-    private var dormant: Credential?
-    /// True if `credential` is what the store has, as far as this process knows.
-    private var isOnDisk = false
-
-    private(set) var isRefreshing = false
-    private var refreshingGeneration = 0
-    /// What the store had when the lock was taken.
-    private var base: Credential?
-    private var obstacle = Obstacle.none
-    private var failures = 0
-    private var unusableAnswers = 0
-    private var refusedTokens = 0
-    /// The generation of the last refused token that was counted.
-    private var countedRefusal = 0
-    private var refreshes: [TimeInterval] = []
+    var state = State.resting
+    var token = TokenInUse()
+    var obstacle = RefreshObstacle()
+    var rate = RefreshRate()
+    private var resending = Resending()
     /// A pair that the disk did not take yet.
-    private var unsaved: Credential?
-    /// Not before this instant with a token that was refused and cannot be refreshed.
-    private var resendAt: TimeInterval?
-    private var resends = 0
-    private var serverClock = ServerClock()
+    var unsaved: TokenPair?
+    var serverClock = ServerClock()
 
     init(configuration: AuthorizationConfiguration, policy: Policy = Policy()) {
         self.configuration = configuration
         self.policy = policy
     }
+
+    /// The pair in use: it is on disk.
+    var credential: TokenPair? { token.credential }
+
+    var generation: Int { token.generation }
 
     private var canRefresh: Bool {
         credential?.refreshToken?.isEmpty == false && RefreshRequest.url(configuration) != nil
@@ -105,8 +86,8 @@ struct RefreshMachine {
     // MARK: What the app says
 
     /// What the store has, at the start; `configure` decides about it.
-    mutating func loaded(_ stored: Credential?) {
-        dormant = stored
+    mutating func loaded(_ stored: TokenPair?) {
+        token.loaded(stored)
         serverClock = ServerClock(offset: stored?.clockOffset)
     }
 
@@ -117,69 +98,53 @@ struct RefreshMachine {
     mutating func configure(
         _ configuration: AuthorizationConfiguration, isSparse: Bool, now: Date, uptime: TimeInterval,
         fraction: Double
-    ) -> Credential? {
+    ) -> TokenPair? {
         self.configuration = configuration
         let hasTokens =
             configuration.accessToken?.isEmpty == false || configuration.refreshToken?.isEmpty == false
         guard hasTokens || isSparse else { return nil }
         let clockOffset = serverClock.offset(now: now, uptime: uptime)
-        let next = Credential.adopting(
-            configuration, over: unsaved ?? credential ?? dormant, isSparse: isSparse,
+        let next = TokenPair.adopting(
+            configuration, over: unsaved ?? token.known, isSparse: isSparse,
             now: now + clockOffset, clockOffset: clockOffset)
-        if next == nil, credential == nil, let dormant {
-            take(dormant, lifetime: dormant.remaining(now: now), uptime: uptime, fraction: fraction)
-            isOnDisk = true
+        if next == nil, case .dormant(let dormant) = token.state {
+            take(
+                dormant, lifetime: dormant.remaining(now: now), isOnDisk: true, uptime: uptime,
+                fraction: fraction)
         }
-        dormant = nil
-        // A refresh that is under way is about credentials that are gone.
-        if next != nil { refreshingGeneration = -1 }
+        token.dropDormant()
+        if next != nil, case .refreshing(_, let base) = state { state = .outdated(base: base) }
         return next
     }
 
     /// The app's new pair is on disk, or cannot be: it is used either way, since the app has it too.
     mutating func adopted(
-        _ credential: Credential, isOnDisk: Bool, now: Date, uptime: TimeInterval, fraction: Double
+        _ credential: TokenPair, isOnDisk: Bool, now: Date, uptime: TimeInterval, fraction: Double
     ) {
-        take(credential, lifetime: credential.remaining(now: now), uptime: uptime, fraction: fraction)
-        self.isOnDisk = isOnDisk
-        isFromRefresh = false
-        isUsed = true
+        take(
+            credential, lifetime: credential.remaining(now: now), isOnDisk: isOnDisk, uptime: uptime,
+            fraction: fraction)
+        token.isGiven()
         unsaved = nil
-        obstacle = .none
-        failures = 0
-        unusableAnswers = 0
-        refusedTokens = 0
-        refreshes = []
+        obstacle = RefreshObstacle()
+        rate.reset()
     }
 
     /// The app forgets its user.
     mutating func forget() {
-        credential = nil
+        token.forget()
         unsaved = nil
-        dormant = nil
-        generation += 1
-        refreshAt = nil
-        expiresAt = nil
-        obstacle = .none
+        obstacle.pass()
     }
 
-    private mutating func take(
-        _ credential: Credential, lifetime: TimeInterval?, uptime: TimeInterval, fraction: Double
+    mutating func take(
+        _ credential: TokenPair, lifetime: TimeInterval?, isOnDisk: Bool? = nil, uptime: TimeInterval,
+        fraction: Double
     ) {
-        if credential.accessToken != self.credential?.accessToken {
-            generation += 1
-            isUsed = false
-            wasAccepted = false
-            resendAt = nil
-            resends = 0
-        }
-        self.credential = credential
-        issuedAt = uptime
-        expiresAt = lifetime.map { uptime + $0 }
-        refreshAt = lifetime.map { lifetime in
-            let leeway = min(policy.leeway, lifetime * policy.leewayShare)
-            return uptime + max(0, lifetime - (leeway < 1 ? 0 : leeway * (1 + fraction / 2)))
-        }
+        let isAnother = token.take(
+            credential, lifetime: lifetime, isOnDisk: isOnDisk, leeway: policy.leeway,
+            share: policy.leewayShare, uptime: uptime, fraction: fraction)
+        if isAnother { resending = Resending() }
     }
 
     // MARK: What requests say
@@ -187,9 +152,9 @@ struct RefreshMachine {
     /// A server has taken a request with the token of this generation.
     mutating func accepted(_ generation: Int) {
         guard generation == self.generation else { return }
-        wasAccepted = true
-        refusedTokens = 0
-        resends = 0
+        token.isAccepted()
+        rate.accepted()
+        resending.accepted()
     }
 
     mutating func noteServerTime(_ date: Date, now: Date, uptime: TimeInterval) {
@@ -204,7 +169,7 @@ struct RefreshMachine {
     /// A request wants to go. `rejected` is the generation of the token that a server has refused, and `hasWaited` is true
     /// for a request that has waited for a refresh already: it never leads to another.
     mutating func demand(rejected: Int?, hasWaited: Bool, uptime: TimeInterval) -> Demand {
-        isUsed = true
+        token.isWanted()
         guard let credential else {
             // The app may have a server that asks for no token.
             return resend(isRejected: rejected == generation, uptime: uptime)
@@ -217,17 +182,13 @@ struct RefreshMachine {
                 .init(code, "the refresh token is dead; the app needs new credentials"), retryAt: nil)
         }
         if isRejected { noteRefusal(uptime: uptime) }
-        let isDue = refreshAt.map { $0 <= uptime } ?? false
+        let isDue = token.refreshAt.map { $0 <= uptime } ?? false
         guard isRejected || isDue || unsaved != nil else { return .use(generation: generation) }
         guard canRefresh || unsaved != nil else { return resend(isRejected: isRejected, uptime: uptime) }
-        switch obstacle {
-        case .waiting(let instant, let problem), .suspended(let instant, let problem):
+        if let (instant, problem) = obstacle.wait, instant > uptime {
             // A token that is only old may still be good: the server is the judge of that.
-            if instant > uptime {
-                return isRejected || unsaved != nil
-                    ? .unavailable(problem, retryAt: instant) : .use(generation: generation)
-            }
-        case .none: break
+            return isRejected || unsaved != nil
+                ? .unavailable(problem, retryAt: instant) : .use(generation: generation)
         }
         if hasWaited {
             return isRejected
@@ -240,202 +201,35 @@ struct RefreshMachine {
     /// Without a way to refresh, a refused token is tried again with growing pauses.
     private mutating func resend(isRejected: Bool, uptime: TimeInterval) -> Demand {
         guard isRejected else { return .use(generation: generation) }
-        if credential != nil, credential?.accessToken == nil {
+        if let credential, credential.accessToken == nil {
             return .unavailable(.init("no_access_token", "there is no access token"), retryAt: nil)
         }
-        if let resendAt, resendAt <= uptime {
-            self.resendAt = nil
+        guard let instant = resending.take(at: uptime, retry: policy.retry) else {
             return .use(generation: generation)
-        }
-        if resendAt == nil {
-            resends += 1
-            resendAt = uptime + policy.retry.delay(afterFailure: resends, fraction: 1)
         }
         return .unavailable(
             .init("token_refused", "the server refuses the token, and it cannot be refreshed"),
-            retryAt: resendAt)
+            retryAt: instant)
     }
 
     /// Fresh tokens that are refused at once are no use; more of them would not be either.
     private mutating func noteRefusal(uptime: TimeInterval) {
-        guard generation != countedRefusal, isFromRefresh, !wasAccepted, uptime - issuedAt < policy.window,
-            !hasLived(at: uptime)
+        guard token.isFresh(at: uptime, window: policy.window),
+            rate.refused(generation, maximum: policy.maximumRefusedTokens)
         else { return }
-        countedRefusal = generation
-        refusedTokens += 1
-        if refusedTokens >= policy.maximumRefusedTokens {
-            refusedTokens = 0
-            suspend(
-                .init("fresh_tokens_refused", "the server refuses tokens that it was just given"),
-                uptime: uptime)
-        }
+        suspend(
+            .init("fresh_tokens_refused", "the server refuses tokens that it was just given"), uptime: uptime)
     }
 
-    /// Whether the token has been good for as long as the server said, which explains a refresh. Servers whose clock counts
-    /// whole seconds may call it expired up to one second early.
-    private func hasLived(at uptime: TimeInterval) -> Bool {
-        guard let refreshAt, let expiresAt, uptime - issuedAt >= 1 else { return false }
-        return min(refreshAt, expiresAt - 1) <= uptime
-    }
-
-    private mutating func suspend(_ problem: ServerAnswer.Explanation, uptime: TimeInterval) {
-        obstacle = .suspended(until: uptime + policy.suspension, problem)
+    mutating func suspend(_ problem: ServerAnswer.Explanation, uptime: TimeInterval) {
+        obstacle.suspend(problem, until: uptime + policy.suspension)
     }
 
     /// When to refresh without a request that asks for it: a used token that is about to expire.
     var timer: TimeInterval? {
-        guard !isRefreshing, isUsed, canRefresh, credential?.deathCode == nil, let refreshAt else {
-            return nil
-        }
-        switch obstacle {
-        case .none: return refreshAt
-        case .waiting(let instant, _), .suspended(let instant, _): return max(refreshAt, instant)
-        }
-    }
-
-    // MARK: A refresh
-
-    mutating func begin(uptime: TimeInterval) -> Action {
-        obstacle = .none
-        isRefreshing = true
-        refreshingGeneration = generation
-        base = nil
-        if let unsaved { return .save(unsaved) }
-        refreshes.removeAll { $0 <= uptime - policy.window }
-        if !hasLived(at: uptime) {
-            guard refreshes.count < policy.windowCount else {
-                suspend(
-                    .init("too_many_refreshes", "\(refreshes.count) refreshes in \(Int(policy.window)) s"),
-                    uptime: uptime)
-                return finish()
-            }
-        }
-        return .lock
-    }
-
-    /// This process refreshes now, and `stored` is what the store has: perhaps another process was faster.
-    mutating func locked(
-        stored: Credential?, now: Date, uptime: TimeInterval, fraction: Double
-    ) -> Action {
-        guard generation == refreshingGeneration, let current = credential else { return finish() }
-        if let stored, stored != current, isOnDisk {
-            serverClock = ServerClock(offset: stored.clockOffset)
-            take(stored, lifetime: stored.remaining(now: now), uptime: uptime, fraction: fraction)
-            failures = 0
-            return finish()
-        }
-        guard let refreshToken = current.refreshToken else { return finish() }
-        if !hasLived(at: uptime) { refreshes.append(uptime) }
-        base = stored
-        return .send(accessToken: current.accessToken, refreshToken: refreshToken)
-    }
-
-    /// Whether an app has handed over other credentials, in another process, while this one refreshed.
-    func isSuperseded(by stored: Credential) -> Bool { base != nil && stored != base }
-
-    mutating func superseded(
-        by stored: Credential, now: Date, uptime: TimeInterval, fraction: Double
-    ) -> Action {
-        unsaved = nil
-        take(stored, lifetime: stored.remaining(now: now), uptime: uptime, fraction: fraction)
-        return finish()
-    }
-
-    /// The lock or the store could not be had.
-    mutating func notLocked(_ problem: ServerAnswer.Explanation, uptime: TimeInterval, fraction: Double)
-        -> Action
-    {
-        wait(problem, serverDelay: nil, uptime: uptime, fraction: fraction)
-        return finish()
-    }
-
-    mutating func answered(
-        _ answer: RefreshAnswer, now: Date, uptime: TimeInterval, fraction: Double
-    ) -> Action {
-        if let serverTime = answer.serverTime { noteServerTime(serverTime, now: now, uptime: uptime) }
-        // The app has handed over other credentials in the meantime: this answer is about the ones that are gone.
-        guard generation == refreshingGeneration, var current = credential else { return finish() }
-        switch answer.meaning {
-        case .granted(let grant):
-            let clockOffset = serverClock.offset(now: now, uptime: uptime)
-            let next = current.rotated(
-                to: grant, at: answer.serverTime ?? now + clockOffset, clockOffset: clockOffset)
-            unsaved = next
-            return .save(next)
-        case .dead(let problem):
-            current.deathCode = problem.code
-            credential = current
-            return .save(current)
-        case .unusable(let problem):
-            unusableAnswers += 1
-            if unusableAnswers >= policy.maximumUnusableAnswers {
-                unusableAnswers = 0
-                suspend(problem, uptime: uptime)
-            } else {
-                wait(problem, serverDelay: answer.retryAfter, uptime: uptime, fraction: fraction)
-            }
-        case .transient(let problem):
-            wait(
-                problem, mayBeExchanged: answer.mayBeExchanged, serverDelay: answer.retryAfter,
-                uptime: uptime,
-                fraction: fraction)
-        }
-        return finish()
-    }
-
-    /// What `save` named is on disk, unless there is a failure.
-    mutating func saved(
-        _ failure: ServerAnswer.Explanation?, uptime: TimeInterval, fraction: Double
-    ) -> Action {
-        guard generation == refreshingGeneration, let next = unsaved else { return finish() }
-        if let failure {
-            // Not used before it is on disk; the next try begins with the disk.
-            wait(failure, serverDelay: nil, uptime: uptime, fraction: fraction)
-            return finish()
-        }
-        unsaved = nil
-        failures = 0
-        unusableAnswers = 0
-        take(next, lifetime: next.lifetime, uptime: uptime, fraction: fraction)
-        isFromRefresh = true
-        isOnDisk = true
-        return finish()
-    }
-
-    private mutating func finish() -> Action {
-        isRefreshing = false
-        return .finish
-    }
-
-    private mutating func wait(
-        _ problem: ServerAnswer.Explanation, mayBeExchanged: Bool = false, serverDelay: TimeInterval?,
-        uptime: TimeInterval, fraction: Double
-    ) {
-        failures += 1
-        let retry = mayBeExchanged ? policy.retryWhenLost : policy.retry
-        let delay = retry.delay(afterFailure: failures, serverDelay: serverDelay, fraction: fraction)
-        // Not at once even if chance says so: a refresh is never worth a busy loop.
-        obstacle = .waiting(until: uptime + max(delay, 1), problem)
-    }
-
-    // MARK: Looking inside
-
-    func state(uptime: TimeInterval) -> AuthorizationState {
-        func reason(_ problem: ServerAnswer.Explanation) -> String { "\(problem.code): \(problem.reason)" }
-        guard let credential else {
-            return AuthorizationState(kind: .noCredential, reason: nil, retryIn: nil)
-        }
-        if let code = credential.deathCode {
-            return AuthorizationState(kind: .reauthenticationRequired, reason: code, retryIn: nil)
-        }
-        switch obstacle {
-        case .waiting(let instant, let problem):
-            return AuthorizationState(
-                kind: .waiting, reason: reason(problem), retryIn: max(0, instant - uptime))
-        case .suspended(let instant, let problem):
-            return AuthorizationState(
-                kind: .suspended, reason: reason(problem), retryIn: max(0, instant - uptime))
-        case .none: return AuthorizationState(kind: .ready, reason: nil, retryIn: nil)
-        }
+        guard state == .resting, token.isUsed, canRefresh, credential?.deathCode == nil,
+            let refreshAt = token.refreshAt
+        else { return nil }
+        return max(refreshAt, obstacle.wait?.until ?? refreshAt)
     }
 }

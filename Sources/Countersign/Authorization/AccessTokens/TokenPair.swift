@@ -117,7 +117,3 @@ extension TokenPair {
         return min(lifetime, expiresAt - now.timeIntervalSince1970 - clockOffset)
     }
 }
-
-extension RefreshMachine {
-    typealias Credential = TokenPair
-}

@@ -1,0 +1,147 @@
+internal import CountersignCore
+internal import Foundation
+
+/// A refresh, step by step.
+extension RefreshMachine {
+    mutating func begin(uptime: TimeInterval) -> Action {
+        obstacle.pass()
+        state = .refreshing(generation: generation, base: nil)
+        if let unsaved { return .save(unsaved) }
+        let count = rate.count(at: uptime, window: policy.window)
+        if !token.hasLived(at: uptime), count >= policy.windowCount {
+            suspend(
+                .init("too_many_refreshes", "\(count) refreshes in \(Int(policy.window)) s"), uptime: uptime)
+            return finish()
+        }
+        return .lock
+    }
+
+    /// This process refreshes now, and `stored` is what the store has: perhaps another process was faster.
+    mutating func locked(
+        stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double
+    ) -> Action {
+        guard isUpToDate, let current = credential else { return finish() }
+        if let stored, stored != current, token.isOnDisk {
+            serverClock = ServerClock(offset: stored.clockOffset)
+            take(stored, lifetime: stored.remaining(now: now), uptime: uptime, fraction: fraction)
+            obstacle.forgiveFailures()
+            return finish()
+        }
+        guard let refreshToken = current.refreshToken else { return finish() }
+        if !token.hasLived(at: uptime) { rate.refreshed(at: uptime) }
+        state = .refreshing(generation: generation, base: stored)
+        return .send(accessToken: current.accessToken, refreshToken: refreshToken)
+    }
+
+    /// The app has handed over other credentials in the meantime, or forgotten its user, if this is false: an answer is
+    /// about ones that are gone.
+    private var isUpToDate: Bool {
+        if case .refreshing(generation, _) = state { true } else { false }
+    }
+
+    /// Whether an app has handed over other credentials, in another process, while this one refreshed.
+    func isSuperseded(by stored: TokenPair) -> Bool {
+        switch state {
+        case .refreshing(_, let base?), .outdated(let base?): stored != base
+        case .resting, .refreshing, .outdated: false
+        }
+    }
+
+    mutating func superseded(
+        by stored: TokenPair, now: Date, uptime: TimeInterval, fraction: Double
+    ) -> Action {
+        unsaved = nil
+        take(stored, lifetime: stored.remaining(now: now), uptime: uptime, fraction: fraction)
+        return finish()
+    }
+
+    /// The lock or the store could not be had.
+    mutating func notLocked(_ problem: ServerAnswer.Explanation, uptime: TimeInterval, fraction: Double)
+        -> Action
+    {
+        wait(problem, serverDelay: nil, uptime: uptime, fraction: fraction)
+        return finish()
+    }
+
+    mutating func answered(
+        _ answer: RefreshAnswer, now: Date, uptime: TimeInterval, fraction: Double
+    ) -> Action {
+        if let serverTime = answer.serverTime { noteServerTime(serverTime, now: now, uptime: uptime) }
+        guard isUpToDate, let current = credential else { return finish() }
+        switch answer.meaning {
+        case .granted(let grant):
+            let clockOffset = serverClock.offset(now: now, uptime: uptime)
+            let next = current.rotated(
+                to: grant, at: answer.serverTime ?? now + clockOffset, clockOffset: clockOffset)
+            unsaved = next
+            return .save(next)
+        case .dead(let problem):
+            if let dead = token.die(problem.code) { return .save(dead) }
+        case .unusable(let problem):
+            if obstacle.isUnusable(maximum: policy.maximumUnusableAnswers) {
+                suspend(problem, uptime: uptime)
+            } else {
+                wait(problem, serverDelay: answer.retryAfter, uptime: uptime, fraction: fraction)
+            }
+        case .transient(let problem):
+            wait(
+                problem, mayBeExchanged: answer.mayBeExchanged, serverDelay: answer.retryAfter,
+                uptime: uptime,
+                fraction: fraction)
+        }
+        return finish()
+    }
+
+    /// What `save` named is on disk, unless there is a failure.
+    mutating func saved(
+        _ failure: ServerAnswer.Explanation?, uptime: TimeInterval, fraction: Double
+    ) -> Action {
+        guard isUpToDate, let next = unsaved else { return finish() }
+        if let failure {
+            // Not used before it is on disk; the next try begins with the disk.
+            wait(failure, serverDelay: nil, uptime: uptime, fraction: fraction)
+            return finish()
+        }
+        unsaved = nil
+        obstacle.forgive()
+        take(next, lifetime: next.lifetime, isOnDisk: true, uptime: uptime, fraction: fraction)
+        token.isRefreshed()
+        return finish()
+    }
+
+    private mutating func finish() -> Action {
+        state = .resting
+        return .finish
+    }
+
+    private mutating func wait(
+        _ problem: ServerAnswer.Explanation, mayBeExchanged: Bool = false, serverDelay: TimeInterval?,
+        uptime: TimeInterval, fraction: Double
+    ) {
+        obstacle.wait(
+            problem, retry: mayBeExchanged ? policy.retryWhenLost : policy.retry, serverDelay: serverDelay,
+            uptime: uptime, fraction: fraction)
+    }
+}
+
+extension RefreshMachine {
+    /// How it stands, for the app.
+    func authorizationState(uptime: TimeInterval) -> AuthorizationState {
+        func reason(_ problem: ServerAnswer.Explanation) -> String { "\(problem.code): \(problem.reason)" }
+        guard let credential else {
+            return AuthorizationState(kind: .noCredential, reason: nil, retryIn: nil)
+        }
+        if let code = credential.deathCode {
+            return AuthorizationState(kind: .reauthenticationRequired, reason: code, retryIn: nil)
+        }
+        switch obstacle.state {
+        case .waiting(let instant, let problem):
+            return AuthorizationState(
+                kind: .waiting, reason: reason(problem), retryIn: max(0, instant - uptime))
+        case .suspended(let instant, let problem):
+            return AuthorizationState(
+                kind: .suspended, reason: reason(problem), retryIn: max(0, instant - uptime))
+        case .none: return AuthorizationState(kind: .ready, reason: nil, retryIn: nil)
+        }
+    }
+}

@@ -1,0 +1,33 @@
+/// How much goes into one request: what the settings say, or less after a server said that this was too much.
+struct BatchSize: Equatable {
+    enum State: Equatable {
+        case full
+        case narrowed(events: Int, bytes: Int)
+    }
+
+    private(set) var state = State.full
+
+    func events(_ configured: Int) -> Int {
+        if case .narrowed(let events, _) = state { events } else { configured }
+    }
+
+    func bytes(_ configured: Int) -> Int {
+        if case .narrowed(_, let bytes) = state { bytes } else { configured }
+    }
+
+    /// A request with these was too large.
+    mutating func narrow(_ events: [QueuedEvent]) {
+        guard events.count > 1 else { return }
+        state = .narrowed(
+            events: max(1, events.count / 2), bytes: max(1, events.reduce(0) { $0 + $1.body.count } / 2))
+    }
+
+    /// One event alone was too large, or a session begins.
+    mutating func widen() { state = .full }
+
+    /// There are other settings: their number of events holds.
+    mutating func configured(events: Int) {
+        guard case .narrowed(_, let bytes) = state else { return }
+        state = .narrowed(events: events, bytes: bytes)
+    }
+}

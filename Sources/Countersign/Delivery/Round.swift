@@ -1,0 +1,63 @@
+internal import Foundation
+
+/// A round of the sender: it reads and sends until nothing is left to do.
+struct Round: Equatable {
+    enum State: Equatable {
+        /// Stale means that events may have been stored since the last claim began.
+        case reading(isStale: Bool)
+        /// Nothing is left to do but to wait for the token provider.
+        case awaitingTokens
+        case over(FlushResult.Ending)
+    }
+
+    private(set) var state = State.reading(isStale: true)
+    /// True when somebody waits for its end, which is then also the end of calls of the token provider.
+    private var isFlush = false
+    /// When to give up that wait; nil: never.
+    private var patience: TimeInterval?
+
+    var ending: FlushResult.Ending? {
+        if case .over(let ending) = state { ending } else { nil }
+    }
+
+    mutating func flush(patience: TimeInterval?) {
+        state = .reading(isStale: true)
+        isFlush = true
+        if let patience { self.patience = patience }
+    }
+
+    /// There may be more to send.
+    mutating func readAgain() {
+        if ending == nil { state = .reading(isStale: true) }
+    }
+
+    mutating func claimBegan() { state = .reading(isStale: false) }
+
+    mutating func nothingWasClaimed(awaitsTokens: Bool, hasSuspects: Bool) {
+        guard state == .reading(isStale: false) else { return }
+        if isFlush, awaitsTokens {
+            state = .awaitingTokens
+        } else {
+            state = .over(hasSuspects ? .interrupted : .drained)
+        }
+    }
+
+    mutating func end(_ ending: FlushResult.Ending) { state = .over(ending) }
+
+    /// Until when to wait for the token provider, infinity being as long as that takes; nil if there is something else to do.
+    mutating func idle(at now: TimeInterval, awaitsTokens: Bool, next: TimeInterval?) -> TimeInterval? {
+        guard state == .awaitingTokens else { return nil }
+        guard awaitsTokens else {
+            state = .over(.drained)
+            return nil
+        }
+        let patience = patience ?? .infinity
+        if patience <= now {
+            state = .over(.waitingForTokenProvider)
+            return nil
+        }
+        // What becomes due meanwhile is not held up.
+        let instant = next ?? .infinity
+        return instant <= now ? nil : min(patience, instant)
+    }
+}

@@ -1,0 +1,159 @@
+internal import Foundation
+
+/// How actions went.
+extension Sender {
+    // MARK: The queue
+
+    mutating func claimed(_ events: [QueuedEvent], now: TimeInterval, fraction: Double) {
+        if !events.isEmpty {
+            current = Parcel(events: events)
+        } else if let suspect = suspicion.suspects.first(where: { canTry($0) && $0.retryAt <= now }) {
+            // There is no other event to tell a bad one from a server that is down.
+            current = Parcel(events: [suspect.event])
+        } else {
+            let (awaitsTokens, hasSuspects) = (awaitsTokens, !suspicion.suspects.isEmpty)
+            inRound { $0.nothingWasClaimed(awaitsTokens: awaitsTokens, hasSuspects: hasSuspects) }
+        }
+    }
+
+    /// The queue could not be read, or the lease not be renewed.
+    mutating func claimFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
+        backOff(problem, serverDelay: nil, now: now, fraction: fraction)
+    }
+
+    /// Another process is sending.
+    mutating func leased(until instant: TimeInterval) {
+        current = nil
+        pause.wait(until: instant)
+        inRound { $0.end(.otherProcessIsSending) }
+    }
+
+    mutating func settled() { settling.settled() }
+
+    /// The queue could not be written: the server has the events, so they are not sent again before this is through.
+    mutating func settleFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
+        settling.failed(settings.networkRetry, now: now, fraction: fraction)
+        lastProblem = problem
+    }
+
+    // MARK: Tokens
+
+    /// - Parameter generation: Of the token to send with; 0 if there is none.
+    mutating func authorized(generation: Int) {
+        guard let user = current?.user else { return }
+        current?.authorize(generation)
+        users.authorized(user, generation: generation, provided: true)
+    }
+
+    /// The token provider is asked; `tokenSought` is to follow. Other users' events go on.
+    mutating func authorizationPending() {
+        guard let current else { return }
+        users.change(current.user) { $0.tokenPending() }
+        setAside()
+    }
+
+    /// The token provider has failed, or gave a token that is no better: the server is the judge of the last one, as it
+    /// may have stopped to ask for any. One that it has refused already is sent again after a wait only.
+    ///
+    /// `generation` is that of the last token; 0 if there is none.
+    mutating func authorizationFailed(
+        _ problem: ServerAnswer.Explanation, generation: Int, now: TimeInterval, fraction: Double
+    ) -> Consequence? {
+        guard let current else { return nil }
+        if users[current.user]?.mustNotResend(generation) == true {
+            parkForProvider(current, problem, serverDelay: nil, now: now, fraction: fraction)
+            return Consequence(batch: current.result(.tokenProblem, problem.code))
+        }
+        users.authorized(current.user, generation: generation, provided: false)
+        self.current?.authorize(generation, providerProblem: problem)
+        return nil
+    }
+
+    /// There is no credential to send with before `instant`, or if that is nil, before the app hands over another one.
+    mutating func authorizationDeferred(
+        _ problem: ServerAnswer.Explanation, until instant: TimeInterval?
+    ) -> Consequence? {
+        guard let current else { return nil }
+        users.change(current.user) { $0.hold(until: instant, problem) }
+        setAside(problem)
+        return Consequence(batch: current.result(.tokenProblem, problem.code))
+    }
+
+    // MARK: Requests
+
+    /// There was no answer.
+    mutating func failed(
+        _ error: HTTPTransportError, now: TimeInterval, fraction: Double
+    ) -> Consequence? {
+        guard let current else { return nil }
+        let problem = ServerAnswer.Explanation(error.code.rawValue, error.detail)
+        if error.code == .notPermitted {
+            // No stray answer can be the cause, so there is no early try.
+            stop(
+                problem, serverDelay: settings.networkRetry.maximumServerDelay, now: now, fraction: fraction)
+            return Consequence(batch: current.result(.configurationProblem, problem.code))
+        }
+        backOff(problem, serverDelay: nil, now: now, fraction: fraction)
+        return Consequence(batch: current.result(.retryLater, problem.code))
+    }
+
+    mutating func answered(
+        _ answer: ServerAnswer, now: TimeInterval, fraction: Double
+    ) -> Consequence? {
+        guard let current else { return nil }
+        switch answer.meaning {
+        case .accepted(let duplicates, let rejected, let warning):
+            return accept(
+                current, duplicates: duplicates, rejected: rejected, warning: warning, now: now,
+                fraction: fraction)
+        case .tokenProblem(let verdict):
+            return refuseToken(
+                current, verdict: verdict, retryAfter: answer.retryAfter, now: now, fraction: fraction)
+        case .tooLarge:
+            batchSize.narrow(current.events)
+            return narrow(
+                current, .tooLarge, .init("too_large", "the server takes no request of this size"), now: now,
+                fraction: fraction)
+        case .refused(let problem):
+            return narrow(current, .refused, problem, now: now, fraction: fraction)
+        case .serverFault(let problem), .notUnderstood(let problem):
+            let consequence = narrow(current, .serverFault, problem, now: now, fraction: fraction)
+            if settling.state == .none {
+                backOff(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
+            }
+            return consequence
+        case .configurationProblem(let problem):
+            stop(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
+            return Consequence(batch: current.result(.configurationProblem, problem.code))
+        case .tryLater(let problem):
+            backOff(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
+            return Consequence(batch: current.result(.retryLater, problem.code))
+        }
+    }
+
+    private mutating func backOff(
+        _ problem: ServerAnswer.Explanation, serverDelay: TimeInterval?, now: TimeInterval, fraction: Double
+    ) {
+        pause.backOff(settings.networkRetry, serverDelay: serverDelay, now: now, fraction: fraction)
+        lastProblem = problem
+        current = nil
+        inRound { $0.end(.interrupted) }
+    }
+
+    mutating func stop(
+        _ problem: ServerAnswer.Explanation, serverDelay: TimeInterval?, now: TimeInterval, fraction: Double
+    ) {
+        pause.stop(
+            problem, settings.configurationRetry, serverDelay: serverDelay,
+            longest: settings.networkRetry.maximumServerDelay, now: now, fraction: fraction)
+        setAside(problem)
+        inRound { $0.end(.configurationProblem) }
+    }
+
+    /// The events that are on their way stay where they are.
+    mutating func setAside(_ problem: ServerAnswer.Explanation? = nil) {
+        if let problem { lastProblem = problem }
+        suspicion.endSearch()
+        current = nil
+    }
+}

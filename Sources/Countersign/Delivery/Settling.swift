@@ -1,0 +1,30 @@
+internal import Foundation
+
+/// What the server has judged and the queue file does not know yet. Nothing else is done before it does.
+struct Settling {
+    enum State: Equatable {
+        case none
+        case due(Settlement)
+        /// The queue file could not be written so many times.
+        case waiting(Settlement, until: TimeInterval, failures: Int)
+    }
+
+    private(set) var state = State.none
+
+    mutating func settle(_ settlement: Settlement) { state = .due(settlement) }
+
+    mutating func settled() { state = .none }
+
+    mutating func failed(_ retry: RetryPolicy, now: TimeInterval, fraction: Double) {
+        let (settlement, failures): (Settlement, Int)
+        switch state {
+        // It was given up meanwhile.
+        case .none: return
+        case .due(let due): (settlement, failures) = (due, 1)
+        case .waiting(let waiting, _, let before): (settlement, failures) = (waiting, before + 1)
+        }
+        state = .waiting(
+            settlement, until: now + retry.delay(afterFailure: failures, fraction: fraction),
+            failures: failures)
+    }
+}

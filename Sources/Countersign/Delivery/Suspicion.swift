@@ -1,0 +1,136 @@
+internal import Foundation
+
+/// Which events are at fault when the server refuses requests, if any: the search for one in a request, and those that were
+/// found and wait for a second try.
+struct Suspicion {
+    enum State: Equatable {
+        case none
+        /// A request failed as a whole, and goes on in parts.
+        case searching(Isolation)
+    }
+
+    enum Health: Equatable {
+        case steady
+        /// Until then a fault of the server says little about an event.
+        case flaky(until: TimeInterval)
+    }
+
+    /// Events refused one after the other, with none accepted in between, before it must be something else than them.
+    private static let maximumRefusals = 3
+
+    private(set) var state = State.none
+    private var health = Health.steady
+    /// Events that failed alone, in the order of their last try. They stay in the queue and are passed over.
+    private(set) var suspects: [Suspect] = []
+    private var refusalsInARow = 0
+
+    /// What to send next, as long as there is a search.
+    var probe: [QueuedEvent]? {
+        if case .searching(let isolation) = state { isolation.probe } else { nil }
+    }
+
+    /// True when the newest suspect may be none: the server failed.
+    var isFault: Bool { suspects.last?.cause == .serverFault }
+
+    var isOfEverything: Bool { refusalsInARow >= Self.maximumRefusals }
+
+    mutating func endSearch() { state = .none }
+
+    mutating func reset() {
+        state = .none
+        suspects = []
+    }
+
+    mutating func forgiveRefusals() { refusalsInARow = 0 }
+
+    /// Somebody wants another try of everything.
+    mutating func resume() {
+        for index in suspects.indices { suspects[index].retryAt = -.infinity }
+    }
+
+    /// The server has taken a request with these events.
+    mutating func accepted(_ events: [QueuedEvent], now: TimeInterval) {
+        if case .searching(var isolation) = state {
+            if isolation.probeSucceeded() == .nothing {
+                if isolation.cause == .serverFault { becomeFlaky(now) }
+                state = .none
+            } else {
+                state = .searching(isolation)
+            }
+        }
+        let sequences = Set(events.map(\.sequence))
+        if suspects.contains(where: { $0.cause == .serverFault && sequences.contains($0.event.sequence) }) {
+            // It was not the event, then.
+            becomeFlaky(now)
+        }
+        suspects.removeAll { sequences.contains($0.event.sequence) }
+        for index in suspects.indices { suspects[index].othersWereAccepted() }
+        refusalsInARow = 0
+    }
+
+    /// A request with these events failed as a whole: it goes on in smaller parts until one is found that cannot be delivered.
+    ///
+    /// - Returns: That one, if it is found.
+    mutating func narrow(
+        _ events: [QueuedEvent], _ cause: Isolation.Cause, now: TimeInterval
+    ) -> QueuedEvent? {
+        let finding: Isolation.Finding
+        if case .searching(var isolation) = state, isolation.cause == cause {
+            finding = isolation.probeFailed()
+            state = .searching(isolation)
+        } else {
+            finding = events.count == 1 ? .culprit(events[0]) : .searching
+            state = .searching(Isolation(cause: cause, suspects: events))
+        }
+        guard case .culprit(let event) = finding else {
+            if cause == .serverFault { serverFailed(on: events, now: now) }
+            return nil
+        }
+        state = .none
+        if cause == .serverFault { serverFailed(on: [event], now: now) }
+        return event
+    }
+
+    /// Takes down that an event failed alone.
+    ///
+    /// - Returns: True if that is enough to set it aside.
+    mutating func failedAlone(
+        _ event: QueuedEvent, _ cause: Isolation.Cause, _ retry: RetryPolicy, now: TimeInterval,
+        fraction: Double
+    ) -> Bool {
+        var found = Suspect(event: event, cause: cause)
+        if let index = suspects.firstIndex(where: { $0.event.sequence == event.sequence }) {
+            let known = suspects.remove(at: index)
+            if known.cause == cause { found = known }
+        } else {
+            refusalsInARow += 1
+        }
+        // Two at a time are rarely both at fault.
+        let isFlaky = isFlaky(at: now) || suspects.contains { $0.cause == .serverFault }
+        found.failedAlone(isFlaky: cause == .serverFault && isFlaky)
+        if found.isCondemned { return true }
+        found.retryAt =
+            now
+            + RetryPolicy(baseDelay: retry.baseDelay, maximumDelay: retry.maximumServerDelay).delay(
+                afterFailure: found.tries, fraction: fraction)
+        suspects.append(found)
+        return false
+    }
+
+    private func isFlaky(at now: TimeInterval) -> Bool {
+        if case .flaky(let end) = health { now < end } else { false }
+    }
+
+    private mutating func becomeFlaky(_ now: TimeInterval) {
+        health = .flaky(until: now + Suspect.flakyDuration)
+    }
+
+    /// Faults on other events point to the server: while it is flaky, earlier evidence against a suspect does not count.
+    private mutating func serverFailed(on events: [QueuedEvent], now: TimeInterval) {
+        guard isFlaky(at: now) else { return }
+        let sequences = Set(events.map(\.sequence))
+        for index in suspects.indices where !sequences.contains(suspects[index].event.sequence) {
+            suspects[index].evidenceIsVoid()
+        }
+    }
+}
