@@ -1,0 +1,33 @@
+/// One row of the reliability plan.
+struct Scenario: Sendable {
+    let name: String
+    let summary: String
+    let rounds: Int
+    /// True if all was well.
+    let run: @Sendable (Int) async throws -> Bool
+
+    static let all = [
+        Scenario(name: "D1", summary: "client killed", rounds: 100) {
+            try await KillScenarios.client(rounds: $0)
+        },
+        Scenario(name: "K1", summary: "client killed while it tracks", rounds: 20) {
+            try await AgeScenario.run(rounds: $0)
+        },
+        Scenario(name: "D3", summary: "client and gateway killed", rounds: 30) {
+            try await KillScenarios.both(rounds: $0)
+        },
+        Scenario(name: "D4", summary: "power failure of the device", rounds: 30) {
+            try await PowerScenario.run(rounds: $0)
+        },
+        Scenario(name: "D5", summary: "fsync fails", rounds: 40) { try await FsyncScenario.run(rounds: $0) },
+        Scenario(name: "B1", summary: "bad days of two devices on one queue", rounds: 5) {
+            try await BadDayScenario.run(rounds: $0)
+        },
+        Scenario(name: "A3", summary: "tokens that live 2 s, for so many seconds", rounds: 60) {
+            try await TokenScenario.run(seconds: $0)
+        },
+        Scenario(name: "D14", summary: "four processes share a queue", rounds: 10) {
+            try await KillScenarios.shared(rounds: $0)
+        },
+    ]
+}
