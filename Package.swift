@@ -107,12 +107,67 @@ let package = Package(
         .target(name: "CDashboard", exclude: ["Resources"]),
         // The table of common passwords, embedded.
         .target(name: "CCommonPasswords", exclude: ["NOTICE", "common-passwords.bin"]),
+        // The gateway, room by room. Imports point down only: each room may use those above it here.
+        // What the gateway is about, without input or output.
+        .target(
+            name: "GatewayModel", dependencies: ["CountersignCore", "CountersignJOSE", "CStrictJSON"],
+            swiftSettings: strict),
+        // Requests and answers, whatever they are about.
+        .target(
+            name: "GatewayHTTP",
+            dependencies: [
+                "GatewayModel", "CountersignCore", "CountersignJOSE", "CStrictJSON", "CMicroHTTPD",
+                "CHTTPServer", "CZlib", "CCurl",
+            ],
+            swiftSettings: strict),
+        // Everything that lies on the disk, and every line of SQL.
+        .target(
+            name: "GatewayStorage",
+            dependencies: ["GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE"],
+            swiftSettings: strict),
+        // Metrics, the log, and what the dashboard counts.
+        .target(
+            name: "GatewayObservability",
+            dependencies: ["GatewayModel", "CountersignCore", "CountersignJOSE"], swiftSettings: strict),
+        // The apps in memory, and the judgement of a request.
+        .target(
+            name: "GatewayAdmission",
+            dependencies: [
+                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
+                "CountersignJOSE",
+            ],
+            swiftSettings: strict),
+        // The service that issues tokens.
+        .target(
+            name: "GatewayTokens",
+            dependencies: [
+                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
+                "CountersignCore", "CountersignSQLite", "CountersignJOSE", "CStrictJSON",
+            ],
+            swiftSettings: strict),
+        // The ingestion endpoints, a folder for each dialect.
+        .target(
+            name: "GatewayDialects",
+            dependencies: [
+                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
+                "GatewayTokens", "CountersignCore", "CountersignJOSE", "CStrictJSON",
+            ],
+            swiftSettings: strict),
+        // The admin API and the dashboard.
+        .target(
+            name: "GatewayAdmin",
+            dependencies: [
+                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
+                "GatewayTokens", "CountersignCore", "CountersignJOSE", "CDashboard", "CCommonPasswords",
+                "CQREncode",
+            ],
+            swiftSettings: strict),
+        // All of them put together.
         .target(
             name: "CountersignGateway",
             dependencies: [
-                "CountersignCore", "CountersignSQLite", "CountersignJOSE",
-                "CStrictJSON", "CMicroHTTPD", "CHTTPServer", "CZlib", "CCurl", "CDashboard",
-                "CCommonPasswords", "CQREncode",
+                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
+                "GatewayTokens", "GatewayDialects", "GatewayAdmin", "CountersignCore",
             ],
             swiftSettings: strict),
 
@@ -122,7 +177,9 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "CountersignGatewayTesting",
-            dependencies: ["CountersignCore", "CountersignJOSE", "CountersignGateway"],
+            dependencies: [
+                "CountersignCore", "CountersignJOSE", "CountersignGateway", "GatewayModel", "GatewayStorage",
+            ],
             swiftSettings: strict),
 
         // The command line.
@@ -130,7 +187,8 @@ let package = Package(
             name: "CountersignCLI",
             dependencies: [
                 "CountersignCore", "Countersign", "CountersignLocations", "CountersignJOSE",
-                "CountersignGateway",
+                "CountersignGateway", "GatewayAdmin", "GatewayDialects", "GatewayHTTP", "GatewayModel",
+                "GatewayStorage", "GatewayTokens",
                 "COpenSSL",
             ],
             swiftSettings: strict),
@@ -139,7 +197,8 @@ let package = Package(
         .executableTarget(
             name: "CountersignTorture",
             dependencies: [
-                "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
+                "Countersign", "CountersignCore", "CountersignGateway", "GatewayHTTP", "GatewayModel",
+                "CountersignGatewayTesting",
                 "CountersignLocations", "CountersignSQLite",
             ],
             swiftSettings: strict),
@@ -153,7 +212,8 @@ let package = Package(
         .testTarget(
             name: "CountersignTests",
             dependencies: [
-                "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
+                "Countersign", "CountersignCore", "CountersignGateway", "GatewayDialects", "GatewayHTTP",
+                "GatewayModel", "GatewayStorage", "CountersignGatewayTesting",
                 "CountersignJOSE", "CountersignLocations", "CountersignSQLite", "CountersignTesting",
             ],
             swiftSettings: strict),
@@ -161,6 +221,7 @@ let package = Package(
             name: "BackgroundGeolocationCompatTests",
             dependencies: [
                 "BackgroundGeolocationCompat", "Countersign", "CountersignCore", "CountersignGateway",
+                "GatewayHTTP", "GatewayModel",
                 "CountersignGatewayTesting", "CountersignLocations", "CountersignSQLite",
                 "CountersignTesting",
             ],
@@ -196,7 +257,8 @@ let package = Package(
         .testTarget(
             name: "CountersignCTests",
             dependencies: [
-                "CountersignC", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
+                "CountersignC", "CountersignCore", "CountersignGateway", "GatewayModel",
+                "CountersignGatewayTesting",
                 "CountersignJOSE", "CountersignSQLite",
             ],
             exclude: ["Drivers"], swiftSettings: strict),
@@ -207,7 +269,9 @@ let package = Package(
         .testTarget(
             name: "CountersignGatewayTests",
             dependencies: [
-                "CountersignGateway", "CountersignCore", "CountersignSQLite", "CountersignJOSE",
+                "CountersignGateway", "GatewayAdmin", "GatewayAdmission", "GatewayDialects", "GatewayHTTP",
+                "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayTokens", "CountersignCore",
+                "CountersignSQLite", "CountersignJOSE",
                 "CountersignGatewayTesting", "CountersignTesting",
             ],
             swiftSettings: strict),

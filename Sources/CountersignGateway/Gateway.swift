@@ -1,5 +1,13 @@
 internal import CountersignCore
 package import Foundation
+internal import GatewayAdmin
+package import GatewayAdmission
+internal import GatewayDialects
+package import GatewayHTTP
+public import GatewayModel
+package import GatewayObservability
+package import GatewayStorage
+internal import GatewayTokens
 
 /// The gateway: verifies each request's token, enforces, stores what it accepts, then answers.
 ///

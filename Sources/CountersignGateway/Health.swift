@@ -1,4 +1,6 @@
 internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
 
 /// `/livez` and `/readyz`.
 ///

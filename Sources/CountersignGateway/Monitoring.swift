@@ -1,3 +1,7 @@
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayObservability
+
 /// `/metrics`.
 struct Monitoring: Sendable {
     let metrics: Metrics

@@ -1,4 +1,6 @@
-package import CountersignGateway
+internal import CountersignGateway
+package import GatewayModel
+package import GatewayStorage
 
 /// One setting at a time, for tests; each throws what `setProject` throws.
 extension AppDirectory {

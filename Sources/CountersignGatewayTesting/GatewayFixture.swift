@@ -2,6 +2,8 @@ internal import CountersignCore
 public import CountersignGateway
 public import CountersignJOSE
 internal import Foundation
+public import GatewayModel
+public import GatewayStorage
 
 /// A real gateway on a free port of this machine, with one app and a folder of its own. All of a process share one RSA key
 /// pair.

@@ -1,4 +1,5 @@
 internal import CountersignGateway
+internal import GatewayHTTP
 
 /// Sends requests to a gateway of this process.
 package struct RouterClient: TestClient {

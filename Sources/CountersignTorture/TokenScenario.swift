@@ -4,6 +4,8 @@ internal import CountersignGateway
 internal import CountersignGatewayTesting
 internal import CountersignSQLite
 internal import Foundation
+internal import GatewayHTTP
+internal import GatewayModel
 
 /// A3: fifty devices with tokens that live two seconds; answers are lost before they are stored, and devices are killed.
 enum TokenScenario {

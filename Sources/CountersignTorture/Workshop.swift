@@ -2,6 +2,7 @@ internal import CountersignGateway
 internal import CountersignGatewayTesting
 internal import CountersignSQLite
 internal import Foundation
+internal import GatewayModel
 
 /// A gateway with an app, and the files of the devices of one scenario.
 final class Workshop {

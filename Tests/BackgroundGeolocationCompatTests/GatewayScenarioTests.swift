@@ -6,6 +6,8 @@ import CountersignGatewayTesting
 import CountersignLocations
 import CountersignSQLite
 import Foundation
+import GatewayHTTP
+import GatewayModel
 import Testing
 
 /// Against a real gateway and its token service, over real sockets.

@@ -4,6 +4,7 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
 import Foundation
+import GatewayModel
 import Testing
 
 /// `libcountersign` as other languages use it, against a real gateway.

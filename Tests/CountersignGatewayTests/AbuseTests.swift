@@ -1,6 +1,7 @@
 import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
+import GatewayModel
 import Testing
 
 /// Hostile clients over real sockets. Meanwhile the gateway answers others.

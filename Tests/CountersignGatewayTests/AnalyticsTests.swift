@@ -6,6 +6,10 @@ import Testing
 
 @testable import CountersignGateway
 @testable import CountersignJOSE
+@testable import GatewayAdmission
+@testable import GatewayModel
+@testable import GatewayObservability
+@testable import GatewayStorage
 
 @Suite(.timeLimit(.minutes(5)))
 struct AnalyticsTests {

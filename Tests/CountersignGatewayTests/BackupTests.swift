@@ -4,6 +4,8 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayModel
+@testable import GatewayStorage
 
 @Suite(.timeLimit(.minutes(5)))
 struct BackupTests {

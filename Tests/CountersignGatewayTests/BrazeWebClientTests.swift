@@ -2,6 +2,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
+import GatewayModel
 import Testing
 
 /// Requests as Braze's Web SDK sends them from a page: the order of its members and its headers are those of a capture of

@@ -5,6 +5,11 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayAdmin
+@testable import GatewayHTTP
+@testable import GatewayModel
+@testable import GatewayObservability
+@testable import GatewayStorage
 
 /// Enforcement that goes on by itself: a part of the users, a switch at a set time, and the way back.
 @Suite(.timeLimit(.minutes(5)))

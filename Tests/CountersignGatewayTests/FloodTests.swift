@@ -3,6 +3,9 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayAdmin
+@testable import GatewayHTTP
+@testable import GatewayModel
 
 /// Memory and places under floods, with the smallest limits that show it.
 @Suite(.timeLimit(.minutes(5)))

@@ -2,6 +2,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
+import GatewayModel
 import Testing
 
 @testable import CountersignGateway

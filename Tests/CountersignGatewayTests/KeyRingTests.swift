@@ -2,6 +2,8 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
+import GatewayModel
+import GatewayStorage
 import Testing
 
 /// Seed 003, "Managing public keys", on a running gateway.

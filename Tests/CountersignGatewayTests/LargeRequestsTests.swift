@@ -4,6 +4,9 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayDialects
+@testable import GatewayHTTP
+@testable import GatewayModel
 
 /// What a client sends holds up nobody but itself.
 @Suite(.timeLimit(.minutes(5)))

@@ -4,6 +4,8 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayHTTP
+@testable import GatewayModel
 
 /// Lists that are sent page by page.
 @Suite(.timeLimit(.minutes(5)))

@@ -4,6 +4,10 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayAdmin
+@testable import GatewayHTTP
+@testable import GatewayModel
+@testable import GatewayObservability
 
 /// Verdicts as they come: whole after a break, thinned out only where it is said.
 @Suite(.timeLimit(.minutes(5)))

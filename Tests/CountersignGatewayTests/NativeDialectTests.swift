@@ -3,6 +3,7 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
 import Foundation
+import GatewayModel
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))

@@ -5,6 +5,10 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayAdmission
+@testable import GatewayHTTP
+@testable import GatewayModel
+@testable import GatewayStorage
 
 /// A published JWK Set under a clock and a network of the test's own. Work runs at once, in the caller.
 @Suite(.timeLimit(.minutes(5)))

@@ -4,6 +4,7 @@ import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import GatewayDialects
 import Testing
 
 @testable import Countersign

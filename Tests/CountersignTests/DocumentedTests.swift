@@ -4,6 +4,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
+import GatewayHTTP
 import Testing
 
 /// The samples of the article "Testing your integration".

@@ -5,6 +5,8 @@ import CountersignJOSE
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import GatewayDialects
+import GatewayModel
 import Testing
 
 @testable import Countersign

@@ -7,6 +7,7 @@ import CountersignTesting
 import ExponeaSampleAsynchronous
 import ExponeaSampleCaching
 import ExponeaSampleToken
+import GatewayModel
 import Testing
 
 @testable import ExponeaCompat

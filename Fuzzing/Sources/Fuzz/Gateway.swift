@@ -1,4 +1,10 @@
 import Foundation
+@testable import GatewayAdmin
+@testable import GatewayDialects
+@testable import GatewayHTTP
+@testable import GatewayModel
+@testable import GatewayStorage
+@testable import GatewayTokens
 
 @testable import CountersignGateway
 @testable import CountersignJOSE

@@ -1,6 +1,8 @@
 internal import CountersignCore
 internal import CountersignGateway
 internal import Foundation
+internal import GatewayAdmin
+internal import GatewayHTTP
 
 /// The admin API of a data directory, without a socket, in the name of the account that owns the folder.
 struct LocalAdmin: AdminClient {
@@ -12,7 +14,7 @@ struct LocalAdmin: AdminClient {
         administration = try LocalAdministration(dataDirectory: dataDirectory)
     }
 
-    private func answer(_ request: AdminRequest) -> CountersignGateway.HTTPResponse {
+    private func answer(_ request: AdminRequest) -> GatewayHTTP.HTTPResponse {
         administration.answer(
             request.method, request.encodedPath, query: request.encodedQuery, ifMatch: request.ifMatch,
             body: request.body?.bytes ?? [])

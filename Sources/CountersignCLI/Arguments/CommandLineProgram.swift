@@ -1,4 +1,5 @@
 internal import CountersignGateway
+internal import GatewayModel
 
 /// The whole program, with its streams and its table handed in.
 struct CommandLineProgram: Sendable {

@@ -1,6 +1,7 @@
 internal import CountersignCore
 internal import CountersignGateway
 internal import Foundation
+internal import GatewayStorage
 
 /// `countersign admin …`.
 enum AdminCommand {

@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignGateway
+internal import GatewayModel
 
 /// `countersign admin user …`: who may sign in at the dashboard.
 enum AdminUserCommand {

@@ -1,5 +1,7 @@
 internal import CountersignCore
 internal import CountersignGateway
+internal import GatewayModel
+internal import GatewayStorage
 
 /// `countersign backup …`.
 enum BackupCommand {

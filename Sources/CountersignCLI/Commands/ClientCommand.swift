@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignGateway
+internal import GatewayModel
 
 /// `countersign client …`.
 enum ClientCommand {

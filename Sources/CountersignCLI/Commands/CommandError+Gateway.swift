@@ -1,4 +1,5 @@
 internal import CountersignGateway
+internal import GatewayModel
 
 extension CommandError {
     /// What the gateway says, with the exit code that fits it.

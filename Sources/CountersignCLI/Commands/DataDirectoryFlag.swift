@@ -1,5 +1,6 @@
 internal import CountersignGateway
 internal import Foundation
+internal import GatewayStorage
 
 extension Flag {
     /// The gateway's data directory, which all local commands share.

@@ -1,6 +1,8 @@
 internal import CountersignCore
 internal import CountersignGateway
 internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
 
 /// `countersign doctor`.
 enum DoctorCommand {

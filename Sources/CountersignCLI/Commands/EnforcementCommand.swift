@@ -1,5 +1,7 @@
 internal import CountersignCore
 internal import CountersignGateway
+internal import GatewayAdmin
+internal import GatewayModel
 
 /// `countersign enforcement …`.
 enum EnforcementCommand {

@@ -2,6 +2,8 @@ internal import CountersignCore
 internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
+internal import GatewayAdmin
+internal import GatewayModel
 
 /// `countersign project …`: what an app is to clients of the Bloomreach dialect.
 enum ProjectCommand {

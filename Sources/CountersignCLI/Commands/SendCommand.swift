@@ -3,6 +3,7 @@ internal import CountersignCore
 internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
+internal import GatewayDialects
 
 /// `countersign send`.
 enum SendCommand {

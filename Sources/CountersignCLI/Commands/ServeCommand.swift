@@ -1,6 +1,9 @@
 internal import CountersignCore
 internal import CountersignGateway
 internal import Foundation
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
 
 /// `countersign serve`.
 enum ServeCommand {

@@ -1,6 +1,8 @@
 internal import CountersignCore
 internal import CountersignGateway
 internal import Foundation
+internal import GatewayDialects
+internal import GatewayStorage
 
 /// `countersign trigger`.
 enum TriggerCommand {

@@ -1,5 +1,6 @@
 internal import CountersignGateway
 internal import Foundation
+internal import GatewayModel
 
 /// One thing that an operator can set. Flags, environment variables, keys of the file and the reference are made from
 /// the table of them.

@@ -2,6 +2,8 @@ internal import CountersignCore
 internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
 
 /// Finds the value of each setting: flag, else environment, else file, else default.
 struct SettingReader {

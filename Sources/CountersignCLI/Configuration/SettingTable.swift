@@ -1,4 +1,6 @@
 internal import CountersignGateway
+internal import GatewayModel
+internal import GatewayStorage
 
 /// Every setting of the gateway, in the order of the reference.
 enum SettingTable {

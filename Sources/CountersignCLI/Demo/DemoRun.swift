@@ -2,6 +2,7 @@ internal import CountersignCore
 internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
+internal import GatewayStorage
 
 /// One run of the demo, from an empty folder to the verdict.
 struct DemoRun: Sendable {

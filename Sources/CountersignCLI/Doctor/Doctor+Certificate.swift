@@ -1,6 +1,7 @@
 internal import COpenSSL
 internal import CountersignGateway
 internal import Foundation
+internal import GatewayModel
 
 /// The certificate that the gateway is to serve HTTPS with.
 extension Doctor {

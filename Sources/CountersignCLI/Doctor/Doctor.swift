@@ -3,6 +3,8 @@ internal import CountersignCore
 internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
 
 /// Looks for what keeps a gateway from working, and says what to do.
 struct Doctor: Sendable {

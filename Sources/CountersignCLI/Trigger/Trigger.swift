@@ -3,6 +3,8 @@ internal import CountersignCore
 internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
+internal import GatewayStorage
+internal import GatewayTokens
 
 /// Requests that provoke verdicts, and the app that they go to.
 struct Trigger: Sendable {

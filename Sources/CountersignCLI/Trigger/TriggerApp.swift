@@ -2,6 +2,7 @@ internal import CountersignCore
 internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
+internal import GatewayStorage
 
 /// An app of `countersign trigger`. Its secrets lie beside the data, mode 0600.
 struct TriggerApp: Sendable {

@@ -1,4 +1,5 @@
 import CountersignGateway
+import GatewayStorage
 import Testing
 
 @testable import CountersignCLI

@@ -2,6 +2,8 @@ import CountersignCore
 import CountersignGateway
 import CountersignJOSE
 import Foundation
+import GatewayModel
+import GatewayStorage
 import Testing
 
 @testable import CountersignCLI

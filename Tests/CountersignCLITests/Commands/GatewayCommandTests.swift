@@ -1,6 +1,7 @@
 import CountersignGateway
 import CountersignJOSE
 import Foundation
+import GatewayStorage
 import Testing
 
 @testable import CountersignCLI

@@ -1,5 +1,7 @@
 import CountersignGateway
 import Foundation
+import GatewayStorage
+import GatewayTokens
 import Testing
 
 @testable import CountersignCLI

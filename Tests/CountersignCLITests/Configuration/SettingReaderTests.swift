@@ -1,5 +1,7 @@
 import CountersignGateway
 import Foundation
+import GatewayModel
+import GatewayStorage
 import Testing
 
 @testable import CountersignCLI

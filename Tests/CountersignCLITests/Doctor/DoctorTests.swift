@@ -2,6 +2,8 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
+import GatewayModel
+import GatewayStorage
 import Testing
 
 @testable import CountersignCLI

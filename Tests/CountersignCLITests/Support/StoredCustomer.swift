@@ -1,5 +1,7 @@
 import CountersignCore
 import CountersignGateway
+import GatewayModel
+import GatewayStorage
 
 /// Keeps a customer of the app shop in a data directory, as a gateway does.
 func storeCustomer(_ user: String, plan: String, in data: String) throws {

@@ -3,6 +3,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
+import GatewayStorage
 import Testing
 
 @testable import CountersignCLI

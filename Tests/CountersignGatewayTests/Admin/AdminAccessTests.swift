@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayModel
 
 /// Who may do what, with which credential, from which page.
 @Suite(.timeLimit(.minutes(5)))

@@ -4,6 +4,8 @@ import CountersignTesting
 import Foundation
 
 @testable import CountersignGateway
+@testable import GatewayModel
+@testable import GatewayStorage
 
 /// A gateway whose clock stands still, with the app `shop`.
 struct AdminBench {

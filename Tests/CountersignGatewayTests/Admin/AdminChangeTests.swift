@@ -6,6 +6,8 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayModel
+@testable import GatewayTokens
 
 /// Changes from what was read, pages of what others change meanwhile, and the log of it all.
 @Suite(.timeLimit(.minutes(5)))

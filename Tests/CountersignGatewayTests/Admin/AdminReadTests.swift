@@ -6,6 +6,8 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayAdmin
+@testable import GatewayModel
 
 /// What is read: exports, masked users, settings, backups, and the document that says all of it.
 @Suite(.timeLimit(.minutes(5)))

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayAdmin
 
 /// What makes no sense, would mislead whoever reads it later, or comes as something else than JSON.
 @Suite(.timeLimit(.minutes(5)))

@@ -5,6 +5,10 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayAdmin
+@testable import GatewayDialects
+@testable import GatewayModel
+@testable import GatewayStorage
 
 /// What is kept of one person: what makes it, who sees it, and how it is deleted.
 @Suite(.timeLimit(.minutes(5)))

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayAdmin
 
 struct ExportTests {
     @Test(arguments: [

@@ -2,6 +2,8 @@ import CountersignJOSE
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayAdmin
+@testable import GatewayModel
 
 /// One-time passwords as the RFCs have them, and the QR code that carries their secret.
 struct OneTimePasswordTests {

@@ -5,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayModel
 
 /// The second factor from its first code to its loss.
 @Suite(.timeLimit(.minutes(5)))

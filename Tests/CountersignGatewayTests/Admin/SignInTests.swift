@@ -6,6 +6,8 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayAdmin
+@testable import GatewayModel
 
 /// The first password, signing in, its limits and its end; API tokens.
 @Suite(.timeLimit(.minutes(5)))

@@ -6,6 +6,11 @@ import Testing
 
 @testable import CountersignGateway
 @testable import CountersignJOSE
+@testable import GatewayAdmin
+@testable import GatewayHTTP
+@testable import GatewayModel
+@testable import GatewayObservability
+@testable import GatewayStorage
 
 /// Who sees which user: pseudonyms for those who only read, ids for those who may and say so.
 @Suite(.timeLimit(.minutes(5)))

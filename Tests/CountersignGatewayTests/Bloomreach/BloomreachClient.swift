@@ -2,6 +2,8 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
+import GatewayModel
+import GatewayStorage
 
 /// A gateway and a connection that sends what a shipped client sends.
 struct BloomreachClient {

@@ -3,6 +3,9 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayDialects
+@testable import GatewayHTTP
+@testable import GatewayModel
 
 @Suite(.timeLimit(.minutes(5)))
 struct BloomreachContentTests {

@@ -6,6 +6,7 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayModel
 
 /// What a stranger with the project's key, or a customer with a token of their own, sends to get at somebody else's
 /// profile. Jane is the victim: her profile has a cookie, an address, a property and a message of her own.

@@ -4,6 +4,7 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
 import Foundation
+import GatewayModel
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))

@@ -4,6 +4,8 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayHTTP
+@testable import GatewayModel
 
 @Suite(.timeLimit(.minutes(5)))
 struct BloomreachSelfCheckTests {

@@ -1,6 +1,7 @@
 import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
+import GatewayModel
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))

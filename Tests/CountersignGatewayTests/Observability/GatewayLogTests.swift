@@ -3,6 +3,8 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayModel
+@testable import GatewayObservability
 
 @Suite(.timeLimit(.minutes(5)))
 struct GatewayLogTests {

@@ -3,6 +3,9 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayHTTP
+@testable import GatewayModel
+@testable import GatewayObservability
 
 @Suite(.timeLimit(.minutes(5)))
 struct MetricsTests {

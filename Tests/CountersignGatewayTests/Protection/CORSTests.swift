@@ -1,5 +1,6 @@
 import CountersignGateway
 import CountersignGatewayTesting
+import GatewayModel
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))

@@ -1,6 +1,8 @@
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayHTTP
+@testable import GatewayModel
 
 struct ClientAddressTests {
     private let proxies = ["10.0.0.0/8", "::1", "2001:db8::/32"].compactMap { AddressRange($0) }

@@ -3,6 +3,8 @@ import CountersignGatewayTesting
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayHTTP
+@testable import GatewayModel
 
 @Suite(.timeLimit(.minutes(5)))
 struct RateLimiterTests {

@@ -2,6 +2,8 @@ import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
+import GatewayModel
+import GatewayStorage
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))

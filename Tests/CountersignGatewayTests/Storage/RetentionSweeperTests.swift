@@ -3,6 +3,8 @@ import CountersignSQLite
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayModel
+@testable import GatewayStorage
 
 @Suite(.timeLimit(.minutes(5)))
 struct RetentionSweeperTests {

@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGateway
 import Foundation
+import GatewayModel
 
 /// An observer that keeps what it hears, for a test to wait for.
 final class HeardRequests: GatewayObserver {

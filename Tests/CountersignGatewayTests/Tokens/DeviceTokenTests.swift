@@ -4,6 +4,8 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
 import Foundation
+import GatewayModel
+import GatewayTokens
 import Testing
 
 /// What devices of Transistorsoft's SDKs do: register, upload, refresh.

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayTokens
 
 /// What a token request may cost, whoever sends it.
 struct OAuthFormTests {

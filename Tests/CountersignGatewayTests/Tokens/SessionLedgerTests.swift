@@ -3,6 +3,9 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayModel
+@testable import GatewayStorage
+@testable import GatewayTokens
 
 @Suite(.timeLimit(.minutes(5)))
 struct SessionLedgerTests {

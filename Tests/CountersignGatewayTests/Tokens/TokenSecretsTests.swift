@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayStorage
 
 struct TokenSecretsTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(

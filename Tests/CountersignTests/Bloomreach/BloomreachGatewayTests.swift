@@ -5,6 +5,8 @@ import CountersignJOSE
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import GatewayModel
+import GatewayStorage
 import Testing
 
 @testable import Countersign

@@ -1,0 +1,174 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+package import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// The admin API: who may ask, and what is then done, away from the server's thread.
+///
+/// One request at a time on a queue of its own; passwords, which take a tenth of a second, and backups on others.
+package final class AdminAPI: Sendable {
+    private let directory: AppDirectory
+    private let publicURL: String?
+    private let routes: [AdminRoute]
+    private let now: @Sendable () -> Date
+    /// Called behind each change.
+    private let changed: @Sendable () -> Void
+    private let queue = DispatchQueue(label: "admin")
+    private let passwordQueue = DispatchQueue(label: "admin passwords")
+    private let backupQueue = DispatchQueue(label: "admin backups")
+    private let places = AdminPlaces()
+    private let remembered = RememberedAnswers()
+
+    /// - Parameters:
+    ///   - directory: A connection of its own, so that the gateway notices what it changes.
+    ///   - publicURL: Where browsers reach the gateway, when that is known.
+    ///   - routes: What there is.
+    ///   - now: The clock that sessions are judged by.
+    ///   - changed: Called behind each change, before its answer.
+    init(
+        directory: AppDirectory, publicURL: String?, routes: [AdminRoute],
+        now: @escaping @Sendable () -> Date, changed: @escaping @Sendable () -> Void
+    ) {
+        self.directory = directory
+        self.publicURL = publicURL
+        self.routes = routes + [AdminDocument.route(describing: routes.map(\.operation))]
+        self.now = now
+        self.changed = changed
+    }
+
+    var endpoints: [Endpoint] {
+        routes.map { route in
+            Endpoint(method: route.operation.method, path: AdminOperation.prefix + route.operation.path) {
+                [self] request, parameters in
+                answer(AdminRequest(request, parameters), route)
+            }
+        }
+    }
+
+    /// How a path or method that is not there is refused.
+    package static let refusal = Router.Refusal(prefixes: [AdminOperation.prefix]) {
+        status, reason, request in
+        AdminProblem(status, status == 405 ? "method_not_allowed" : "not_found", reason)
+            .response(requestID: request.id)
+    }
+
+    /// Waits for what has begun.
+    func close() {
+        queue.sync {}
+        passwordQueue.sync {}
+        backupQueue.sync {}
+    }
+
+    private func answer(_ request: AdminRequest, _ route: AdminRoute) -> HTTPOutcome {
+        guard places.take(route.operation.lane, of: request.clientAddress) else {
+            var problem = AdminProblem(503, "busy", "too many requests wait; send it again")
+            problem.retryAfterSeconds = 1
+            return .answer(problem.response(requestID: request.id))
+        }
+        let slot = Lock<HTTPResponse?>(nil)
+        return .later(
+            start: { [self] resume in
+                queue(of: route).async { [self] in
+                    let response = respond(request, route)
+                    places.give(route.operation.lane, of: request.clientAddress)
+                    slot.withLock { $0 = response }
+                    resume()
+                }
+            },
+            poll: { slot.withLock { $0 } })
+    }
+
+    private func queue(of route: AdminRoute) -> DispatchQueue {
+        switch route.operation.lane {
+        case .common: queue
+        case .password: passwordQueue
+        case .backup: backupQueue
+        }
+    }
+
+    private func respond(_ request: AdminRequest, _ route: AdminRoute) -> HTTPResponse {
+        Self.respond(request) {
+            let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
+            let identity = try authorize(request, route, at: milliseconds)
+            if let known = try remembered.answer(to: request, route.operation, of: identity, at: milliseconds)
+            {
+                return known
+            }
+            let response = try route.respond(
+                request, identity, directory, at: milliseconds,
+                isStillAllowed: { [self] in
+                    do {
+                        _ = try authorize(request, route, at: Int64(now().timeIntervalSince1970 * 1000))
+                        return true
+                    } catch {
+                        // What could not be read just now says nothing.
+                        return !(error is AdminProblem)
+                    }
+                })
+            if !request.isSafe { changed() }
+            remembered.keep(response, to: request, route.operation, of: identity, at: milliseconds)
+            return response
+        }
+    }
+
+    /// What `body` answers, or the refusal that it throws.
+    static func respond(_ request: AdminRequest, _ body: () throws -> HTTPResponse) -> HTTPResponse {
+        do {
+            return try body()
+        } catch let problem as AdminProblem {
+            return problem.response(requestID: request.id)
+        } catch let error as GatewayError {
+            return AdminProblem(error).response(requestID: request.id)
+        } catch {
+            return AdminProblem(503, "storage", "\(error)").response(requestID: request.id)
+        }
+    }
+
+    private func authorize(
+        _ request: AdminRequest, _ route: AdminRoute, at milliseconds: Int64
+    ) throws -> AdminIdentity {
+        guard let needed = route.operation.role else {
+            // Nobody else's page may sign a browser in.
+            if !request.isSafe, request.isOwnOrigin(publicURL: publicURL) == false { throw Self.foreignPage }
+            return AdminIdentity(name: "anonymous", role: .viewer)
+        }
+        let identity = try authenticate(request, at: milliseconds)
+        guard identity.role >= needed else {
+            throw AdminProblem(403, "forbidden", "this needs the role \(needed.rawValue)")
+        }
+        // What is one's own stands there: the session, its password and its second factor.
+        if identity.mustEnrol, !route.operation.path.hasPrefix("/session") {
+            throw AdminProblem(
+                403, "second_factor_setup_required",
+                "set up a second factor first: an owner has made it a requirement")
+        }
+        if let expected = identity.csrfToken, !request.isSafe {
+            guard request.isOwnOrigin(publicURL: publicURL) == true else { throw Self.foreignPage }
+            guard let given = request.csrfToken, Scrypt.isEqual(Array(given.utf8), Array(expected.utf8))
+            else {
+                throw AdminProblem(403, "csrf", "send the session's csrf in X-CSRF-Token")
+            }
+        }
+        return identity
+    }
+
+    private func authenticate(_ request: AdminRequest, at milliseconds: Int64) throws -> AdminIdentity {
+        if let text = request.bearerToken {
+            guard let token = try directory.adminToken(text, at: milliseconds) else {
+                throw AdminProblem(401, "unauthenticated", "there is no such API token, or it has expired")
+            }
+            return AdminIdentity(name: "token:\(token.name)#\(token.id)", role: token.role)
+        }
+        guard let cookie = request.sessionToken,
+            let session = try directory.session(cookie, at: milliseconds)
+        else { throw AdminProblem(401, "unauthenticated", "sign in, or send an API token as Bearer") }
+        return AdminIdentity(
+            name: session.user.name, role: session.user.role, session: (cookie, session.expires),
+            mustEnrol: session.mustEnrol)
+    }
+
+    private static let foreignPage = AdminProblem(
+        403, "csrf", "a change must come from the gateway's own page: Origin names another, or is missing")
+}

@@ -1,0 +1,95 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// One request to the admin API that may be answered.
+struct AdminCall: Sendable {
+    let request: AdminRequest
+    let operation: AdminOperation
+    /// The parameters of the query, which are as the route says.
+    let query: [String: String]
+    let identity: AdminIdentity
+    /// The apps, changed in the name of who asks.
+    let directory: AppDirectory
+    let nowMilliseconds: Int64
+    /// Whether whoever asked might ask again, for answers that go on. May wait for the disk.
+    let isStillAllowed: @Sendable () -> Bool
+
+    /// What stood for a part in braces of the path.
+    subscript(position: Int) -> String { request.parameters[position] }
+
+    /// The app that the path begins with.
+    func app() throws -> App { try directory.app(id: self[0]) }
+
+    /// A parameter of the query; nil when it is not there or empty.
+    func query(_ name: String) -> String? {
+        assert(operation.query.contains { $0.name == name }, "the route does not say that it takes \(name)")
+        return query[name]
+    }
+
+    func integer(_ name: String) -> Int64? { query(name).flatMap { Int64($0) } }
+
+    func body() throws -> AdminBody {
+        assert(operation.body != nil, "the route does not say that it takes a body")
+        guard request.isJSON else {
+            throw AdminProblem(415, "unsupported_media_type", "send the body as application/json")
+        }
+        return try AdminBody(request.body, operation.body ?? .object([]))
+    }
+
+    /// Refuses a change that was made from something else than what there is now.
+    ///
+    /// - Parameters:
+    ///   - current: What GET answers, without what changes by itself; nil when there is nothing yet.
+    ///   - more: What else may have been read instead, such as the list that it is in.
+    /// - Throws: 428 or 412.
+    func checkMatch(_ current: JSONValue?, _ more: JSONValue...) throws {
+        assert(operation.match != .no, "the route does not say that it takes If-Match")
+        guard let given = request.ifMatch else {
+            if current == nil || operation.match == .optional { return }
+            throw AdminProblem(
+                428, "precondition_required", "send If-Match with the ETag of what you have read")
+        }
+        guard let current else {
+            throw AdminProblem(412, "stale", "there is no such thing: send it without If-Match to make it")
+        }
+        let tags = given.split(separator: ",").map { $0.drop { $0 == " " } }
+        let right = ([current] + more).map { Substring(Self.tag($0)) }
+        guard tags.contains("*") || tags.contains(where: right.contains) else {
+            throw AdminProblem(412, "stale", "somebody has changed it meanwhile: read it again")
+        }
+    }
+
+    /// Refuses to let the gateway's own requests into the inner network, unless an owner asks or nothing changes.
+    ///
+    /// - Parameters:
+    ///   - url: Where requests are to go.
+    ///   - before: Where they go now, if that may be a private address.
+    /// - Throws: 403.
+    func checkPrivateAddress(_ url: String, before: String?) throws {
+        guard identity.role < .owner, url != before else { return }
+        throw AdminProblem(
+            403, "forbidden",
+            "this needs the role owner: allow_private opens the inner network to the gateway's requests")
+    }
+
+    static func tag(_ value: JSONValue) -> String {
+        "\"\(Base64URL.encode(Array(SHA256.digest(value.bytes).prefix(12))))\""
+    }
+
+    // MARK: Answers
+
+    func answer(json: [UInt8], status: Int = 200) -> HTTPResponse {
+        HTTPResponse(
+            status: status, headers: [("Content-Type", "application/json")] + AdminAnswer.headers, body: json)
+    }
+
+    func answer(_ value: JSONValue, status: Int = 200, tag: JSONValue? = nil) -> HTTPResponse {
+        let response = answer(json: value.bytes, status: status)
+        return tag.map { response.with("ETag", Self.tag($0)) } ?? response
+    }
+
+    var noContent: HTTPResponse { HTTPResponse(status: 204, headers: AdminAnswer.headers, body: []) }
+}

@@ -1,0 +1,115 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+
+/// What an operation of the admin API takes, needs and answers: requests are checked by it, and the document says it.
+struct AdminOperation: Sendable {
+    /// What all paths of the API begin with.
+    static let prefix = "/admin/api"
+
+    /// Whether a change must name what it was made from (RFC 9110, section 13.1.1).
+    enum Match: Sendable {
+        case no
+        /// With `If-Match` it must be right.
+        case optional
+        /// 428 without `If-Match`.
+        case required
+    }
+
+    /// Which others it waits for.
+    enum Lane: Sendable {
+        case common
+        /// A tenth of a second, because of scrypt.
+        case password
+        /// As long as a copy of all data takes.
+        case backup
+    }
+
+    /// What is answered when all is well.
+    enum Returns: Sendable {
+        case json(JSONShape, status: Int = 200)
+        /// `items` and `next`.
+        case list(JSONShape)
+        /// 204.
+        case nothing
+        /// What is no JSON, with its media types.
+        case file([String])
+    }
+
+    /// A parameter of the query.
+    struct Parameter: Sendable {
+        let name: String
+        let type: JSONShape
+
+        init(_ name: String, _ type: JSONShape) {
+            self.name = name
+            self.type = type
+        }
+    }
+
+    let method: String
+    /// Below `/admin/api`.
+    let path: String
+    /// Who may ask; nil: anybody, also without a credential.
+    let role: AdminRole?
+    /// One line, without a full stop.
+    let summary: String
+    /// The parameters that it takes; others are refused.
+    let query: [Parameter]
+    /// The members that it takes; nil takes no body.
+    let body: JSONShape?
+    let match: Match
+    let returns: Returns
+    let lane: Lane
+
+    /// Whether it can be asked again under the same `Idempotency-Key`: what makes something, for who has a credential.
+    var takesIdempotencyKey: Bool { method == "POST" && role != nil }
+}
+
+extension AdminOperation {
+    /// Reads the query of a request.
+    ///
+    /// - Returns: The parameters that are not empty.
+    /// - Throws: 422 for one that is not known, stands twice or is not as it must be.
+    func parameters(of query: String?) throws(AdminProblem) -> [String: String] {
+        var found: [String: String] = [:]
+        for pair in (query ?? "").split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let name = String(parts[0])
+            guard let parameter = self.query.first(where: { $0.name == name }) else {
+                let known = self.query.map(\.name).joined(separator: ", ")
+                throw .invalidParameter(
+                    name, known.isEmpty ? "is not known; there are none" : "is not known; there are \(known)")
+            }
+            let text = parts.count > 1 ? parts[1].replacing("+", with: "%20").removingPercentEncoding : ""
+            guard let text, found[name] == nil else {
+                throw .invalidParameter(name, "must stand once, as percent-encoded UTF-8")
+            }
+            if text.isEmpty { continue }
+            try parameter.check(text)
+            found[name] = text
+        }
+        return found
+    }
+}
+
+extension AdminOperation.Parameter {
+    fileprivate func check(_ text: String) throws(AdminProblem) {
+        switch type {
+        case .integer(let range):
+            guard let number = Int64(text), range.contains(number) else {
+                throw .invalidParameter(
+                    name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+            }
+        case .choice(let words):
+            guard text.utf8.count <= 64, words.contains(text) else {
+                throw .invalidParameter(name, "must be one of \(words.joined(separator: ", "))")
+            }
+        case .text(let longest):
+            guard text.utf8.count <= longest else {
+                throw .invalidParameter(name, "may have \(longest) bytes")
+            }
+        default: preconditionFailure("a parameter is a text, a word or a number")
+        }
+    }
+}

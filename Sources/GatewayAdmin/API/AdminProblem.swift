@@ -1,0 +1,91 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// A refusal of the admin API, as problem details (RFC 9457).
+struct AdminProblem: Error {
+    let status: Int
+    /// The stable word, which the type's URL ends with.
+    let code: String
+    let detail: String
+    /// What exactly is wrong.
+    var errors: [(place: Place, detail: String)] = []
+    var retryAfterSeconds: Int?
+
+    enum Place: Sendable {
+        /// In the body: a JSON pointer (RFC 6901).
+        case pointer(String)
+        /// In the query: the name.
+        case parameter(String)
+    }
+
+    init(_ status: Int, _ code: String, _ detail: String) {
+        self.status = status
+        self.code = code
+        self.detail = detail
+    }
+
+    /// 422 for one member of the body.
+    static func invalid(_ member: String, _ detail: String) -> AdminProblem {
+        var problem = AdminProblem(422, "invalid", "\(member) \(detail)")
+        let tokens = member.replacing("~", with: "~0").replacing("/", with: "~1").split(separator: ".")
+        problem.errors = [(.pointer("/" + tokens.joined(separator: "/")), detail)]
+        return problem
+    }
+
+    /// 422 for one parameter of the query.
+    static func invalidParameter(_ name: String, _ detail: String) -> AdminProblem {
+        var problem = AdminProblem(422, "invalid", "\(name) \(detail)")
+        problem.errors = [(.parameter(name), detail)]
+        return problem
+    }
+
+    static func notFound(_ detail: String) -> AdminProblem { AdminProblem(404, "not_found", detail) }
+
+    init(_ error: GatewayError) {
+        switch error.code {
+        case .notFound: self.init(404, "not_found", error.reason)
+        case .conflict: self.init(409, "conflict", error.reason)
+        case .invalid: self.init(422, "invalid", error.reason)
+        default:
+            self.init(503, "storage", error.reason)
+            retryAfterSeconds = 1
+        }
+    }
+
+    private static let titles = [
+        400: "Bad request", 401: "Not signed in", 403: "Not allowed", 404: "Not found",
+        405: "Method not allowed", 409: "Conflict", 412: "Changed meanwhile", 413: "Too large",
+        415: "Not JSON",
+        422: "Not valid", 428: "If-Match is missing", 429: "Too many attempts", 503: "Not now",
+    ]
+
+    static func title(_ status: Int) -> String { titles[status] ?? "Refused" }
+
+    func response(requestID: String) -> HTTPResponse {
+        var members: [String: JSONValue] = [
+            "type": .string("/admin/problems/" + code), "title": .string(Self.title(status)),
+            "status": .integer(Int64(status)), "detail": .string(detail), "code": .string(code),
+            "request_id": .string(requestID),
+        ]
+        if !errors.isEmpty {
+            members["errors"] = .array(
+                errors.map { place, detail in
+                    switch place {
+                    case .pointer(let pointer):
+                        ["pointer": .string(pointer), "detail": .string(detail)]
+                    case .parameter(let name):
+                        ["parameter": .string(name), "detail": .string(detail)]
+                    }
+                })
+        }
+        var response = HTTPResponse(
+            status: status, headers: [("Content-Type", "application/problem+json")] + AdminAnswer.headers,
+            body: JSONValue.object(members).bytes)
+        response.code = code
+        if status == 401 {
+            response = response.with("WWW-Authenticate", "Bearer realm=\"countersign admin\"")
+        }
+        return retryAfterSeconds.map { response.with("Retry-After", String($0)) } ?? response
+    }
+}

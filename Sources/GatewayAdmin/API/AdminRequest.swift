@@ -1,0 +1,99 @@
+internal import Foundation
+internal import GatewayHTTP
+internal import GatewayStorage
+
+/// A request to the admin API, apart from the server's memory: it is answered on another thread.
+struct AdminRequest: Sendable {
+    let id: String
+    let method: String
+    let query: String?
+    /// What stood for the parts in braces of its path, decoded.
+    let parameters: [String]
+    let body: [UInt8]
+    let clientAddress: String
+    let cookie: String?
+    let authorization: String?
+    let csrfToken: String?
+    let origin: String?
+    let fetchSite: String?
+    let host: String?
+    let contentType: String?
+    var ifMatch: String?
+    let lastEventID: String?
+    let idempotencyKey: String?
+
+    init(_ request: HTTPRequest, _ parameters: [Substring]) {
+        id = request.id
+        method = request.method
+        query = request.query
+        self.parameters = parameters.map { part in
+            let part = String(part)
+            // What is longer names nothing here, and may take long to compare.
+            return part.removingPercentEncoding.flatMap { $0.utf8.count <= 1_024 ? $0 : nil } ?? part
+        }
+        body = request.body
+        clientAddress = request.clientAddress
+        cookie = request.header("cookie")
+        authorization = request.header("authorization")
+        csrfToken = request.header("x-csrf-token")
+        origin = request.header("origin")
+        fetchSite = request.header("sec-fetch-site")
+        host = request.header("host")
+        contentType = request.header("content-type")
+        ifMatch = request.header("if-match")
+        lastEventID = request.header("last-event-id")
+        idempotencyKey = request.header("idempotency-key")
+    }
+
+    /// True unless the body is said to be something else than JSON.
+    var isJSON: Bool {
+        guard let type = contentType?.split(separator: ";").first else { return true }
+        let name = type.trimmingCharacters(in: .whitespaces).lowercased()
+        return name == "application/json" || name.hasSuffix("+json")
+    }
+
+    /// True for methods that change nothing (RFC 9110, section 9.2.1).
+    var isSafe: Bool { method == "GET" || method == "HEAD" }
+
+    /// The session's cookie; nil when there is none.
+    var sessionToken: String? {
+        for pair in (cookie ?? "").split(separator: ";") {
+            let parts = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
+            if parts.count == 2, AdminCookie.names.contains(String(parts[0])) { return String(parts[1]) }
+        }
+        return nil
+    }
+
+    /// The token behind `Bearer`; nil when there is none.
+    var bearerToken: String? {
+        guard let authorization, authorization.lowercased().hasPrefix("bearer ") else { return nil }
+        return String(authorization.dropFirst(7)).trimmingCharacters(in: .whitespaces)
+    }
+
+    /// True when the page that sends it is one of this gateway's; nil when the browser does not say.
+    func isOwnOrigin(publicURL: String?) -> Bool? {
+        guard let origin else {
+            return fetchSite.map { $0 == "same-origin" || $0 == "none" }
+        }
+        if origin == publicURL { return true }
+        guard let url = URLComponents(string: origin), url.scheme == "https" || url.scheme == "http",
+            let name = url.host, let host
+        else { return false }
+        return host.lowercased() == (url.port.map { "\(name):\($0)" } ?? name).lowercased()
+    }
+}
+
+/// The cookie that holds a session.
+enum AdminCookie {
+    private static let secureName = "__Host-countersign"
+    private static let plainName = "countersign"
+    static let names = [secureName, plainName]
+
+    /// The field that sets it; an empty token takes it away.
+    static func field(_ token: String, isSecure: Bool) -> (name: String, value: String) {
+        let age = token.isEmpty ? 0 : AppDirectory.sessionMilliseconds / 1000
+        // Browsers take the prefix only with `Path=/` and `Secure` (RFC 6265bis, section 4.1.3.2).
+        let place = isSecure ? "\(secureName)=\(token); Path=/; Secure" : "\(plainName)=\(token); Path=/admin"
+        return ("Set-Cookie", "\(place); HttpOnly; SameSite=Strict; Max-Age=\(age)")
+    }
+}

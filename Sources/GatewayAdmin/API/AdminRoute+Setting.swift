@@ -1,0 +1,43 @@
+internal import CountersignCore
+internal import GatewayModel
+internal import GatewayStorage
+
+extension AdminRoute {
+    /// Shows a setting of an app, and sets it.
+    ///
+    /// Its shape stands in the document under `name`, or where it is used. `set` makes the change from what there is to what
+    /// the body says, and answers with what of `made` there is: what only the answer to a change may have.
+    static func setting<Setting: AppSetting>(
+        _ type: Setting.Type, _ path: String, _ summaries: (show: String, set: String),
+        named name: String? = nil,
+        made: [JSONMember] = [],
+        set:
+            @escaping @Sendable (AdminCall, AdminBody, _ from: Setting, _ to: Setting) throws -> [String:
+            JSONValue] = { call, _, _, setting in
+                try call.directory.set(setting, for: call[0])
+                return [:]
+            }
+    ) -> [AdminRoute] {
+        let shape = name.map { .named($0, .object(type.shown)) } ?? JSONShape.object(type.shown)
+        return [
+            AdminRoute("GET", "/apps/{app}/" + path, .viewer, summaries.show, .json(shape)) { call in
+                let setting = try call.directory.setting(type, of: call[0]).json
+                return call.answer(setting, tag: setting)
+            },
+            AdminRoute(
+                "PUT", "/apps/{app}/" + path, .operator, summaries.set, body: .object(type.taken),
+                match: .required, .json(made.isEmpty ? shape : shape.with(made))
+            ) { call in
+                let body = try call.body()
+                let current = try call.directory.setting(type, of: call[0])
+                try call.checkMatch(current.json)
+                var next = current
+                next.replace(with: body.members, for: call[0])
+                let made = try set(call, body, current, next)
+                let kept = try call.directory.setting(type, of: call[0])
+                return call.answer(
+                    .object(kept.members.merging(made) { _, made in made }), tag: kept.json)
+            },
+        ]
+    }
+}

@@ -1,0 +1,41 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// One thing that the admin API does.
+struct AdminRoute: Sendable {
+    let operation: AdminOperation
+    let answer: @Sendable (AdminCall) throws -> HTTPResponse
+
+    init(
+        _ method: String, _ path: String, _ role: AdminRole?, _ summary: String,
+        query: [AdminOperation.Parameter] = [], body: JSONShape? = nil, match: AdminOperation.Match = .no,
+        lane: AdminOperation.Lane = .common, _ returns: AdminOperation.Returns,
+        answer: @escaping @Sendable (AdminCall) throws -> HTTPResponse
+    ) {
+        var query = query
+        if case .list = returns {
+            query += [.init("cursor", .text(longest: 512)), .init("limit", .integer(1...500))]
+        }
+        operation = AdminOperation(
+            method: method, path: path, role: role, summary: summary, query: query, body: body, match: match,
+            returns: returns, lane: lane)
+        self.answer = answer
+    }
+
+    /// Answers a request of somebody who may send it.
+    func respond(
+        _ request: AdminRequest, _ identity: AdminIdentity, _ directory: AppDirectory, at milliseconds: Int64,
+        isStillAllowed: @escaping @Sendable () -> Bool = { true }
+    ) throws -> HTTPResponse {
+        let actor = Operator(name: identity.name, role: identity.role.rawValue)
+        return try answer(
+            AdminCall(
+                request: request, operation: operation,
+                query: try operation.parameters(of: request.query), identity: identity,
+                directory: directory.acting(as: actor), nowMilliseconds: milliseconds,
+                isStillAllowed: isStillAllowed))
+    }
+}

@@ -1,0 +1,115 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// Answers that are files: CSV (RFC 4180) or one JSON object a line.
+enum Export {
+    static let format = AdminOperation.Parameter("format", .choice(["ndjson", "csv"]))
+    static let mediaTypes = ["application/x-ndjson", "text/csv"]
+
+    static func isCSV(_ call: AdminCall) -> Bool { call.query("format") == "csv" }
+
+    /// Appends a line of CSV, with an apostrophe before whatever a spreadsheet would take for a formula.
+    static func write(_ cells: [String], to output: inout [UInt8]) {
+        for (index, cell) in cells.enumerated() {
+            if index > 0 { output.append(UInt8(ascii: ",")) }
+            let text = Int64(cell) == nil ? withoutFormulas(cell) : cell
+            if text.utf8.contains(where: { ",;\t\"\r\n".utf8.contains($0) }) {
+                // Byte by byte: a quote with a combining mark behind it is another character, and still a quote.
+                output.append(UInt8(ascii: "\""))
+                for byte in text.utf8 {
+                    if byte == UInt8(ascii: "\"") { output.append(byte) }
+                    output.append(byte)
+                }
+                output.append(UInt8(ascii: "\""))
+            } else {
+                output.append(contentsOf: text.utf8)
+            }
+        }
+        output.append(contentsOf: "\r\n".utf8)
+    }
+
+    /// Where a spreadsheet takes `;`, a tab or `|` for the separator, as in many languages, quotes in the middle of a line
+    /// hold nothing together: a cell may begin behind each of them and at each line break. Blanks and quotes do not
+    /// count, since some spreadsheets drop them. Behind a comma a cell begins for those that read this as it is written,
+    /// and there the quotes hold.
+    private static func withoutFormulas(_ cell: String) -> String {
+        guard let first = cell.unicodeScalars.first else { return cell }
+        var text = String.UnicodeScalarView()
+        var begins = true
+        if lineBreaks.contains(first) { text.append("'") }
+        for scalar in cell.unicodeScalars {
+            if begins, formulaSigns.contains(scalar) { text.append("'") }
+            begins =
+                lineBreaks.contains(scalar) || scalar == ";" || scalar == "|"
+                || begins && (scalar == " " || scalar == "\u{A0}" || scalar == "\"" || scalar == "\u{FEFF}")
+            text.append(scalar)
+        }
+        return String(text)
+    }
+
+    private static let lineBreaks: Set<Unicode.Scalar> = ["\t", "\r", "\n", "\u{B}", "\u{C}"]
+    /// The full-width and small forms too: some input methods write them, and some spreadsheets take them.
+    private static let formulaSigns: Set<Unicode.Scalar> = [
+        "=", "+", "-", "@", "\u{FF1D}", "\u{FF0B}", "\u{FF0D}", "\u{FF20}", "\u{FE66}", "\u{FE62}",
+        "\u{FE63}",
+        "\u{FE6B}",
+    ]
+
+    /// What one entry of a list is in a file.
+    struct Row: Sendable {
+        let cells: [String]
+        /// The entry as JSON.
+        let line: [UInt8]
+    }
+
+    /// A whole list, read page by page while it is sent.
+    ///
+    /// - Parameters:
+    ///   - call: Who asked, and in which format.
+    ///   - name: The file's, without its ending.
+    ///   - columns: The first line of CSV.
+    ///   - start: Where the first page begins.
+    ///   - page: A page, and where the next one begins; nil when there is none.
+    /// - Returns: The answer.
+    static func list(
+        _ call: AdminCall, name: String, columns: [String], from start: Int64,
+        page: @escaping @Sendable (Int64) throws -> (rows: [Row], next: Int64?)
+    ) -> HTTPResponse {
+        let isCSV = isCSV(call)
+        let position = Lock<Int64?>(start)
+        let isFirst = Lock(true)
+        let stream = ListStream {
+            guard let place = position.withLock({ $0 }) else { return nil }
+            let (rows, next) = try page(place)
+            position.withLock { $0 = next }
+            var bytes: [UInt8] = []
+            let begins = isFirst.withLock { first in
+                defer { first = false }
+                return first
+            }
+            if isCSV, begins { write(columns, to: &bytes) }
+            for row in rows {
+                if isCSV {
+                    write(row.cells, to: &bytes)
+                } else {
+                    bytes.append(contentsOf: row.line)
+                    bytes.append(0x0A)
+                }
+            }
+            return bytes
+        }
+        var response = response(isCSV: isCSV, name: name)
+        response.stream = stream.body
+        return response
+    }
+
+    static func response(isCSV: Bool, name: String, body: [UInt8] = []) -> HTTPResponse {
+        HTTPResponse(
+            status: 200,
+            headers: [
+                ("Content-Type", isCSV ? "text/csv; charset=utf-8" : "application/x-ndjson"),
+                ("Content-Disposition", "attachment; filename=\"\(name).\(isCSV ? "csv" : "ndjson")\""),
+            ] + AdminAnswer.headers, body: body)
+    }
+}

@@ -1,0 +1,79 @@
+internal import CountersignCore
+internal import GatewayHTTP
+
+/// Where a page of a list ends: the key of its last item, which no other item has. A list that is read on from there has
+/// no gap and repeats nothing, whatever was added meanwhile.
+struct PagePosition: Sendable, Comparable {
+    let number: Int64
+    let id: String
+
+    init(_ number: Int64, _ id: String = "") {
+        self.number = number
+        self.id = id
+    }
+
+    /// Reads ``text``; nil when it is none.
+    init?(_ text: String) {
+        let parts = text.split(separator: "_", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let number = Int64(parts[0]), String(number) == parts[0] else { return nil }
+        self.init(number, parts.count > 1 ? String(parts[1]) : "")
+    }
+
+    /// What `next` and `cursor` hold.
+    var text: String { id.isEmpty ? String(number) : "\(number)_\(id)" }
+
+    static func < (left: PagePosition, right: PagePosition) -> Bool {
+        // Bytes, as SQLite compares them: two ids that look alike are still two.
+        left.number == right.number
+            ? left.id.utf8.lexicographicallyPrecedes(right.id.utf8) : left.number < right.number
+    }
+
+    static func == (left: PagePosition, right: PagePosition) -> Bool { !(left < right || right < left) }
+}
+
+extension AdminCall {
+    /// How many items a list may have.
+    var limit: Int { Int(integer("limit") ?? 50) }
+
+    /// Where the page before ended; nil for the first one.
+    ///
+    /// - Throws: 422 for what no list has given out.
+    func cursor() throws -> PagePosition? {
+        guard let text = query("cursor") else { return nil }
+        guard let position = PagePosition(text) else {
+            throw AdminProblem.invalidParameter("cursor", "is not the next of a page of this list")
+        }
+        return position
+    }
+
+    /// A page of items that are all in memory.
+    ///
+    /// - Parameters:
+    ///   - items: All, in any order.
+    ///   - isDescending: Whether the largest position comes first.
+    ///   - position: The key of an item.
+    ///   - json: The item as it is answered.
+    /// - Returns: `items` and `next`.
+    /// - Throws: 422 for a cursor that is none.
+    func page<Item>(
+        _ items: [Item], isDescending: Bool = false, at position: (Item) -> PagePosition,
+        json: (Item) throws -> JSONValue
+    ) throws -> HTTPResponse {
+        let cursor = try cursor()
+        let rest = items.map { (position($0), $0) }
+            .filter { place, _ in cursor.map { isDescending ? place < $0 : place > $0 } ?? true }
+            .sorted { isDescending ? $0.0 > $1.0 : $0.0 < $1.0 }
+        return try page(read: rest.map(\.1), at: position, json: json)
+    }
+
+    /// A page of items that were read from the cursor on, one more than fit when there are more.
+    func page<Item>(
+        read items: [Item], at position: (Item) -> PagePosition, json: (Item) throws -> JSONValue
+    ) throws -> HTTPResponse {
+        let page = items.prefix(limit)
+        let next = items.count > limit ? page.last.map { position($0).text } : nil
+        return answer([
+            "items": .array(try page.map(json)), "next": next.map { .string($0) } ?? .null,
+        ])
+    }
+}

@@ -1,0 +1,104 @@
+internal import CountersignCore
+package import Foundation
+package import GatewayAdmission
+package import GatewayHTTP
+package import GatewayModel
+package import GatewayObservability
+package import GatewayStorage
+internal import GatewayTokens
+
+/// Everything for operators: the page, its API and what goes on by itself.
+package final class Administration: Sendable {
+    /// A connection of its own: the gateway's other one notices what this one changes.
+    private let directory: AppDirectory
+    private let api: AdminAPI
+    private let now: @Sendable () -> Date
+    private let watch: EnforcementWatch
+
+    package init(
+        configuration: GatewayConfiguration, dataDirectory: String, registry: AppRegistry,
+        store: any EventStore,
+        analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleJudge,
+        log: GatewayLog, now: @escaping @Sendable () -> Date
+    ) throws(GatewayError) {
+        self.now = now
+        let directory = try AppDirectory(dataDirectory: dataDirectory, actor: .schedule)
+        self.directory = directory
+        let changed: @Sendable () -> Void = { try? registry.refresh() }
+        let alerts = WebhookSender(now: now)
+        watch = EnforcementWatch(
+            directory: directory, now: now,
+            recent: { appID, since in
+                let sum = recorder.recent(of: appID, since: since)
+                return EnforcementWatch.Recent(requests: sum.required, rejected: sum.rejected)
+            }, known: { recorder.knownTokens(of: $0, since: $1) }, changed: changed,
+            send: { alert, completion in
+                alerts.send(alert.body, id: alert.id, to: alert.webhook, completion: completion)
+            }, log: log)
+        let isSecure = configuration.tls != nil || configuration.publicURL?.hasPrefix("https:") == true
+        let signIn = SignInRoutes(isSecure: isSecure)
+        let routes =
+            signIn.all + SecondFactorRoutes(signIn: signIn).own
+            + (try Self.storedRoutes(
+                dataDirectory: dataDirectory, backupFolder: configuration.backups.folder, registry: registry,
+                judge: judge, flush: { analytics.flush() }, now: now))
+            + SystemRoutes(
+                dataDirectory: dataDirectory, store: store,
+                diskFloorBytes: configuration.diskFloorBytes,
+                startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recorder: recorder,
+                registry: registry, settings: configuration.settings
+            ).all
+            + LiveRoutes(live: recorder.live).all
+        api = AdminAPI(
+            directory: directory, publicURL: configuration.publicURL, routes: routes, now: now,
+            changed: changed)
+    }
+
+    /// What is done with what lies in the data directory, with or without a gateway that runs on it.
+    static func storedRoutes(
+        dataDirectory: String, backupFolder: String?, registry: AppRegistry, judge: SampleJudge,
+        flush: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
+    ) throws(GatewayError) -> [AdminRoute] {
+        let sessions = try SessionDirectory(
+            dataDirectory: dataDirectory, clock: { Int64(now().timeIntervalSince1970 * 1000) })
+        return AppRoutes(
+            activity: { appID, now in
+                flush()
+                guard AnalyticsReader.isThere(in: dataDirectory) else { return [:] }
+                return try AnalyticsReader(dataDirectory: dataDirectory).activity(
+                    of: appID, from: now - 86_400_000, to: now + 60_000)
+            }, writeKeyUses: { registry.writeKeyUses }
+        ).all
+            + KeyRoutes(dataDirectory: dataDirectory).all
+            + KeySourceRoutes(registry: registry).all
+            + ProjectRoutes().all
+            + TokenServiceRoutes(sessions: sessions).all
+            + CustomerRoutes(dataDirectory: dataDirectory, sessions: sessions).all
+            + EnforcementRoutes().all
+            + EventRoutes(dataDirectory: dataDirectory).all
+            + PeopleRoutes().all
+            + SecondFactorRoutes.others
+            + BackupRoutes(
+                dataDirectory: dataDirectory, folder: backupFolder ?? dataDirectory + "/backups"
+            ).all
+            + AnalyticsRoutes(dataDirectory: dataDirectory, flush: flush).all
+            + SampleRoutes(dataDirectory: dataDirectory, flush: flush, judge: judge).all
+    }
+
+    package var endpoints: [Endpoint] { api.endpoints + DashboardFiles().endpoints }
+
+    /// A token for the one-time link that sets the first password; nil when there is a user already.
+    package func makeSetupToken() throws(GatewayError) -> String? {
+        guard try directory.users().isEmpty else { return nil }
+        return try directory.makeSetupToken(at: Int64(now().timeIntervalSince1970 * 1000))
+    }
+
+    package func start() {
+        watch.start()
+    }
+
+    package func close() {
+        watch.stop()
+        api.close()
+    }
+}

@@ -1,0 +1,213 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// What an app is to clients of the Bloomreach dialect: its project, private keys, messages and the like.
+struct ProjectRoutes: Sendable {
+    var all: [AdminRoute] { settings + items }
+
+    private var settings: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/project", .viewer,
+                "Show what an app is to clients of the Bloomreach dialect", .json(Self.project)
+            ) { call in
+                let project = try call.directory.project(of: call[0])
+                return call.answer(.object(Self.members(project)), tag: project.settings.json)
+            },
+            AdminRoute(
+                "PUT", "/apps/{app}/project", .operator,
+                "Set what an app is to clients of the Bloomreach dialect",
+                body: .object(ProjectSettings.taken + [.ignored("private_keys", Self.privateKeys)]),
+                match: .required, .json(Self.project.with([.may("webhook_secret", .string)])), answer: set),
+            AdminRoute(
+                "DELETE", "/apps/{app}/project/sync-tokens", .operator,
+                "Make clients fetch their App Inbox from the start", .nothing
+            ) { call in
+                try call.directory.endSyncTokens(of: call[0])
+                return call.noContent
+            },
+            AdminRoute(
+                "POST", "/apps/{app}/project/private-keys", .operator,
+                "Add a private key whose holder may sign customer tokens",
+                body: .object([.must("id", .text(longest: 128)), .may("secret", .text(longest: 1_024))]),
+                .json(.object([.must("id", .string), .may("secret", .string)]), status: 201)
+            ) { call in
+                let body = try call.body()
+                let given = body.optionalText("secret")
+                let secret = try call.directory.addCustomerTokenKey(
+                    id: try body.text("id"), secret: given, to: call[0])
+                var members: [String: JSONValue] = ["id": .string(try body.text("id"))]
+                if given == nil { members["secret"] = .string(secret) }
+                return call.answer(.object(members), status: 201)
+            },
+            AdminRoute(
+                "DELETE", "/apps/{app}/project/private-keys/{id}", .operator, "Delete a private key",
+                .nothing
+            ) { call in
+                try call.directory.deleteCustomerTokenKey(id: call[1], of: try call.app().id)
+                return call.noContent
+            },
+        ]
+    }
+
+    private var items: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/project/items/{kind}", .viewer,
+                "List messages, consent categories or engines as clients get them", query: [.unmask],
+                .list(.map(.any))
+            ) { call in
+                let mask = try call.userMask("item", call[1], app: call[0])
+                // The position is told to the reader too.
+                let shown = try Self.items(call).map { mask.message($0.json, of: call[0]) }
+                return try call.page(
+                    shown, at: { PagePosition(0, Self.text("id", of: $0) ?? "") }, json: { $0 })
+            },
+            AdminRoute(
+                "GET", "/apps/{app}/project/items/{kind}/{id}", .viewer,
+                "Show a message, consent category or engine", query: [.unmask], .json(.map(.any))
+            ) { call in
+                guard let item = try Self.item(call) else { throw Self.noItem }
+                let mask = try call.userMask("item", "\(call[1])/\(item.id)", app: call[0])
+                return call.answer(mask.message(item.json, of: call[0]), tag: try Self.sealed(item, call))
+            },
+            AdminRoute(
+                "PUT", "/apps/{app}/project/items/{kind}/{id}", .operator,
+                "Add a message, consent category or engine, or replace it", body: .map(.any),
+                match: .required,
+                .json(.map(.any)), answer: put),
+            AdminRoute(
+                "DELETE", "/apps/{app}/project/items/{kind}/{id}", .operator,
+                "Delete a message, consent category or engine", match: .optional, .nothing
+            ) { call in
+                guard let item = try Self.item(call) else { throw Self.noItem }
+                try call.checkMatch(try Self.sealed(item, call))
+                if let kind = try Self.kind(call) {
+                    try call.directory.remove(kind, id: item.id, from: call[0])
+                } else {
+                    try call.directory.removeInboxMessage(id: item.id, from: call[0])
+                }
+                return call.noContent
+            },
+        ]
+    }
+
+    // MARK: Shapes
+
+    private static let privateKeys = JSONShape.list(.all(["id": .string]))
+
+    private static let project = JSONShape.named(
+        "Project", .object(ProjectSettings.shown + [.must("private_keys", privateKeys)]))
+
+    // MARK: Answers
+
+    private static func members(_ project: Project) -> [String: JSONValue] {
+        var members = project.settings.members
+        members["private_keys"] = .array(project.customerTokenKeys.map { ["id": .string($0.id)] })
+        return members
+    }
+
+    private func set(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body()
+        let current = try call.directory.setting(ProjectSettings.self, of: call[0])
+        try call.checkMatch(current.json)
+        var settings = current
+        settings.replace(with: body.members, for: call[0])
+        var made: String?
+        if let given = body.object("webhook"), let webhook = settings.webhook {
+            if webhook.allowsPrivateAddresses {
+                try call.checkPrivateAddress(webhook.url, before: current.webhook?.privateURL)
+            }
+            let secret = given.optionalText("secret")
+            if secret == nil, current.webhook == nil { made = PushWebhook.newSecret() }
+            // The secret there is stays when none is given.
+            settings.webhook = try PushWebhook(
+                url: webhook.url, secret: secret ?? made, keeping: current.webhook?.secret ?? [],
+                allowsPrivateAddresses: webhook.allowsPrivateAddresses)
+        }
+        try call.directory.setProject(settings, for: call[0])
+        let project = try call.directory.project(of: call[0])
+        var members = Self.members(project)
+        members["webhook_secret"] = made.map { .string($0) }
+        return call.answer(.object(members), tag: project.settings.json)
+    }
+
+    /// Nil stands for inbox messages, which are kept apart.
+    private static func kind(_ call: AdminCall) throws -> ProjectItem.Kind? {
+        switch call[1] {
+        case "in-app-message": .inAppMessage
+        case "consent-category": .consentCategory
+        case "recommendation-engine": .recommendationEngine
+        case "inbox-message": nil
+        default:
+            throw AdminProblem.notFound(
+                "there are in-app-message, consent-category, recommendation-engine and inbox-message")
+        }
+    }
+
+    private static let noItem = AdminProblem.notFound("the app has no such item")
+
+    private static func items(_ call: AdminCall) throws -> [ProjectItem] {
+        let kind = try kind(call)
+        let project = try call.directory.project(of: call[0])
+        if let kind { return project.items(kind) }
+        return project.inbox.all.map { ProjectItem(id: $0.id, json: $0.json) }
+    }
+
+    /// The item that the path names, by its id or as its id is shown where users have pseudonyms.
+    private static func item(_ call: AdminCall) throws -> ProjectItem? {
+        let items = try items(call)
+        if let found = items.first(where: { $0.id == call[2] }) { return found }
+        let mask = UserMask(key: try call.directory.pseudonymKey())
+        return items.first { Self.text("id", of: mask.message($0.json, of: call[0])) == call[2] }
+    }
+
+    private static func text(_ name: String, of json: JSONValue) -> String? {
+        guard case .object(let members) = json, case .string(let text)? = members[name] else { return nil }
+        return text
+    }
+
+    /// What an item's tag is made of. A hash of the item itself would tell whether a guessed recipient is right.
+    private static func sealed(_ item: ProjectItem, _ call: AdminCall) throws -> JSONValue {
+        Pseudonyms(key: try call.directory.pseudonymKey(), appID: call[0]).seal(item.json)
+    }
+
+    /// Refuses to save a message as it is shown to those who see pseudonyms: it would go to nobody.
+    private static func checkRecipient(
+        _ members: [String: JSONValue], of item: ProjectItem?, _ call: AdminCall
+    ) throws {
+        let mask = UserMask(key: try call.directory.pseudonymKey())
+        guard let item, case .object(let kept) = item.json,
+            case .object(let shown) = mask.message(item.json, of: call[0])
+        else { return }
+        if let given = members["recipient"], given != kept["recipient"], given == shown["recipient"] {
+            throw AdminProblem.invalid(
+                "recipient", "is a pseudonym: read the message with unmask=1 before you change it")
+        }
+    }
+
+    private func put(_ call: AdminCall) throws -> HTTPResponse {
+        let kind = try Self.kind(call)
+        var members = try call.body().members
+        let id = members["id"] ?? .string(call[2])
+        guard id == .string(call[2]) else {
+            throw AdminProblem.invalid("id", "must be the one in the path, or left out")
+        }
+        members["id"] = id
+        let current = try Self.item(call)
+        try call.checkMatch(try current.map { try Self.sealed($0, call) })
+        try Self.checkRecipient(members, of: current, call)
+        let text = String(decoding: JSONValue.object(members).bytes, as: UTF8.self)
+        if let kind {
+            try call.directory.put(kind, json: text, in: call[0])
+        } else {
+            _ = try call.directory.putInboxMessage(json: text, in: call[0])
+        }
+        guard let item = try Self.item(call) else { throw Self.noItem }
+        let shown = try call.readerMask().message(item.json, of: call[0])
+        return call.answer(shown, tag: try Self.sealed(item, call))
+    }
+}

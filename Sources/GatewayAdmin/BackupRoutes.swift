@@ -1,0 +1,62 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Copies of the data directory.
+struct BackupRoutes: Sendable {
+    let dataDirectory: String
+    let folder: String
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute("GET", "/backups", .owner, "List backups, the newest first", .list(Self.backup)) {
+                call in
+                try call.page(
+                    Backup.all(in: folder), isDescending: true,
+                    at: { PagePosition($0.createdMilliseconds, $0.name) }, json: Self.json)
+            },
+            AdminRoute(
+                "POST", "/backups", .owner, "Make a backup now", lane: .backup,
+                .json(Self.backup, status: 201)
+            ) { call in
+                let backup = try Backup.create(of: dataDirectory, in: folder)
+                try call.directory.note("backup.create", backup.name)
+                return call.answer(Self.json(backup), status: 201)
+            },
+            AdminRoute(
+                "POST", "/backups/{name}/verify", .owner, "Check that a backup is whole", lane: .backup,
+                .json(Self.backup.with([.must("ok", .bool), .must("problem", .nullable(.string))])),
+                answer: verify),
+        ]
+    }
+
+    private static let backup = JSONShape.named(
+        "Backup",
+        .all(["name": .string, "created_ms": .milliseconds, "bytes": .count, "events": .count]))
+
+    private func verify(_ call: AdminCall) throws -> HTTPResponse {
+        // Only a name from the list leads to a folder.
+        guard let backup = Backup.all(in: folder).first(where: { $0.name == call[0] }) else {
+            throw AdminProblem.notFound("there is no such backup")
+        }
+        var problem: String?
+        do throws(GatewayError) {
+            _ = try Backup.verify(backup.path)
+        } catch {
+            guard error.code == .invalid else { throw error }
+            problem = error.reason
+        }
+        guard case .object(var members) = Self.json(backup) else { preconditionFailure() }
+        members["ok"] = .bool(problem == nil)
+        members["problem"] = problem.map { .string($0) } ?? .null
+        return call.answer(.object(members))
+    }
+
+    private static func json(_ backup: Backup) -> JSONValue {
+        [
+            "name": .string(backup.name), "created_ms": .integer(backup.createdMilliseconds),
+            "bytes": .integer(Int64(backup.bytes)), "events": .integer(Int64(backup.events)),
+        ]
+    }
+}

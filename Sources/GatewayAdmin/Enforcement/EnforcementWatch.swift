@@ -1,0 +1,173 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayObservability
+internal import GatewayStorage
+
+/// Makes scheduled switches, tells of apps that refuse many requests, and takes those back to `optional` whose operator
+/// wants it when their users lose their tokens.
+///
+/// A refused request proves nothing: anybody can send one. So the many are told of, and only tokens that were good
+/// before change anything.
+final class EnforcementWatch: Sendable {
+    /// Delivers an alert, and says how that ended.
+    typealias Send = @Sendable (Alert, @escaping @Sendable (WebhookOutcome) -> Void) -> Void
+
+    private let directory: AppDirectory
+    /// Requests of users for whom tokens are required, and how many of them were refused.
+    struct Recent: Sendable {
+        var requests = 0
+        var rejected = 0
+    }
+
+    /// What is told of where no rule of the app's own says otherwise.
+    private static let usual = EnforcementPlan.Return(
+        rejectedPercent: 5, windowMinutes: 5, minimumRequests: 100)
+    /// Milliseconds between two alerts of an app.
+    private static let pause: Int64 = 3_600_000
+
+    private let recent: @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> Recent
+    private let known: @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> KnownTokens.Sum
+    /// When each app's last alert was made.
+    private let alerted = Lock<[String: Int64]>([:])
+    private let changed: @Sendable () -> Void
+    private let send: Send
+    private let log: GatewayLog
+    private let now: @Sendable () -> Date
+    private let queue = DispatchQueue(label: "enforcement")
+    private let ticker: Ticker
+
+    /// - Parameters:
+    ///   - directory: Where the plans are.
+    ///   - now: The clock that switches are made by.
+    ///   - recent: Requests of identified users since a time, and how many of them were refused.
+    ///   - known: Users whose token was good, and how many of them have lost it since a time.
+    ///   - changed: Called when a plan was changed.
+    ///   - send: Delivers an alert to its webhook.
+    ///   - log: Hears of what was done, and of what failed: the next look is a second later.
+    init(
+        directory: AppDirectory, now: @escaping @Sendable () -> Date,
+        recent: @escaping @Sendable (String, Int64) -> Recent,
+        known: @escaping @Sendable (String, Int64) -> KnownTokens.Sum,
+        changed: @escaping @Sendable () -> Void,
+        send: @escaping Send,
+        log: GatewayLog
+    ) {
+        self.directory = directory
+        self.now = now
+        self.recent = recent
+        self.known = known
+        self.changed = changed
+        self.send = send
+        self.log = log
+        ticker = Ticker(queue: queue, everySeconds: 1)
+    }
+
+    func start() {
+        ticker.start { [weak self] in self?.look() }
+    }
+
+    func stop() {
+        ticker.stop()
+        queue.sync {}
+    }
+
+    /// Looks at every plan once.
+    func look() {
+        let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
+        do throws(GatewayError) {
+            var isChanged = try !directory.switchScheduled(at: milliseconds).isEmpty
+            for (appID, plan) in try directory.settings(EnforcementPlan.self) {
+                guard plan.state == .required else { continue }
+                if try returns(appID, plan, at: milliseconds) {
+                    isChanged = true
+                } else {
+                    try tell(appID, plan, at: milliseconds)
+                }
+            }
+            if isChanged { changed() }
+            for alert in try directory.takeDueAlerts(at: milliseconds) {
+                send(alert) { [weak self] outcome in self?.end(alert, outcome) }
+            }
+        } catch {
+            log.note(.error, "enforcement not looked at", [("detail", error.reason)])
+        }
+    }
+
+    /// Takes an app back to `optional` if too many users have lost the token that they had.
+    private func returns(
+        _ appID: String, _ plan: EnforcementPlan, at milliseconds: Int64
+    ) throws(GatewayError) -> Bool {
+        guard let rule = plan.autoReturn else { return false }
+        let sum = known(appID, Self.start(of: rule, plan, milliseconds))
+        guard sum.lost > 0, sum.users >= rule.minimumRequests,
+            Self.percent(sum.lost, of: sum.users) >= Double(rule.rejectedPercent)
+        else { return false }
+        let percent = Self.percent(sum.lost, of: sum.users)
+        let alert = Self.alert(
+            "enforcement.returned", appID, "optional", rule, percent,
+            ["users": .integer(Int64(sum.users)), "rejected_users": .integer(Int64(sum.lost))], milliseconds)
+        guard
+            try directory.returnToOptional(
+                appID, rejectedPercent: (percent * 10).rounded() / 10, alert: alert, at: milliseconds)
+        else { return false }
+        log.note(.warning, "enforcement returned to optional", [("app", appID)])
+        return true
+    }
+
+    /// Tells the webhook, once an hour at most, that many requests are refused.
+    private func tell(
+        _ appID: String, _ plan: EnforcementPlan, at milliseconds: Int64
+    ) throws(GatewayError) {
+        let rule = plan.autoReturn ?? Self.usual
+        if let last = alerted.withLock({ $0[appID] }), milliseconds - last < Self.pause { return }
+        let recent = recent(appID, Self.start(of: rule, plan, milliseconds))
+        let percent = Self.percent(recent.rejected, of: recent.requests)
+        guard recent.requests >= rule.minimumRequests, percent >= Double(rule.rejectedPercent) else { return }
+        let alert = Self.alert(
+            "enforcement.rejecting", appID, "required", rule, percent,
+            ["requests": .integer(Int64(recent.requests)), "rejected": .integer(Int64(recent.rejected))],
+            milliseconds)
+        try directory.tell(alert, of: appID, at: milliseconds)
+        alerted.withLock { $0[appID] = milliseconds }
+        log.note(.warning, "many requests are refused", [("app", appID)])
+    }
+
+    /// What was judged before tokens were required does not count, nor what is older than the window.
+    private static func start(
+        of rule: EnforcementPlan.Return, _ plan: EnforcementPlan, _ milliseconds: Int64
+    ) -> Int64 {
+        max(milliseconds - Int64(rule.windowMinutes) * 60_000, plan.sinceMilliseconds)
+    }
+
+    private static func percent(_ part: Int, of all: Int) -> Double {
+        all == 0 ? 0 : Double(part) * 100 / Double(all)
+    }
+
+    private static func alert(
+        _ type: String, _ appID: String, _ state: String, _ rule: EnforcementPlan.Return, _ percent: Double,
+        _ counts: [String: JSONValue], _ milliseconds: Int64
+    ) -> JSONValue {
+        let data: [String: JSONValue] = [
+            "app": .string(appID), "state": .string(state), "rejected_percent": .number(percent),
+            "window_minutes": .integer(Int64(rule.windowMinutes)),
+        ]
+        return [
+            "type": .string(type), "timestamp": .string(RFC3339.text(milliseconds: milliseconds)),
+            "data": .object(data.merging(counts) { one, _ in one }),
+        ]
+    }
+
+    private func end(_ alert: Alert, _ outcome: WebhookOutcome) {
+        var isOver = true
+        if case .refused(let reason) = outcome {
+            isOver = alert.isLastAttempt
+            log.note(
+                .error, isOver ? "alert given up" : "alert not delivered",
+                [("app", alert.appID), ("attempt", String(alert.attempt)), ("detail", reason)])
+        }
+        if case .overloaded = outcome { isOver = false }
+        if isOver { try? directory.removeAlert(alert.id) }
+    }
+}

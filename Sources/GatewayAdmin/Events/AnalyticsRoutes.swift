@@ -1,0 +1,251 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Counts of verdicts, and what would be refused.
+struct AnalyticsRoutes: Sendable {
+    let dataDirectory: String
+    /// Brings what a running gateway has counted into the file.
+    let flush: @Sendable () -> Void
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/analytics", .viewer, "Count verdicts over time", query: Self.filters,
+                .json(Self.counts), answer: counts),
+            AdminRoute(
+                "GET", "/apps/{app}/analytics/top", .viewer, "Rank what verdicts can be told apart by",
+                query: Self.filters + [
+                    .init("by", .choice(Self.properties.keys.sorted())), .init("limit", .integer(1...500)),
+                    .init("code", SampleRoutes.code),
+                ], .json(.all(["items": .list(Self.rank), "next": .nullable(.string)])), answer: top),
+            AdminRoute(
+                "GET", "/apps/{app}/analytics/export", .viewer, "Export counts as CSV or NDJSON",
+                query: Self.filters + [Export.format], .file(Export.mediaTypes), answer: export),
+            AdminRoute(
+                "GET", "/apps/{app}/enforcement/preview", .viewer,
+                "Say what would be refused if it were required", query: [.init("hours", .integer(1...168))],
+                .json(Self.preview), answer: preview),
+        ]
+    }
+
+    private static let filters: [AdminOperation.Parameter] = [
+        .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
+        .init("bucket", .choice(["auto"] + BucketLength.allCases.map(\.rawValue))),
+        .init("endpoint", .text(longest: 512)), .init("mode", .choice(Enforcement.allCases.map(\.rawValue))),
+        .init("sdk", .text(longest: 512)),
+        .init("app_version", .text(longest: 512)), .init("key", .text(longest: 128)),
+    ]
+
+    private static let properties: [String: AnalyticsReader.Property] = [
+        "app_version": .appVersion, "sdk": .sdk, "key": .key, "endpoint": .endpoint, "mode": .mode,
+    ]
+
+    static let markers = [
+        "key.add": "key_added", "key.primary": "key_primary", "key.delete": "key_deleted",
+        "enforcement.set": "enforcement", "policy.set": "policy", "enforcement.returned": "returned",
+        "enforcement.scheduled": "scheduled",
+    ]
+
+    private struct Range {
+        var query: AnalyticsQuery
+        let length: BucketLength
+    }
+
+    /// Reads `from_ms`, `to_ms`, `bucket` and the filters; the last 24 hours when nothing is asked for.
+    private func range(_ call: AdminCall) throws -> Range {
+        let to = call.integer("to_ms") ?? call.nowMilliseconds
+        let from = call.integer("from_ms") ?? max(0, to - 86_400_000)
+        guard from < to else {
+            throw AdminProblem.invalidParameter("from_ms", "must be less than to_ms")
+        }
+        let length: BucketLength
+        if let named = call.query("bucket").flatMap({ BucketLength(rawValue: $0) }) {
+            length = named
+        } else {
+            // No finer than what is still kept.
+            let suited = BucketLength.suited(to: to - from)
+            let age = call.nowMilliseconds - from
+            length =
+                BucketLength.allCases.first {
+                    $0.milliseconds >= suited.milliseconds && $0.retentionMilliseconds >= age
+                } ?? .day
+        }
+        let step = length.milliseconds
+        var query = AnalyticsQuery(
+            appID: try call.app().id, fromMilliseconds: from / step * step,
+            toMilliseconds: (to + step - 1) / step * step)
+        query.endpoint = call.query("endpoint")
+        query.mode = call.query("mode").flatMap { Enforcement(rawValue: $0) }
+        query.sdk = call.query("sdk")
+        query.appVersion = call.query("app_version")
+        query.keyID = call.query("key")
+        flush()
+        return Range(query: query, length: length)
+    }
+
+    private func reader() throws -> AnalyticsReader { try AnalyticsReader(dataDirectory: dataDirectory) }
+
+    private static func members(_ bucket: VerdictBucket) -> [String: JSONValue] {
+        let codes = bucket.codes.map { code, failures in
+            (
+                String(code.rawValue),
+                JSONValue.object([
+                    "rejected": .integer(Int64(failures.rejected)),
+                    "warned": .integer(Int64(failures.warned)),
+                ])
+            )
+        }
+        return [
+            "accepted": .integer(Int64(bucket.accepted)), "anonymous": .integer(Int64(bucket.anonymous)),
+            "not_judged": .integer(Int64(bucket.notJudged)), "warned": .integer(Int64(bucket.warned)),
+            "rejected": .integer(Int64(bucket.rejected)),
+            "codes": .object(Dictionary(uniqueKeysWithValues: codes)),
+        ]
+    }
+
+    private func counts(_ call: AdminCall) throws -> HTTPResponse {
+        let range = try range(call)
+        let reader = try reader()
+        let query = range.query
+        let buckets = try reader.buckets(query, by: range.length)
+        let totals = try reader.total(query, by: range.length)
+        var earlier = query
+        earlier.toMilliseconds = query.fromMilliseconds
+        earlier.fromMilliseconds = max(0, 2 * query.fromMilliseconds - query.toMilliseconds)
+        let previous = try reader.total(earlier, by: range.length)
+        let codes = AuthErrorCode.all.map { code -> JSONValue in
+            [
+                "code": .integer(Int64(code.rawValue)), "reason": .string(code.reason),
+                "title": .string(code.summary), "fix": .string(code.fix),
+                "causes": .array(code.likelyCauses.map { .string($0) }),
+                "docs": .string("docs/error-codes.md#\(code.rawValue)-\(code.reason.lowercased())"),
+            ]
+        }
+        let markers = try call.directory.auditEntries(
+            app: query.appID, actions: Array(Self.markers.keys), from: query.fromMilliseconds,
+            to: query.toMilliseconds
+        ).map { entry -> JSONValue in
+            [
+                "at_ms": .integer(entry.atMilliseconds),
+                "kind": .string(Self.markers[entry.action] ?? "enforcement"),
+                "text": .string(Self.text(entry)), "by": .string(entry.actor),
+            ]
+        }
+        return call.answer([
+            "from_ms": .integer(query.fromMilliseconds), "to_ms": .integer(query.toMilliseconds),
+            "bucket": .string(range.length.rawValue),
+            "buckets": .array(
+                buckets.map { bucket in
+                    var members = Self.members(bucket)
+                    members["start_ms"] = .integer(bucket.startMilliseconds)
+                    return .object(members)
+                }),
+            "totals": .object(Self.members(totals)), "previous": .object(Self.members(previous)),
+            "codes": .array(codes),
+            "markers": .array(markers), "now_ms": .integer(call.nowMilliseconds),
+        ])
+    }
+
+    private static func text(_ entry: AuditEntry) -> String {
+        switch entry.action {
+        case "key.add": "Key \(entry.target.prefix(8)) added"
+        case "key.primary": "Key \(entry.target.prefix(8)) made primary"
+        case "key.delete": "Key \(entry.target.prefix(8)) deleted"
+        case "policy.set": "Policy changed"
+        case "enforcement.returned": "Returned to optional by itself"
+        case "enforcement.scheduled": "Switched to \(entry.target) as scheduled"
+        default: "Enforcement set to \(entry.target)"
+        }
+    }
+
+    private func top(_ call: AdminCall) throws -> HTTPResponse {
+        var range = try range(call)
+        range.query.code = call.integer("code").map { AuthErrorCode(rawValue: Int($0)) }
+        let property = Self.properties[call.query("by") ?? "app_version"] ?? .appVersion
+        let rows = try reader().top(range.query, by: property, range.length, limit: call.limit)
+        return call.answer([
+            "items": .array(
+                rows.map {
+                    [
+                        "value": .string($0.value), "requests": .integer(Int64($0.requests)),
+                        "failures": .integer(Int64($0.failures)),
+                    ]
+                }), "next": .null,
+        ])
+    }
+
+    private func export(_ call: AdminCall) throws -> HTTPResponse {
+        let range = try range(call)
+        let buckets = try reader().buckets(range.query, by: range.length)
+        let isCSV = Export.isCSV(call)
+        var body: [UInt8] = []
+        if isCSV {
+            Export.write(
+                [
+                    "start_ms", "accepted", "anonymous", "not_judged", "warned", "rejected", "code",
+                    "failures",
+                ],
+                to: &body)
+        }
+        for bucket in buckets {
+            let start = String(bucket.startMilliseconds)
+            guard isCSV else {
+                var members = Self.members(bucket)
+                members["start_ms"] = .integer(bucket.startMilliseconds)
+                JSONValue.object(members).write(to: &body)
+                body.append(0x0A)
+                continue
+            }
+            let counts = [
+                bucket.accepted, bucket.anonymous, bucket.notJudged, bucket.warned, bucket.rejected,
+            ].map { String($0) }
+            Export.write([start] + counts + ["", String(bucket.failures)], to: &body)
+            for (code, failures) in bucket.codes.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+                Export.write(
+                    [
+                        start, "", "", "", "", "", String(code.rawValue),
+                        String(failures.warned + failures.rejected),
+                    ], to: &body)
+            }
+        }
+        return Export.response(isCSV: isCSV, name: "\(range.query.appID)-analytics", body: body)
+    }
+
+    private func preview(_ call: AdminCall) throws -> HTTPResponse {
+        let app = try call.app()
+        let hours = call.integer("hours") ?? 24
+        flush()
+        let preview = try reader().preview(of: app.id, at: call.nowMilliseconds, hours: Int(hours))
+        let unknown: JSONValue =
+            preview.notJudged == 0
+            ? .null
+            : .string(
+                "\(preview.notJudged) requests came while enforcement was disabled: their tokens were not looked at, "
+                    + "so nobody knows what they would get. Set it to optional for a while first.")
+        return call.answer([
+            "hours": .integer(hours), "requests": .integer(Int64(preview.requests)),
+            "users": .integer(Int64(preview.users)), "users_estimated": true,
+            "would_reject": [
+                "requests": .integer(Int64(preview.failedRequests)),
+                "users": .integer(Int64(preview.failedUsers)),
+            ],
+            "by_code": .array(
+                preview.byCode.map { part in
+                    [
+                        "code": part.code.map { .integer(Int64($0.rawValue)) } ?? .null,
+                        "reason": part.code.map { .string($0.reason) } ?? .null,
+                        "requests": .integer(Int64(part.requests)), "users": .integer(Int64(part.users)),
+                    ]
+                }),
+            "by_app_version": .array(
+                preview.byAppVersion.map { part in
+                    [
+                        "app_version": .string(part.appVersion ?? ""),
+                        "requests": .integer(Int64(part.requests)), "users": .integer(Int64(part.users)),
+                    ]
+                }), "unknown": unknown,
+        ])
+    }
+}

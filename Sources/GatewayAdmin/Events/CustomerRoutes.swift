@@ -1,0 +1,121 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+internal import GatewayTokens
+
+/// What is kept of one person, to be shown to them and deleted at their request.
+struct CustomerRoutes: Sendable {
+    let dataDirectory: String
+    let sessions: SessionDirectory
+    private let index = PseudonymIndex()
+
+    init(dataDirectory: String, sessions: SessionDirectory) {
+        self.dataDirectory = dataDirectory
+        self.sessions = sessions
+    }
+
+    private var records: CustomerRecords { CustomerRecords(dataDirectory: dataDirectory) }
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/customers/{id}", .viewer, "Show what is kept of a customer",
+                query: [Self.kind, .unmask], .json(Self.customer), answer: show),
+            AdminRoute(
+                "DELETE", "/apps/{app}/customers/{id}", .operator,
+                "Delete a customer's profile, events and samples, and end their sessions",
+                query: [Self.kind], lane: .backup,
+                .json(
+                    .all(["profile": .bool, "events": .count, "samples": .count, "sessions": .count])),
+                answer: delete),
+        ]
+    }
+
+    private static let kind = AdminOperation.Parameter("id_name", .text(longest: 128))
+
+    private static let customer = JSONShape.named(
+        "Customer",
+        .all([
+            "ids": .list(.all(["name": .string, "value": .string])),
+            "properties": .list(
+                .all(["name": .string, "value": .any, "updated_ms": .milliseconds])),
+            "more_properties": .bool, "created_ms": .nullable(.milliseconds),
+            "seen_ms": .nullable(.milliseconds), "events": .count,
+        ]))
+
+    private static let nobody = AdminProblem.notFound("the app keeps nothing of such a customer")
+
+    /// The id that the path names; a `registered` one perhaps by its pseudonym.
+    private func identifier(_ call: AdminCall, of appID: String) throws -> CustomerIdentifier {
+        let name = call.query("id_name") ?? CustomerIdentifier.hardName
+        var value = call[1]
+        if name == CustomerIdentifier.hardName {
+            value = try call.user(named: call[1], of: appID, in: index) { last, isEnough in
+                try EventReader(dataDirectory: dataDirectory).users(of: appID, after: last, isEnough)
+            }
+        }
+        return CustomerIdentifier(name: name, value: value)
+    }
+
+    private func show(_ call: AdminCall) throws -> HTTPResponse {
+        let app = try call.app()
+        let identifier = try identifier(call, of: app.id)
+        let mask = try call.userMask("customer", "", app: app.id, user: identifier.value)
+        guard let record = try records.find(identifier, in: app.id) else { throw Self.nobody }
+        return call.answer(mask.customer(record, of: app.id))
+    }
+
+    private func delete(_ call: AdminCall) throws -> HTTPResponse {
+        let app = try call.app()
+        let identifier = try identifier(call, of: app.id)
+        let users = try records.find(identifier, in: app.id)?.identifiers.filter(\.isHard).map(\.value)
+        let deletion = try records.delete(identifier, in: app.id)
+        // Nothing new comes of tokens that are out there.
+        let ended = try (users ?? (identifier.isHard ? [identifier.value] : [])).reduce(0) {
+            $0 + (try sessions.revokeAll(of: $1, in: app.id))
+        }
+        guard !deletion.isEmpty || ended > 0 else { throw Self.nobody }
+        let counts: JSONValue = [
+            "profile": .bool(deletion.hasProfile), "events": .integer(Int64(deletion.events)),
+            "samples": .integer(Int64(deletion.samples)), "sessions": .integer(Int64(ended)),
+        ]
+        // Only the pseudonym: the log must not keep whom everything else has forgotten.
+        let pseudonyms = Pseudonyms(key: try call.directory.pseudonymKey(), appID: app.id)
+        try call.directory.note(
+            "customer.delete",
+            identifier.isHard
+                ? pseudonyms.user(identifier.value) : pseudonyms.anonymous(identifier.value),
+            app: app.id, after: counts)
+        return call.answer(counts)
+    }
+}
+
+extension UserMask {
+    /// A customer for the reader: who sees pseudonyms sees that there are properties, and none of their values. Apps choose
+    /// the names, which may hold an id too.
+    fileprivate func customer(_ record: CustomerRecord, of appID: String) -> JSONValue {
+        let name = names(record, of: appID)
+        return [
+            "ids": .array(
+                record.identifiers.map { identifier in
+                    let shown =
+                        identifier.isHard
+                        ? user(identifier.value, of: appID) : anonymous(identifier.value, of: appID)
+                    return ["name": .string(name(identifier.name)), "value": .string(shown ?? "")]
+                }),
+            "properties": .array(
+                record.properties.map {
+                    [
+                        "name": .string(name($0.name)),
+                        "value": hides ? .string(EventBodyMask.nothing) : $0.value,
+                        "updated_ms": .integer($0.updatedMilliseconds),
+                    ]
+                }), "more_properties": .bool(record.hasMoreProperties),
+            "created_ms": record.createdMilliseconds.map { .integer($0) } ?? .null,
+            "seen_ms": record.seenMilliseconds.map { .integer($0) } ?? .null,
+            "events": .integer(Int64(record.events)),
+        ]
+    }
+}

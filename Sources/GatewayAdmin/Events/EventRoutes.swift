@@ -1,0 +1,100 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Stored events.
+struct EventRoutes: Sendable {
+    let dataDirectory: String
+    private let index = PseudonymIndex()
+
+    init(dataDirectory: String) {
+        self.dataDirectory = dataDirectory
+    }
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/events", .viewer, "List events, the newest first", query: Self.filters,
+                .list(Self.event), answer: list),
+            AdminRoute(
+                "GET", "/apps/{app}/events/export", .viewer, "Export events, the oldest first",
+                query: Self.filters + [Export.format], .file(Export.mediaTypes), answer: export),
+        ]
+    }
+
+    private static let filters: [AdminOperation.Parameter] = [
+        .init("user", .text(longest: 512)), .init("message_id", .text(longest: 512)),
+        .init("type", .text(longest: 64)), .init("name", .text(longest: 512)),
+        .init("from_ms", .milliseconds), .init("to_ms", .milliseconds), .unmask,
+    ]
+
+    private static let event = JSONShape.named(
+        "Event",
+        .all([
+            "seq": .count, "message_id": .string, "type": .string, "user_id": .nullable(.string),
+            "anonymous_id": .nullable(.string), "name": .nullable(.string),
+            "timestamp_ms": .integer(.min ... .max),
+            "received_ms": .milliseconds, "body": .any,
+        ]))
+
+    private func query(_ call: AdminCall) throws -> EventQuery {
+        var query = EventQuery(appID: try call.app().id)
+        query.userID = try call.user(of: query.appID, in: index) { last, isEnough in
+            try EventReader(dataDirectory: dataDirectory).users(of: query.appID, after: last, isEnough)
+        }
+        query.messageID = call.query("message_id")
+        query.type = call.query("type")
+        query.name = call.query("name")
+        query.fromMilliseconds = call.integer("from_ms")
+        query.toMilliseconds = call.integer("to_ms")
+        if let from = query.fromMilliseconds, let to = query.toMilliseconds, from >= to {
+            throw AdminProblem.invalidParameter("from_ms", "must be less than to_ms")
+        }
+        return query
+    }
+
+    private func list(_ call: AdminCall) throws -> HTTPResponse {
+        let query = try query(call)
+        let mask = try call.userMask("event", "list", app: query.appID, user: query.userID)
+        let page = try EventReader(dataDirectory: dataDirectory).newest(
+            query, before: try call.cursor()?.number, limit: call.limit)
+        var body = Array(#"{"items":["#.utf8)
+        for (index, event) in page.events.enumerated() {
+            if index > 0 { body.append(UInt8(ascii: ",")) }
+            mask.event(event, of: query.appID).write(to: &body)
+        }
+        let next = page.hasMore ? page.events.last.map { PagePosition($0.sequence).text } : nil
+        body.append(contentsOf: #"],"next":"#.utf8)
+        (next.map { .string($0) } ?? JSONValue.null).write(to: &body)
+        body.append(UInt8(ascii: "}"))
+        return call.answer(json: body)
+    }
+
+    private func export(_ call: AdminCall) throws -> HTTPResponse {
+        let query = try query(call)
+        let mask = try call.userMask("event", "export", app: query.appID, user: query.userID)
+        return Export.list(
+            call, name: "\(query.appID)-events", columns: Self.columns, from: 0
+        ) { [dataDirectory] sequence in
+            let page = try EventReader(dataDirectory: dataDirectory).oldest(
+                query, after: sequence, limit: 500)
+            let rows = page.events.map { event in
+                let event = mask.event(event, of: query.appID)
+                var line: [UInt8] = []
+                event.write(to: &line)
+                return Export.Row(
+                    cells: [
+                        String(event.sequence), event.messageID, event.type, event.userID ?? "",
+                        event.anonymousID ?? "", event.name ?? "", String(event.timestampMilliseconds),
+                        String(event.receivedMilliseconds), String(decoding: event.body, as: UTF8.self),
+                    ], line: line)
+            }
+            return (rows, page.hasMore ? page.events.last?.sequence : nil)
+        }
+    }
+
+    private static let columns = [
+        "seq", "message_id", "type", "user_id", "anonymous_id", "name", "timestamp_ms", "received_ms", "body",
+    ]
+}

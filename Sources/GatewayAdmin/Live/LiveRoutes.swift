@@ -1,0 +1,39 @@
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayObservability
+internal import GatewayStorage
+
+/// Verdicts as they happen.
+struct LiveRoutes: Sendable {
+    let live: LiveFeed
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/live", .viewer, "Follow verdicts as they happen",
+                query: [
+                    .init("app", .text(longest: 64)), .init("code", SampleRoutes.code),
+                    .init("user", .text(longest: 512)), .unmask,
+                ], .file(["text/event-stream"])
+            ) { call in
+                var filter = LiveEvents.Filter(
+                    appID: call.query("app"), code: call.integer("code").map(Int.init),
+                    user: call.query("user"))
+                if let user = filter.user, Pseudonyms.isPseudonym(user) {
+                    filter.pseudonymMask = UserMask(key: try call.directory.pseudonymKey())
+                }
+                let mask = try call.userMask("live", filter.appID ?? "", app: filter.appID, user: filter.user)
+                var response = HTTPResponse(
+                    status: 200,
+                    headers: [("Content-Type", "text/event-stream; charset=utf-8")] + AdminAnswer.headers,
+                    body: [])
+                let last = call.request.lastEventID.flatMap { UInt64($0) }
+                response.stream =
+                    LiveEvents(
+                        live, after: last, filter, mask, isAllowed: call.isStillAllowed
+                    ).stream
+                return response
+            }
+        ]
+    }
+}

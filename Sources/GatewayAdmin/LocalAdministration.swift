@@ -1,0 +1,67 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayAdmission
+package import GatewayHTTP
+package import GatewayModel
+internal import GatewayObservability
+internal import GatewayStorage
+
+/// The admin API on a data directory, without a socket: for the account that owns the folder. A gateway may run on it.
+///
+/// It has everything that lies in the folder; what only a running gateway knows (overview, settings, live) is not there.
+package final class LocalAdministration: Sendable {
+    private let directory: AppDirectory
+    private let routes: [AdminRoute]
+
+    /// - Parameter dataDirectory: The gateway's data directory; made when it is not there.
+    /// - Throws: `dataDirectory` or `storage`.
+    package init(dataDirectory: String) throws(GatewayError) {
+        let now: @Sendable () -> Date = { Date() }
+        directory = try AppDirectory(dataDirectory: dataDirectory)
+        // Never started: what others publish and who fails now, only a running gateway knows.
+        let registry = AppRegistry(directory: directory, now: now)
+        routes =
+            [SignInRoutes.whoIs]
+            + (try Administration.storedRoutes(
+                dataDirectory: dataDirectory, backupFolder: nil, registry: registry,
+                judge: SampleJudge(recorder: AnalyticsRecorder(), apps: registry, now: now), flush: {},
+                now: now))
+    }
+
+    /// Answers as the gateway does, in the name of the account.
+    ///
+    /// - Parameters:
+    ///   - method: Such as `GET`.
+    ///   - path: Below `/admin/api`, encoded.
+    ///   - query: What stands behind `?`, encoded; nil for nothing.
+    ///   - ifMatch: The tag of what a change was made from.
+    ///   - body: JSON; empty for none.
+    /// - Returns: The answer, a refusal too. A list that is streamed has pages.
+    package func answer(
+        _ method: String, _ path: String, query: String?, ifMatch: String?, body: [UInt8]
+    ) -> HTTPResponse {
+        let account = Operator.account
+        let identity = AdminIdentity(name: account.name, role: .owner, ownsData: true)
+        let milliseconds = AppDirectory.now()
+        let router = Router(
+            routes.map { [directory] route in
+                Endpoint(
+                    method: route.operation.method, path: AdminOperation.prefix + route.operation.path
+                ) { request, parameters in
+                    var request = AdminRequest(request, parameters)
+                    request.ifMatch = ifMatch
+                    return .answer(
+                        AdminAPI.respond(request) {
+                            try route.respond(request, identity, directory, at: milliseconds)
+                        })
+                }
+            }, refusals: [AdminAPI.refusal])
+        let request = HTTPRequest(
+            method: method, path: AdminOperation.prefix + path, query: query,
+            receivedMilliseconds: milliseconds, body: body)
+        guard case .answer(let response) = router.route(request) else {
+            preconditionFailure("every route here answers at once")
+        }
+        return response
+    }
+}

@@ -1,0 +1,107 @@
+internal import CCommonPasswords
+internal import CountersignJOSE
+internal import GatewayModel
+
+/// Which passwords are refused when one is set (NIST SP 800-63B, revision 4, section 3.1.1.2): what is short, common or
+/// to be expected. Nothing is asked of its composition.
+enum PasswordRules {
+    /// What is wrong with a password.
+    ///
+    /// - Parameters:
+    ///   - password: What was chosen.
+    ///   - user: Whose it will be.
+    /// - Returns: What follows its name in a sentence; nil when nothing is wrong.
+    static func fault(_ password: String, of user: String) -> String? {
+        guard PasswordHash.range.contains(password.utf8.count) else {
+            return "must have 12 to 1024 bytes"
+        }
+        let text = Array(password.lowercased().unicodeScalars)
+        if isCommon(text) {
+            return "is among the commonest passwords, or differs from one by digits and signs around it"
+        }
+        if isRun(text) { return "is a row of letters or digits" }
+        if let unit = repeated(text), unit.count < PasswordHash.range.lowerBound {
+            return "is a shorter text that is repeated"
+        }
+        if isContext(text, user) { return "is little more than the user's name or the product's" }
+        return nil
+    }
+
+    /// True for a common password, also with letters as digits and with digits and signs around it.
+    private static func isCommon(_ text: [Unicode.Scalar]) -> Bool {
+        let isLetter: (Unicode.Scalar) -> Bool = { $0.properties.isAlphabetic }
+        var candidates = [text]
+        if let first = text.firstIndex(where: isLetter), let last = text.lastIndex(where: isLetter),
+            text.count - (last - first + 1) <= 8
+        {
+            candidates.append(Array(text[first...last]))
+            // A letter written as a digit may stand at the end: `passw0rd`, `l3tm31n!`, `qwerty12`.
+            candidates.append(Array(text[first...]))
+            candidates.append(Array(text[...last]))
+        }
+        return candidates.contains { candidate in
+            let unit = repeated(candidate) ?? candidate
+            return [candidate, unit].contains { word in
+                contains(word) || contains(plain(word, one: "i")) || contains(plain(word, one: "l"))
+            }
+        }
+    }
+
+    /// With letters for the digits and signs that stand for them.
+    private static func plain(_ text: [Unicode.Scalar], one: Unicode.Scalar) -> [Unicode.Scalar] {
+        text.map { scalar in
+            switch scalar {
+            case "0": "o"
+            case "1", "!": one
+            case "3": "e"
+            case "4", "@": "a"
+            case "5", "$": "s"
+            case "7": "t"
+            case "8": "b"
+            case "9": "g"
+            default: scalar
+            }
+        }
+    }
+
+    /// What the text consists of when it is the same again and again, the last time perhaps not whole; else nil.
+    private static func repeated(_ text: [Unicode.Scalar]) -> [Unicode.Scalar]? {
+        guard text.count > 1 else { return nil }
+        return (1...text.count / 2).first { length in
+            (length..<text.count).allSatisfy { text[$0] == text[$0 - length] }
+        }.map { Array(text[..<$0]) }
+    }
+
+    /// True when each character is next to the one before, in the alphabet or among the digits, or the same.
+    private static func isRun(_ text: [Unicode.Scalar]) -> Bool {
+        zip(text, text.dropFirst()).allSatisfy { before, after in
+            let distance = Int(after.value) - Int(before.value)
+            return abs(distance) <= 1 || (before == "9" && after == "0") || (before == "0" && after == "9")
+        }
+    }
+
+    /// True when it holds the name of the user or the product and fewer than six letters and digits beside.
+    private static func isContext(_ text: [Unicode.Scalar], _ user: String) -> Bool {
+        var rest = text[...]
+        var left = 0
+        var isNamed = false
+        let words = [user.lowercased(), "countersign"].map { Array($0.unicodeScalars) }.filter {
+            $0.count >= 3
+        }
+        while let first = rest.first {
+            if let word = words.first(where: { rest.starts(with: $0) }) {
+                isNamed = true
+                rest = rest.dropFirst(word.count)
+            } else {
+                if first.properties.isAlphabetic || first.properties.numericType != nil { left += 1 }
+                rest = rest.dropFirst()
+            }
+        }
+        return isNamed && left < 6
+    }
+
+    /// True when the table of common passwords has it.
+    private static func contains(_ word: [Unicode.Scalar]) -> Bool {
+        countersign_is_common_password(SHA256.digest(String(String.UnicodeScalarView(word)).utf8))
+    }
+}

@@ -1,0 +1,113 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// The second factor: one's own, another's, and whether all must have one.
+struct SecondFactorRoutes: Sendable {
+    let signIn: SignInRoutes
+
+    /// What only somebody who is signed in can do.
+    var own: [AdminRoute] {
+        [
+            AdminRoute(
+                "POST", "/session/second-factor", .viewer, "Begin to set up one's second factor",
+                body: Self.password, lane: .password,
+                .json(
+                    .all(["secret": .string, "uri": .string, "qr": .list(.string)]), status: 201)
+            ) { call in
+                let name = try signIn.confirmPassword(call)
+                let password = OneTimePassword()
+                try call.directory.beginSecondFactor(password, of: name)
+                let uri = password.uri(user: name, host: call.request.host)
+                return call.answer(
+                    [
+                        "secret": .string(password.text), "uri": .string(uri),
+                        "qr": .array((QRCode.rows(uri) ?? []).map { .string($0) }),
+                    ], status: 201)
+            },
+            AdminRoute(
+                "POST", "/session/second-factor/confirm", .viewer,
+                "Turn one's second factor on with its first code",
+                body: .object([.must("code", .text(longest: 64))]), .json(Self.codes)
+            ) { call in
+                let session = try SignInRoutes.session(of: call)
+                let codes = try call.directory.confirmSecondFactor(
+                    try call.body().text("code").filter { $0 != " " }, of: call.identity.name,
+                    at: call.nowMilliseconds, keeping: session)
+                guard let codes else {
+                    throw AdminProblem.invalid("code", "is not right; is the clock of the device?")
+                }
+                return Self.answer(codes, call)
+            },
+            AdminRoute(
+                "POST", "/session/second-factor/recovery-codes", .viewer,
+                "Make new recovery codes; those before are void", body: Self.password, lane: .password,
+                .json(Self.codes)
+            ) { call in
+                let name = try signIn.confirmPassword(call)
+                return Self.answer(try call.directory.renewRecoveryCodes(of: name), call)
+            },
+            AdminRoute(
+                "POST", "/session/second-factor/disable", .viewer, "Turn one's second factor off",
+                body: Self.password, lane: .password, .nothing
+            ) { call in
+                try call.directory.disableSecondFactor(of: try signIn.confirmPassword(call))
+                return call.noContent
+            },
+        ]
+    }
+
+    /// What an owner does, with or without a gateway that runs.
+    static var others: [AdminRoute] {
+        [
+            AdminRoute(
+                "DELETE", "/users/{name}/second-factor", .owner,
+                "Take away the second factor of a user who has lost it", .nothing
+            ) { call in
+                try call.directory.resetSecondFactor(of: call[0])
+                return call.noContent
+            },
+            AdminRoute(
+                "GET", "/sign-in-rules", .owner, "Show what signing in needs", .json(Self.rules)
+            ) { call in
+                let rules = Self.json(try call.directory.requiresSecondFactor())
+                return call.answer(rules, tag: rules)
+            },
+            AdminRoute(
+                "PUT", "/sign-in-rules", .owner, "Set what signing in needs", body: Self.rules,
+                match: .required, .json(Self.rules), answer: setRules),
+        ]
+    }
+
+    // MARK: Shapes
+
+    private static let password = JSONShape.object([.must("password", SignInRoutes.password)])
+    private static let codes = JSONShape.all(["recovery_codes": .list(.string)])
+    private static let rules = JSONShape.all(["second_factor_required": .bool])
+
+    // MARK: Answers
+
+    private static func setRules(_ call: AdminCall) throws -> HTTPResponse {
+        try call.checkMatch(Self.json(try call.directory.requiresSecondFactor()))
+        let isRequired = try call.body().bool("second_factor_required") ?? false
+        let name = call.identity.name
+        if isRequired, call.identity.session != nil,
+            try !call.directory.users().contains(where: { $0.name == name && $0.hasSecondFactor })
+        {
+            throw AdminProblem(
+                409, "conflict", "set up your own second factor first, so that you are not locked out")
+        }
+        try call.directory.setRequiresSecondFactor(isRequired)
+        let rules = Self.json(isRequired)
+        return call.answer(rules, tag: rules)
+    }
+
+    private static func json(_ isRequired: Bool) -> JSONValue {
+        ["second_factor_required": .bool(isRequired)]
+    }
+
+    private static func answer(_ codes: [String], _ call: AdminCall) -> HTTPResponse {
+        call.answer(["recovery_codes": .array(codes.map { .string($0) })])
+    }
+}

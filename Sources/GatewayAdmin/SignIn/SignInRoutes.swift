@@ -1,0 +1,207 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// The first password, signing in and out.
+struct SignInRoutes: Sendable {
+    /// Whether browsers reach the gateway by HTTPS.
+    let isSecure: Bool
+    let throttle = SignInThrottle()
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/setup", nil, "Say whether the first password is still to be set",
+                .json(.all(["needed": .bool]))
+            ) { call in
+                call.answer(["needed": .bool(try call.directory.users().isEmpty)])
+            },
+            AdminRoute(
+                "POST", "/setup", nil, "Set an owner's password with a one-time link",
+                body: .object([
+                    .must("token", .text(longest: 128)), .must("name", .text(longest: 64)),
+                    .must("password", Self.password),
+                ]), lane: .password, .json(Self.session, status: 201), answer: setUp),
+            AdminRoute(
+                "POST", "/session", nil, "Sign in",
+                body: .object([
+                    .must("name", .text(longest: 1_024)), .must("password", Self.password),
+                    .may("code", .text(longest: 64)),
+                ]), lane: .password, .json(Self.session), answer: signIn),
+            Self.whoIs,
+            AdminRoute(
+                "PUT", "/session/password", .viewer, "Change one's own password",
+                body: .object([
+                    .must("current_password", Self.password), .must("password", Self.password),
+                ]), lane: .password, .nothing, answer: changePassword),
+            AdminRoute("DELETE", "/session", .viewer, "Sign out", .nothing) { call in
+                if let session = call.identity.session { try call.directory.closeSession(session.token) }
+                let (name, value) = AdminCookie.field("", isSecure: isSecure)
+                return call.noContent.with(name, value)
+            },
+        ]
+    }
+
+    static let password = JSONShape.text(longest: PasswordHash.range.upperBound)
+
+    private static let session = JSONShape.named(
+        "Session",
+        .all([
+            "user": .all(["name": .string, "role": .choice(of: AdminRole.self)]),
+            "csrf": .nullable(.string), "expires_ms": .nullable(.milliseconds),
+            "second_factor": .nullable(
+                .all(["on": .bool, "setup_required": .bool, "recovery_codes": .count])),
+        ]))
+
+    /// Who asks, for page and programs alike.
+    static let whoIs = AdminRoute("GET", "/session", .viewer, "Say who is signed in", .json(Self.session)) {
+        call in
+        call.answer(try Self.json(call.identity, call))
+    }
+
+    /// Reads a password that is about to be set.
+    ///
+    /// - Throws: 422 for one that is too easy to guess.
+    static func password(_ body: AdminBody, of user: String) throws -> PasswordHash? {
+        guard let text = body.optionalText("password") else { return nil }
+        if let fault = PasswordRules.fault(text, of: user) { throw AdminProblem.invalid("password", fault) }
+        return PasswordHash(text)
+    }
+
+    private func setUp(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body()
+        let token = try body.text("token")
+        let name = try body.text("name")
+        try begin(call, name: SignInThrottle.oneTimeLink)
+        guard try call.directory.isSetupToken(token, at: call.nowMilliseconds) else {
+            throw AdminProblem(
+                403, "forbidden",
+                "the link was used or is older than 30 minutes; start the gateway again while there is no user, "
+                    + "or run `countersign admin reset`")
+        }
+        throttle.succeed(name: SignInThrottle.oneTimeLink, address: call.request.clientAddress)
+        guard let password = try Self.password(body, of: name) else {
+            throw AdminProblem.invalid("password", "is missing")
+        }
+        let actor = Operator(name: name, role: AdminRole.owner.rawValue)
+        try call.directory.acting(as: actor).setUp(
+            token: token, name: name, password: password, at: call.nowMilliseconds)
+        return try open(call, name, .owner, status: 201)
+    }
+
+    private func signIn(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body()
+        let name = try body.text("name")
+        let password = try body.text("password")
+        let address = call.request.clientAddress
+        guard let user = try user(name, password, call) else {
+            throw AdminProblem(401, "unauthenticated", "the name or the password is not right")
+        }
+        if user.hasSecondFactor {
+            guard let code = body.optionalText("code"), !code.isEmpty else {
+                // Neither a failure nor a success: who has the password must not wipe out what was counted by asking
+                // again, and may not be kept from giving the code.
+                throttle.takeBack(name: name, address: address)
+                throw AdminProblem(
+                    401, "second_factor_required", "send the code of the authenticator app as well")
+            }
+            let actor = Operator(name: user.name, role: user.role.rawValue)
+            guard
+                try call.directory.acting(as: actor).useSecondFactor(
+                    code, of: user.name, at: call.nowMilliseconds)
+            else {
+                try noteIfBlocked(name, call)
+                throw AdminProblem(401, "unauthenticated", "the code is not right, or was used before")
+            }
+        }
+        throttle.succeed(name: name, address: address)
+        return try open(call, user.name, user.role, status: 200)
+    }
+
+    /// The session's user, whose password stands in the body once more: who only has the open page does not know it.
+    ///
+    /// - Throws: 409 for an API token, 422 when the password is wrong, 429.
+    func confirmPassword(_ call: AdminCall, _ member: String = "password") throws -> String {
+        _ = try Self.session(of: call)
+        let name = call.identity.name
+        guard try user(name, try call.body().text(member), call) != nil else {
+            throw AdminProblem.invalid(member, "is not right")
+        }
+        throttle.succeed(name: name, address: call.request.clientAddress)
+        return name
+    }
+
+    /// What the cookie of the session holds.
+    static func session(of call: AdminCall) throws -> String {
+        guard let session = call.identity.session else {
+            throw AdminProblem(409, "conflict", "an API token has no password and no second factor: sign in")
+        }
+        return session.token
+    }
+
+    private func changePassword(_ call: AdminCall) throws -> HTTPResponse {
+        let name = try confirmPassword(call, "current_password")
+        guard let password = try Self.password(try call.body(), of: name) else {
+            throw AdminProblem.invalid("password", "is missing")
+        }
+        try call.directory.changeUser(
+            name, role: nil, password: password, keeping: try Self.session(of: call))
+        return call.noContent
+    }
+
+    /// The user with this name and password; nil, after the same time, when there is none. Counts as wrong until the
+    /// throttle hears otherwise.
+    private func user(_ name: String, _ password: String, _ call: AdminCall) throws -> AdminUser? {
+        try begin(call, name: name)
+        let user = try call.directory.users().first { $0.name == name }
+        let isRight = (user?.password ?? PasswordHash.ofNobody).matches(password)
+        if let user, isRight { return user }
+        try noteIfBlocked(name, call)
+        return nil
+    }
+
+    private func noteIfBlocked(_ name: String, _ call: AdminCall) throws {
+        let address = call.request.clientAddress
+        if throttle.isBlocked(name: name, address: address, at: call.nowMilliseconds) {
+            try call.directory.noteBlockedSignIn(name, from: address)
+        }
+    }
+
+    private func begin(_ call: AdminCall, name: String) throws {
+        guard
+            let seconds = throttle.begin(
+                name: name, address: call.request.clientAddress, at: call.nowMilliseconds)
+        else { return }
+        var problem = AdminProblem(429, "throttled", "too many wrong attempts; try again in \(seconds) s")
+        problem.retryAfterSeconds = seconds
+        throw problem
+    }
+
+    private func open(
+        _ call: AdminCall, _ name: String, _ role: AdminRole, status: Int
+    ) throws -> HTTPResponse {
+        let token = try call.directory.openSession(for: name, at: call.nowMilliseconds)
+        let identity = AdminIdentity(
+            name: name, role: role, session: (token, call.nowMilliseconds + AppDirectory.sessionMilliseconds))
+        let (field, value) = AdminCookie.field(token, isSecure: isSecure)
+        return call.answer(try Self.json(identity, call), status: status).with(field, value)
+    }
+
+    private static func json(_ identity: AdminIdentity, _ call: AdminCall) throws -> JSONValue {
+        let user = try identity.session.flatMap { session in
+            try call.directory.session(session.token, at: call.nowMilliseconds)
+        }
+        return [
+            "user": ["name": .string(identity.name), "role": .string(identity.role.rawValue)],
+            "csrf": identity.csrfToken.map { .string($0) } ?? .null,
+            "expires_ms": identity.session.map { .integer($0.expiresMilliseconds) } ?? .null,
+            "second_factor": user.map { user, _, mustEnrol in
+                [
+                    "on": .bool(user.hasSecondFactor), "setup_required": .bool(mustEnrol),
+                    "recovery_codes": .integer(Int64(user.recoveryCodes)),
+                ]
+            } ?? .null,
+        ]
+    }
+}

@@ -1,0 +1,126 @@
+import CountersignCore
+internal import GatewayModel
+
+/// Counts wrong passwords, and allows none for a while behind too many: five for one name from one place, twenty from one
+/// place, fifty for one name. A minute first, then twice as long each time, up to an hour.
+///
+/// A place is an IPv4 address or an IPv6 /64, which one customer has whole. The fifty do not hold where the name has
+/// signed in before, so that nobody locks a user out by trying their name.
+final class SignInThrottle: Sendable {
+    /// Stands for a name where a one-time link is used: no user can have it, and the link is not to be guessed.
+    static let oneTimeLink = "\u{0}one-time link"
+
+    private struct Key: Hashable {
+        /// Nil counts for all names.
+        let name: String?
+        /// Nil counts for all places.
+        let place: String?
+    }
+
+    private struct Attempts {
+        var failures = 0
+        var blockedUntil: Int64 = 0
+        var lastMilliseconds: Int64 = 0
+    }
+
+    private struct State {
+        var attempts: [Key: Attempts] = [:]
+        /// Where names have signed in, the latest last.
+        var places: [String: [String]] = [:]
+    }
+
+    private static let capacity = 10_000
+    private static let placesOfAName = 8
+    private static let hour: Int64 = 3_600_000
+    private let state = Lock(State())
+
+    /// Counts an attempt as failed until ``succeed(name:address:)`` says otherwise, so that many at once count too.
+    ///
+    /// - Returns: Seconds to wait, when this one may not be made.
+    func begin(name: String, address: String, at milliseconds: Int64) -> Int? {
+        state.withLock { state in
+            let limits = Self.limits(name, address, state)
+            let until = limits.compactMap { state.attempts[$0.key]?.blockedUntil }.max() ?? 0
+            if until > milliseconds { return Int((until - milliseconds + 999) / 1000) }
+            for (key, limit) in limits {
+                if state.attempts[key] == nil { Self.makeRoom(in: &state.attempts, at: milliseconds) }
+                var entry = state.attempts[key] ?? Attempts()
+                if milliseconds - entry.lastMilliseconds > Self.hour { entry = Attempts() }
+                entry.failures += 1
+                entry.lastMilliseconds = milliseconds
+                if entry.failures >= limit {
+                    let minutes = min(60, 1 << min(6, entry.failures - limit))
+                    entry.blockedUntil = milliseconds + Int64(minutes) * 60_000
+                }
+                state.attempts[key] = entry
+            }
+            return nil
+        }
+    }
+
+    /// True from the last wrong password that is taken until the next may be tried.
+    func isBlocked(name: String, address: String, at milliseconds: Int64) -> Bool {
+        state.withLock { state in
+            Self.limits(name, address, state).contains { key, _ in
+                state.attempts[key].map { $0.blockedUntil > milliseconds } ?? false
+            }
+        }
+    }
+
+    /// The attempt was neither right nor wrong, and does not count.
+    func takeBack(name: String, address: String) {
+        state.withLock { state in
+            // Any block in force was started by this attempt; an earlier one would have prevented it.
+            for (key, _) in Self.limits(name, address, state) {
+                guard var entry = state.attempts[key] else { continue }
+                entry.failures -= 1
+                entry.blockedUntil = 0
+                state.attempts[key] = entry.failures > 0 ? entry : nil
+            }
+        }
+    }
+
+    /// The attempt's password was right.
+    func succeed(name: String, address: String) {
+        state.withLock { state in
+            // Any block in force was started by this attempt; an earlier one would have prevented it.
+            for (key, _) in Self.limits(name, address, state) {
+                guard var entry = state.attempts[key] else { continue }
+                entry.failures = key.name != nil && key.place != nil ? 0 : entry.failures - 1
+                entry.blockedUntil = 0
+                state.attempts[key] = entry.failures > 0 ? entry : nil
+            }
+            guard name != Self.oneTimeLink else { return }
+            let place = Self.place(address)
+            let others = (state.places[name] ?? []).filter { $0 != place }
+            state.places[name] = others.suffix(Self.placesOfAName - 1) + [place]
+        }
+    }
+
+    private static func limits(
+        _ name: String, _ address: String, _ state: State
+    ) -> [(key: Key, limit: Int)] {
+        // No user has a longer name.
+        let name = String(decoding: name.utf8.prefix(64), as: UTF8.self)
+        let place = place(address)
+        let own = [(Key(name: name, place: place), 5), (Key(name: nil, place: place), 20)]
+        if name == oneTimeLink || state.places[name]?.contains(place) == true { return own }
+        return own + [(Key(name: name, place: nil), 50)]
+    }
+
+    private static func place(_ address: String) -> String {
+        NetworkAddress(address).map { "\($0.limitedUnit)" } ?? address
+    }
+
+    /// Forgets what is over, and then, a quarter at a time, what will be over first: blocks outlive what others invent.
+    private static func makeRoom(in attempts: inout [Key: Attempts], at milliseconds: Int64) {
+        guard attempts.count >= capacity else { return }
+        attempts = attempts.filter { milliseconds - $0.value.lastMilliseconds <= hour }
+        guard attempts.count >= capacity else { return }
+        let order = attempts.sorted {
+            ($0.value.blockedUntil, $0.value.failures, $0.value.lastMilliseconds)
+                < ($1.value.blockedUntil, $1.value.failures, $1.value.lastMilliseconds)
+        }
+        for (key, _) in order.prefix(capacity / 4) { attempts[key] = nil }
+    }
+}

@@ -1,0 +1,110 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayAdmission
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayObservability
+internal import GatewayStorage
+
+/// How the gateway does, and its settings.
+struct SystemRoutes: Sendable {
+    let dataDirectory: String
+    let store: any EventStore
+    let diskFloorBytes: Int
+    let startedMilliseconds: Int64
+    let recorder: AnalyticsRecorder
+    let registry: AppRegistry
+
+    let settings: [GatewaySetting]
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/overview", .viewer, "Say how the gateway does", .json(Self.overview),
+                answer: overview),
+            AdminRoute(
+                "GET", "/settings", .owner, "List the settings that the gateway runs with",
+                .json(
+                    .all(["items": .list(Self.setting), "next": .nullable(.string)]))
+            ) { call in
+                call.answer(["items": .array(settings.map(\.json)), "next": .null])
+            },
+        ]
+    }
+
+    // MARK: Shapes
+
+    private static let overview = JSONShape.named(
+        "Overview",
+        .all([
+            "version": .string, "started_ms": .milliseconds, "now_ms": .milliseconds,
+            "ready": .all([
+                "ok": .bool, "checks": .list(.all(["name": .string, "ok": .bool, "detail": .string])),
+            ]), "storage": .all(["events": .count, "file_bytes": .count, "free_bytes": .count]),
+            "last_minute": .all(["accepted": .count, "rejected": .count, "events": .count]),
+            "warnings": .list(
+                .object([.must("code", .string), .must("text", .string), .may("app", .string)])),
+        ]))
+
+    private static let setting = JSONShape.all([
+        "name": .string, "value": .nullable(.string), "origin": .string, "help": .string,
+    ])
+
+    // MARK: Answers
+
+    private func overview(_ call: AdminCall) throws -> HTTPResponse {
+        let load = store.load
+        let failure = Lock<StoreFailure?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        store.probe { result in
+            if case .failure(let found) = result { failure.withLock { $0 = found } }
+            done.signal()
+        }
+        done.wait()
+        let problem = failure.withLock { $0 }
+        let isRoomy = load.freeBytes >= diskFloorBytes
+        let checks: [(String, Bool, String)] = [
+            ("storage", problem == nil, problem?.summary ?? "written just now"),
+            ("disk", isRoomy, "\(load.freeBytes) bytes free, the floor is \(diskFloorBytes)"),
+            ("apps", registry.problem == nil, registry.problem ?? "read"),
+        ]
+        var warnings: [JSONValue] = []
+        for app in try call.directory.apps() {
+            if app.enforcement != .disabled, app.keys.isEmpty {
+                warnings.append([
+                    "code": "no_key", "app": .string(app.id),
+                    "text": .string("\(app.name) judges tokens and has no key: every token fails."),
+                ])
+            }
+            if let returned = try call.directory.enforcementPlan(of: app.id).returned {
+                warnings.append([
+                    "code": "returned", "app": .string(app.id),
+                    "text": .string(
+                        "\(app.name) returned to optional: the tokens of \(returned.rejectedPercent) % of users had stopped working."
+                    ),
+                ])
+            }
+        }
+        if !isRoomy {
+            warnings.append(["code": "disk", "text": "The disk is almost full: nothing is stored."])
+        }
+        let minute = recorder.recent(since: call.nowMilliseconds - 60_000)
+        return call.answer([
+            "version": .string(countersignVersion), "started_ms": .integer(startedMilliseconds),
+            "now_ms": .integer(call.nowMilliseconds),
+            "ready": [
+                "ok": .bool(problem == nil && isRoomy),
+                "checks": .array(
+                    checks.map { ["name": .string($0.0), "ok": .bool($0.1), "detail": .string($0.2)] }),
+            ],
+            "storage": [
+                "events": .integer(try AppUsage.events(in: dataDirectory)),
+                "file_bytes": .integer(Int64(load.fileBytes)), "free_bytes": .integer(Int64(load.freeBytes)),
+            ],
+            "last_minute": [
+                "accepted": .integer(Int64(minute.accepted)), "rejected": .integer(Int64(minute.rejected)),
+                "events": .integer(Int64(minute.events)),
+            ], "warnings": .array(warnings),
+        ])
+    }
+}

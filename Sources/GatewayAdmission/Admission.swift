@@ -1,0 +1,117 @@
+internal import CountersignCore
+package import CountersignJOSE
+internal import Foundation
+package import GatewayHTTP
+package import GatewayModel
+
+/// What admission needs to know of a request, whatever its dialect.
+package struct AdmissionRequest {
+    /// The token as sent; nil when there was none.
+    package var token: String?
+    /// All user ids of the request, each once by its UTF-8 bytes, in the order of the request. Empty: anonymous.
+    package var userIDs: [String]
+    /// The device's own time, in seconds since 1970, when the request states it.
+    package var deviceTime: Double?
+
+    package init(token: String? = nil, userIDs: [String], deviceTime: Double? = nil) {
+        self.token = token
+        self.userIDs = userIDs
+        self.deviceTime = deviceTime
+    }
+}
+
+/// The end of every admission: the one thing that answers, metrics and logs are made from.
+package enum Verdict {
+    /// The request names no user; nothing was judged.
+    case anonymous
+    /// Enforcement is disabled; the token was not looked at.
+    case notJudged
+    /// The token is good.
+    case accepted(VerificationReport)
+    /// The token is not good, and enforcement is optional: report it and go on.
+    case acceptedWithWarning(VerificationReport)
+    /// The token is not good, and enforcement is required.
+    case rejected(VerificationReport)
+}
+
+extension AdmittedApp {
+    /// Judges a request by this app's keys, policy and enforcement. `instant` is now, in seconds since 1970.
+    package func admit(_ request: AdmissionRequest, at instant: Double) -> Verdict {
+        guard !request.userIDs.isEmpty else { return .anonymous }
+        guard enforcement != .disabled else { return .notJudged }
+        let report = report(on: request, at: instant)
+        if report.isAccepted { return .accepted(report) }
+        return enforcement(of: request.userIDs) == .required
+            ? .rejected(report) : .acceptedWithWarning(report)
+    }
+
+    /// Judges the token of a request by this app's keys and policy, whatever its enforcement.
+    package func report(on request: AdmissionRequest, at instant: Double) -> VerificationReport {
+        issued.report(on: request.token, appID: id, userIDs: request.userIDs, at: instant)
+            ?? verifier.verify(
+                request.token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
+                deviceTime: request.deviceTime)
+    }
+}
+
+/// The members of `auth_error` and `auth_warning`.
+package struct AuthErrorBody {
+    package let report: VerificationReport
+    let enforcement: Enforcement
+    let requestID: String
+    let serverMilliseconds: Int64
+
+    package init(
+        report: VerificationReport, enforcement: Enforcement, requestID: String, serverMilliseconds: Int64
+    ) {
+        self.report = report
+        self.enforcement = enforcement
+        self.requestID = requestID
+        self.serverMilliseconds = serverMilliseconds
+    }
+
+    /// The object, appended to `output`.
+    package func write(to output: inout [UInt8]) {
+        let code = report.code ?? .decodingError
+        var members: [String: JSONValue] = [
+            "error_code": .integer(Int64(code.rawValue)),
+            "reason": .string(code.reason),
+            "message": .string(code.summary),
+            "hint": .string(code.fix),
+            "faults": .array(
+                report.faults.map { fault in
+                    .object([
+                        "error_code": .integer(Int64(fault.code.rawValue)),
+                        "reason": .string(fault.code.reason),
+                    ])
+                }),
+            "enforcement": .string(enforcement.rawValue),
+            "optional": .bool(enforcement == .optional),
+            // Whether the same events may be accepted under another token: not when they are of several users, nor while
+            // the app's keys are unusable.
+            "retryable": .bool(code != .payloadUserIDMismatch && code != .publicKeyError),
+            "request_id": .string(requestID),
+            "server_time_ms": .integer(serverMilliseconds),
+        ]
+        if let skew = report.clockSkewSeconds { members["clock_skew_seconds"] = .number(skew) }
+        JSONValue.object(members).write(to: &output)
+    }
+
+    /// The object as the member `auth_warning` behind others, appended to `output`.
+    package func writeMember(to output: inout [UInt8]) {
+        output.append(contentsOf: #","auth_warning":"#.utf8)
+        write(to: &output)
+    }
+
+    /// The refusal of a request: 401 with the object and the challenge of RFC 6750, section 3.
+    package func rejection() -> HTTPResponse {
+        let code = report.code ?? .decodingError
+        var body = Array(#"{"success":false,"code":"\#(code.reason)","message":"#.utf8)
+        JSONValue.write(code.summary, to: &body)
+        body.append(contentsOf: #","auth_error":"#.utf8)
+        write(to: &body)
+        body.append(UInt8(ascii: "}"))
+        return HTTPResponse.json(401, body).with(
+            "WWW-Authenticate", #"Bearer error="invalid_token", error_description="\#(code.reason)""#)
+    }
+}

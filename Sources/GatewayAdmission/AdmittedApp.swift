@@ -1,0 +1,62 @@
+internal import CountersignCore
+package import CountersignJOSE
+package import GatewayModel
+
+/// An app as requests are judged by it: one consistent set of keys, policy and enforcement.
+package final class AdmittedApp: Sendable {
+    package let id: String
+    package let enforcement: Enforcement
+    /// How many of a hundred users are judged by it while it is `required`.
+    let rampPercent: Int
+    /// Whether its enforcement goes back to `optional` by itself when users lose their tokens.
+    package let returnsByItself: Bool
+    package let verifier: TokenVerifier
+    /// What it is to clients of the Bloomreach dialect.
+    package let project: Project
+    /// How the token service treats its sessions.
+    package let tokenRules: TokenRules
+    /// Judges the tokens that the gateway itself has issued.
+    package let issued: IssuedTokens
+    private let derivations = Lock<[ObjectIdentifier: any Sendable]>([:])
+
+    init(
+        _ app: App, published: [PublicKey], project: Project, cache: VerifiedTokenCache,
+        tokenRules: TokenRules, issued: IssuedTokens, plan: EnforcementPlan = EnforcementPlan()
+    ) {
+        rampPercent = plan.rampPercent
+        returnsByItself = plan.autoReturn != nil
+        self.tokenRules = tokenRules
+        self.issued = issued
+        self.project = project
+        id = app.id
+        enforcement = app.enforcement
+        verifier = TokenVerifier(
+            keys: KeyRing(
+                entries: app.keys.map { KeyRing.Entry(id: $0.id, text: $0.text) },
+                published: published.map { KeyRing.Entry(id: $0.thumbprint, key: $0) }),
+            policy: app.policy, cache: cache)
+    }
+
+    /// What a dialect works out from the app: once, at the first request that needs it, and again when the app changes.
+    /// `make` is called under a lock, so it must not ask for anything derived itself.
+    package func derived<Value: Sendable>(_ make: (AdmittedApp) -> Value) -> Value {
+        derivations.withLock { derivations in
+            let key = ObjectIdentifier(Value.self)
+            if let value = derivations[key] as? Value { return value }
+            let value = make(self)
+            derivations[key] = value
+            return value
+        }
+    }
+
+    /// How strictly a request is judged that names these users.
+    ///
+    /// One who is beyond the ramp opens it for nobody else: where the app requires tokens, a request that names several
+    /// users is always required to have a good one.
+    func enforcement(of userIDs: [String]) -> Enforcement {
+        guard enforcement == .required, rampPercent < 100, let user = userIDs.first, userIDs.count == 1 else {
+            return enforcement
+        }
+        return EnforcementPlan.isRamped(user, of: id, percent: rampPercent) ? .required : .optional
+    }
+}

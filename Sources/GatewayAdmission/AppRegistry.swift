@@ -1,0 +1,223 @@
+internal import CountersignCore
+internal import CountersignJOSE
+package import Foundation
+package import GatewayModel
+package import GatewayStorage
+
+/// The apps in memory, as of the last change in the directory.
+///
+/// A request takes its app once and keeps it, so it is judged by one set of keys whatever changes meanwhile.
+package final class AppRegistry: Sendable {
+    private let directory: AppDirectory
+    /// Tokens that were accepted; an app that was loaded anew begins without.
+    private let verifiedTokens = VerifiedTokenCache()
+    private let apps = Lock(Apps())
+    /// What the apps in memory are as of. Held during a look: a slow one must not put older apps over newer ones.
+    private let seen = Lock<(version: Int64?, publishedGeneration: Int)>((nil, 0))
+    private let lastProblem = Lock<String?>(nil)
+    private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
+    /// What is published for apps, by id; kept over changes of everything but the source.
+    private let published = Lock<[String: PublishedKeys]>([:])
+    private let usedWriteKeys = Lock<[[UInt8]: Int64]>([:])
+    /// What of the uses is on disk, and since when.
+    private let notedUses = Lock<(uses: [[UInt8]: Int64], at: Date)>(([:], .distantPast))
+    private let issued: IssuedTokens
+    private let fetch: KeySourceFetch
+    private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
+    private let now: @Sendable () -> Date
+
+    private struct Apps {
+        var byWriteKey: [[UInt8]: AdmittedApp] = [:]
+        var byProject: [String: AdmittedApp] = [:]
+        var byID: [String: AdmittedApp] = [:]
+        var clients: [String: OAuthClient] = [:]
+        var rules: [String: AppRules] = [:]
+        var origins: Set<String> = []
+    }
+
+    package convenience init(
+        directory: AppDirectory, issued: IssuedTokens = IssuedTokens(), now: @escaping @Sendable () -> Date
+    ) {
+        self.init(
+            directory: directory, issued: issued, now: now, fetch: PublishedKeys.fetchOverHTTPS,
+            run: Self.runAside)
+    }
+
+    /// The same with a way of its own to fetch what is published, and to run that aside.
+    init(
+        directory: AppDirectory, issued: IssuedTokens = IssuedTokens(), now: @escaping @Sendable () -> Date,
+        fetch: @escaping KeySourceFetch,
+        run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) {
+        self.directory = directory
+        self.issued = issued
+        self.now = now
+        self.fetch = fetch
+        self.run = run
+    }
+
+    /// Fetches wait for other machines, on threads that nothing else needs.
+    private static let aside = DispatchQueue(label: "published keys", attributes: .concurrent)
+
+    static let runAside: @Sendable (@escaping @Sendable () -> Void) -> Void = { aside.async(execute: $0) }
+
+    /// A token of this app came whose key is not known: a published set may have it by now.
+    package func noteUnknownKey(of appID: String) {
+        published.withLock { $0[appID] }?.noteUnknownKey()
+    }
+
+    /// Fetches what is due of the published sets; their keys count from the next ``refresh()`` on.
+    func refreshPublished() {
+        let instant = now().timeIntervalSince1970
+        for keys in published.withLock({ Array($0.values) }) {
+            keys.refreshIfDue(at: instant, fetch: fetch, run: run)
+        }
+    }
+
+    /// The set that is published for an app, or nil.
+    package func publishedKeys(of appID: String) -> PublishedKeys? { published.withLock { $0[appID] } }
+
+    /// The app that this write key belongs to, or nil.
+    package func app(writeKey: String) -> AdmittedApp? {
+        let hash = SHA256.digest(writeKey.utf8)
+        guard let app = apps.withLock({ $0.byWriteKey[hash] }) else { return nil }
+        let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
+        usedWriteKeys.withLock { $0[hash] = milliseconds }
+        return app
+    }
+
+    /// When each write key was used last since the gateway's start, by its id.
+    package var writeKeyUses: [String: Int64] {
+        let uses = usedWriteKeys.withLock { $0 }
+        return Dictionary(uniqueKeysWithValues: uses.map { (AppDirectory.identifier($0.key), $0.value) })
+    }
+
+    /// The app that this project token stands for in a path, or nil.
+    package func app(projectToken: some StringProtocol) -> AdmittedApp? {
+        guard projectToken.utf8.count <= Self.longestID else { return nil }
+        let token = String(projectToken)
+        return apps.withLock { $0.byProject[token] }
+    }
+
+    /// No id is longer. What a stranger sends instead must not be hashed: that may take long (``JSONNode/word``).
+    private static let longestID = 256
+
+    /// The app with this id, or nil.
+    package func app(id: String) -> AdmittedApp? {
+        guard id.utf8.count <= Self.longestID else { return nil }
+        return apps.withLock { $0.byID[id] }
+    }
+
+    /// The app that one of the gateway's own access tokens is for; nil for tokens of others. Not yet verified.
+    package func app(issuedFor token: String) -> AdmittedApp? {
+        issued.unverifiedAudience(of: token).flatMap { app(id: $0) }
+    }
+
+    /// The client of the token service with this id, or nil.
+    package func client(id: String) -> OAuthClient? {
+        guard id.utf8.count <= Self.longestID else { return nil }
+        return apps.withLock { $0.clients[id] }
+    }
+
+    /// The rules of all apps that have some, by id.
+    package var rules: [String: AppRules] { apps.withLock { $0.rules } }
+
+    /// Web pages that may call an app.
+    package func origins(of appID: String) -> Set<String> {
+        Set(apps.withLock { $0.rules[appID]?.origins } ?? [])
+    }
+
+    /// Web pages that may call any app.
+    package var originsOfAllApps: Set<String> { apps.withLock { $0.origins } }
+
+    /// Why the last look failed; nil when it did not.
+    package var problem: String? { lastProblem.withLock { $0 } }
+
+    /// Looks for changes five times a second, on a thread of its own.
+    package func start() {
+        ticker.start { [weak self] in
+            // What cannot be read now is read at the next look; until then the last good set holds.
+            guard let self else { return }
+            do throws(GatewayError) {
+                refreshPublished()
+                try refresh()
+                try noteWriteKeyUsesIfDue()
+                lastProblem.withLock { $0 = nil }
+            } catch {
+                lastProblem.withLock { $0 = error.reason }
+            }
+        }
+    }
+
+    package func stop() {
+        ticker.stop()
+        // What cannot be written is only a time that nobody depends on.
+        try? noteWriteKeyUses()
+    }
+
+    /// Writes when write keys were used last, at most once in five minutes: others who look at the file read it anew.
+    private func noteWriteKeyUsesIfDue() throws(GatewayError) {
+        guard now().timeIntervalSince(notedUses.withLock { $0.at }) >= 300 else { return }
+        try noteWriteKeyUses()
+    }
+
+    private func noteWriteKeyUses() throws(GatewayError) {
+        let uses = usedWriteKeys.withLock { $0 }
+        let noted = notedUses.withLock { $0.uses }
+        let changed = uses.filter { noted[$0.key] != $0.value }
+        if !changed.isEmpty { try directory.noteWriteKeyUses(changed) }
+        let instant = now()
+        notedUses.withLock { $0 = (uses, instant) }
+    }
+
+    /// Loads the apps when somebody has changed them since the last look.
+    package func refresh() throws(GatewayError) {
+        try seen.withLock { seen throws(GatewayError) in
+            let version = try directory.version()
+            let generation = published.withLock { $0.values.reduce(0) { $0 + $1.generation } }
+            guard version != seen.version || generation != seen.publishedGeneration else { return }
+            let loaded = try load()
+            apps.withLock { $0 = loaded }
+            issued.replaceClients(Set(loaded.clients.keys))
+            seen = (version, generation)
+        }
+    }
+
+    private func load() throws(GatewayError) -> Apps {
+        let projects = try directory.projects()
+        let sources = try directory.settings(KeySource.self)
+        let published = published.withLock { published in
+            published = Dictionary(
+                uniqueKeysWithValues: sources.map { appID, source in
+                    let known = published[appID]
+                    return (
+                        appID,
+                        known?.source == source
+                            ? known ?? PublishedKeys(source: source) : PublishedKeys(source: source)
+                    )
+                })
+            return published
+        }
+        var apps = Apps()
+        let tokenRules = try directory.settings(TokenRules.self)
+        let plans = try directory.settings(EnforcementPlan.self)
+        for app in try directory.apps() {
+            let admitted = AdmittedApp(
+                app, published: published[app.id]?.keys ?? [],
+                project: projects[app.id] ?? Project(settings: .standard(for: app.id)), cache: verifiedTokens,
+                tokenRules: tokenRules[app.id] ?? TokenRules(), issued: issued,
+                plan: plans[app.id] ?? EnforcementPlan())
+            apps.byID[app.id] = admitted
+            // An app whose id is another's token is reached by write key only.
+            let holder = apps.byProject[admitted.project.settings.token]
+            if holder == nil || admitted.project.settings.token != app.id {
+                apps.byProject[admitted.project.settings.token] = admitted
+            }
+        }
+        apps.rules = try directory.settings(AppRules.self)
+        apps.origins = Set(apps.rules.values.flatMap(\.origins))
+        for (hash, appID) in try directory.writeKeys() { apps.byWriteKey[hash] = apps.byID[appID] }
+        for client in try directory.allClients() { apps.clients[client.id] = client }
+        return apps
+    }
+}

@@ -1,0 +1,109 @@
+internal import CountersignCore
+package import CountersignJOSE
+internal import Foundation
+internal import GatewayHTTP
+package import GatewayModel
+
+/// Fetches the document of a key source; called on a thread of its own.
+typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure) -> [UInt8]
+
+/// The keys that somebody else publishes for an app: fetched, kept, and fetched again.
+///
+/// One fetch at a time. A set is fetched anew after ten minutes, and earlier when a token came whose key is not known,
+/// at most once in 30 seconds. What cannot be fetched leaves the last good set as it is.
+package final class PublishedKeys: Sendable {
+    static let maximumAgeSeconds = 600.0
+    static let cooldownSeconds = 30.0
+
+    package let source: KeySource
+    private let state = Lock(State())
+
+    private struct State {
+        var keys: [PublicKey] = []
+        var fetchedAt: Double?
+        var attemptedAt: Double?
+        var isFetching = false
+        var isWanted = false
+        var generation = 0
+        var problem: String?
+    }
+
+    init(source: KeySource) {
+        self.source = source
+    }
+
+    /// The last good set; empty before the first.
+    package var keys: [PublicKey] { state.withLock { $0.keys } }
+
+    /// Counts the sets that differed from the one before.
+    var generation: Int { state.withLock { $0.generation } }
+
+    /// Why the last fetch failed; nil when it did not.
+    package var problem: String? { state.withLock { $0.problem } }
+
+    /// Seconds since 1970 of the last fetch that gave a good set; nil before the first.
+    package var fetchedAt: Double? { state.withLock { $0.fetchedAt } }
+
+    /// A token came whose key is not known.
+    func noteUnknownKey() {
+        state.withLock { $0.isWanted = true }
+    }
+
+    /// Fetches, when it is time to, and returns at once; `run` runs work on another thread.
+    func refreshIfDue(
+        at instant: Double, fetch: @escaping KeySourceFetch,
+        run: (@escaping @Sendable () -> Void) -> Void
+    ) {
+        let isDue = state.withLock { state -> Bool in
+            guard !state.isFetching else { return false }
+            if let attempted = state.attemptedAt, abs(instant - attempted) < Self.cooldownSeconds {
+                return false
+            }
+            let isOld = state.fetchedAt.map { abs(instant - $0) >= Self.maximumAgeSeconds } ?? true
+            guard isOld || state.isWanted else { return false }
+            state.isFetching = true
+            state.isWanted = false
+            state.attemptedAt = instant
+            return true
+        }
+        guard isDue else { return }
+        run { [self] in
+            do {
+                let fetched = try JWKSet(json: String(decoding: try fetch(source), as: UTF8.self)).keys
+                finish(fetched, at: instant, problem: fetched.isEmpty ? "the set has no usable key" : nil)
+            } catch {
+                let reason =
+                    (error as? OutboundRequest.Failure)?.reason ?? (error as? JOSEError)?.reason ?? "\(error)"
+                finish(nil, at: instant, problem: reason)
+            }
+        }
+    }
+
+    private func finish(_ fetched: [PublicKey]?, at instant: Double, problem: String?) {
+        state.withLock { state in
+            state.isFetching = false
+            state.problem = problem
+            guard let fetched, !fetched.isEmpty else { return }
+            state.fetchedAt = instant
+            if fetched.map(\.thumbprint) != state.keys.map(\.thumbprint)
+                || fetched.map(\.kid) != state.keys.map(\.kid)
+            {
+                state.keys = fetched
+                state.generation += 1
+            }
+        }
+    }
+
+    /// Asks the source over the network.
+    static let fetchOverHTTPS: KeySourceFetch = { source throws(OutboundRequest.Failure) in
+        let answer = try OutboundRequest(
+            url: source.url, headers: [("Accept", "application/jwk-set+json, application/json")],
+            allowsPrivateAddresses: source.allowsPrivateAddresses, timeoutMilliseconds: 5_000,
+            maximumBytes: 256 * 1024
+        ).perform()
+        guard answer.status == 200 else {
+            throw OutboundRequest.Failure(reason: "it answered \(answer.status)")
+        }
+        return answer.body
+    }
+}

@@ -1,0 +1,26 @@
+internal import CountersignJOSE
+internal import GatewayModel
+
+extension RequestTrail {
+    /// Notes how admission ended.
+    package mutating func note(_ verdict: Verdict, app: AdmittedApp) {
+        appID = app.id
+        enforcement = app.enforcement
+        switch verdict {
+        case .anonymous: self.verdict = .anonymous
+        case .notJudged: self.verdict = .notJudged
+        case .accepted(let report):
+            self.verdict = .accepted
+            keyID = report.matchedKeyID
+        case .acceptedWithWarning(let report):
+            self.verdict = .acceptedWithWarning
+            enforcement = .optional
+            authCode = report.code
+            keyID = report.matchedKeyID
+        case .rejected(let report):
+            self.verdict = .rejected
+            authCode = report.code
+            keyID = report.matchedKeyID
+        }
+    }
+}

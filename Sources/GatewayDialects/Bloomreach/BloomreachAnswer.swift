@@ -1,0 +1,103 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayAdmission
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// Answers in the shapes that shipped clients decode.
+///
+/// A client decodes 401 as `{error, success}`, and 404 and 5xx as `{errors: [{code, description, message}], success}`.
+/// A 5xx that decodes costs an event one of its few tries, one that does not is tried for ever: so a 5xx has strings in
+/// `errors`, which no client decodes. 402, 403 and 3xx are never sent: a client takes them for delivered.
+enum BloomreachAnswer {
+    static func failure(
+        _ status: Int, _ message: String, _ request: HTTPRequest, authError: AuthErrorBody? = nil
+    ) -> HTTPResponse {
+        var errors: JSONValue = [.string(message)]
+        if status == 404 {
+            errors = [["code": 404, "description": .string(message), "message": .string(message)]]
+        }
+        var body = Array(#"{"success":false,"error":"#.utf8)
+        JSONValue.write(message, to: &body)
+        body.append(contentsOf: #","errors":"#.utf8)
+        errors.write(to: &body)
+        if let authError {
+            body.append(contentsOf: #","auth_error":"#.utf8)
+            authError.write(to: &body)
+        }
+        body.append(contentsOf: #","request_id":"\#(request.id)"}"#.utf8)
+        let response = HTTPResponse.json(status, body)
+        guard status == 401 else { return response }
+        let challenge = authError.map {
+            #"Bearer error="invalid_token", error_description="\#(($0.report.code ?? .decodingError).reason)""#
+        }
+        return response.with("WWW-Authenticate", challenge ?? #"Token realm="countersign""#)
+    }
+
+    /// 401 for a token that is not good.
+    static func rejection(_ error: AuthErrorBody, _ request: HTTPRequest) -> HTTPResponse {
+        let code = error.report.code ?? .decodingError
+        return failure(401, "\(code.summary) \(code.fix)", request, authError: error)
+    }
+
+    static func failure(_ failure: StoreFailure, _ request: HTTPRequest) -> HTTPResponse {
+        Self.failure(503, failure.summary + "; nothing was stored, send it again", request)
+            .with("Retry-After", String(failure.retryAfterSeconds))
+    }
+
+    /// The app has had more requests than it may: 503, because clients count a 429 as one of an event's few tries.
+    static func overLimit(_ refusal: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
+        var response = failure(
+            503, "too many requests of this project; nothing was stored, send it again", request)
+        response.headers += refusal.headers.filter { $0.name != "Content-Type" }
+        return response
+    }
+
+    /// The customers cannot be read now.
+    static func unreadable(_ failure: StoreFailure, _ request: HTTPRequest) -> HTTPResponse {
+        let why =
+            failure.reason == .overloaded
+            ? "more requests wait to read customers than may" : "the gateway cannot read its storage"
+        var response = Self.failure(503, why + "; try again", request)
+            .with("Retry-After", String(failure.retryAfterSeconds))
+        response.code = failure.code
+        return response
+    }
+
+    /// `{"success":true}` with these members, each a name and its JSON.
+    static func success(_ members: [(name: String, json: [UInt8])] = []) -> HTTPResponse {
+        var body = Array(#"{"success":true"#.utf8)
+        for (name, json) in members {
+            body.append(UInt8(ascii: ","))
+            JSONValue.write(name, to: &body)
+            body.append(UInt8(ascii: ":"))
+            body.append(contentsOf: json)
+        }
+        body.append(UInt8(ascii: "}"))
+        return .json(200, body)
+    }
+}
+
+/// Why a request of the Bloomreach dialect is not done.
+struct BloomreachRefusal: Error {
+    let response: HTTPResponse
+
+    init(_ response: HTTPResponse) {
+        self.response = response
+    }
+
+    init(_ status: Int, _ message: String, _ request: HTTPRequest) {
+        response = BloomreachAnswer.failure(status, message, request)
+    }
+}
+
+extension HTTPOutcome {
+    /// The answer of `body`, or its refusal.
+    static func bloomreach(_ body: () throws(BloomreachRefusal) -> HTTPOutcome) -> HTTPOutcome {
+        do throws(BloomreachRefusal) {
+            return try body()
+        } catch {
+            return .answer(error.response)
+        }
+    }
+}

@@ -1,0 +1,43 @@
+internal import CountersignCore
+internal import GatewayAdmission
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// What a project answers to everybody alike, written once when the project changes.
+struct BloomreachAnswers: Sendable {
+    let consents: HTTPResponse
+    let engines: [String: RecommendationEngine]
+    private let allMessages: HTTPResponse
+    private let plainMessages: HTTPResponse
+
+    init(_ project: Project) {
+        consents = Self.list("results", project.consentCategories)
+        allMessages = Self.list("data", project.inAppMessages)
+        plainMessages = Self.list("data", project.inAppMessages.filter { !Self.isRichText($0) })
+        engines = Dictionary(
+            project.recommendationEngines.map { ($0.id, RecommendationEngine($0)) },
+            uniquingKeysWith: { _, last in last })
+    }
+
+    /// The in-app messages that a client can decode.
+    ///
+    /// `v=1` is sent by clients that know no rich text. They decode all messages or none, so those are left out.
+    func inAppMessages(query: String?) -> HTTPResponse {
+        let version = QueryString.value(of: "compatibility", in: query).flatMap { Int($0) } ?? 1
+        return version >= 3 ? allMessages : plainMessages
+    }
+
+    private static func list(_ member: String, _ items: [ProjectItem]) -> HTTPResponse {
+        BloomreachAnswer.success([(member, JSONValue.array(items.map(\.json)).bytes)])
+    }
+
+    private static func isRichText(_ item: ProjectItem) -> Bool {
+        guard case .object(let members) = item.json else { return false }
+        return members["is_rich_text"] == true
+    }
+}
+
+extension AdmittedApp {
+    /// What the app's project answers to everybody alike.
+    var answers: BloomreachAnswers { derived { BloomreachAnswers($0.project) } }
+}

@@ -1,0 +1,125 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayAdmission
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// What is known of a customer, and what is recommended to one.
+struct BloomreachAttributes {
+    let call: BloomreachCall
+    let customers: any CustomerStore
+
+    /// The most attributes of one request.
+    static let maximum = 100
+    /// Bytes of an answer behind which further attributes fail.
+    static let maximumBytes = 1 << 20
+
+    private static let closed =
+        "no customer has these ids, or one whose registered id no token of the request vouches for"
+
+    private enum Attribute: Sendable {
+        case property(String)
+        case identifier(String)
+        case recommendation(RecommendationQuery)
+        case invalid(String)
+    }
+
+    func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
+        let (identifiers, attributes) = try call.body {
+            root throws(BloomreachRefusal) -> ([CustomerIdentifier], [Attribute]) in
+            let identifiers = try call.identifiers(root)
+            guard !identifiers.isEmpty else { throw call.refuse("At least one id should be specified.") }
+            guard let list = root["attributes"], list.kind == .array else {
+                throw call.refuse("Field 'attributes' must be an array.")
+            }
+            return (identifiers, list.elements.map(Self.attribute))
+        }
+        guard attributes.count <= Self.maximum else {
+            throw call.refuse("a request may ask for \(Self.maximum) attributes")
+        }
+        let caller = try call.admit(identifiers)
+        let request = call.request
+        let reading = Reading(
+            appID: call.app.id, readable: caller.readable, attributes: attributes, customers: customers,
+            engines: call.app.answers.engines)
+        return call.path.read(reading.results) { result in
+            switch result {
+            case .success(let json): BloomreachAnswer.success([("results", json)])
+            case .failure(let failure): BloomreachAnswer.unreadable(failure, request)
+            }
+        }
+    }
+
+    private static func attribute(_ node: JSONNode) -> Attribute {
+        switch node["type"]?.word {
+        case "property":
+            guard let name = node["property"]?.string else { return .invalid("property must be a string") }
+            return .property(name)
+        case "id":
+            guard let name = node["id"]?.string else { return .invalid("id must be a string") }
+            return .identifier(name)
+        case "recommendation":
+            guard let query = RecommendationQuery(node) else {
+                return .invalid("id must be a string of at most 256 bytes")
+            }
+            return .recommendation(query)
+        case let type?:
+            return .invalid("there are no attributes of type \(type); ask for property, id or recommendation")
+        case nil: return .invalid("type must be property, id or recommendation")
+        }
+    }
+
+    /// What is read of a customer, beside the server's thread.
+    private struct Reading: Sendable {
+        let appID: String
+        let readable: [CustomerIdentifier]
+        let attributes: [Attribute]
+        let customers: any CustomerStore
+        let engines: [String: RecommendationEngine]
+
+        @Sendable func results() throws -> [UInt8] {
+            let customer = try customers.open(readable, appID: appID).customer
+            var results = Array("[".utf8)
+            for (index, attribute) in attributes.enumerated() {
+                if index > 0 { results.append(UInt8(ascii: ",")) }
+                if results.count >= BloomreachAttributes.maximumBytes {
+                    fail("the answer has grown too large: ask for this attribute by itself", &results)
+                } else {
+                    try write(attribute, of: customer, to: &results)
+                }
+            }
+            results.append(UInt8(ascii: "]"))
+            return results
+        }
+
+        private func write(
+            _ attribute: Attribute, of customer: StoredCustomer?, to output: inout [UInt8]
+        ) throws {
+            switch attribute {
+            case .property(let name):
+                guard let customer else { return fail(BloomreachAttributes.closed, &output) }
+                succeed(try customers.property(name, of: customer).map { Array($0.utf8) }, &output)
+            case .identifier(let name):
+                guard let customer else { return fail(BloomreachAttributes.closed, &output) }
+                let value = try customers.identifier(name, of: customer)
+                succeed(value.map { JSONValue.string($0).bytes }, &output)
+            case .recommendation(let query):
+                guard let engine = engines[query.engineID] else {
+                    return fail("there is no recommendation engine \(query.engineID)", &output)
+                }
+                succeed(query.items(of: engine).bytes, &output)
+            case .invalid(let reason): fail(reason, &output)
+            }
+        }
+
+        private func succeed(_ value: [UInt8]?, _ output: inout [UInt8]) {
+            output.append(contentsOf: #"{"success":true,"value":"#.utf8)
+            output.append(contentsOf: value ?? Array("null".utf8))
+            output.append(UInt8(ascii: "}"))
+        }
+
+        private func fail(_ reason: String, _ output: inout [UInt8]) {
+            JSONValue.object(["success": false, "error": .string(reason), "value": .null]).write(to: &output)
+        }
+    }
+}

@@ -1,0 +1,225 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+internal import GatewayAdmission
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// What may open an endpoint of the Bloomreach dialect.
+enum BloomreachAccess {
+    /// The project's API key.
+    case key
+    /// The App Inbox: a customer token, the API key or either, as the project says.
+    case inbox
+    /// Either: endpoints that some shipped clients call with a customer token, others with the API key.
+    case either
+}
+
+/// A request whose project is known and whose `Authorization` has been looked at.
+struct BloomreachCall {
+    let path: RequestPath
+    let request: HTTPRequest
+    let app: AdmittedApp
+    /// The customer token that opened the endpoint; nil when the API key did.
+    private let token: CustomerToken?
+
+    private struct CustomerToken {
+        let report: VerificationReport
+        /// The ids that it vouches for.
+        let identifiers: [CustomerIdentifier]
+    }
+
+    init(
+        _ request: HTTPRequest, project: some StringProtocol, access: BloomreachAccess, path: RequestPath
+    ) throws(BloomreachRefusal) {
+        self.path = path
+        self.request = request
+        guard let app = path.apps.app(projectToken: project) else {
+            throw BloomreachRefusal(400, "Invalid project id", request)
+        }
+        self.app = app
+        request.trail.appID = app.id
+        let parts = (request.header("authorization") ?? "").split(separator: " ", maxSplits: 1)
+        let credential = parts.count > 1 ? parts[1].trimmingCharacters(in: .whitespaces) : ""
+        let mode = app.project.settings.customerTokens
+        switch parts.first?.lowercased() {
+        case "token" where !credential.isEmpty:
+            if case .inbox = access, mode == .required {
+                throw BloomreachRefusal(
+                    401, "this project's App Inbox needs a customer token: Authorization: Bearer", request)
+            }
+            guard path.apps.app(writeKey: credential)?.id == app.id else {
+                throw BloomreachRefusal(401, "Access key not found", request)
+            }
+            token = nil
+        case "bearer":
+            if case .key = access {
+                throw BloomreachRefusal(
+                    401, "this endpoint takes the API key: Authorization: Token", request)
+            }
+            guard mode != .off else {
+                throw BloomreachRefusal(401, "customer tokens are off for this project", request)
+            }
+            token = try Self.verify(credential, app: app, path: path, request: request)
+        default:
+            throw BloomreachRefusal(
+                401, "Access key not provided; send Authorization: Token and the project's API key", request)
+        }
+    }
+
+    private static func verify(
+        _ token: String, app: AdmittedApp, path: RequestPath, request: HTTPRequest
+    ) throws(BloomreachRefusal) -> CustomerToken {
+        if let refusal = path.overLimit(of: app, request) {
+            throw BloomreachRefusal(BloomreachAnswer.overLimit(refusal, request))
+        }
+        let (report, identifiers) = app.customerTokens.verify(token, at: path.now().timeIntervalSince1970)
+        guard report.isAccepted else { throw rejection(report, app: app, path: path, request: request) }
+        request.trail.note(.accepted(report), app: app)
+        return CustomerToken(
+            report: report,
+            identifiers: identifiers.map { CustomerIdentifier(name: $0.name, value: $0.value) })
+    }
+
+    private static func rejection(
+        _ report: VerificationReport, app: AdmittedApp, path: RequestPath, request: HTTPRequest
+    ) -> BloomreachRefusal {
+        request.trail.note(.rejected(report), app: app)
+        let error = AuthErrorBody(
+            report: report, enforcement: .required, requestID: request.id,
+            serverMilliseconds: Int64(path.now().timeIntervalSince1970 * 1000))
+        return BloomreachRefusal(BloomreachAnswer.rejection(error, request))
+    }
+
+    /// Reads the body as a JSON object.
+    func body<Value>(
+        _ read: (JSONNode) throws(BloomreachRefusal) -> Value
+    ) throws(BloomreachRefusal) -> Value {
+        let request = self.request
+        let parsed: Result<Result<Value, BloomreachRefusal>, InvalidJSON> = path.parsers.read(request) {
+            root in
+            guard root.kind == .object else {
+                return .failure(BloomreachRefusal(400, "the body must be a JSON object", request))
+            }
+            do throws(BloomreachRefusal) {
+                return .success(try read(root))
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch parsed {
+        case .success(let value): return try value.get()
+        case .failure(let invalid): throw BloomreachRefusal(400, invalid.reason, request)
+        }
+    }
+
+    func refuse(_ message: String) -> BloomreachRefusal { BloomreachRefusal(400, message, request) }
+
+    /// The ids in `customer_ids`.
+    ///
+    /// - Returns: Each name once; empty when there are none.
+    func identifiers(
+        _ root: JSONNode, _ member: StaticString = "customer_ids"
+    ) throws(BloomreachRefusal) -> [CustomerIdentifier] {
+        guard let node = root[member], !node.isNull else { return [] }
+        do {
+            return try CustomerIdentifier.all(in: node, named: member)
+        } catch {
+            throw refuse(error.reason)
+        }
+    }
+
+    /// Decides whom this request may act for.
+    ///
+    /// By API key: the ids as given, after the admission that every dialect has. By customer token: the ids that the
+    /// token vouches for. A cookie that it does not name is left out, every other id of the request must be in it.
+    func admit(_ identifiers: [CustomerIdentifier]) throws(BloomreachRefusal) -> BloomreachCaller {
+        guard let token else { return try admitByKey(identifiers) }
+        func foreign(_ detail: String) -> BloomreachRefusal {
+            var report = token.report
+            report.add(.subjectMismatch, detail)
+            return Self.rejection(report, app: app, path: path, request: request)
+        }
+        let namesCookie = token.identifiers.contains { $0.name == CustomerIdentifier.cookieName }
+        var covered: [CustomerIdentifier] = []
+        for identifier in identifiers {
+            if token.identifiers.contains(identifier) {
+                covered.append(identifier)
+            } else if identifier.name != CustomerIdentifier.cookieName || namesCookie {
+                throw foreign("an id of the request is not in the customer token")
+            }
+        }
+        guard identifiers.isEmpty || !covered.isEmpty else {
+            throw foreign("the customer token names no id of the request")
+        }
+        return BloomreachCaller(identifiers: covered, warning: nil, vouched: covered)
+    }
+
+    private func admitByKey(
+        _ identifiers: [CustomerIdentifier]
+    ) throws(BloomreachRefusal) -> BloomreachCaller {
+        let hard = identifiers.first(where: \.isHard)
+        var users = DistinctIDs()
+        for identifier in hard.map({ [$0] }) ?? identifiers
+        where identifier.name != CustomerIdentifier.cookieName {
+            users.insert(identifier.value)
+        }
+        let admission = AdmissionRequest(
+            token: request.header("x-countersign-signature"), userIDs: users.ids, deviceTime: nil)
+        switch path.admit(admission, app: app, request: request) {
+        case .refused(let refusal):
+            throw BloomreachRefusal(BloomreachAnswer.overLimit(refusal, request))
+        case .rejected(let error):
+            throw BloomreachRefusal(BloomreachAnswer.rejection(error, request))
+        case .accepted(let warning):
+            // What is let in is not yet proven: a bad token is let in beyond a ramp and while tokens are optional, and
+            // while they are disabled nobody has looked at it.
+            let isProven =
+                switch request.trail.verdict {
+                case .accepted: true
+                case .notJudged:
+                    hard != nil && admission.token != nil
+                        && app.report(on: admission, at: path.now().timeIntervalSince1970).isAccepted
+                case .anonymous, .acceptedWithWarning, .rejected, nil: false
+                }
+            return BloomreachCaller(
+                identifiers: identifiers, warning: warning, vouched: isProven ? hard.map { [$0] } ?? [] : [],
+                joinsByCookieOnly: hard != nil && app.enforcement == .required)
+        }
+    }
+}
+
+/// Whom a request may act for.
+struct BloomreachCaller {
+    let identifiers: [CustomerIdentifier]
+    /// Rides along with the answer.
+    let warning: AuthErrorBody?
+    /// Those of the ids that a token has vouched for, whatever the app's enforcement.
+    let vouched: [CustomerIdentifier]
+    /// True where a soft id by itself takes a token, and stands beside a hard id: the token is for that one, so the soft id
+    /// opens and joins nobody. It attaches to the customer of the hard id, unless somebody has it. The cookie is the device's.
+    var joinsByCookieOnly = false
+
+    /// The ids by which it may read: of a customer with a hard id only what a token opens.
+    var readable: [CustomerIdentifier] {
+        identifiers.filter { $0.isHard ? vouched.contains($0) : !joinsByCookieOnly || $0.isCookie }
+    }
+
+    /// A change of the customer for whom it acts, which says nothing yet.
+    func change(atMilliseconds milliseconds: Int64) -> CustomerChange {
+        CustomerChange(
+            identifiers: identifiers, joinsByCookieOnly: joinsByCookieOnly, atMilliseconds: milliseconds)
+    }
+}
+
+extension AdmittedApp {
+    /// Judges the tokens that open the project's App Inbox.
+    fileprivate var customerTokens: CustomerTokenVerifier {
+        derived { app in
+            CustomerTokenVerifier(
+                secrets: app.project.customerTokenKeys.map {
+                    CustomerTokenVerifier.Secret(id: $0.id, bytes: $0.secret)
+                }, ring: app.verifier)
+        }
+    }
+}

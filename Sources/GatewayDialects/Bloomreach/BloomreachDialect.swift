@@ -1,0 +1,164 @@
+internal import CountersignCore
+internal import Foundation
+package import GatewayHTTP
+package import GatewayModel
+
+/// The endpoints that clients of Bloomreach Engagement (Exponea) call: seeds 000, 001 and 004.
+///
+/// A project is an app. What is answered and where it differs from the vendor stands in `docs/dialects/bloomreach.md`.
+package struct BloomreachDialect: Sendable {
+    let path: RequestPath
+    let customers: any CustomerStore
+    let webhooks: WebhookSender
+
+    package init(path: RequestPath, customers: any CustomerStore, webhooks: WebhookSender) {
+        self.path = path
+        self.customers = customers
+        self.webhooks = webhooks
+    }
+
+    /// Below the dialect's paths, unknown ones are answered in its shape too.
+    package static let refusal = Router.Refusal(
+        prefixes: ["/track/v2/", "/data/v2/", "/webxp/", "/wxstatic/", "/campaigns/"]
+    ) { status, reason, request in BloomreachAnswer.failure(status, reason, request) }
+
+    package var endpoints: [Endpoint] { tracking + content + inbox + neighbours + [selfCheck] }
+
+    private var tracking: [Endpoint] {
+        let project = "/track/v2/projects/{token}"
+        return [
+            endpoint(
+                "POST", project + "/customers", .key, "Update a customer",
+                body: APIOperation.schema("CustomerUpdate")
+            ) { call throws(BloomreachRefusal) in
+                try BloomreachTracking(call: call, kind: .customer).outcome()
+            },
+            endpoint(
+                "POST", project + "/customers/events", .key, "Store an event of a customer",
+                body: APIOperation.schema("CustomerEvent")
+            ) { call throws(BloomreachRefusal) in
+                try BloomreachTracking(call: call, kind: .event).outcome()
+            },
+            endpoint(
+                "POST", project + "/campaigns/clicks", .key, "Store a click on a campaign",
+                body: APIOperation.schema("CampaignClick")
+            ) { call throws(BloomreachRefusal) in
+                try BloomreachTracking(call: call, kind: .campaignClick).outcome()
+            },
+        ]
+    }
+
+    private var content: [Endpoint] {
+        let consents = "/data/v2/projects/{token}/consent/categories"
+        return [
+            endpoint(
+                "POST", "/data/v2/projects/{token}/customers/attributes", .key,
+                "Read attributes of a customer", body: APIOperation.schema("AttributesRequest")
+            ) {
+                call throws(BloomreachRefusal) in
+                try BloomreachAttributes(call: call, customers: customers).outcome()
+            },
+            // The documents say POST, shipped clients send GET without a body.
+            endpoint("GET", consents, .key, "List the categories of consent") {
+                .answer($0.app.answers.consents)
+            },
+            endpoint("POST", consents, .key, "List the categories of consent") {
+                .answer($0.app.answers.consents)
+            },
+            endpoint(
+                "POST", "/webxp/s/{token}/inappmessages", .key, "List the in-app messages of a customer",
+                body: APIOperation.schema("CustomerRequest")
+            ) { call throws(BloomreachRefusal) in
+                let identifiers = try call.body { root throws(BloomreachRefusal) in try call.identifiers(root)
+                }
+                _ = try call.admit(identifiers)
+                return .answer(call.app.answers.inAppMessages(query: call.request.query))
+            },
+        ]
+    }
+
+    private var inbox: [Endpoint] {
+        [
+            endpoint(
+                "POST", "/webxp/projects/{token}/appinbox/fetch", .inbox, "Fetch the App Inbox of a customer",
+                body: APIOperation.schema("InboxFetch")
+            ) {
+                call throws(BloomreachRefusal) in
+                try BloomreachInbox(call: call, customers: customers).fetch()
+            },
+            endpoint(
+                "POST", "/webxp/projects/{token}/appinbox/markasread", .inbox,
+                "Mark messages of the App Inbox as read", body: APIOperation.schema("InboxMark")
+            ) {
+                call throws(BloomreachRefusal) in
+                try BloomreachInbox(call: call, customers: customers).markAsRead()
+            },
+        ]
+    }
+
+    /// What shipped clients ask for at their start and we have nothing of: valid and empty.
+    private var neighbours: [Endpoint] {
+        let none = BloomreachAnswer.success([("data", Array("[]".utf8))])
+        return [
+            endpoint(
+                "GET", "/wxstatic/projects/{token}/bundle-ios.json", .either,
+                "List the content blocks for iOS: none"
+            ) { _ in .answer(none) },
+            endpoint(
+                "GET", "/wxstatic/projects/{token}/bundle-android.json", .either,
+                "List the content blocks for Android: none"
+            ) { _ in .answer(none) },
+            endpoint(
+                "POST", "/webxp/s/{token}/inappcontentblocks", .either, "Personalise content blocks: none"
+            ) { _ in .answer(none) },
+            endpoint(
+                "GET", "/webxp/projects/{token}/segments", .either, "List the segments of a customer: none"
+            ) { _ in
+                .answer(.json(200, Array("{}".utf8)))
+            },
+            endpoint(
+                "POST", "/webxp/projects/{token}/cookies/{cookie}/link-ids", .either, "Link ids to a cookie"
+            ) { _ in
+                .answer(BloomreachAnswer.success())
+            },
+        ]
+    }
+
+    private var selfCheck: Endpoint {
+        Endpoint(method: "POST", path: "/campaigns/send-self-check-notification") { request, _ in
+            HTTPOutcome.bloomreach { () throws(BloomreachRefusal) in
+                let call = try BloomreachCall(
+                    request, project: QueryString.value(of: "project_id", in: request.query) ?? "",
+                    access: .key,
+                    path: path)
+                return try BloomreachSelfCheck(call: call, webhooks: webhooks).outcome()
+            }
+        }.described(
+            Self.operation(
+                "Hand a test push to the project's webhook", body: APIOperation.schema("SelfCheck"),
+                query: [("project_id", true, ["type": "string"])]))
+    }
+
+    private static func operation(
+        _ summary: String, body: JSONValue?,
+        query: [(name: String, isRequired: Bool, schema: JSONValue)] = []
+    ) -> APIOperation {
+        APIOperation(
+            summary: summary, credential: .projectKey, query: query, body: body,
+            answer: APIOperation.schema("BloomreachSuccess"), refusals: [404, 410, 422],
+            shape: .bloomreach)
+    }
+
+    private func endpoint(
+        _ method: String, _ template: String, _ access: BloomreachAccess, _ summary: String,
+        body: JSONValue? = nil,
+        _ handle: @escaping @Sendable (BloomreachCall) throws(BloomreachRefusal) -> HTTPOutcome
+    ) -> Endpoint {
+        Endpoint(method: method, path: template) { request, parameters in
+            HTTPOutcome.bloomreach { () throws(BloomreachRefusal) in
+                try handle(
+                    BloomreachCall(request, project: parameters.first ?? "", access: access, path: path))
+            }
+        }.described(Self.operation(summary, body: body))
+    }
+}

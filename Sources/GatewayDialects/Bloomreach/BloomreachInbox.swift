@@ -1,0 +1,154 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayAdmission
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// The App Inbox of a customer.
+struct BloomreachInbox {
+    let call: BloomreachCall
+    let customers: any CustomerStore
+
+    /// The most messages of one mark-as-read.
+    static let maximumReads = 1_000
+
+    func fetch() throws(BloomreachRefusal) -> HTTPOutcome {
+        let (identifiers, syncToken) = try call.body {
+            root throws(BloomreachRefusal) -> ([CustomerIdentifier], String?) in
+            (try requiredIdentifiers(root), try token(root))
+        }
+        let caller = try call.admit(identifiers)
+        let request = call.request
+        let reading = Reading(
+            app: call.app, caller: caller, syncToken: syncToken, customers: customers,
+            nowMilliseconds: request.receivedMilliseconds)
+        return call.path.read(reading.messages) { result in
+            switch result {
+            case .success(let members?): BloomreachAnswer.success(members)
+            // Current clients know it by these words, empty their cache and fetch once without a token.
+            case .success(nil): BloomreachAnswer.failure(410, "invalid sync token", request)
+            case .failure(let failure): BloomreachAnswer.unreadable(failure, request)
+            }
+        }
+    }
+
+    func markAsRead() throws(BloomreachRefusal) -> HTTPOutcome {
+        let (identifiers, messageIDs) = try call.body {
+            root throws(BloomreachRefusal) -> ([CustomerIdentifier], [String]) in
+            _ = try token(root)
+            return (try requiredIdentifiers(root), try self.messageIDs(root))
+        }
+        let caller = try call.admit(identifiers)
+        let request = call.request
+        var change: CustomerChange?
+        // What is not in the inbox cannot be read; ids of messages that are gone are no fault of the client.
+        let known = messageIDs.filter { call.app.project.inbox.contains($0) }
+        if !known.isEmpty {
+            change = caller.change(atMilliseconds: request.receivedMilliseconds)
+            change?.readMessageIDs = known
+        }
+        let batch = EventBatch(
+            appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: [], events: [],
+            customers: change.map { [$0] } ?? [])
+        return call.path.store(batch, for: request) { result in
+            switch result {
+            case .success: BloomreachAnswer.success()
+            case .failure(let failure): BloomreachAnswer.failure(failure, request)
+            }
+        }
+    }
+
+    private func requiredIdentifiers(_ root: JSONNode) throws(BloomreachRefusal) -> [CustomerIdentifier] {
+        let identifiers = try call.identifiers(root)
+        guard !identifiers.isEmpty else { throw call.refuse("At least one id should be specified.") }
+        return identifiers
+    }
+
+    private func token(_ root: JSONNode) throws(BloomreachRefusal) -> String? {
+        guard let node = root["sync_token"], !node.isNull else { return nil }
+        guard let text = node.string else { throw call.refuse("Field 'sync_token' must be a string.") }
+        guard text.utf8.count <= 256 else { return "" }
+        return text.isEmpty ? nil : text
+    }
+
+    private func messageIDs(_ root: JSONNode) throws(BloomreachRefusal) -> [String] {
+        guard let list = root["message_ids"], list.kind == .array else {
+            throw call.refuse("Field 'message_ids' must be an array of strings.")
+        }
+        var ids: [String] = []
+        var count = 0
+        for element in list.elements {
+            guard let id = element.string, count < Self.maximumReads else {
+                throw call.refuse(
+                    "Field 'message_ids' must be an array of at most \(Self.maximumReads) strings.")
+            }
+            count += 1
+            // No message has a longer one.
+            if id.utf8.count <= 128 { ids.append(id) }
+        }
+        return ids
+    }
+
+    /// What is read for a customer, beside the server's thread.
+    private struct Reading: Sendable {
+        let app: AdmittedApp
+        let caller: BloomreachCaller
+        let syncToken: String?
+        let customers: any CustomerStore
+        let nowMilliseconds: Int64
+
+        /// The members of the answer; nil when the sync token is none.
+        @Sendable func messages() throws -> [(name: String, json: [UInt8])]? {
+            let inbox = app.project.inbox
+            let (customer, own) = try customers.open(caller.readable, appID: app.id)
+            // The ids of the request may be newer than what is stored: an update of the customer may be on its way.
+            var identifiers = try customer.map { try customers.identifiers(of: $0) } ?? []
+            for identifier in own + caller.vouched where !identifiers.contains(identifier) {
+                identifiers.append(identifier)
+            }
+            var since: InboxSyncToken?
+            if let syncToken {
+                guard let token = InboxSyncToken(syncToken), token.epoch == inbox.epoch,
+                    token.revision <= inbox.revision
+                else { return nil }
+                if token.customerID == customer?.id {
+                    // With other ids it starts over, because theirs may be older messages.
+                    if token.audience == InboxSyncToken.audience(of: identifiers) { since = token }
+                } else if let id = token.customerID {
+                    // A profile that has become part of this one starts over, and so does one that is closed to this
+                    // request. Anybody else's token is none.
+                    let isClosed = customer == nil && caller.readable.count < caller.identifiers.count
+                    guard try isClosed || customer.map({ try customers.isMerged(id, into: $0) }) == true
+                    else { return nil }
+                }
+            }
+            let reads = try customer.map { try customers.inboxReads(of: $0) } ?? []
+            let isRead = Set(reads.map(\.messageID))
+            let isReadSince = Set(reads.filter { $0.sequence > since?.readSequence ?? 0 }.map(\.messageID))
+            var body = Array("[".utf8)
+            for message in inbox.messages(for: identifiers, atMilliseconds: nowMilliseconds)
+            where message.revision > since?.revision ?? 0 || isReadSince.contains(message.id) {
+                if body.count > 1 { body.append(UInt8(ascii: ",")) }
+                Self.write(message, isRead: isRead.contains(message.id), to: &body)
+            }
+            body.append(UInt8(ascii: "]"))
+            let token = InboxSyncToken(
+                epoch: inbox.epoch, revision: inbox.revision, readSequence: reads.last?.sequence ?? 0,
+                customerID: customer?.id, identifiers: identifiers)
+            return [("messages", body), ("sync_token", JSONValue.string(token.text).bytes)]
+        }
+
+        private static func write(_ message: InboxMessage, isRead: Bool, to output: inout [UInt8]) {
+            output.append(contentsOf: #"{"id":"#.utf8)
+            JSONValue.write(message.id, to: &output)
+            output.append(contentsOf: #","type":"\#(message.type)","is_read":\#(isRead),"create_time":"#.utf8)
+            output.append(contentsOf: "\(Double(message.createdMilliseconds) / 1000)".utf8)
+            if let expires = message.expiresMilliseconds {
+                output.append(contentsOf: ",\"expire_time\":\(Double(expires) / 1000)".utf8)
+            }
+            output.append(contentsOf: #","content":"#.utf8)
+            output.append(contentsOf: message.content)
+            output.append(UInt8(ascii: "}"))
+        }
+    }
+}

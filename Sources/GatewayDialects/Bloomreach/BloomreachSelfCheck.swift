@@ -1,0 +1,64 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayAdmission
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// A client asks for a push notification to itself, to see whether it would get one. The project's webhook sends it.
+struct BloomreachSelfCheck {
+    let call: BloomreachCall
+    let webhooks: WebhookSender
+
+    func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
+        let (identifiers, data) = try call.body {
+            root throws(BloomreachRefusal) -> ([CustomerIdentifier], JSONValue) in
+            var members: [String: JSONValue] = ["project_id": .string(call.app.project.settings.token)]
+            for name in ["platform", "push_notification_id"] as [StaticString] {
+                guard let text = root[name]?.utf8, (1...4_096).contains(text.count) else {
+                    throw call.refuse("Field '\(name)' must be a string of 1 to 4096 bytes.")
+                }
+                members["\(name)"] = .string(String(decoding: text, as: UTF8.self))
+            }
+            let identifiers = try call.identifiers(root)
+            members["customer_ids"] = root["customer_ids"]?.value ?? [:]
+            if let application = root["application_id"]?.string {
+                members["application_id"] = .string(application)
+            }
+            return (identifiers, .object(members))
+        }
+        _ = try call.admit(identifiers)
+        guard let webhook = call.app.project.settings.webhook else {
+            // Clients show the text of a 4xx of this kind, and only call a 2xx a success.
+            throw BloomreachRefusal(
+                409,
+                "this project has no push webhook; set one, and it will be asked to send the notification",
+                call.request)
+        }
+        let request = call.request
+        let event: JSONValue = [
+            "type": "push.self_check",
+            "timestamp": .string(RFC3339.text(milliseconds: request.receivedMilliseconds)), "data": data,
+        ]
+        let result = Lock<WebhookOutcome?>(nil)
+        return .later(
+            start: { resume in
+                webhooks.send(event.bytes, id: "msg_" + UUIDv7.make(), to: webhook) { outcome in
+                    result.withLock { $0 = outcome }
+                    resume()
+                }
+            },
+            poll: {
+                result.withLock { $0 }.map { outcome in
+                    switch outcome {
+                    case .delivered: BloomreachAnswer.success()
+                    case .refused(let reason):
+                        BloomreachAnswer.failure(502, "the push webhook was not reached: \(reason)", request)
+                    case .overloaded:
+                        BloomreachAnswer.failure(
+                            503, "too many deliveries wait for push webhooks; try again later", request
+                        ).with("Retry-After", "10")
+                    }
+                }
+            })
+    }
+}

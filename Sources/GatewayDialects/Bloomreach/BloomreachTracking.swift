@@ -1,0 +1,119 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayAdmission
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// Customer updates, events and campaign clicks: one a request.
+struct BloomreachTracking {
+    let call: BloomreachCall
+    let kind: BloomreachRecordKind
+
+    private struct Contents {
+        var identifiers: [CustomerIdentifier] = []
+        var name: String?
+        /// Each with its canonical JSON, in the order of their names' bytes; nil when there is no such member.
+        var properties: [(name: String, json: [UInt8])]?
+        var messageID = ""
+        var isIdentifiedByContent = false
+        var timestampMilliseconds: Int64 = 0
+        var client: ClientInfo?
+    }
+
+    func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
+        let json = call.request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
+        guard json.count <= call.path.limits.eventBytes else {
+            throw BloomreachRefusal(
+                413, "an event may have \(call.path.limits.eventBytes) bytes", call.request)
+        }
+        let contents = try call.body { root throws(BloomreachRefusal) in try decode(root) }
+        if let client = contents.client { call.request.trail.client = client }
+        let caller = try call.admit(contents.identifiers)
+        let request = call.request
+        func identifier(_ name: String) -> String? { contents.identifiers.first { $0.name == name }?.value }
+        let hard = identifier(CustomerIdentifier.hardName)
+        let event = EventBatch.Event(
+            messageID: contents.messageID, kind: kind == .customer ? .identify : .track, userID: hard,
+            anonymousID: identifier(CustomerIdentifier.cookieName)
+                ?? (hard == nil ? contents.identifiers.first?.value : nil),
+            name: contents.name, timestampMilliseconds: contents.timestampMilliseconds, json: json,
+            isIdentifiedByContent: contents.isIdentifiedByContent)
+        var change: CustomerChange?
+        if !contents.identifiers.isEmpty {
+            // A clock that runs ahead must not win over every later update.
+            change = caller.change(
+                atMilliseconds: min(contents.timestampMilliseconds, request.receivedMilliseconds))
+            if kind == .customer { change?.properties = contents.properties ?? [] }
+        }
+        let batch = EventBatch(
+            appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
+            events: [event], customers: change.map { [$0] } ?? [])
+        return call.path.store(batch, for: request) { result in
+            switch result {
+            case .success(let outcome): Self.success(outcome, caller.warning)
+            case .failure(let failure): BloomreachAnswer.failure(failure, request)
+            }
+        }
+    }
+
+    private static func success(_ outcome: AppendOutcome, _ warning: AuthErrorBody?) -> HTTPResponse {
+        var members: [(name: String, json: [UInt8])] = [("errors", Array("[]".utf8))]
+        if outcome.duplicates > 0 { members.append(("duplicate", Array("true".utf8))) }
+        if let warning {
+            var json: [UInt8] = []
+            warning.write(to: &json)
+            members.append(("auth_warning", json))
+        }
+        return BloomreachAnswer.success(members)
+    }
+
+    private func decode(_ root: JSONNode) throws(BloomreachRefusal) -> Contents {
+        var contents = Contents()
+        contents.identifiers = try call.identifiers(root)
+        guard !contents.identifiers.isEmpty || kind == .campaignClick else {
+            throw call.refuse("At least one id should be specified.")
+        }
+        switch kind {
+        case .customer: break
+        case .event:
+            contents.name = try text(root["event_type"], "event_type")
+        case .campaignClick:
+            _ = try text(root["url"], "url", longest: 8_192)
+            contents.name = kind.rawValue
+        }
+        if let properties = root["properties"], !properties.isNull {
+            guard properties.kind == .object else { throw call.refuse("properties must be a JSON object") }
+            if properties["sdk"] != nil {
+                contents.client = ClientInfo(
+                    sdk: properties["sdk"], properties["sdk_version"], app: properties["app_version"])
+            }
+            let members = Array(properties.members)
+            guard members.allSatisfy({ (1...256).contains($0.name.count) }) else {
+                throw call.refuse("the names of properties must have 1 to 256 bytes")
+            }
+            contents.properties = members.sorted { $0.name.lexicographicallyPrecedes($1.name) }
+                .map { (String(decoding: $0.name, as: UTF8.self), $0.value.canonicalBytes) }
+        }
+        let time = try BloomreachTime(root, call)
+        contents.timestampMilliseconds = time.milliseconds
+        let given = EventIdentifier(root["message_id"])
+        guard given.isValid else { throw call.refuse("message_id must be \(EventIdentifier.shape)") }
+        contents.messageID =
+            given.text
+            ?? BloomreachMessageID.make(
+                root, kind: kind, identifiers: contents.identifiers, time: time,
+                properties: contents.properties)
+        contents.isIdentifiedByContent = given.text == nil && !contents.identifiers.isEmpty
+        return contents
+    }
+
+    private func text(
+        _ node: JSONNode?, _ member: String, longest: Int = 256
+    ) throws(BloomreachRefusal) -> String {
+        guard let node, !node.isNull else { throw call.refuse("Field '\(member)' is required.") }
+        guard let utf8 = node.utf8, (1...longest).contains(utf8.count) else {
+            throw call.refuse("Field '\(member)' must be a string of 1 to \(longest) bytes.")
+        }
+        return String(decoding: utf8, as: UTF8.self)
+    }
+}

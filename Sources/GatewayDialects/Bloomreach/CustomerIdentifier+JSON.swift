@@ -1,0 +1,41 @@
+internal import CountersignJOSE
+internal import GatewayModel
+
+extension CustomerIdentifier {
+    /// The most ids that a request names a customer by.
+    static let maximum = 16
+
+    /// Why ids are not taken; holds none of them.
+    struct Invalid: Error {
+        let reason: String
+    }
+
+    /// The ids in an object that has each under its name.
+    ///
+    /// - Parameters:
+    ///   - node: The object; members that are null are no ids.
+    ///   - member: What it is called, for the reason of a refusal.
+    /// - Returns: Each name once, in the order of the object.
+    /// - Throws: What is wrong with them; to try again is of no use.
+    static func all(in node: JSONNode, named member: StaticString) throws(Invalid) -> [CustomerIdentifier] {
+        guard node.kind == .object else { throw Invalid(reason: "\(member) must be a JSON object") }
+        var identifiers: [CustomerIdentifier] = []
+        for (name, value) in node.members {
+            guard (1...64).contains(name.count), name.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+                throw Invalid(
+                    reason: "the names in \(member) must have 1 to 64 bytes without control characters")
+            }
+            switch EventIdentifier(value) {
+            case .absent: break
+            case .invalid: throw Invalid(reason: "the values in \(member) must be \(EventIdentifier.shape)")
+            case .value(let text):
+                guard identifiers.count < maximum else {
+                    throw Invalid(reason: "\(member) may have \(maximum) ids")
+                }
+                identifiers.append(
+                    CustomerIdentifier(name: String(decoding: name, as: UTF8.self), value: text))
+            }
+        }
+        return identifiers
+    }
+}

@@ -1,0 +1,50 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayModel
+
+/// Up to where a client has fetched its App Inbox. Opaque for clients; it opens nothing, so it is not signed.
+struct InboxSyncToken: Equatable {
+    /// Rises when the operator ends all sync tokens.
+    var epoch: Int64
+    /// The newest message, or change to one, that the client has.
+    var revision: Int64
+    /// The newest mark-as-read that the client knows of.
+    var readSequence: Int64
+    /// Whose inbox it is; nil when the ids belonged to no customer yet.
+    var customerID: String?
+    /// Stands for the ids whose messages were looked for: another id may have older messages.
+    var audience: String
+
+    init(
+        epoch: Int64, revision: Int64, readSequence: Int64, customerID: String?,
+        identifiers: [CustomerIdentifier]
+    ) {
+        self.epoch = epoch
+        self.revision = revision
+        self.readSequence = readSequence
+        self.customerID = customerID
+        audience = Self.audience(of: identifiers)
+    }
+
+    /// The same text for the same set of ids.
+    static func audience(of identifiers: [CustomerIdentifier]) -> String {
+        let names = identifiers.map { JSONValue.array([.string($0.name), .string($0.value)]).bytes }
+            .sorted { $0.lexicographicallyPrecedes($1) }
+        return Base64URL.encode(Array(SHA256.digest(names.joined()).prefix(9)))
+    }
+
+    /// Nil for what is no token of ours.
+    init?(_ text: String) {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 6, parts[0] == "1", let epoch = Int64(parts[1]), let revision = Int64(parts[2]),
+            let readSequence = Int64(parts[3]), parts[4].utf8.count <= 64, parts[5].utf8.count <= 64
+        else { return nil }
+        self.epoch = epoch
+        self.revision = revision
+        self.readSequence = readSequence
+        customerID = parts[4].isEmpty ? nil : String(parts[4])
+        audience = String(parts[5])
+    }
+
+    var text: String { "1.\(epoch).\(revision).\(readSequence).\(customerID ?? "").\(audience)" }
+}

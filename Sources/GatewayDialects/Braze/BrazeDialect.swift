@@ -1,0 +1,114 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayAdmission
+package import GatewayHTTP
+internal import GatewayModel
+
+/// The data endpoint of Braze's SDKs: the API key and the signature in headers of their own, events and attributes
+/// in one body (seed 003).
+package struct BrazeDialect: Sendable {
+    let path: RequestPath
+
+    package init(path: RequestPath) {
+        self.path = path
+    }
+
+    package var endpoints: [Endpoint] {
+        [
+            Endpoint(method: "POST", path: "/api/v3/data") { request, _ in ingest(request) }
+                .described(
+                    APIOperation(
+                        summary: "Store events and attributes in Braze's shape", credential: .apiKey,
+                        body: APIOperation.schema("BrazeData"), status: 201,
+                        answer: APIOperation.schema("BrazeStored")))
+        ] + neighbours
+    }
+
+    /// What shipped clients sync besides, and there is none of: valid and empty.
+    private var neighbours: [Endpoint] {
+        [
+            (
+                "content_cards/sync", "Sync content cards: none",
+                #","cards":[],"full_sync":true,"last_full_sync_at":0,"last_card_updated_at":0"#
+            ), ("feature_flags/sync", "Sync feature flags: none", #","feature_flags":[]"#),
+            ("template", "Fetch a templated message: none", #","templated_message":null"#),
+        ].map { name, summary, members in
+            Endpoint(method: "POST", path: "/api/v3/" + name) { request, _ in
+                ingest(request, answering: members)
+            }.described(
+                APIOperation(
+                    summary: summary, credential: .apiKey, body: APIOperation.schema("BrazeData"),
+                    status: 201, answer: APIOperation.schema("BrazeStored")))
+        }
+    }
+
+    /// Stores what a request holds; `members` are added to the answer, each preceded by a comma.
+    private func ingest(_ request: HTTPRequest, answering members: String = "") -> HTTPOutcome {
+        let header = request.header("x-braze-api-key")
+        // A stranger's body is not worth reading.
+        if let header, path.apps.app(writeKey: header) == nil { return .answer(Self.unknownKey(request)) }
+        let contents: BrazeDecoder.Contents
+        switch path.parsers.parse(request, { BrazeDecoder(limits: path.limits, request: request).decode($0) })
+        {
+        case .refused(let response), .value(.failure(.refused(let response))): return .answer(response)
+        case .value(.success(let read)): contents = read
+        }
+        if let header, let body = contents.apiKey, !header.utf8.elementsEqual(body.utf8) {
+            return .answer(
+                .failure(
+                    400, code: "invalid_credentials", reason: "X-Braze-Api-Key and api_key differ",
+                    requestID: request.id))
+        }
+        guard let key = header ?? contents.apiKey, let app = path.apps.app(writeKey: key) else {
+            return .answer(Self.unknownKey(request))
+        }
+        let admission = AdmissionRequest(
+            token: request.header("x-braze-auth-signature"), userIDs: contents.userIDs.ids,
+            deviceTime: contents.deviceTime)
+        switch path.admit(admission, app: app, request: request) {
+        case .refused(let response): return .answer(response)
+        case .rejected(let error): return .answer(error.rejection())
+        case .accepted(let warning):
+            let batch = EventBatch(
+                appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
+                events: contents.events, customers: contents.profiles.changes)
+            let members = members + (contents.wantsTriggers ? #","triggers":[]"# : "")
+            request.trail.rejected = contents.rejected.count
+            return path.store(batch, for: request) { result in
+                switch result {
+                case .success: Self.stored(contents, members, warning)
+                case .failure(let failure): failure.response(request)
+                }
+            }
+        }
+    }
+
+    private static func unknownKey(_ request: HTTPRequest) -> HTTPResponse {
+        .failure(
+            401, code: "invalid_api_key", reason: "no app has this API key; send it in X-Braze-Api-Key",
+            requestID: request.id)
+    }
+
+    /// 201 even when nothing was good: what shipped clients do with a 400 is not documented, and one that sent the same again
+    /// for ever would deliver nothing any more.
+    private static func stored(
+        _ contents: BrazeDecoder.Contents, _ members: String, _ warning: AuthErrorBody?
+    ) -> HTTPResponse {
+        let isFailure =
+            !contents.rejected.isEmpty && contents.events.isEmpty && contents.profiles.changes.isEmpty
+        let verdict =
+            isFailure
+            ? #""message":"every event was rejected; see errors","code":"all_events_rejected""#
+            : #""message":"success""#
+        var body = Array(#"{\#(verdict),"errors":["#.utf8)
+        for (position, event) in contents.rejected.enumerated() {
+            if position > 0 { body.append(UInt8(ascii: ",")) }
+            event.write(to: &body)
+        }
+        body.append(UInt8(ascii: "]"))
+        body += members.utf8
+        warning?.writeMember(to: &body)
+        body.append(UInt8(ascii: "}"))
+        return .json(201, body)
+    }
+}

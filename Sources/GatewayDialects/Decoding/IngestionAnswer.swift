@@ -1,0 +1,40 @@
+internal import CountersignCore
+internal import GatewayAdmission
+internal import GatewayHTTP
+internal import GatewayModel
+
+extension HTTPResponse {
+    /// What became of a batch, event by event where one was rejected.
+    ///
+    /// - Parameters:
+    ///   - outcome: What the store has.
+    ///   - rejected: What it will never have.
+    ///   - warning: What is wrong with the token all the same.
+    ///   - failsWithoutEvents: True to answer 400 when every event was rejected, for clients that give up on that. Others
+    ///     would send the same again for ever; for them only the body says it.
+    /// - Returns: The answer.
+    static func ingested(
+        _ outcome: AppendOutcome, rejected: [RejectedEvent], warning: AuthErrorBody?,
+        failsWithoutEvents: Bool = false
+    ) -> HTTPResponse {
+        let isFailure = !rejected.isEmpty && outcome.accepted == 0 && outcome.duplicates == 0
+        let verdict =
+            isFailure
+            ? #""success":false,"code":"all_events_rejected","reason":"every event was rejected; see rejected""#
+            : #""success":true"#
+        var body = Array(
+            #"{\#(verdict),"accepted":\#(outcome.accepted),"duplicates":\#(outcome.duplicates),"rejected":["#
+                .utf8)
+        for (position, event) in rejected.enumerated() {
+            if position > 0 { body.append(UInt8(ascii: ",")) }
+            JSONValue.object([
+                "index": .integer(Int64(event.index)), "code": .string(event.code),
+                "reason": .string(event.reason),
+            ]).write(to: &body)
+        }
+        body.append(UInt8(ascii: "]"))
+        warning?.writeMember(to: &body)
+        body.append(UInt8(ascii: "}"))
+        return .json(isFailure && failsWithoutEvents ? 400 : 200, body)
+    }
+}

@@ -1,0 +1,76 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayModel
+
+/// What the events of one request say of the people whom they are about: properties of customers.
+struct Profiles {
+    /// The most properties that one request sets; any others are in the stored events only.
+    static let mostProperties = 2_000
+    /// The longest name of a property, in bytes.
+    static let longestName = 256
+
+    private(set) var changes: [CustomerChange] = []
+    private var room = mostProperties
+
+    /// Notes who somebody is, and what is said of them.
+    ///
+    /// - Parameters:
+    ///   - user: The user id, which is the customer's `registered` id; nil for somebody who has not signed in.
+    ///   - device: The id of the device, which is the customer's `cookie`; nil leaves it out.
+    ///   - properties: The object whose members are set; nil sets none.
+    ///   - skipped: Members of it that are none.
+    ///   - milliseconds: When that held, since 1970.
+    mutating func add(
+        user: String?, device: String?, _ properties: JSONNode?, except skipped: Set<String> = [],
+        at milliseconds: Int64
+    ) {
+        var found: [(name: String, json: [UInt8])] = []
+        if let properties, properties.kind == .object {
+            for (name, value) in properties.members {
+                guard found.count < room, (1...Self.longestName).contains(name.count) else { continue }
+                let name = String(decoding: name, as: UTF8.self)
+                if !skipped.contains(name) { found.append((name, value.canonicalBytes)) }
+            }
+        }
+        note(user, device, found, milliseconds)
+    }
+
+    /// Notes the group that somebody belongs to: the property `group`.
+    mutating func add(
+        user: String?, device: String?, group: String, _ traits: JSONNode?, at milliseconds: Int64
+    ) {
+        guard room > 0 else { return }
+        var json = Array(#"{"id":"#.utf8)
+        JSONValue.string(group).write(to: &json)
+        json += #","traits":"#.utf8
+        json += traits?.kind == .object ? traits?.canonicalBytes ?? [] : Array("{}".utf8)
+        json.append(UInt8(ascii: "}"))
+        note(user, device, [("group", json)], milliseconds)
+    }
+
+    /// Notes what somebody did last: one property, with what the event says of it.
+    mutating func add(
+        user: String?, device: String?, last name: String, _ json: [UInt8], at milliseconds: Int64
+    ) {
+        guard room > 0 else { return }
+        note(user, device, [(name, json)], milliseconds)
+    }
+
+    private mutating func note(
+        _ user: String?, _ device: String?, _ properties: [(name: String, json: [UInt8])],
+        _ milliseconds: Int64
+    ) {
+        // Of a device alone there is nothing to know but what it says.
+        guard user != nil || !properties.isEmpty else { return }
+        var identifiers =
+            user.map { [CustomerIdentifier(name: CustomerIdentifier.hardName, value: $0)] } ?? []
+        if let device {
+            identifiers.append(CustomerIdentifier(name: CustomerIdentifier.cookieName, value: device))
+        }
+        guard !identifiers.isEmpty else { return }
+        room -= properties.count
+        var change = CustomerChange(identifiers: identifiers, atMilliseconds: milliseconds)
+        change.properties = properties
+        changes.append(change)
+    }
+}

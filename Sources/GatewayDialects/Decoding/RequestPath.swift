@@ -1,0 +1,154 @@
+internal import CountersignCore
+internal import CountersignJOSE
+package import Foundation
+package import GatewayAdmission
+package import GatewayHTTP
+package import GatewayModel
+internal import GatewayObservability
+
+/// What every dialect works with: the one path from a decoded request to its answer.
+///
+/// A dialect decodes, then goes through ``admit(_:app:request:)`` and, when it stores, ``store(_:finish:)``. So each
+/// request ends in one verdict, and is answered after its commit.
+package struct RequestPath: Sendable {
+    let apps: AppRegistry
+    let store: any EventStore
+    package let parsers: ParserPool
+    let limits: GatewayLimits
+    let appLimiter: RateLimiter<String>
+    /// The clock that tokens are judged by.
+    let now: @Sendable () -> Date
+    /// Where reading may wait for the disk.
+    private let readers = BoundedQueue(label: "readers", places: 128)
+
+    package init(
+        apps: AppRegistry, store: any EventStore, parsers: ParserPool, limits: GatewayLimits,
+        appLimiter: RateLimiter<String>, now: @escaping @Sendable () -> Date
+    ) {
+        self.apps = apps
+        self.store = store
+        self.parsers = parsers
+        self.limits = limits
+        self.appLimiter = appLimiter
+        self.now = now
+    }
+
+    /// Judges a request once.
+    func admit(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
+        if let refusal = overLimit(of: app, request) { return .refused(refusal) }
+        let instant = now().timeIntervalSince1970
+        let verdict = app.admit(admission, at: instant)
+        request.trail.note(verdict, app: app)
+        request.trail.userID = admission.userIDs.first
+        if app.returnsByItself { request.trail.tokenHash = admission.token.map(KnownTokens.hash) }
+        if request.trail.client == ClientInfo() {
+            request.trail.client = ClientInfo(userAgent: request.headerBytes("user-agent"))
+        }
+        switch verdict {
+        case .accepted(let report): noteKeyUse(report, app: app, request: request)
+        case .rejected(let report), .acceptedWithWarning(let report):
+            request.trail.failure = FailedToken(
+                token: admission.token, report: report, deviceTime: admission.deviceTime)
+            if report.code == .noMatchingPublicKeys { apps.noteUnknownKey(of: app.id) }
+        case .anonymous, .notJudged: break
+        }
+        func body(_ report: VerificationReport, _ enforcement: Enforcement) -> AuthErrorBody {
+            AuthErrorBody(
+                report: report, enforcement: enforcement, requestID: request.id,
+                serverMilliseconds: Int64(instant * 1000))
+        }
+        switch verdict {
+        case .rejected(let report): return .rejected(body(report, .required))
+        case .acceptedWithWarning(let report): return .accepted(warning: body(report, .optional))
+        case .anonymous, .notJudged, .accepted: return .accepted(warning: nil)
+        }
+    }
+
+    /// Judges a request whose only credential is an access token, whatever the app's enforcement.
+    func admit(accessToken token: String?, app: AdmittedApp, request: HTTPRequest) -> AdmittedByToken {
+        if let refusal = overLimit(of: app, request) { return .refused(refusal) }
+        request.trail.client = ClientInfo(userAgent: request.headerBytes("user-agent"))
+        let instant = now().timeIntervalSince1970
+        let report =
+            app.issued.report(on: token, appID: app.id, userIDs: nil, at: instant)
+            ?? app.verifier.inspect(token, at: instant)
+        if report.isAccepted, let claims = report.claims, !claims.subject.isEmpty {
+            request.trail.note(.accepted(report), app: app)
+            request.trail.userID = claims.subject
+            noteKeyUse(report, app: app, request: request)
+            return .accepted(claims)
+        }
+        request.trail.note(.rejected(report), app: app)
+        request.trail.failure = FailedToken(token: token, report: report, deviceTime: nil)
+        return .rejected(
+            AuthErrorBody(
+                report: report, enforcement: .required, requestID: request.id,
+                serverMilliseconds: Int64(instant * 1000)))
+    }
+
+    /// The refusal of an app that has had more requests than it may; nil for all others.
+    func overLimit(of app: AdmittedApp, _ request: HTTPRequest) -> HTTPResponse? {
+        let refusal = appLimiter.take(app.id).refusal(request, policy: "app", burst: appLimiter.burst)
+        if refusal != nil { request.trail.appID = app.id }
+        return refusal
+    }
+
+    private func noteKeyUse(_ report: VerificationReport, app: AdmittedApp, request: HTTPRequest) {
+        guard let keyID = report.matchedKeyID else { return }
+        store.noteKeyUse(appID: app.id, keyID: keyID, milliseconds: request.receivedMilliseconds)
+    }
+
+    enum AdmittedByToken {
+        /// The app has had more requests than it may.
+        case refused(HTTPResponse)
+        case accepted(VerifiedClaims)
+        case rejected(AuthErrorBody)
+    }
+
+    /// What a dialect has to do after admission.
+    enum Admitted {
+        /// Go on; a warning rides along with the answer.
+        case accepted(warning: AuthErrorBody?)
+        /// Answer with this: the app has had more requests than it may.
+        case refused(HTTPResponse)
+        /// Answer with this error in the dialect's shape.
+        case rejected(AuthErrorBody)
+    }
+
+    /// Stores a batch; `finish` makes the answer when it is on disk or has failed.
+    func store(
+        _ batch: EventBatch, for request: HTTPRequest,
+        finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
+    ) -> HTTPOutcome {
+        guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
+        return .waiting({ store.append(batch, completion: $0) }) { result in
+            if case .success(let outcome) = result { request.trail.note(outcome) }
+            return finish(result)
+        }
+    }
+
+    /// Answers with what `work` has read, on a queue where it may wait for the disk.
+    ///
+    /// - Parameters:
+    ///   - work: Reads.
+    ///   - finish: Makes the answer; of a failure also when too many wait to read.
+    /// - Returns: An outcome that is not there yet, or an answer when too many wait.
+    func read<Value: Sendable>(
+        _ work: @escaping @Sendable () throws -> Value,
+        finish: @escaping (Result<Value, StoreFailure>) -> HTTPResponse
+    ) -> HTTPOutcome {
+        guard readers.take() else {
+            return .answer(finish(.failure(StoreFailure(reason: .overloaded, detail: "too many read"))))
+        }
+        return .waiting({ [readers] completion in
+            readers.async {
+                completion(
+                    Result { try work() }.mapError { StoreFailure(reason: .failed, detail: "\($0)") })
+            }
+        }) { result in
+            var response = finish(result)
+            response.changesNothing = true
+            return response
+        }
+    }
+}

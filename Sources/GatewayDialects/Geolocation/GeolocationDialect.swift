@@ -1,0 +1,84 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+internal import GatewayAdmission
+package import GatewayHTTP
+internal import GatewayModel
+
+/// The upload endpoint of Transistorsoft's SDKs (seed 002): locations under an access token.
+///
+/// The token is the only credential: it names the app in `aud` or `iss` unless the path does, and its subject is the
+/// user. So it must be good whatever the app's enforcement is; "Disabled" would otherwise let anybody write.
+package struct GeolocationDialect: Sendable {
+    let path: RequestPath
+
+    package init(path: RequestPath) {
+        self.path = path
+    }
+
+    package var endpoints: [Endpoint] {
+        [
+            Endpoint(method: "POST", path: "/api/locations") { request, _ in upload(request, project: nil) }
+                .described(Self.operation),
+            Endpoint(method: "POST", path: "/api/locations/{project}") { request, parameters in
+                upload(request, project: parameters[0])
+            }.described(Self.operation),
+        ]
+    }
+
+    private static let operation = APIOperation(
+        summary: "Store locations under an access token", credential: .accessToken,
+        body: ["type": ["object", "array"]], answer: APIOperation.schema("Stored"))
+
+    private func upload(_ request: HTTPRequest, project: Substring?) -> HTTPOutcome {
+        let token = Self.token(request)
+        let named = project.flatMap { path.apps.app(projectToken: $0) }
+        guard let app = named ?? token.flatMap({ path.apps.app(issuedFor: $0) ?? app(namedBy: $0) }) else {
+            return .answer(
+                HTTPResponse.failure(
+                    401, code: "unknown_app",
+                    reason: "neither the path nor aud or iss of the access token names an app",
+                    requestID: request.id
+                ).with("WWW-Authenticate", "Bearer"))
+        }
+        let subject: String
+        switch path.admit(accessToken: token, app: app, request: request) {
+        case .refused(let response): return .answer(response)
+        case .rejected(let error): return .answer(error.rejection())
+        case .accepted(let claims): subject = claims.subject
+        }
+        switch path.parsers.parse(
+            request, { GeolocationDecoder(limits: path.limits, request: request).decode($0, user: subject) })
+        {
+        case .refused(let response), .value(.failure(.refused(let response))): return .answer(response)
+        case .value(.success(let contents)):
+            let batch = EventBatch(
+                appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: contents.body,
+                events: contents.events)
+            return path.store(batch, for: request) { result in
+                switch result {
+                case .success(let outcome): .ingested(outcome, rejected: contents.rejected, warning: nil)
+                case .failure(let failure): failure.response(request)
+                }
+            }
+        }
+    }
+
+    /// The token as strategy JWT sends it, behind `Bearer`, or as strategy SAS does, bare.
+    private static func token(_ request: HTTPRequest) -> String? {
+        guard let value = request.header("authorization") else { return nil }
+        let parts = value.split(separator: " ", maxSplits: 1)
+        return parts.count == 2 && parts[0].lowercased() == "bearer" ? String(parts[1]) : value
+    }
+
+    /// The app that a token claims to be for; believed only as far as choosing whose keys must verify it.
+    private func app(namedBy token: String) -> AdmittedApp? {
+        guard let jws = try? CompactJWS(parsing: token) else { return nil }
+        let names = try? StrictJSONParser(maximumBytes: CompactJWS.maximumBytes).parse(bytes: jws.payload) {
+            claims in
+            [claims["aud"]?.string].compactMap(\.self) + (claims["aud"]?.elements.compactMap(\.string) ?? [])
+                + [claims["iss"]?.string].compactMap(\.self)
+        }
+        return names?.lazy.compactMap { path.apps.app(projectToken: $0) }.first
+    }
+}

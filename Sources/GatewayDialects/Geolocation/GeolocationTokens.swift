@@ -1,0 +1,116 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayAdmission
+package import GatewayHTTP
+internal import GatewayModel
+package import GatewayTokens
+
+/// Registration and refresh in the shapes of Transistorsoft's SDKs and their reference server (seed 002).
+package struct GeolocationTokens: Sendable {
+    let service: TokenService
+    let parsers: ParserPool
+
+    package init(service: TokenService, parsers: ParserPool) {
+        self.service = service
+        self.parsers = parsers
+    }
+
+    package var endpoints: [Endpoint] {
+        [
+            Endpoint(method: "POST", path: "/api/register") { request, _ in
+                service.answering { () throws(OAuthError) in try register(request) }
+            }.described(Self.registration),
+            Endpoint(method: "POST", path: "/api/refresh_token") { request, _ in
+                service.answering { () throws(OAuthError) in try refresh(request) }
+            }.described(Self.refreshing),
+        ]
+    }
+
+    /// A device that nobody vouches for gets a session whose subject is `device:` and its id: it can never pass for a
+    /// user.
+    private func register(_ request: HTTPRequest) throws(OAuthError) -> HTTPOutcome {
+        if let unit = request.limitedUnit { try service.limit("address \(unit)") }
+        let fields = try read(request) { body in
+            (
+                EventIdentifier(body["org"]),
+                [EventIdentifier(body["uuid"]), EventIdentifier(body["device_id"])]
+            )
+        }
+        guard let org = fields.0.text else {
+            throw OAuthError(.invalidRequest, "org must be the id of an app")
+        }
+        guard fields.1.allSatisfy(\.isValid), let device = fields.1.lazy.compactMap(\.text).first,
+            device.utf8.count <= 128
+        else {
+            throw OAuthError(.invalidRequest, "uuid must be a string of 1 to 128 bytes that names the device")
+        }
+        guard let app = service.apps.app(projectToken: org), app.tokenRules.allowsRegistration else {
+            throw OAuthError(
+                .accessDenied,
+                "no app of this id lets devices register; see `countersign app tokens APP --registration open`"
+            )
+        }
+        let opening = SessionLedger.Opening(
+            appID: app.id, subject: "device:" + device, rules: app.tokenRules)
+        return service.open(opening, for: request, finish: Self.response)
+    }
+
+    private func refresh(_ request: HTTPRequest) throws(OAuthError) -> HTTPOutcome {
+        let token: String?
+        let type = request.header("content-type")?.lowercased() ?? ""
+        if type.hasPrefix("application/json") {
+            token = try read(request) { body in
+                (body["refresh_token"] ?? body["refreshToken"])?.string
+            }
+        } else {
+            let isMultipart = type.hasPrefix("multipart/form-data")
+            let form = isMultipart ? try OAuthForm(multipart: request) : try OAuthForm(request)
+            token = form["refresh_token"] ?? form["refreshToken"]
+        }
+        guard let token, !token.isEmpty else {
+            throw OAuthError(
+                .invalidRequest,
+                "refresh_token is missing; refreshPayload must name it so, with {refreshToken}")
+        }
+        return try service.exchange(token, .anonymous, for: request, finish: Self.response)
+    }
+
+    private func read<Value>(
+        _ request: HTTPRequest, _ body: (JSONNode) -> Value
+    ) throws(OAuthError) -> Value {
+        let result = parsers.read(request) { root in root.kind == .object ? body(root) : nil }
+        switch result {
+        case .success(let value?): return value
+        case .success(nil): throw OAuthError(.invalidRequest, "the body is not a JSON object")
+        case .failure(let invalid): throw OAuthError(.invalidRequest, invalid.reason)
+        }
+    }
+
+    /// The members that the reference server answers with. `expires` in seconds since 1970: a client that takes it for
+    /// seconds from now refreshes too late and is told by a 401, while the other way round it would never stop.
+    private static func response(_ pair: IssuedPair) -> HTTPResponse {
+        var members: [String: JSONValue] = [
+            "accessToken": .string(pair.accessToken), "expires": .integer(pair.expiresAt),
+        ]
+        members["refreshToken"] = pair.refreshToken.map { .string($0) }
+        return .json(200, JSONValue.object(members).bytes)
+    }
+
+    private static let registration = APIOperation(
+        summary: "Register a device and open a session for it",
+        body: [
+            "type": "object", "required": ["org", "uuid"],
+            "properties": [
+                "org": ["type": "string", "minLength": 1, "maxLength": 64],
+                "uuid": ["type": "string", "minLength": 1, "maxLength": 128],
+                "model": ["type": "string"], "manufacturer": ["type": "string"],
+                "version": ["type": "string"], "platform": ["type": "string"],
+                "framework": ["type": "string"],
+            ],
+        ], answer: APIOperation.schema("DeviceTokens"), refusals: [403], shape: .oauth)
+
+    private static let refreshing = APIOperation(
+        summary: "Exchange a refresh token", body: APIOperation.schema("DeviceRefresh"),
+        bodyTypes: ["application/x-www-form-urlencoded", "multipart/form-data", "application/json"],
+        answer: APIOperation.schema("DeviceTokens"), shape: .oauth)
+}

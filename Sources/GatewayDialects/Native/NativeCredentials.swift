@@ -1,0 +1,75 @@
+internal import Foundation
+internal import GatewayHTTP
+
+/// The write key and the token of a native request.
+struct Credentials {
+    /// From `X-Write-Key` or the user name of `Authorization: Basic`; nil when the body may have it.
+    var writeKey: String?
+    /// From `Authorization: Bearer` or `X-Countersign-Signature`; nil when neither is there.
+    var token: String?
+
+    struct Refusal: Error {
+        let response: HTTPResponse
+
+        package init(response: HTTPResponse) {
+            self.response = response
+        }
+    }
+
+    /// Reads both from the header fields.
+    ///
+    /// Two different keys or two different tokens are refused: one of them would otherwise be believed unseen.
+    static func read(_ request: HTTPRequest) -> Result<Credentials, Refusal> {
+        var credentials = Credentials(
+            writeKey: request.header("x-write-key"), token: request.header("x-countersign-signature"))
+        guard let authorization = request.headerBytes("authorization") else { return .success(credentials) }
+        let (scheme, parameter) = schemeAndParameter(authorization)
+        switch scheme {
+        case "basic":
+            guard let decoded = Data(base64Encoded: parameter),
+                let user = String(validating: decoded.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
+            else {
+                return .failure(conflict(request, "Authorization: Basic is not base64 of a key and a colon"))
+            }
+            if let key = credentials.writeKey, key.utf8.elementsEqual(user.utf8) == false {
+                return .failure(conflict(request, "two different write keys"))
+            }
+            credentials.writeKey = user
+        case "bearer":
+            if let token = credentials.token, token.utf8.elementsEqual(parameter.utf8) == false {
+                return .failure(conflict(request, "two different tokens"))
+            }
+            credentials.token = parameter
+        default:
+            return .failure(conflict(request, "the scheme of Authorization must be Basic or Bearer"))
+        }
+        return .success(credentials)
+    }
+
+    /// The scheme in lower case and what follows it, without the blanks around (RFC 9110, section 11.4).
+    private static func schemeAndParameter(
+        _ value: UnsafeBufferPointer<UInt8>
+    ) -> (scheme: String, parameter: String) {
+        let blank = UInt8(ascii: " ")
+        let scheme = value.prefix { $0 != blank }
+        var rest = value[scheme.endIndex...].drop { $0 == blank }
+        while rest.last == blank { rest.removeLast() }
+        return (String(decoding: scheme, as: UTF8.self).lowercased(), String(decoding: rest, as: UTF8.self))
+    }
+
+    /// The answer to a missing or unknown write key.
+    static func unknownWriteKey(_ request: HTTPRequest) -> HTTPResponse {
+        HTTPResponse.failure(
+            401, code: "invalid_write_key",
+            reason:
+                "no app has this write key; send it in X-Write-Key, as the user name of Authorization: Basic, "
+                + "or as writeKey in the body",
+            requestID: request.id
+        ).with("WWW-Authenticate", #"Basic realm="countersign""#)
+    }
+
+    private static func conflict(_ request: HTTPRequest, _ reason: String) -> Refusal {
+        Refusal(
+            response: .failure(400, code: "invalid_credentials", reason: reason, requestID: request.id))
+    }
+}

@@ -1,0 +1,151 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// What a native body holds.
+enum Decoded {
+    case contents(Contents)
+    case refused(HTTPResponse)
+
+    struct Contents {
+        var writeKey: String?
+        /// The device's time when it sent, in seconds since 1970.
+        var sentAt: Double?
+        /// Every user id in the body, each once.
+        var userIDs = DistinctIDs()
+        var events: [EventBatch.Event] = []
+        var rejected: [RejectedEvent] = []
+        var profiles = Profiles()
+    }
+}
+
+/// Reads the bodies of `/v1/batch` and of the endpoints for one event.
+struct NativeDecoder {
+    let limits: GatewayLimits
+    let request: HTTPRequest
+
+    func decode(_ root: JSONNode, single: EventKind?) -> Decoded {
+        guard root.kind == .object else { return refused("the body must be a JSON object") }
+        var contents = Decoded.Contents()
+        if let key = root["writeKey"], !key.isNull {
+            guard let text = key.string else { return refused("writeKey must be a string") }
+            contents.writeKey = text
+        }
+        if let sentAt = root["sentAt"]?.utf8, let milliseconds = RFC3339.milliseconds(sentAt) {
+            contents.sentAt = Double(milliseconds) / 1000
+        }
+        let first = single == nil ? root["batch"]?.elements.first { _ in true } : root
+        request.trail.client = ClientInfo(context: first?["context"])
+        if let single {
+            let json = request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
+            add(root, kind: single, index: 0, json: json, to: &contents)
+            return .contents(contents)
+        }
+        guard let batch = root["batch"], batch.kind == .array else {
+            return refused("the body must have a member batch with an array of events")
+        }
+        guard JSONSpans.count(batch, upTo: limits.batchEvents) <= limits.batchEvents else {
+            return .refused(
+                .failure(
+                    413, code: "batch_too_large",
+                    reason: "a batch may have \(limits.batchEvents) events; send fewer at a time",
+                    requestID: request.id))
+        }
+        let spans = request.body.withUnsafeBytes { JSONSpans.elements(of: batch, in: root, text: $0) }
+        for (index, element) in batch.elements.enumerated() {
+            add(element, kind: nil, index: index, json: spans[index], to: &contents)
+        }
+        return .contents(contents)
+    }
+
+    private func add(
+        _ node: JSONNode, kind given: EventKind?, index: Int, json: Range<Int>,
+        to contents: inout Decoded.Contents
+    ) {
+        func reject(_ code: String, _ reason: String) {
+            contents.rejected.append(RejectedEvent(index: index, code: code, reason: reason))
+        }
+        guard node.kind == .object else { return reject("invalid_event", "an event must be a JSON object") }
+        // A user id counts for admission even when its event is rejected for another fault. The former id of an alias
+        // is a user id, and whoever reads the stored body finds it whatever the type of the event is here.
+        let userID = EventIdentifier(node["userId"])
+        let previousID = EventIdentifier(node["previousId"])
+        for case let id? in [userID.text, previousID.text] { contents.userIDs.insert(id) }
+        guard json.count <= limits.eventBytes else {
+            return reject("event_too_large", "an event may have \(limits.eventBytes) bytes")
+        }
+        guard let kind = given ?? node["type"]?.word.map(EventKind.init(rawValue:)),
+            EventKind.all.contains(kind)
+        else {
+            let known = EventKind.all.map(\.rawValue).joined(separator: ", ")
+            return reject("unsupported_type", "the type of an event must be one of \(known)")
+        }
+        let anonymousID = EventIdentifier(node["anonymousId"])
+        let messageID = EventIdentifier(node["messageId"])
+        guard userID.isValid, previousID.isValid, anonymousID.isValid, messageID.isValid else {
+            return reject(
+                "invalid_event",
+                "userId, previousId, anonymousId and messageId must be \(EventIdentifier.shape)")
+        }
+        guard userID.text != nil || anonymousID.text != nil else {
+            return reject("missing_user", "an event must have a userId or an anonymousId")
+        }
+        var name: String?
+        switch kind {
+        case .track:
+            guard let event = node["event"]?.string, !event.isEmpty else {
+                return reject("invalid_event", "a track event must have a name in event")
+            }
+            name = event
+        case .page, .screen:
+            name = node["name"]?.string
+        case .group:
+            guard let group = EventIdentifier(node["groupId"]).text else {
+                return reject("invalid_event", "a group event must have a groupId")
+            }
+            name = group
+        case .alias:
+            guard let previous = previousID.text else {
+                return reject("invalid_event", "an alias event must have a previousId")
+            }
+            name = previous
+        default: break
+        }
+        for (name, value) in [
+            ("properties", node["properties"]), ("traits", node["traits"]), ("context", node["context"]),
+        ] {
+            if let value, value.kind != .object, !value.isNull {
+                return reject("invalid_event", "\(name) must be a JSON object")
+            }
+        }
+        var timestamp = request.receivedMilliseconds
+        if let value = node["timestamp"], !value.isNull {
+            guard let text = value.utf8, let milliseconds = RFC3339.milliseconds(text) else {
+                return reject(
+                    "invalid_event", "timestamp must be a date and time such as 2026-11-21T08:30:00.000Z")
+            }
+            timestamp = milliseconds
+        }
+        contents.events.append(
+            EventBatch.Event(
+                messageID: messageID.text ?? UUIDv7.make(), kind: kind, userID: userID.text,
+                anonymousID: anonymousID.text, name: name, timestampMilliseconds: timestamp, json: json))
+        // A clock that runs ahead must not win over every later update.
+        let time = min(timestamp, request.receivedMilliseconds)
+        switch kind {
+        case .identify:
+            contents.profiles.add(
+                user: userID.text, device: anonymousID.text, node["traits"], at: time)
+        case .group:
+            contents.profiles.add(
+                user: userID.text, device: userID.text == nil ? anonymousID.text : nil, group: name ?? "",
+                node["traits"], at: time)
+        default: break
+        }
+    }
+
+    private func refused(_ reason: String) -> Decoded {
+        .refused(.failure(400, code: "invalid_batch", reason: reason, requestID: request.id))
+    }
+}

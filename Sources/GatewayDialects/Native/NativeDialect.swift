@@ -1,0 +1,140 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+internal import GatewayAdmission
+package import GatewayHTTP
+internal import GatewayModel
+
+/// The native dialect: the shape of Segment's public HTTP API, with a signed-user token beside the write key.
+package struct NativeDialect: Sendable {
+    let path: RequestPath
+    /// Where clients reach the gateway, when that is set.
+    let publicURL: String?
+    /// True when the gateway itself serves HTTPS.
+    let isSecure: Bool
+
+    package init(path: RequestPath, publicURL: String?, isSecure: Bool) {
+        self.path = path
+        self.publicURL = publicURL
+        self.isSecure = isSecure
+    }
+
+    package var endpoints: [Endpoint] {
+        [
+            Endpoint(method: "POST", path: "/v1/batch") { request, _ in ingest(request, single: nil) }
+                .described(.ingest("Store a batch of events", body: "Batch"))
+        ]
+            + EventKind.all.map { kind in
+                Endpoint(method: "POST", path: "/v1/\(kind.rawValue)") { request, _ in
+                    ingest(request, single: kind)
+                }.described(.ingest("Store one \(kind.rawValue) event", body: "Event"))
+            } + shortEndpoints + [settings]
+    }
+
+    /// The paths of Segment's mobile and web clients, and of its import of past events.
+    private var shortEndpoints: [Endpoint] {
+        ["/v1/b", "/v1/import"].map { path in
+            Endpoint(method: "POST", path: path) { request, _ in ingest(request, single: nil) }
+                .described(.ingest("Store a batch of events, as /v1/batch does", body: "Batch"))
+        }
+            + EventKind.all.map { kind in
+                Endpoint(method: "POST", path: "/v1/\(kind.rawValue.prefix(1))") { request, _ in
+                    ingest(request, single: kind)
+                }.described(
+                    .ingest("Store one \(kind.rawValue) event, as /v1/\(kind.rawValue) does", body: "Event"))
+            }
+    }
+
+    /// What Segment's mobile and web clients ask for before they send: which integrations there are, and where events go.
+    private var settings: Endpoint {
+        Endpoint(method: "GET", path: "/v1/projects/{writeKey}/settings") { request, parameters in
+            guard let writeKey = parameters.first.map(String.init),
+                let app = path.apps.app(writeKey: writeKey)
+            else {
+                return .answer(
+                    .failure(
+                        404, code: "invalid_write_key", reason: "no app has this write key",
+                        requestID: request.id))
+            }
+            request.trail.appID = app.id
+            var integration: [String: JSONValue] = [
+                "apiKey": .string(writeKey), "addBundledMetadata": false, "unbundledIntegrations": [],
+            ]
+            if let origin = origin(of: request) {
+                integration["apiHost"] = .string(origin.authority + "/v1")
+                // Left out, it is https, and mobile clients know nothing else.
+                if !origin.isSecure { integration["protocol"] = "http" }
+            }
+            let everything: JSONValue = ["__default": ["enabled": true, "integrations": [:]]]
+            var body: [UInt8] = []
+            JSONValue.object([
+                "integrations": ["Segment.io": .object(integration)],
+                "plan": ["track": everything, "identify": everything, "group": everything],
+                "middlewareSettings": [:], "enabledMiddleware": [:], "edgeFunction": [:], "remotePlugins": [],
+                "metrics": ["sampleRate": 0], "legacyVideoPluginsEnabled": false,
+            ]).write(to: &body)
+            return .answer(.json(200, body).with("Cache-Control", "no-store"))
+        }.described(
+            APIOperation(
+                summary: "Read the settings that Segment's mobile and web clients ask for", refusals: [404]))
+    }
+
+    /// Where this client reaches the gateway; nil when neither the settings nor the request say so.
+    private func origin(of request: HTTPRequest) -> (authority: String, isSecure: Bool)? {
+        if let publicURL {
+            let parts = publicURL.split(separator: "/", omittingEmptySubsequences: true)
+            guard parts.count >= 2 else { return nil }
+            return (parts.dropFirst().joined(separator: "/"), parts[0] == "https:")
+        }
+        return request.header("host").flatMap { $0.isEmpty ? nil : ($0, isSecure) }
+    }
+
+    private func ingest(_ request: HTTPRequest, single: EventKind?) -> HTTPOutcome {
+        let credentials: Credentials
+        switch Credentials.read(request) {
+        case .success(let read): credentials = read
+        case .failure(let refusal): return .answer(refusal.response)
+        }
+        // A stranger's body is not worth reading.
+        if let key = credentials.writeKey, path.apps.app(writeKey: key) == nil {
+            return .answer(Credentials.unknownWriteKey(request))
+        }
+        let decoded = path.parsers.parse(request) { root in
+            NativeDecoder(limits: path.limits, request: request).decode(root, single: single)
+        }
+        let contents: Decoded.Contents
+        switch decoded {
+        case .refused(let response), .value(.refused(let response)): return .answer(response)
+        case .value(.contents(let read)): contents = read
+        }
+        guard let writeKey = credentials.writeKey ?? contents.writeKey,
+            let app = path.apps.app(writeKey: writeKey)
+        else { return .answer(Credentials.unknownWriteKey(request)) }
+        let admission = AdmissionRequest(
+            token: credentials.token, userIDs: contents.userIDs.ids, deviceTime: contents.sentAt)
+        switch path.admit(admission, app: app, request: request) {
+        case .refused(let response): return .answer(response)
+        case .rejected(let error): return .answer(error.rejection())
+        case .accepted(let warning):
+            let batch = EventBatch(
+                appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
+                events: contents.events, customers: contents.profiles.changes)
+            request.trail.rejected = contents.rejected.count
+            return path.store(batch, for: request) { result in
+                switch result {
+                case .success(let outcome):
+                    .ingested(
+                        outcome, rejected: contents.rejected, warning: warning, failsWithoutEvents: true)
+                case .failure(let failure): failure.response(request)
+                }
+            }
+        }
+    }
+}
+
+extension APIOperation {
+    fileprivate static func ingest(_ summary: String, body: String) -> APIOperation {
+        APIOperation(
+            summary: summary, credential: .writeKey, body: schema(body), answer: schema("Stored"))
+    }
+}

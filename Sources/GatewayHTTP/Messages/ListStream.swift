@@ -1,0 +1,51 @@
+internal import CountersignCore
+internal import Foundation
+
+/// A long list, read page by page on a queue of its own and sent as fast as the client takes it.
+package final class ListStream: Sendable {
+    private struct State {
+        var ready: [[UInt8]] = []
+        var isReading = false
+        var hasEnded = false
+        var hasFailed = false
+    }
+
+    private static let queue = DispatchQueue(label: "exports")
+    private let state = Lock(State())
+    private let page: @Sendable () throws -> [UInt8]?
+
+    /// - Parameter page: The next page's bytes; nil behind the last. Called by one thread at a time.
+    package init(page: @escaping @Sendable () throws -> [UInt8]?) {
+        self.page = page
+    }
+
+    package var body: ResponseStream {
+        let pull: @Sendable () -> ResponseStream.Piece = { [self] in
+            let (piece, mustRead) = state.withLock { state -> (ResponseStream.Piece, Bool) in
+                let next = state.ready.isEmpty ? nil : state.ready.removeFirst()
+                let mustRead = !state.isReading && !state.hasEnded && state.ready.count < 2
+                if mustRead { state.isReading = true }
+                let rest: ResponseStream.Piece =
+                    state.hasFailed ? .failed : state.hasEnded ? .end : .nothing
+                return (next.map { .bytes($0) } ?? rest, mustRead)
+            }
+            if mustRead { Self.queue.async { [self] in read() } }
+            return piece
+        }
+        return ResponseStream(pull: pull, page: page)
+    }
+
+    private func read() {
+        let result = Result { try page() }
+        state.withLock { state in
+            state.isReading = false
+            switch result {
+            case .success(let bytes?): if !bytes.isEmpty { state.ready.append(bytes) }
+            case .success(nil): state.hasEnded = true
+            case .failure:
+                state.hasEnded = true
+                state.hasFailed = true
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+internal import CCurl
+internal import CountersignCore
+package import Foundation
+package import GatewayModel
+
+/// Delivers to the webhooks of projects, on threads of its own.
+package final class WebhookSender: Sendable {
+    /// How long a delivery may take, in milliseconds.
+    private static let timeout = 10_000
+    private static let maximumWaiting = 64
+
+    private let queue: OperationQueue
+    private let waiting = Lock(0)
+    private let now: @Sendable () -> Date
+
+    /// - Parameter now: The clock that deliveries are stamped by.
+    package init(now: @escaping @Sendable () -> Date) {
+        self.now = now
+        queue = OperationQueue()
+        queue.name = "webhooks"
+        queue.maxConcurrentOperationCount = 4
+    }
+
+    /// Delivers once, and calls `completion` from any thread.
+    package func send(
+        _ body: [UInt8], id: String, to webhook: PushWebhook,
+        completion: @escaping @Sendable (WebhookOutcome) -> Void
+    ) {
+        let mayWait = waiting.withLock { waiting -> Bool in
+            guard waiting < Self.maximumWaiting else { return false }
+            waiting += 1
+            return true
+        }
+        guard mayWait else { return completion(.overloaded) }
+        let timestamp = Int64(now().timeIntervalSince1970)
+        queue.addOperation { [self] in
+            let headers = StandardWebhook.headers(
+                id: id, timestamp: timestamp, body: body, key: webhook.secret)
+            let outcome = WebhookDelivery(
+                body: body, headers: headers, webhook: webhook, timeoutMilliseconds: Self.timeout
+            ).perform()
+            waiting.withLock { $0 -= 1 }
+            completion(outcome)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+internal import GatewayModel
+
+/// Which web pages may call an app (WHATWG Fetch, section 3.3). An app allows none by default.
+package struct CORS: Sendable {
+    /// Origins by app id; `*` is every origin.
+    let origins: @Sendable (_ appID: String) -> Set<String>
+    /// What any app allows: a preflight request does not say which app it is for.
+    let originsOfAllApps: @Sendable () -> Set<String>
+
+    package init(
+        origins: @escaping @Sendable (_ appID: String) -> Set<String>,
+        originsOfAllApps: @escaping @Sendable () -> Set<String>
+    ) {
+        self.origins = origins
+        self.originsOfAllApps = originsOfAllApps
+    }
+
+    private static let allowedHeaders =
+        "Authorization, Content-Encoding, Content-Type, X-Countersign-Signature, X-Request-Id, X-Requested-With, "
+        + "X-Retry-Count, X-Write-Key, traceparent, " + brazeHeaders
+    /// What versions of Braze's Web SDK send besides, all of it seen in its published bundles.
+    private static let brazeHeaders =
+        "BRAZE-SYNC-RETRY-COUNT, X-Braze-Api-Key, X-Braze-Auth-Signature, X-Braze-ContentCardsRequest, "
+        + "X-Braze-DataRequest, X-Braze-FeatureFlagsRequest, X-Braze-Last-Req-Ms-Ago, X-Braze-Req-Attempt, "
+        + "X-Braze-Req-Tokens-Remaining, X-Braze-Request-Initiated-By, X-Braze-TriggersRequest"
+    private static let exposedHeaders =
+        "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id, traceresponse"
+
+    /// The answer to a preflight request; nil when this is none.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - methods: What the path takes; empty when there is no such path.
+    /// - Returns: 204 with what the page may do, or 403.
+    func preflight(_ request: HTTPRequest, methods: [String]) -> HTTPResponse? {
+        guard request.method == "OPTIONS", !methods.isEmpty, let origin = request.header("origin"),
+            request.header("access-control-request-method") != nil
+        else { return nil }
+        guard let allowed = Self.match(origin, originsOfAllApps()) else {
+            return HTTPResponse.failure(
+                403, code: "origin_not_allowed",
+                reason: "no app allows this origin; see `countersign app origins`",
+                requestID: request.id
+            ).with("Vary", "Origin")
+        }
+        return HTTPResponse(
+            status: 204,
+            headers: [
+                ("Access-Control-Allow-Origin", allowed), ("Vary", "Origin"),
+                ("Access-Control-Allow-Methods", methods.joined(separator: ", ")),
+                ("Access-Control-Allow-Headers", Self.allowedHeaders),
+                ("Access-Control-Max-Age", "7200"),
+            ], body: [])
+    }
+
+    /// The outcome with the fields that let the page read it, where the app allows the page's origin.
+    func decorated(_ outcome: HTTPOutcome, for request: HTTPRequest) -> HTTPOutcome {
+        guard let origin = request.header("origin") else { return outcome }
+        switch outcome {
+        case .answer(let response): return .answer(decorated(response, request, origin))
+        case .later(let start, let poll):
+            return .later(start: start, poll: { poll().map { decorated($0, request, origin) } })
+        }
+    }
+
+    private func decorated(_ response: HTTPResponse, _ request: HTTPRequest, _ origin: String) -> HTTPResponse
+    {
+        let origins = request.trail.appID.map { self.origins($0) } ?? originsOfAllApps()
+        guard let allowed = Self.match(origin, origins) else { return response.with("Vary", "Origin") }
+        return response.with("Access-Control-Allow-Origin", allowed).with("Vary", "Origin")
+            .with("Access-Control-Expose-Headers", Self.exposedHeaders)
+    }
+
+    private static func match(_ origin: String, _ origins: Set<String>) -> String? {
+        if origins.contains(origin) { return origin }
+        return origins.contains("*") ? "*" : nil
+    }
+}

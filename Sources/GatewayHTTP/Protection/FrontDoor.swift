@@ -1,0 +1,47 @@
+package import GatewayModel
+
+/// What every request passes before its endpoint: the limit of its address, and the rules for web pages.
+package struct FrontDoor: Sendable {
+    let router: Router
+    package let addresses: RateLimiter<NetworkAddress>
+    package let cors: CORS
+
+    package init(router: Router, addresses: RateLimiter<NetworkAddress>, cors: CORS) {
+        self.router = router
+        self.addresses = addresses
+        self.cors = cors
+    }
+
+    package func answer(_ request: HTTPRequest) -> HTTPOutcome {
+        if let refusal = overLimit(request) { return cors.decorated(.answer(refusal), for: request) }
+        // No app's page may call the administration.
+        if request.path.hasPrefix("/admin") { return router.route(request) }
+        if request.method == "OPTIONS",
+            let answer = cors.preflight(request, methods: router.methods(of: request.path))
+        {
+            return .answer(answer)
+        }
+        return cors.decorated(router.route(request), for: request)
+    }
+
+    private func overLimit(_ request: HTTPRequest) -> HTTPResponse? {
+        guard addresses.rate > 0 else { return nil }
+        return request.limitedUnit.flatMap {
+            addresses.take($0).refusal(request, policy: "address", burst: addresses.burst)
+        }
+    }
+}
+
+extension HTTPRequest {
+    /// Whose requests count together for every limit of addresses; nil for this machine's own, which have none. Those of
+    /// whom a proxy says nothing count as one.
+    package var limitedUnit: NetworkAddress? {
+        isFromLoopback && !isForwarded ? nil : NetworkAddress(clientAddress)?.limitedUnit ?? .unspecified
+    }
+
+    /// True when its address is one of this machine's own, which may be that of a proxy.
+    package var isFromLoopback: Bool {
+        guard let address = NetworkAddress(clientAddress) else { return false }
+        return AddressRange.loopback.contains { $0.contains(address) }
+    }
+}

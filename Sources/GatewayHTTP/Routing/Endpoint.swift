@@ -1,0 +1,25 @@
+/// One thing that a client can ask for.
+package struct Endpoint: Sendable {
+    let method: String
+    /// A path such as `/v1/batch`; a part in braces stands for any one segment.
+    let path: String
+    /// What `/openapi.json` says of it; nil leaves it out.
+    var operation: APIOperation?
+    /// Answers the request; the second argument holds what stood for the parts in braces, in their order.
+    let handle: @Sendable (HTTPRequest, [Substring]) -> HTTPOutcome
+
+    package init(
+        method: String, path: String, handle: @escaping @Sendable (HTTPRequest, [Substring]) -> HTTPOutcome
+    ) {
+        self.method = method
+        self.path = path
+        self.handle = handle
+    }
+
+    /// The same endpoint, described.
+    package func described(_ operation: APIOperation) -> Endpoint {
+        var copy = self
+        copy.operation = operation
+        return copy
+    }
+}

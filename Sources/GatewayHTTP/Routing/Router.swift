@@ -1,0 +1,115 @@
+internal import GatewayModel
+
+/// Finds the endpoint of a request in the tables of all dialects.
+package struct Router: Sendable {
+    private let exact: [String: [Endpoint]]
+    private let templates: [(segments: [Substring], endpoint: Endpoint)]
+    private let refusals: [Refusal]
+
+    /// How a dialect says that it has no such path or method.
+    package struct Refusal: Sendable {
+        /// Below which paths it holds.
+        let prefixes: [String]
+        let make: @Sendable (_ status: Int, _ reason: String, HTTPRequest) -> HTTPResponse
+
+        package init(
+            prefixes: [String],
+            make: @escaping @Sendable (_ status: Int, _ reason: String, HTTPRequest) -> HTTPResponse
+        ) {
+            self.prefixes = prefixes
+            self.make = make
+        }
+    }
+
+    /// - Parameters:
+    ///   - endpoints: All that there are.
+    ///   - refusals: Dialects whose refusals have a shape of their own; all others have the native one.
+    package init(_ endpoints: [Endpoint], refusals: [Refusal] = []) {
+        self.refusals = refusals
+        exact = Dictionary(grouping: endpoints.filter { !$0.path.contains("{") }, by: \.path)
+        templates = endpoints.filter { $0.path.contains("{") }.map {
+            // As requests are split: a slash at the end is a segment of its own.
+            (Array($0.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()), $0)
+        }
+    }
+
+    /// The endpoints of a path without parts that vary. One slash too many at its end means the same, since Braze's Web
+    /// SDK and others write it.
+    private func exactly(_ path: String) -> [Endpoint] {
+        if let endpoints = exact[path] { return endpoints }
+        guard path.utf8.last == UInt8(ascii: "/") else { return [] }
+        return exact[String(path.dropLast())] ?? []
+    }
+
+    /// What a path takes; empty when there is no such path.
+    func methods(of path: String) -> [String] {
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        let found =
+            exactly(path)
+            + templates.filter {
+                $0.segments.count == segments.count && Self.match($0.segments, segments) != nil
+            }.map(\.endpoint)
+        let methods = Set(found.map(\.method))
+        return (methods.contains("GET") ? methods.union(["HEAD"]) : methods).sorted()
+    }
+
+    package func route(_ request: HTTPRequest) -> HTTPOutcome {
+        // HEAD is GET without a body, which the server leaves out (RFC 9110, section 9.3.2).
+        let method = request.method == "HEAD" ? "GET" : request.method
+        for endpoint in exactly(request.path) where endpoint.method == method {
+            return Self.handle(request, endpoint, [])
+        }
+        let segments = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        for (template, endpoint) in templates
+        where template.count == segments.count && endpoint.method == method {
+            guard let parameters = Self.match(template, segments) else { continue }
+            return Self.handle(request, endpoint, parameters)
+        }
+        // RFC 9110, section 9.3.7: about the server as a whole.
+        if request.path == "*" {
+            return .answer(
+                HTTPResponse(
+                    status: 204, headers: [("Allow", "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT")],
+                    body: []))
+        }
+        let allowed = methods(of: request.path)
+        if allowed.isEmpty {
+            return .answer(
+                refusal(
+                    404, "not_found", "there is no such endpoint; the documents list those there are", request
+                ))
+        }
+        let methods = allowed.joined(separator: ", ")
+        return .answer(
+            refusal(405, "method_not_allowed", "this endpoint takes \(methods)", request).with(
+                "Allow", methods))
+    }
+
+    private func refusal(
+        _ status: Int, _ code: String, _ reason: String, _ request: HTTPRequest
+    ) -> HTTPResponse {
+        let own = refusals.first { $0.prefixes.contains { request.path.hasPrefix($0) } }
+        return own?.make(status, reason, request)
+            ?? .failure(status, code: code, reason: reason, requestID: request.id)
+    }
+
+    private static func handle(
+        _ request: HTTPRequest, _ endpoint: Endpoint, _ parameters: [Substring]
+    ) -> HTTPOutcome {
+        request.trail.route = endpoint.path
+        return endpoint.handle(request, parameters)
+    }
+
+    private static func match(_ template: [Substring], _ segments: ArraySlice<Substring>) -> [Substring]? {
+        var parameters: [Substring] = []
+        for (part, segment) in zip(template, segments) {
+            if part.first == "{" {
+                guard !segment.isEmpty else { return nil }
+                parameters.append(segment)
+            } else if part != segment {
+                return nil
+            }
+        }
+        return parameters
+    }
+}

@@ -1,0 +1,34 @@
+internal import CountersignCore
+internal import Foundation
+
+/// Does work one piece behind the other, beside the server's thread, and takes no more than it has places for.
+package final class BoundedQueue: Sendable {
+    private let queue: DispatchQueue
+    private let places: Int
+    private let taken = Lock(0)
+
+    /// - Parameters:
+    ///   - label: The queue's name, for whoever looks at the process.
+    ///   - places: How many pieces may wait, the one that is being done included.
+    package init(label: String, places: Int) {
+        queue = DispatchQueue(label: label)
+        self.places = places
+    }
+
+    /// Takes a place; false when there is none. Whoever has one calls ``async(_:)`` once.
+    package func take() -> Bool {
+        taken.withLock { taken in
+            guard taken < places else { return false }
+            taken += 1
+            return true
+        }
+    }
+
+    /// Does a piece of work that has a place, and gives the place back.
+    package func async(_ work: @escaping @Sendable () -> Void) {
+        queue.async { [self] in
+            work()
+            taken.withLock { $0 -= 1 }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+internal import GatewayModel
+
+/// Whom a request comes from, behind proxies that may be believed.
+enum ClientAddress {
+    /// Of a request whose proxy named nobody in particular.
+    static let unknown = ""
+
+    /// How many proxies there may be between a client and the gateway.
+    private static let longestWay = 32
+
+    /// The address that limits and logs hold against the client.
+    ///
+    /// Each proxy appends whom it heard from, so the list is read from its end, and only as far as its writers are
+    /// trusted (RFC 7239, section 7.4 on why the rest is worth nothing). Some write the port too.
+    ///
+    /// - Parameters:
+    ///   - peer: The other end of the connection.
+    ///   - forwarded: The values of `X-Forwarded-For`, in their order.
+    ///   - proxies: Who is believed.
+    /// - Returns: The last address that nobody trusted wrote; `unknown` where a trusted proxy wrote something else than an
+    ///   address, which is not taken for the proxy's own.
+    static func resolve(peer: String, forwarded: [String], proxies: [AddressRange]) -> String {
+        guard isTrusted(peer, proxies) else { return peer }
+        var client = peer
+        var way = 0
+        for value in forwarded.reversed() {
+            var rest = value[...]
+            while true {
+                let comma = rest.lastIndex(of: ",")
+                let text = trimmed(comma.map { rest[rest.index(after: $0)...] } ?? rest)
+                // RFC 9110, section 5.6.1.2: empty elements are no elements.
+                if !text.isEmpty {
+                    way += 1
+                    guard way <= longestWay, let address = address(text) else { return unknown }
+                    client = address
+                    if !isTrusted(address, proxies) { return client }
+                }
+                guard let comma else { break }
+                rest = rest[..<comma]
+            }
+        }
+        return client
+    }
+
+    static func isTrusted(_ text: String, _ proxies: [AddressRange]) -> Bool {
+        guard !proxies.isEmpty, let address = NetworkAddress(text) else { return false }
+        return proxies.contains { $0.contains(address) }
+    }
+
+    /// The address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`; nil for all else.
+    private static func address(_ text: Substring) -> String? {
+        var host = text
+        if text.first == "[" {
+            guard let end = text.firstIndex(of: "]") else { return nil }
+            host = text[text.index(after: text.startIndex)..<end]
+            let behind = text[text.index(after: end)...]
+            guard behind.isEmpty || isPort(behind), host.contains(":") else { return nil }
+        } else if let colon = text.firstIndex(of: ":"), text.firstIndex(of: ".") ?? text.endIndex < colon {
+            // Without brackets only an IPv4 address can have a port behind it.
+            guard isPort(text[colon...]) else { return nil }
+            host = text[..<colon]
+        }
+        return NetworkAddress(host) == nil ? nil : String(host)
+    }
+
+    /// True for a colon and a number that a port can have.
+    private static func isPort(_ text: Substring) -> Bool {
+        text.first == ":" && (2...6).contains(text.utf8.count)
+            && text.utf8.dropFirst().allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            && UInt16(text.dropFirst()) != nil
+    }
+
+    private static func trimmed(_ text: Substring) -> Substring {
+        var text = text
+        while text.first == " " || text.first == "\t" { text.removeFirst() }
+        while text.last == " " || text.last == "\t" { text.removeLast() }
+        return text
+    }
+}

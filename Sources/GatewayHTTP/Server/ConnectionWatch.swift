@@ -1,0 +1,266 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+
+/// What a connection is doing, for the deadlines that the HTTP library does not have.
+final class WatchedConnection: @unchecked Sendable {
+    enum Phase {
+        /// Between requests: the library's own idle time-out holds, and a total one for a dripping request line.
+        case idle
+        case header
+        case body
+        /// The request is complete; it is our turn.
+        case handling
+        /// The answer is whole and on its way.
+        case answering(bytes: Int)
+    }
+
+    let socket: Int32
+    /// The peer's address as text; empty when unknown.
+    let address: String
+    /// Whose connections count together; nil for a trusted proxy, which brings those of many.
+    let unit: NetworkAddress?
+    /// What HTTPS is served with; nil for HTTP.
+    let certificates: TLSCertificates?
+
+    fileprivate struct State {
+        var phase = Phase.idle
+        var since = DispatchTime.now()
+        var requests = 0
+        /// Pieces of the request's body that have come.
+        var pieces = 0
+    }
+
+    /// Touched by the server's thread only: the request that has begun and not ended.
+    var exchange: Exchange?
+
+    // Written by the server's threads, read by the watch.
+    private let state = Lock(State())
+
+    /// Guarded by the watch's lock: it was shut down, and no longer counts.
+    fileprivate var isLeaving = false
+    /// Guarded by the watch's lock: what looks have found that will not go on unless the next one sees a difference.
+    fileprivate var stuck: (since: DispatchTime, pieces: Int, pass: Int, looks: Int)?
+
+    init(
+        socket: Int32, address: String = "", unit: NetworkAddress? = nil, certificates: TLSCertificates? = nil
+    ) {
+        self.socket = socket
+        self.address = address
+        self.unit = unit
+        self.certificates = certificates
+    }
+
+    func enter(_ phase: Phase) {
+        state.withLock { state in
+            state.phase = phase
+            state.since = .now()
+            state.pieces = 0
+            if case .handling = phase { state.requests += 1 }
+        }
+    }
+
+    func notePiece() {
+        state.withLock { $0.pieces += 1 }
+    }
+
+    /// Seconds in its phase.
+    func age(at now: DispatchTime) -> Double { state.withLock { $0.age(at: now) } }
+
+    /// False once the request is complete.
+    var isSending: Bool {
+        switch snapshot.phase {
+        case .idle, .header, .body: true
+        case .handling, .answering: false
+        }
+    }
+
+    /// True when the other end has had more time than it may.
+    func isOverdue(at now: DispatchTime, limits: GatewayLimits) -> Bool {
+        let state = snapshot
+        let seconds = state.age(at: now)
+        switch state.phase {
+        case .idle:
+            let idle = state.requests == 0 ? 0 : limits.idleSeconds
+            return seconds > Double(limits.headerSeconds + idle)
+        case .header: return seconds > Double(limits.headerSeconds)
+        case .body: return seconds > Double(limits.bodySeconds)
+        case .handling: return false
+        case .answering(let bytes):
+            return seconds > Double(limits.bodySeconds + bytes / Self.slowestReader)
+        }
+    }
+
+    /// Bytes a second that a reader of a large answer must take on the whole.
+    private static let slowestReader = 8 * 1024
+
+    fileprivate var snapshot: State { state.withLock { $0 } }
+}
+
+extension WatchedConnection.State {
+    func age(at now: DispatchTime) -> Double {
+        now > since ? Double(now.uptimeNanoseconds - since.uptimeNanoseconds) / 1e9 : 0
+    }
+}
+
+/// Who may connect, and who must go: by address, by deadlines, and when all places are taken.
+///
+/// The library's time-out counts from the last byte, so one that drips a byte a second would stay for ever; its limit of
+/// connections of an address knows neither an IPv6 network nor a proxy.
+final class ConnectionWatch: @unchecked Sendable {
+    private struct Connections {
+        var all: [ObjectIdentifier: WatchedConnection] = [:]
+        var ofUnit: [NetworkAddress: [ObjectIdentifier: WatchedConnection]] = [:]
+        /// Those that were not told to go.
+        var staying = 0
+        /// Until then nobody is looked for who could make room: the last look found none.
+        var nextLook = DispatchTime(uptimeNanoseconds: 0)
+    }
+
+    // Guards the set. A socket is shut down under the lock, and removed under it before it is closed, so its number
+    // cannot have been given to somebody else.
+    private let connections = Lock(Connections())
+    private let limits: GatewayLimits
+    private let ticker = Ticker(queue: DispatchQueue(label: "connections"), everySeconds: 1)
+
+    /// How many go at once when all places are taken, so that a flood does not cost a look at all for each.
+    private static let room = 32
+    private static let pauseNanoseconds: UInt64 = 100_000_000
+
+    init(limits: GatewayLimits) {
+        self.limits = limits
+    }
+
+    var count: Int { connections.withLock { $0.all.count } }
+
+    func add(_ connection: WatchedConnection) {
+        connections.withLock { connections in
+            let id = ObjectIdentifier(connection)
+            connections.all[id] = connection
+            if let unit = connection.unit { connections.ofUnit[unit, default: [:]][id] = connection }
+            connections.staying += 1
+        }
+    }
+
+    func remove(_ connection: WatchedConnection) {
+        connections.withLock { connections in
+            Self.uncount(connection, &connections)
+            connections.all[ObjectIdentifier(connection)] = nil
+        }
+    }
+
+    /// Says whether somebody may connect, and closes others for them where that is fair: a connection of the same
+    /// address that idles; when all places are taken, those that idle, then the slowest of addresses that have more.
+    func admits(_ unit: NetworkAddress?, at now: DispatchTime = .now()) -> Bool {
+        connections.withLock { connections in
+            if let unit, let own = connections.ofUnit[unit], own.count >= limits.connectionsPerAddress {
+                let idle = own.values.map { ($0, $0.snapshot) }.filter { Self.isBetweenRequests($0.1) }
+                guard let oldest = idle.min(by: { $0.1.since < $1.1.since }) else { return false }
+                Self.close(oldest.0, &connections)
+            }
+            guard connections.staying >= limits.connections else { return true }
+            guard now >= connections.nextLook else { return false }
+            let leaving = Self.leaving(connections, for: unit)
+            for connection in leaving { Self.close(connection, &connections) }
+            if leaving.isEmpty { connections.nextLook = now + .nanoseconds(Int(Self.pauseNanoseconds)) }
+            return !leaving.isEmpty
+        }
+    }
+
+    private static func leaving(_ connections: Connections, for unit: NetworkAddress?) -> [WatchedConnection]
+    {
+        let own = unit.flatMap { connections.ofUnit[$0]?.count } ?? 0
+        var idle: [(WatchedConnection, DispatchTime)] = []
+        var slow: [(WatchedConnection, DispatchTime)] = []
+        for connection in connections.all.values where !connection.isLeaving {
+            let state = connection.snapshot
+            let others = connection.unit.flatMap { connections.ofUnit[$0]?.count } ?? 0
+            switch state.phase {
+            case .idle where state.requests > 0: idle.append((connection, state.since))
+            case .idle, .header, .body, .answering:
+                if others > own + 1 { slow.append((connection, state.since)) }
+            case .handling: break
+            }
+        }
+        return (idle.isEmpty ? slow : idle).sorted { $0.1 < $1.1 }.prefix(room).map(\.0)
+    }
+
+    private static func isBetweenRequests(_ state: WatchedConnection.State) -> Bool {
+        if case .idle = state.phase { return state.requests > 0 }
+        return false
+    }
+
+    /// - Parameter passes: How often the server has looked at all connections.
+    func start(passes: @escaping @Sendable () -> Int) {
+        ticker.start { [weak self] in self?.look(passes: passes()) }
+    }
+
+    /// Closes those that are overdue, and those whose request can never become whole.
+    func look(passes: Int, at now: DispatchTime = .now()) {
+        connections.withLock { connections in
+            for connection in connections.all.values where !connection.isLeaving {
+                if connection.isOverdue(at: now, limits: limits) || Self.isStuck(connection, passes) {
+                    Self.close(connection, &connections)
+                }
+            }
+        }
+    }
+
+    /// True when the sender has ended before its request, or the library does not take what has come (a line that is
+    /// longer than its memory), and all was so at the two looks before, with the server at work in between. One look more
+    /// than a difference takes: a piece that has just come from a slow sender is unread too.
+    private static func isStuck(_ connection: WatchedConnection, _ passes: Int) -> Bool {
+        let state = connection.snapshot
+        switch state.phase {
+        case .header, .body: break
+        case .idle, .handling, .answering:
+            connection.stuck = nil
+            return false
+        }
+        var byte: UInt8 = 0
+        let unread = recv(connection.socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+        guard unread >= 0 else {
+            connection.stuck = nil
+            return false
+        }
+        if let stuck = connection.stuck, stuck.since == state.since, stuck.pieces == state.pieces {
+            guard passes > stuck.pass + 1 else { return false }
+            connection.stuck = (state.since, state.pieces, passes, stuck.looks + 1)
+            return stuck.looks == 2
+        }
+        connection.stuck = (state.since, state.pieces, passes, 1)
+        return false
+    }
+
+    func closeThoseStillSending() {
+        connections.withLock { connections in
+            for connection in connections.all.values where connection.isSending {
+                Self.close(connection, &connections)
+            }
+        }
+    }
+
+    /// Ends a connection that holds what others need.
+    func close(_ connection: WatchedConnection) {
+        connections.withLock { Self.close(connection, &$0) }
+    }
+
+    func stop() {
+        ticker.stop()
+    }
+
+    private static func close(_ connection: WatchedConnection, _ connections: inout Connections) {
+        guard connections.all[ObjectIdentifier(connection)] != nil, !connection.isLeaving else { return }
+        _ = shutdown(connection.socket, Int32(SHUT_RDWR))
+        uncount(connection, &connections)
+    }
+
+    private static func uncount(_ connection: WatchedConnection, _ connections: inout Connections) {
+        guard !connection.isLeaving else { return }
+        connection.isLeaving = true
+        connections.staying -= 1
+        guard let unit = connection.unit else { return }
+        connections.ofUnit[unit]?[ObjectIdentifier(connection)] = nil
+        if connections.ofUnit[unit]?.isEmpty == true { connections.ofUnit[unit] = nil }
+    }
+}

@@ -1,0 +1,229 @@
+internal import CHTTPServer
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+
+/// What the HTTP library lets through and we do not (RFC 9112, sections 5.1, 6.1 and 6.3; RFC 9110, section 5.5).
+///
+/// A request whose end is in doubt may hide a second one behind it, so it is refused and its connection closed.
+enum Framing {
+    /// Why the request must not be believed, or nil.
+    static func fault(
+        method: String, target: RequestTarget, version: String, fields: [HTTPField], limits: GatewayLimits
+    ) -> HTTPResponse? {
+        if fields.count > limits.headerFields {
+            return refusal(431, "too_many_headers", "more than \(limits.headerFields) header fields")
+        }
+        guard method.utf8.allSatisfy({ isTokenByte[Int($0)] }), !method.isEmpty else {
+            return refusal(400, "invalid_framing", "the method has characters that no method has")
+        }
+        // RFC 9110, sections 9.3.6 and 9.3.7: no tunnels, and `*` only to ask about the server.
+        guard method != "CONNECT" else {
+            return refusal(501, "invalid_target", "the gateway is no proxy: it makes no tunnels")
+        }
+        if let fault = target.fault { return refusal(400, "invalid_target", fault) }
+        if target.path == "*", method != "OPTIONS" || target.query != nil {
+            return refusal(400, "invalid_target", "the target * is for OPTIONS only")
+        }
+        if let name = repeated(fields) {
+            return refusal(
+                400, "duplicate_field",
+                "more than one \(name) field: send one, or it is not clear which counts")
+        }
+        var host = ""
+        var hosts = 0
+        var lengths = 0
+        var codings = 0
+        for field in fields {
+            guard !field.nameBytes.isEmpty, field.nameBytes.allSatisfy({ isTokenByte[Int($0)] }) else {
+                return refusal(
+                    400, "invalid_framing", "a header field's name has characters that none may have")
+            }
+            guard !hasControlCharacter(field.valueBytes) else {
+                return refusal(400, "invalid_framing", "a header field holds a control character")
+            }
+            if field.isNamed("host") {
+                hosts += 1
+                host = field.value
+            }
+            if field.isNamed("content-length") {
+                lengths += 1
+                guard !field.valueBytes.isEmpty,
+                    field.valueBytes.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+                else {
+                    return refusal(400, "invalid_framing", "Content-Length is not a number")
+                }
+            }
+            if field.isNamed("transfer-encoding") {
+                codings += 1
+                guard field.value.lowercased() == "chunked" else {
+                    return refusal(
+                        501, "invalid_framing", "the only transfer coding that is known is chunked")
+                }
+            }
+        }
+        if hosts != 1 { return refusal(400, "invalid_framing", "a request must have one Host field") }
+        guard isHost(host) else {
+            return refusal(400, "invalid_host", "Host is not a name or address with or without a port")
+        }
+        // RFC 9112, section 3.2.2, lets the target win; who sends two hosts is not sure of either.
+        if let authority = target.authority, authority != host.lowercased() {
+            return refusal(400, "invalid_host", "Host and the target of the request name different hosts")
+        }
+        if codings > 0, version == "HTTP/1.0" {
+            return refusal(400, "invalid_framing", "Transfer-Encoding in a request of HTTP/1.0")
+        }
+        if lengths > 1 { return refusal(400, "invalid_framing", "more than one Content-Length") }
+        if codings > 1 { return refusal(400, "invalid_framing", "more than one Transfer-Encoding") }
+        if lengths + codings > 1 {
+            return refusal(400, "invalid_framing", "both Content-Length and Transfer-Encoding")
+        }
+        return nil
+    }
+
+    /// Why the fields behind a chunked body must not be believed, or nil. They are not looked at otherwise.
+    static func fault(inTrailers fields: [HTTPField]) -> HTTPResponse? {
+        let isSound = fields.allSatisfy {
+            !$0.nameBytes.isEmpty && $0.nameBytes.allSatisfy { isTokenByte[Int($0)] }
+                && !hasControlCharacter($0.valueBytes)
+        }
+        return isSound ? nil : refusal(400, "invalid_framing", "a trailer field is not one")
+    }
+
+    /// True for a body of many chunks that carry next to nothing: to take them apart is nearly all the work of such a request,
+    /// and the thread that serves everybody does it.
+    static func isCrumbled(chunks: Int, bytes: Int) -> Bool {
+        chunks > 500 && bytes < 32 * chunks
+    }
+
+    /// Fields of which one reader would take the first and another the last, or both.
+    private static let singles: [StaticString] = [
+        "authorization", "content-encoding", "content-type", "cookie", "dpop", "idempotency-key", "if-match",
+        "last-event-id", "origin", "x-braze-api-key", "x-braze-auth-signature", "x-countersign-signature",
+        "x-csrf-token", "x-write-key",
+    ]
+
+    private static func repeated(_ fields: [HTTPField]) -> StaticString? {
+        singles.first { name in
+            var isThere = false
+            for field in fields where field.isNamed(name) {
+                if isThere { return true }
+                isThere = true
+            }
+            return false
+        }
+    }
+
+    /// True for `uri-host [ ":" port ]` (RFC 9110, section 7.2) with a registered name of the characters that names have.
+    static func isHost(_ text: String) -> Bool {
+        var rest = text.utf8[...]
+        if rest.first == UInt8(ascii: "[") {
+            guard let end = rest.firstIndex(of: UInt8(ascii: "]")),
+                let inner = Substring(rest[rest.index(after: rest.startIndex)..<end]) as Substring?,
+                inner.contains(":"), NetworkAddress(inner) != nil
+            else { return false }
+            rest = rest[rest.index(after: end)...]
+        } else {
+            let end = rest.firstIndex(of: UInt8(ascii: ":")) ?? rest.endIndex
+            guard end != rest.startIndex, rest[..<end].allSatisfy(isNameByte) else { return false }
+            rest = rest[end...]
+        }
+        guard let colon = rest.first else { return true }
+        let port = rest.dropFirst()
+        return colon == UInt8(ascii: ":") && port.count <= 5
+            && port.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            && (port.isEmpty || UInt16(String(Substring(port))) != nil)
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+
+    /// True for versions of the HTTP library that overlook NUL, a lone CR and a lone LF in a header.
+    static let libraryIsLenient = countersign_mhd_is_lenient() != 0
+
+    /// What a header gets that holds more than its fields show.
+    static let swallowed = refusal(
+        400, "invalid_framing", "the header holds NUL, or a CR or LF that is not part of a line end")
+
+    /// Method, target, its length, and version, where the library shows them.
+    typealias RequestLine = (
+        method: UnsafePointer<CChar>, target: UnsafePointer<UInt8>?, count: Int, version: UnsafePointer<CChar>
+    )
+
+    /// True when one space stands between the parts of the request line, each field begins two bytes (CR LF) behind the
+    /// one before, and the header ends four bytes behind the last: nothing is there that the library did not show.
+    static func isWhole(_ fields: [HTTPField], after line: RequestLine, count: Int) -> Bool {
+        let start = line.method
+        guard let target = line.target,
+            UnsafeRawPointer(target) == UnsafeRawPointer(start) + strlen(start) + 1,
+            UnsafeRawPointer(line.version) == UnsafeRawPointer(target) + line.count + 1
+        else { return false }
+        let lineEnd = UnsafeRawPointer(line.version) + strlen(line.version)
+        var end: UnsafePointer<UInt8>? = lineEnd.assumingMemoryBound(to: UInt8.self)
+        for field in fields {
+            guard let name = field.nameBytes.baseAddress, let value = field.valueBytes.baseAddress else {
+                return false
+            }
+            if let end, name != end + 2 { return false }
+            end = value + field.valueBytes.count
+        }
+        guard let end else { return false }
+        return UnsafeRawPointer(end) + 4 == UnsafeRawPointer(start) + count
+    }
+
+    private static func refusal(_ status: Int, _ code: String, _ reason: String) -> HTTPResponse {
+        var response = HTTPResponse.failure(status, code: code, reason: reason, requestID: nil)
+        response.closes = true
+        return response
+    }
+
+    /// By byte (RFC 9110, section 5.6.2).
+    private static let isTokenByte: [Bool] = {
+        let marks = Set("!#$%&'*+-.^_`|~".utf8)
+        return (0...UInt8.max).map { byte in
+            let character = Character(Unicode.Scalar(byte))
+            return character.isASCII && (character.isLetter || character.isNumber) || marks.contains(byte)
+        }
+    }()
+
+    /// Looks at every byte whatever it finds, so that the processor can take many at a time.
+    private static func hasControlCharacter(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        var found: UInt8 = 0
+        for byte in bytes {
+            found |= (byte < 0x20 ? 1 : 0) & (byte == 0x09 ? 0 : 1)
+            found |= byte == 0x7F ? 1 : 0
+        }
+        return found != 0
+    }
+}
+
+extension HTTPResponse {
+    /// A failure in the native dialect's shape: `code` is a stable word in snake case, `reason` says what happened and
+    /// what to do, `requestID` is nil when the request has no name yet.
+    package static func failure(_ status: Int, code: String, reason: String, requestID: String?)
+        -> HTTPResponse
+    {
+        var body = Array(#"{"success":false,"code":""#.utf8)
+        body.append(contentsOf: code.utf8)
+        body.append(contentsOf: #"","reason":"#.utf8)
+        JSONValue.write(reason, to: &body)
+        // Segment's clients look for the same text under this name.
+        body.append(contentsOf: #","message":"#.utf8)
+        JSONValue.write(reason, to: &body)
+        if let requestID {
+            body.append(contentsOf: #","request_id":""#.utf8)
+            body.append(contentsOf: requestID.utf8)
+            body.append(UInt8(ascii: "\""))
+        }
+        body.append(UInt8(ascii: "}"))
+        var response = HTTPResponse.json(status, body)
+        response.code = code
+        return response
+    }
+}

@@ -1,0 +1,190 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+
+/// What becomes of a request that has been read, whoever brought it: a connection, or somebody in the same process.
+package struct RequestService: Sendable {
+    package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
+
+    let limits: GatewayLimits
+    let trustedProxies: [AddressRange]
+    let observer: any GatewayObserver
+    let memory: BodyMemory
+    private let handler: Handler
+    private let largeRequests = LargeRequests()
+
+    init(
+        limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
+        observer: any GatewayObserver, handler: @escaping Handler
+    ) {
+        self.limits = limits
+        self.memory = memory
+        self.trustedProxies = trustedProxies
+        self.observer = observer
+        self.handler = handler
+    }
+
+    /// Finds out whose request it is and how its body is coded.
+    ///
+    /// - Returns: The refusal of a request whose body is not worth reading, or nil.
+    func judgeHeader(of request: HTTPRequest) -> HTTPResponse? {
+        request.isForwarded =
+            ClientAddress.isTrusted(request.clientAddress, trustedProxies) || request.namesProxies
+        if !trustedProxies.isEmpty {
+            request.clientAddress = ClientAddress.resolve(
+                peer: request.clientAddress, forwarded: request.headers("x-forwarded-for"),
+                proxies: trustedProxies)
+        }
+        switch request.header("content-encoding")?.lowercased() {
+        case nil, "", "identity": break
+        case "gzip", "x-gzip": request.isCompressed = true
+        default:
+            return .failure(
+                415, code: "unsupported_encoding",
+                reason: "send the body as it is, or with Content-Encoding: gzip",
+                requestID: request.id
+            ).with("Accept-Encoding", "gzip")
+        }
+        if let length = request.header("content-length") {
+            guard let bytes = Int(length), bytes <= limits.bodyBytes else {
+                return .tooLarge(request, limits)
+            }
+            request.body.reserveCapacity(bytes)
+        }
+        return nil
+    }
+
+    /// What the handler makes of a whole request, whose body has at most so many bytes, decompressed.
+    func outcome(of request: HTTPRequest, largestBody: Int, holding held: HeldMemory) -> HTTPOutcome {
+        var handle = handler
+        if request.isCompressed {
+            handle = { [handler, limits] request in
+                if let refusal = Self.unpack(request, limits: limits, held: held) { return .answer(refusal) }
+                return handler(request)
+            }
+        }
+        return largestBody > LargeRequests.smallBytes
+            ? largeRequests.outcome(of: request, holding: held, handle) : handle(request)
+    }
+
+    /// Decompresses the body of a request, on whatever thread works on it.
+    private static func unpack(
+        _ request: HTTPRequest, limits: GatewayLimits, held: HeldMemory
+    ) -> HTTPResponse? {
+        do throws(Gunzip.Failure) {
+            let sent = request.body.count
+            let size = try Gunzip.size(of: request.body, limits: limits)
+            request.body = try Gunzip.decompress(request.body, size: size, limits: limits)
+            request.isCompressed = false
+            held.give(sent)
+            return nil
+        } catch {
+            return error.response(request, limits)
+        }
+    }
+
+    /// The header fields that every answer to the request has.
+    func commonFields(of request: HTTPRequest, trace: TraceParent?) -> [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        if let trace {
+            fields.append(("traceresponse", trace.response(spanID: UInt64.random(in: 1...UInt64.max))))
+        }
+        fields.append(("X-Request-Id", request.id))
+        return fields
+    }
+}
+
+extension RequestService {
+    /// Answers a request as it would be answered if it had come over a connection, and waits for whatever that waits for.
+    ///
+    /// What only a connection has is left out: chunks, trailers, forms of several parts, and the deadlines.
+    package func respond(
+        method: String, target: String, fields: [(name: String, value: String)], body: [UInt8],
+        from clientAddress: String
+    ) -> HTTPResponse {
+        let began = DispatchTime.now()
+        let target = Array(target.utf8).withUnsafeBufferPointer { RequestTarget($0) }
+        let request = HTTPRequest(
+            method: method, path: target.path, query: target.query, fields: HeaderBlock(fields),
+            clientAddress: clientAddress, receivedMilliseconds: Int64(Date().timeIntervalSince1970 * 1000),
+            body: body)
+        let fault = Framing.fault(
+            method: method, target: target, version: "HTTP/1.1", fields: request.fields.all, limits: limits)
+        var response = fault ?? judgeHeader(of: request) ?? answer(request)
+        let trace = request.header("traceparent").flatMap { TraceParent($0) }
+        observer.requestEnded(
+            RequestRecord(
+                request, path: target.path, response: response, trace: trace,
+                bytesIn: max(body.count, request.body.count), began: began))
+        response.headers += commonFields(of: request, trace: trace)
+        return response
+    }
+
+    private func answer(_ request: HTTPRequest) -> HTTPResponse {
+        let held = HeldMemory(memory)
+        held.takeAnyhow(request.body.count)
+        var largest = request.body.count
+        if request.isCompressed {
+            do throws(Gunzip.Failure) {
+                largest = max(largest, try Gunzip.size(of: request.body, limits: limits))
+            } catch {
+                return error.response(request, limits)
+            }
+        }
+        switch outcome(of: request, largestBody: largest, holding: held) {
+        case .answer(let response): return response
+        case .later(let start, let poll):
+            let isDone = DispatchSemaphore(value: 0)
+            start { isDone.signal() }
+            while true {
+                isDone.wait()
+                if let response = poll() { return response }
+            }
+        }
+    }
+}
+
+extension RequestRecord {
+    /// - Parameters:
+    ///   - request: Nil when its header never came.
+    ///   - path: As sent.
+    ///   - response: Nil for a request that got no answer.
+    ///   - trace: The trace that the client says it belongs to.
+    ///   - bytesIn: Bytes of the body.
+    ///   - began: When the request line was here.
+    init(
+        _ request: HTTPRequest?, path: String, response: HTTPResponse?, trace: TraceParent?, bytesIn: Int,
+        began: DispatchTime
+    ) {
+        self.init(
+            receivedMilliseconds: request?.receivedMilliseconds
+                ?? Int64(Date().timeIntervalSince1970 * 1000),
+            id: request?.id ?? "", trace: trace, method: request?.method ?? "", path: path,
+            clientAddress: request?.clientAddress ?? "", trail: request?.trail ?? RequestTrail(),
+            status: response?.status, code: response?.code, bytesIn: bytesIn,
+            bytesOut: response?.body.count ?? 0,
+            seconds: Double(DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds) / 1e9)
+    }
+}
+
+extension Gunzip.Failure {
+    func response(_ request: HTTPRequest, _ limits: GatewayLimits) -> HTTPResponse {
+        switch self {
+        case .tooLarge: .tooLarge(request, limits)
+        case .damaged:
+            .failure(
+                400, code: "invalid_encoding", reason: "the body is not one complete gzip member",
+                requestID: request.id)
+        }
+    }
+}
+
+extension HTTPResponse {
+    static func tooLarge(_ request: HTTPRequest, _ limits: GatewayLimits) -> HTTPResponse {
+        .failure(
+            413, code: "body_too_large",
+            reason:
+                "a body may have \(limits.bodyBytes) bytes, decompressed too: send fewer events at a time",
+            requestID: request.id)
+    }
+}

@@ -1,0 +1,114 @@
+package import CountersignCore
+
+/// What verdicts are counted by.
+package struct VerdictKey: Hashable, Sendable {
+    package var appID: String
+    /// The path of the endpoint as the table has it.
+    package var endpoint: String
+    package var verdict: VerdictKind
+    /// Why the token was not good; nil when it was, or was not looked at.
+    package var code: AuthErrorCode?
+    package var enforcement: Enforcement?
+    package var client: ClientInfo
+    /// The key that verified the token; nil when none did.
+    package var keyID: String?
+
+    package init(
+        appID: String, endpoint: String, verdict: VerdictKind, code: AuthErrorCode? = nil,
+        enforcement: Enforcement? = nil, client: ClientInfo, keyID: String? = nil
+    ) {
+        self.appID = appID
+        self.endpoint = endpoint
+        self.verdict = verdict
+        self.code = code
+        self.enforcement = enforcement
+        self.client = client
+        self.keyID = keyID
+    }
+
+    /// What is left without endpoint, mode, version and key.
+    var sum: VerdictKey {
+        VerdictKey(
+            appID: appID, endpoint: "", verdict: verdict, code: code, enforcement: nil, client: ClientInfo(),
+            keyID: nil)
+    }
+}
+
+/// Counts of one stretch of time.
+package struct VerdictBucket: Sendable, Equatable {
+    /// Milliseconds since 1970 at which it begins.
+    package var startMilliseconds: Int64
+    package var accepted = 0
+    package var anonymous = 0
+    package var notJudged = 0
+    package var warned = 0
+    package var rejected = 0
+    /// Failures by code.
+    package var codes: [AuthErrorCode: Failures] = [:]
+
+    /// Failures of one code.
+    package struct Failures: Sendable, Equatable {
+        package var warned = 0
+        package var rejected = 0
+    }
+
+    package init(startMilliseconds: Int64) {
+        self.startMilliseconds = startMilliseconds
+    }
+
+    package var failures: Int { warned + rejected }
+
+    package mutating func add(_ verdict: VerdictKind, _ code: AuthErrorCode?, _ count: Int) {
+        switch verdict {
+        case .accepted: accepted += count
+        case .anonymous: anonymous += count
+        case .notJudged: notJudged += count
+        case .acceptedWithWarning:
+            warned += count
+            if let code { codes[code, default: Failures()].warned += count }
+        case .rejected:
+            rejected += count
+            if let code { codes[code, default: Failures()].rejected += count }
+        }
+    }
+
+    mutating func add(_ other: VerdictBucket) {
+        accepted += other.accepted
+        anonymous += other.anonymous
+        notJudged += other.notJudged
+        warned += other.warned
+        rejected += other.rejected
+        for (code, failures) in other.codes {
+            codes[code, default: Failures()].warned += failures.warned
+            codes[code, default: Failures()].rejected += failures.rejected
+        }
+    }
+}
+
+/// How long a bucket is.
+package enum BucketLength: String, Sendable, CaseIterable {
+    case minute, hour, day
+
+    package var milliseconds: Int64 {
+        switch self {
+        case .minute: 60_000
+        case .hour: 3_600_000
+        case .day: 86_400_000
+        }
+    }
+
+    /// How long such buckets are kept.
+    package var retentionMilliseconds: Int64 {
+        switch self {
+        case .minute: 48 * 3_600_000
+        case .hour: 90 * 86_400_000
+        case .day: 730 * 86_400_000
+        }
+    }
+
+    /// The one that gives a chart of 60 to 200 bars.
+    package static func suited(to milliseconds: Int64) -> BucketLength {
+        if milliseconds <= 3 * 3_600_000 { return .minute }
+        return milliseconds <= 8 * 86_400_000 ? .hour : .day
+    }
+}

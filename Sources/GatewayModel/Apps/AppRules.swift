@@ -1,0 +1,48 @@
+internal import CountersignCore
+internal import Foundation
+
+/// What an operator allows and keeps for an app beside its tokens.
+public struct AppRules: Sendable, Equatable {
+    /// Web pages that may call the app, such as `https://shop.example`; `*` is every page. Empty: none.
+    public var origins: [String] = []
+    /// Events older than this many days are deleted; nil keeps them.
+    public var retentionDays: Int?
+    /// The oldest events are deleted while the app's events have more bytes than this; nil keeps them.
+    public var retentionBytes: Int?
+
+    /// No page, and everything is kept.
+    public init() {}
+}
+
+extension AppRules: AppSetting {
+    package static let settingName = "rules"
+    package static let action = "app.rules"
+
+    package static func standard(for appID: String) -> AppRules { AppRules() }
+
+    package static let fields: [SettingField<AppRules>] = [
+        SettingField(
+            "origins", shown: .list(.string), taken: .may("origins", .list(.text(longest: 300))),
+            get: { .array($0.origins.map { .string($0) }) },
+            set: { if let origins = $1.strings { $0.origins = origins } }),
+        .integer("retention_days", \.retentionDays, 1...36_500),
+        .integer("retention_bytes", \.retentionBytes, 1...(1 << 50)),
+    ]
+
+    package func check() throws(GatewayError) {
+        guard origins.allSatisfy(Self.isOrigin) else {
+            throw GatewayError(
+                .invalid, "an origin is * or looks like https://shop.example or http://localhost:3000")
+        }
+    }
+
+    /// RFC 6454, section 6.2: scheme, host and port, nothing else.
+    private static func isOrigin(_ text: String) -> Bool {
+        if text == "*" { return true }
+        guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
+            let host = url.host, !host.isEmpty, url.path.isEmpty, url.query == nil, url.fragment == nil,
+            url.user == nil, text == text.lowercased(), !text.contains(" ")
+        else { return false }
+        return true
+    }
+}

@@ -1,0 +1,185 @@
+internal import CountersignCore
+
+/// How strictly an app is judged, and how that goes on by itself.
+package struct EnforcementPlan: Sendable, Equatable {
+    package var state = Enforcement.disabled
+    /// How many of a hundred users are judged by it while it is `required`; the others as if it were `optional`.
+    package var rampPercent = 100
+    package var scheduled: Switch?
+    package var autoReturn: Return?
+    /// When it last went back to `optional` by itself; nil once an operator has set it again.
+    package var returned: Returned?
+    /// Milliseconds since 1970 when the state was set.
+    package var sinceMilliseconds: Int64 = 0
+
+    package init(
+        state: Enforcement = Enforcement.disabled, rampPercent: Int = 100, scheduled: Switch? = nil,
+        autoReturn: Return? = nil, returned: Returned? = nil, sinceMilliseconds: Int64 = 0
+    ) {
+        self.state = state
+        self.rampPercent = rampPercent
+        self.scheduled = scheduled
+        self.autoReturn = autoReturn
+        self.returned = returned
+        self.sinceMilliseconds = sinceMilliseconds
+    }
+
+    /// A change at a set time.
+    package struct Switch: Sendable, Equatable {
+        package var state: Enforcement
+        package var atMilliseconds: Int64
+        /// Of how many of a hundred users it holds, when it is `required`.
+        package var rampPercent = 100
+
+        package init(state: Enforcement, atMilliseconds: Int64, rampPercent: Int = 100) {
+            self.state = state
+            self.atMilliseconds = atMilliseconds
+            self.rampPercent = rampPercent
+        }
+    }
+
+    /// When `required` becomes `optional` again by itself: when users whose token was good are refused, because it has
+    /// expired or no key verifies it any more. What anybody else sends does not count, for a stranger could bring it about.
+    package struct Return: Sendable, Equatable {
+        /// Of the users within the window whose token is or was good.
+        package var rejectedPercent: Int
+        package var windowMinutes: Int
+        /// How many such users there must be.
+        package var minimumRequests: Int
+
+        package init(rejectedPercent: Int, windowMinutes: Int, minimumRequests: Int) {
+            self.rejectedPercent = rejectedPercent
+            self.windowMinutes = windowMinutes
+            self.minimumRequests = minimumRequests
+        }
+    }
+
+    package struct Returned: Sendable, Equatable {
+        package var atMilliseconds: Int64
+        package var rejectedPercent: Double
+
+        package init(atMilliseconds: Int64, rejectedPercent: Double) {
+            self.atMilliseconds = atMilliseconds
+            self.rejectedPercent = rejectedPercent
+        }
+    }
+}
+
+extension EnforcementPlan: AppSetting {
+    package static let settingName = "enforcement"
+
+    package static func standard(for appID: String) -> EnforcementPlan { EnforcementPlan() }
+
+    package static let fields: [SettingField<EnforcementPlan>] = [
+        .choice("state", \.state, unreadable: .required),
+        .integer("ramp_percent", \.rampPercent, 1...100),
+        SettingField(
+            "scheduled", shown: .nullable(switchShape(JSONMember.must)),
+            taken: .may("scheduled", switchShape(JSONMember.may)),
+            get: { $0.scheduled.map(\.json) ?? .null }, set: { $0.scheduled = Switch($1) }),
+        SettingField(
+            "auto_return", shown: .nullable(returnShape(JSONMember.must)),
+            taken: .may("auto_return", returnShape(JSONMember.may)),
+            get: { $0.autoReturn.map(\.json) ?? .null }, set: { $0.autoReturn = Return($1) }),
+        SettingField(
+            "returned", shown: .nullable(.all(["at_ms": .milliseconds, "rejected_percent": .number])),
+            taken: .ignored("returned", .any), get: { $0.returned.map(\.json) ?? .null },
+            set: { $0.returned = Returned($1) }),
+        .own("since_ms", \.sinceMilliseconds),
+    ]
+
+    private static func switchShape(_ ramp: (String, JSONShape) -> JSONMember) -> JSONShape {
+        .object([
+            .must("state", .choice(of: Enforcement.self)),
+            .must("at_ms", .integer(1...253_402_300_799_999)), ramp("ramp_percent", .integer(1...100)),
+        ])
+    }
+
+    private static func returnShape(_ minimum: (String, JSONShape) -> JSONMember) -> JSONShape {
+        .object([
+            .must("rejected_percent", .integer(1...100)), .must("window_minutes", .integer(1...60)),
+            minimum("minimum_requests", .integer(1...1_000_000_000)),
+        ])
+    }
+
+    package func check() throws(GatewayError) {
+        for (state, percent) in [(state, rampPercent)]
+            + (scheduled.map { [($0.state, $0.rampPercent)] } ?? [])
+        {
+            guard state == .required || percent == 100 else {
+                throw GatewayError(
+                    .invalid, "ramp_percent of less than 100 stands beside the state required only")
+            }
+        }
+    }
+}
+
+extension EnforcementPlan.Switch {
+    fileprivate var json: JSONValue {
+        [
+            "state": .string(state.rawValue), "at_ms": .integer(atMilliseconds),
+            "ramp_percent": .integer(Int64(rampPercent)),
+        ]
+    }
+
+    fileprivate init?(_ value: JSONValue) {
+        guard let members = value.members, case .string(let word)? = members["state"],
+            case .integer(let time)? = members["at_ms"]
+        else { return nil }
+        self.init(
+            state: Enforcement(rawValue: word) ?? .required, atMilliseconds: time,
+            rampPercent: members.integer("ramp_percent") ?? 100)
+    }
+}
+
+extension EnforcementPlan.Return {
+    fileprivate var json: JSONValue {
+        [
+            "rejected_percent": .integer(Int64(rejectedPercent)),
+            "window_minutes": .integer(Int64(windowMinutes)),
+            "minimum_requests": .integer(Int64(minimumRequests)),
+        ]
+    }
+
+    fileprivate init?(_ value: JSONValue) {
+        guard let members = value.members, let percent = members.integer("rejected_percent"),
+            let minutes = members.integer("window_minutes")
+        else { return nil }
+        self.init(
+            rejectedPercent: percent, windowMinutes: minutes,
+            minimumRequests: members.integer("minimum_requests") ?? 100)
+    }
+}
+
+extension EnforcementPlan.Returned {
+    fileprivate var json: JSONValue {
+        ["at_ms": .integer(atMilliseconds), "rejected_percent": .number(rejectedPercent)]
+    }
+
+    fileprivate init?(_ value: JSONValue) {
+        guard let members = value.members, case .integer(let time)? = members["at_ms"] else { return nil }
+        self.init(atMilliseconds: time, rejectedPercent: members["rejected_percent"]?.double ?? 0)
+    }
+}
+
+extension [String: JSONValue] {
+    fileprivate func integer(_ name: String) -> Int? {
+        if case .integer(let number)? = self[name] { Int(number) } else { nil }
+    }
+}
+
+extension EnforcementPlan {
+    /// Whether a user is among the first `percent` of a hundred. The same user of the same app always is or is not, and a
+    /// higher percentage only adds users.
+    package static func isRamped(_ userID: String, of appID: String, percent: Int) -> Bool {
+        if percent >= 100 { return true }
+        // FNV-1a and a final mix; nothing secret depends on it.
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in appID.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        hash = (hash ^ 0xFF) &* 0x100_0000_01b3
+        for byte in userID.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        hash = (hash ^ (hash >> 33)) &* 0xff51_afd7_ed55_8ccd
+        hash ^= hash >> 33
+        return hash % 100 < UInt64(max(0, percent))
+    }
+}

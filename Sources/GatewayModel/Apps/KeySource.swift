@@ -1,0 +1,39 @@
+internal import CountersignCore
+internal import Foundation
+
+/// Where an app's keys are published as a JWK Set (RFC 7517, section 5).
+package struct KeySource: Sendable, Equatable {
+    /// An `https` URL.
+    package var url: String
+    /// True when the address may be one of a private network, or of this machine.
+    package var allowsPrivateAddresses: Bool
+
+    package init(url: String, allowsPrivateAddresses: Bool) {
+        self.url = url
+        self.allowsPrivateAddresses = allowsPrivateAddresses
+    }
+
+    /// The URL, if its address may be private.
+    package var privateURL: String? { allowsPrivateAddresses ? url : nil }
+}
+
+extension KeySource: AppSetting {
+    package static let settingName = "key_source"
+    package static let mayBeMissing = true
+
+    package static func standard(for appID: String) -> KeySource {
+        KeySource(url: "", allowsPrivateAddresses: false)
+    }
+
+    package static let fields: [SettingField<KeySource>] = [
+        .text("url", \.url, longest: 2_048), .bool("allow_private", \.allowsPrivateAddresses),
+    ]
+
+    package func check() throws(GatewayError) {
+        guard let parts = URLComponents(string: url), parts.scheme == "https", parts.host?.isEmpty == false,
+            parts.user == nil, parts.password == nil, parts.fragment == nil
+        else {
+            throw GatewayError(.invalid, "the address of a JWK Set is an https URL without user and fragment")
+        }
+    }
+}

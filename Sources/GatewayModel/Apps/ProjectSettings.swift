@@ -1,0 +1,89 @@
+internal import CountersignCore
+internal import Foundation
+
+/// Whether customer tokens open the App Inbox of a project.
+package enum CustomerTokens: String, Sendable, CaseIterable {
+    /// The project's API key opens it; a customer token is refused.
+    case off
+    /// Either opens it: for the time in which old versions of an app still send the key.
+    case allowed
+    /// Only a customer token opens it.
+    case required
+}
+
+/// How clients of the Bloomreach dialect reach an app, and where its pushes go.
+package struct ProjectSettings: Sendable, Equatable {
+    /// What stands for the app in paths, where shipped apps have another token built in: 1 to 64 letters, digits
+    /// and `-`, or the app's id.
+    package var token: String
+    package var customerTokens = CustomerTokens.off
+    /// Nil refuses requests for a push notification.
+    package var webhook: PushWebhook?
+    /// Rises when the operator ends all sync tokens.
+    package var inboxEpoch: Int64 = 1
+}
+
+extension ProjectSettings: AppSetting {
+    package static let settingName = "project"
+
+    package static func standard(for appID: String) -> ProjectSettings { ProjectSettings(token: appID) }
+
+    package static let fields: [SettingField<ProjectSettings>] = [
+        .text("token", \.token, longest: 64),
+        .choice("customer_tokens", \.customerTokens, unreadable: .required),
+        SettingField(
+            "webhook", shown: .nullable(.all(["url": .string, "allow_private": .bool])),
+            taken: .may(
+                "webhook",
+                .object([
+                    .must("url", .text(longest: 2_048)), .may("allow_private", .bool),
+                    .may("secret", .text(longest: 200)),
+                ])),
+            get: { $0.webhook.map(\.json) ?? .null },
+            set: { settings, value in
+                settings.webhook = PushWebhook(value, secret: settings.webhook?.secret ?? [])
+            }),
+        .secret("webhook_secret", \.webhookSecret),
+        .own("inbox_epoch", \.inboxEpoch),
+    ]
+
+    private var webhookSecret: [UInt8] {
+        get { webhook?.secret ?? [] }
+        set { webhook?.secret = newValue }
+    }
+}
+
+extension PushWebhook {
+    /// - Parameters:
+    ///   - url: `https:` or `http:`, without a user name.
+    ///   - secret: `whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks); nil for `key`.
+    ///   - key: The key that is kept.
+    ///   - allowsPrivateAddresses: Whether the address may be one of a private network, or of this machine.
+    /// - Throws: `invalid`.
+    package init(
+        url: String, secret: String?, keeping key: [UInt8] = [], allowsPrivateAddresses: Bool
+    ) throws(GatewayError) {
+        guard let parts = URLComponents(string: url), ["https", "http"].contains(parts.scheme?.lowercased()),
+            parts.host?.isEmpty == false, parts.user == nil, parts.password == nil
+        else {
+            throw GatewayError(.invalid, "a webhook's URL begins with https:// and has no user name in it")
+        }
+        guard let key = secret.map(StandardWebhook.key) ?? key else {
+            throw GatewayError(.invalid, "a webhook's secret is whsec_ and the base64 of 24 to 64 bytes")
+        }
+        self.init(url: url, secret: key, allowsPrivateAddresses: allowsPrivateAddresses)
+    }
+
+    fileprivate init?(_ value: JSONValue, secret: [UInt8]) {
+        guard let members = value.members, case .string(let url)? = members["url"] else { return nil }
+        self.init(url: url, secret: secret, allowsPrivateAddresses: members["allow_private"] == true)
+    }
+
+    fileprivate var json: JSONValue {
+        ["url": .string(url), "allow_private": .bool(allowsPrivateAddresses)]
+    }
+
+    package static func newSecret() -> String {
+        StandardWebhook.prefix + Data([UInt8].random(count: 32)).base64EncodedString()
+    }
+}

@@ -1,0 +1,27 @@
+internal import CountersignJOSE
+internal import Foundation
+
+/// Signatures of webhook deliveries, by the Standard Webhooks specification, version 1.0.0.
+package enum StandardWebhook {
+    package static let prefix = "whsec_"
+
+    /// The key that a secret stands for, or nil when it is not `whsec_` and the base64 of 24 to 64 bytes.
+    package static func key(_ secret: String) -> [UInt8]? {
+        guard secret.hasPrefix(prefix), let key = Data(base64Encoded: String(secret.dropFirst(prefix.count))),
+            (24...64).contains(key.count)
+        else { return nil }
+        return Array(key)
+    }
+
+    /// The header fields of a delivery. `id` stays the same when the same message is delivered again;
+    /// `timestamp` is in seconds since 1970.
+    package static func headers(
+        id: String, timestamp: Int64, body: [UInt8], key: [UInt8]
+    ) -> [(name: String, value: String)] {
+        let code = HMACSHA256.authenticate(Array("\(id).\(timestamp).".utf8) + body, key: key)
+        return [
+            ("webhook-id", id), ("webhook-timestamp", String(timestamp)),
+            ("webhook-signature", "v1," + Data(code).base64EncodedString()),
+        ]
+    }
+}

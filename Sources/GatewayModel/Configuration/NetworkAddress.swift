@@ -1,0 +1,75 @@
+internal import Foundation
+
+/// An IPv6 address, or an IPv4 address in its mapped form (RFC 4291, section 2.5.5.2).
+package struct NetworkAddress: Hashable, Sendable {
+    package private(set) var high: UInt64 = 0
+    package private(set) var low: UInt64 = 0
+
+    /// Reads a literal address; nil when it is none.
+    package init?(_ text: some StringProtocol) {
+        let text = String(text)
+        var bytes = [UInt8](repeating: 0, count: 16)
+        if inet_pton(AF_INET, text, &bytes) == 1 {
+            low = bytes[..<4].reduce(0xFFFF) { $0 << 8 | UInt64($1) }
+            return
+        }
+        guard inet_pton(AF_INET6, text, &bytes) == 1 else { return nil }
+        high = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
+        low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// - Parameter v4: An IPv4 address, its first byte the highest.
+    package init(v4: UInt32) {
+        low = 0xFFFF << 32 | UInt64(v4)
+    }
+
+    /// `::`, which nobody has (RFC 4291, section 2.5.2).
+    package static let unspecified = NetworkAddress(high: 0, low: 0)
+
+    private init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    package var isV4: Bool { high == 0 && low >> 32 == 0xFFFF }
+
+    /// The address with all bits behind the first `bits` cleared.
+    func masked(_ bits: Int) -> NetworkAddress {
+        func mask(_ bits: Int) -> UInt64 { bits <= 0 ? 0 : bits >= 64 ? .max : ~(UInt64.max >> UInt64(bits)) }
+        return NetworkAddress(high: high & mask(bits), low: low & mask(bits - 64))
+    }
+
+    /// Who is limited as one: an IPv4 address, or the /64 that one IPv6 customer has.
+    package var limitedUnit: NetworkAddress { isV4 ? self : masked(64) }
+}
+
+/// A range of addresses, such as `10.0.0.0/8`, `fd00::/8` or `192.0.2.7`.
+public struct AddressRange: Sendable, Equatable, CustomStringConvertible {
+    private let base: NetworkAddress
+    private let bits: Int
+    /// The range as it was given.
+    public let description: String
+
+    /// nil when the text is no such range, or has bits set behind its leading ones.
+    ///
+    /// - Parameter text: A literal IPv4 or IPv6 address, with or without `/` and the number of leading bits.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let address = NetworkAddress(parts[0]) else { return nil }
+        let offset = address.isV4 ? 96 : 0
+        var bits = 128
+        if parts.count > 1 {
+            guard let given = Int(parts[1]), (0...(128 - offset)).contains(given) else { return nil }
+            bits = given + offset
+        }
+        guard address.masked(bits) == address else { return nil }
+        base = address
+        self.bits = bits
+        description = text
+    }
+
+    package func contains(_ address: NetworkAddress) -> Bool { address.masked(bits) == base }
+
+    /// This machine itself.
+    public static let loopback = ["127.0.0.0/8", "::1"].compactMap { AddressRange($0) }
+}

@@ -1,0 +1,40 @@
+internal import CountersignCore
+package import Foundation
+
+/// Calls something again and again on a queue, one call at a time, until it is stopped.
+package final class Ticker: Sendable {
+    private let queue: DispatchQueue
+    private let seconds: Double
+    private let timer = Lock<(any DispatchSourceTimer)?>(nil)
+
+    /// - Parameters:
+    ///   - queue: Where the calls are made. Who must wait for a call that has begun waits for this queue.
+    ///   - seconds: Between two calls, and before the first.
+    package init(queue: DispatchQueue, everySeconds seconds: Double) {
+        self.queue = queue
+        self.seconds = seconds
+    }
+
+    deinit {
+        stop()
+    }
+
+    package func start(_ work: @escaping @Sendable () -> Void) {
+        let source = DispatchSource.makeTimerSource(queue: queue)
+        source.schedule(deadline: .now() + seconds, repeating: seconds)
+        source.setEventHandler(handler: work)
+        source.resume()
+        timer.withLock { timer in
+            timer?.cancel()
+            timer = source
+        }
+    }
+
+    /// No call begins from now on; one that has begun may still run.
+    package func stop() {
+        timer.withLock { timer in
+            timer?.cancel()
+            timer = nil
+        }
+    }
+}

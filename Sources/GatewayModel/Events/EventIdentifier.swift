@@ -1,0 +1,34 @@
+package import CountersignJOSE
+
+/// An id as it stands in a body: of a user, a device or a message.
+package enum EventIdentifier {
+    /// Not there, `null`, or the empty string, which is no id.
+    case absent
+    case value(String)
+    /// No string, too long, or with control characters, which have no place in logs and tables.
+    case invalid
+
+    package static let longest = 512
+    package static let shape = "strings of 1 to \(longest) bytes without control characters"
+
+    package init(_ node: JSONNode?) {
+        guard let node, !node.isNull else {
+            self = .absent
+            return
+        }
+        guard let utf8 = node.utf8, utf8.count <= Self.longest, utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+        else {
+            self = .invalid
+            return
+        }
+        self = utf8.isEmpty ? .absent : .value(String(decoding: utf8, as: UTF8.self))
+    }
+
+    package var text: String? {
+        if case .value(let text) = self { text } else { nil }
+    }
+
+    package var isValid: Bool {
+        if case .invalid = self { false } else { true }
+    }
+}

@@ -1,0 +1,82 @@
+package import CountersignCore
+internal import CountersignJOSE
+
+/// One change, as the audit log keeps it.
+package struct AuditEntry: Sendable {
+    /// Counts up from 1.
+    package var seq: Int64
+    package var atMilliseconds: Int64
+    package var actor: String
+    package var role: String
+    /// What was done, such as `key.add`.
+    package var action: String
+    /// What it was done to, such as a key's id.
+    package var target: String
+    /// The app that it belongs to; nil for none.
+    package var appID: String?
+    /// The values before, as JSON; nil when there were none. Never holds a secret.
+    package var before: String?
+    /// The values after it, as JSON; nil when there are none.
+    package var after: String?
+    /// The hash of the entry before.
+    package var previousHash: [UInt8]
+    package var hash: [UInt8]
+
+    package init(
+        seq: Int64, atMilliseconds: Int64, actor: String, role: String, action: String, target: String,
+        appID: String? = nil, before: String? = nil, after: String? = nil, previousHash: [UInt8],
+        hash: [UInt8]
+    ) {
+        self.seq = seq
+        self.atMilliseconds = atMilliseconds
+        self.actor = actor
+        self.role = role
+        self.action = action
+        self.target = target
+        self.appID = appID
+        self.before = before
+        self.after = after
+        self.previousHash = previousHash
+        self.hash = hash
+    }
+
+    /// What is done to a user of an app, who is the target.
+    package static let actionsOnUsers: Set = ["session.revoke_user"]
+
+    /// Of what was asked for when ids were looked at, what names nobody.
+    package static let shownFilters: Set = ["app", "code", "format", "from_ms", "limit", "to_ms"]
+
+    /// What the first entry has instead of the hash of one before it.
+    package static let root = [UInt8](repeating: 0, count: 32)
+
+    /// SHA-256 of the previous hash and everything else in the entry, as JSON.
+    package var computedHash: [UInt8] {
+        func optional(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
+        let content: JSONValue = .array([
+            .integer(seq), .integer(atMilliseconds), .string(actor), .string(role), .string(action),
+            .string(target), optional(appID), optional(before), optional(after),
+        ])
+        return SHA256.digest(previousHash + content.bytes)
+    }
+}
+
+extension AuditEntry {
+    /// The entry as the admin API has it.
+    package var json: JSONValue {
+        func value(_ text: String?) -> JSONValue {
+            guard let text else { return .null }
+            return (try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: Array(text.utf8)) { $0.value })
+                ?? .string(text)
+        }
+        return [
+            "seq": .integer(seq), "at_ms": .integer(atMilliseconds), "actor": .string(actor),
+            "role": .string(role), "action": .string(action), "target": .string(target),
+            "app": appID.map { .string($0) } ?? .null, "before": value(before), "after": value(after),
+            "hash": Self.json(hash), "previous_hash": Self.json(previousHash),
+        ]
+    }
+
+    private static func json(_ hash: [UInt8]) -> JSONValue {
+        hash.isEmpty ? .null : .string(Base64URL.encode(hash))
+    }
+}

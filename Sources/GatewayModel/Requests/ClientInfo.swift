@@ -1,0 +1,49 @@
+package import CountersignJOSE
+
+/// What a request says of the software that sent it; not to be trusted.
+package struct ClientInfo: Sendable, Hashable {
+    /// The SDK and its version, such as `countersign-swift 1.0.0`; nil when unknown.
+    package var sdk: String?
+    /// The app's own version; nil when unknown.
+    package var appVersion: String?
+
+    package init(sdk: String? = nil, appVersion: String? = nil) {
+        self.sdk = sdk
+        self.appVersion = appVersion
+    }
+
+    /// From `context.library` and `context.app` of a native event.
+    package init(context: JSONNode?) {
+        let library = context?["library"]
+        sdk = Self.joined(library?["name"], library?["version"])
+        appVersion = Self.text(context?["app"]?["version"])
+    }
+
+    /// From two members beside each other.
+    package init(sdk name: JSONNode?, _ version: JSONNode?, app: JSONNode?) {
+        sdk = Self.joined(name, version)
+        appVersion = Self.text(app)
+    }
+
+    /// From a `User-Agent`: its first product (RFC 9110, section 10.1.5).
+    package init(userAgent: UnsafeBufferPointer<UInt8>?) {
+        guard let product = userAgent?.prefix(while: { $0 > 0x20 && $0 < 0x7F }).prefix(Self.longest),
+            !product.isEmpty
+        else { return }
+        sdk = String(decoding: product.map { $0 == UInt8(ascii: "/") ? 0x20 : $0 }, as: UTF8.self)
+    }
+
+    private static let longest = 64
+
+    private static func joined(_ name: JSONNode?, _ version: JSONNode?) -> String? {
+        guard let name = text(name) else { return nil }
+        return text(version).map { "\(name) \($0)" } ?? name
+    }
+
+    private static func text(_ node: JSONNode?) -> String? {
+        guard let utf8 = node?.utf8, !utf8.isEmpty, utf8.count <= longest,
+            utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+        else { return nil }
+        return String(decoding: utf8, as: UTF8.self)
+    }
+}

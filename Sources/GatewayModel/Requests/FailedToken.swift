@@ -1,0 +1,14 @@
+package import CountersignJOSE
+
+/// A token that was not good, on its way to the samples.
+package final class FailedToken: Sendable {
+    package let token: String?
+    package let report: VerificationReport
+    package let deviceTime: Double?
+
+    package init(token: String?, report: VerificationReport, deviceTime: Double?) {
+        self.token = token
+        self.report = report
+        self.deviceTime = deviceTime
+    }
+}

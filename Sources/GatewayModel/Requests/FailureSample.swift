@@ -1,0 +1,100 @@
+package import CountersignCore
+package import CountersignJOSE
+internal import Foundation
+
+/// A request whose token was not good, kept to be looked at. The signature is never kept on disk, so that what is there
+/// cannot be replayed.
+package struct FailureSample: Sendable {
+    package var id: String
+    package var appID: String
+    package var atMilliseconds: Int64
+    package var code: AuthErrorCode
+    package var verdict: VerdictKind
+    package var endpoint: String
+    package var userID: String?
+    package var client: ClientInfo
+    /// The address, its last part cut off: `192.0.2.0/24`, `2001:db8::/48`.
+    package var network: String
+    package var enforcement: Enforcement
+    package var requestID: String
+    /// The verdict, check by check.
+    package var checks: [Check]
+    /// The decoded header and claims as JSON; nil where they cannot be read.
+    package var header: String?
+    package var claims: String?
+    /// Header and claims as they came, and an empty signature.
+    package var tokenWithoutSignature: String
+
+    package init(
+        id: String, appID: String, atMilliseconds: Int64, code: AuthErrorCode, verdict: VerdictKind,
+        endpoint: String, userID: String? = nil, client: ClientInfo, network: String,
+        enforcement: Enforcement, requestID: String, checks: [Check], header: String? = nil,
+        claims: String? = nil, tokenWithoutSignature: String
+    ) {
+        self.id = id
+        self.appID = appID
+        self.atMilliseconds = atMilliseconds
+        self.code = code
+        self.verdict = verdict
+        self.endpoint = endpoint
+        self.userID = userID
+        self.client = client
+        self.network = network
+        self.enforcement = enforcement
+        self.requestID = requestID
+        self.checks = checks
+        self.header = header
+        self.claims = claims
+        self.tokenWithoutSignature = tokenWithoutSignature
+    }
+
+    /// One check.
+    package struct Check: Sendable, Equatable {
+        package var name: String
+        /// Nil when it was not judged.
+        package var isOK: Bool?
+        package var detail: String
+
+        package init(name: String, isOK: Bool?, detail: String) {
+            self.name = name
+            self.isOK = isOK
+            self.detail = detail
+        }
+    }
+
+    package static func checks(_ report: VerificationReport) -> [Check] {
+        VerificationCheck.list(of: report, withUser: true).map { check in
+            let isOK: Bool? =
+                switch check.outcome {
+                case .passed: true
+                case .failed: false
+                case .notJudged: nil
+                }
+            return Check(name: check.name, isOK: isOK, detail: check.details.joined(separator: "; "))
+        }
+    }
+
+    /// The JSON text of a part of a token, up to 8 KiB; nil when it is none.
+    package static func json(_ part: Substring?) -> String? {
+        guard let part, let bytes = Base64URL.decode(String(part)), bytes.count <= 8_192,
+            (try? StrictJSONParser(maximumBytes: 8_192, maximumDepth: 32).parse(bytes: bytes) { _ in true })
+                == true
+        else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    package static func network(of address: String) -> String {
+        // No address is longer, and other text of a stranger may take long to examine.
+        guard address.utf8.count <= 64 else { return "" }
+        if address.contains(":") {
+            var bytes = in6_addr()
+            guard inet_pton(AF_INET6, address, &bytes) == 1 else { return "" }
+            withUnsafeMutableBytes(of: &bytes) { for index in 6..<16 { $0[index] = 0 } }
+            var text = [CChar](repeating: 0, count: 64)
+            inet_ntop(AF_INET6, &bytes, &text, 64)
+            return text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" } + "/48"
+        }
+        let parts = address.split(separator: ".")
+        return parts.count == 4 ? "\(parts[0]).\(parts[1]).\(parts[2]).0/24" : ""
+    }
+}

@@ -1,0 +1,93 @@
+/// Hears of everything that happens in a gateway: metrics and logs.
+///
+/// Called on the server's and the store's threads, so an implementation must not block.
+package protocol GatewayObserver: Sendable {
+    /// A request has its answer, or ended without one.
+    func requestEnded(_ record: RequestRecord)
+
+    /// The store has committed, or failed to.
+    func commitEnded(_ record: CommitRecord)
+}
+
+/// One request that has ended.
+package struct RequestRecord: Sendable {
+    /// Milliseconds since 1970 when its header was complete.
+    package var receivedMilliseconds: Int64
+    /// What the answer calls it.
+    package var id: String
+    /// The trace that the client says it belongs to.
+    package var trace: TraceParent?
+    /// As sent: not to be trusted.
+    package var method: String
+    /// As sent, without the query: not to be trusted.
+    package var path: String
+    /// The address that it came from.
+    package var clientAddress: String
+    /// What was learnt on the way.
+    package var trail: RequestTrail
+    /// The status of the answer; nil when the client left before.
+    package var status: Int?
+    /// The word in a failure's answer.
+    package var code: String?
+    /// Bytes of the body, decompressed.
+    package var bytesIn: Int
+    /// Bytes of the answer's body.
+    package var bytesOut: Int
+    /// Seconds from the request line to the answer.
+    package var seconds: Double
+
+    package init(
+        receivedMilliseconds: Int64, id: String, trace: TraceParent? = nil, method: String, path: String,
+        clientAddress: String, trail: RequestTrail, status: Int? = nil, code: String? = nil, bytesIn: Int,
+        bytesOut: Int, seconds: Double
+    ) {
+        self.receivedMilliseconds = receivedMilliseconds
+        self.id = id
+        self.trace = trace
+        self.method = method
+        self.path = path
+        self.clientAddress = clientAddress
+        self.trail = trail
+        self.status = status
+        self.code = code
+        self.bytesIn = bytesIn
+        self.bytesOut = bytesOut
+        self.seconds = seconds
+    }
+}
+
+/// One commit that has ended.
+package struct CommitRecord: Sendable {
+    /// Requests that shared it.
+    package var batches: Int
+    /// Events that it stored, duplicates included.
+    package var events: Int
+    /// How long it took, from its beginning to the disk's word, in seconds.
+    package var seconds: Double
+    /// Why nothing was stored; nil when all was.
+    package var failure: StoreFailure?
+
+    package init(batches: Int, events: Int, seconds: Double, failure: StoreFailure? = nil) {
+        self.batches = batches
+        self.events = events
+        self.seconds = seconds
+        self.failure = failure
+    }
+}
+
+/// Passes on what it hears to several others.
+package struct ObserverGroup: GatewayObserver {
+    let members: [any GatewayObserver]
+
+    package init(members: [any GatewayObserver]) {
+        self.members = members
+    }
+
+    package func requestEnded(_ record: RequestRecord) {
+        for member in members { member.requestEnded(record) }
+    }
+
+    package func commitEnded(_ record: CommitRecord) {
+        for member in members { member.commitEnded(record) }
+    }
+}

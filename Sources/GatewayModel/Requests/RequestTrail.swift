@@ -1,0 +1,61 @@
+package import CountersignCore
+internal import CountersignJOSE
+
+/// What is learnt of a request on its way, written by whoever learns it; metrics and logs are made from it.
+package struct RequestTrail: Sendable {
+    /// The path of its endpoint as the table has it; nil when there is no such endpoint.
+    package var route: String?
+    /// The app that it belongs to; nil when none was found.
+    package var appID: String?
+    /// How strictly that app is judged.
+    package var enforcement: Enforcement?
+    /// How admission ended; nil when the request did not come so far.
+    package var verdict: VerdictKind?
+    /// Why the token was not good, when it was not.
+    package var authCode: AuthErrorCode?
+    /// Whom the request speaks for; nil when anonymous.
+    package var userID: String?
+    /// The key that verified the token; nil when none did.
+    package var keyID: String?
+    /// Stands for the token, for apps whose enforcement may return by itself; nil for all others.
+    package var tokenHash: UInt64?
+    /// What the client says of its software.
+    package var client = ClientInfo()
+    /// The token that was not good, for the samples.
+    package var failure: FailedToken?
+    /// Events stored.
+    package var accepted = 0
+    /// Events that were there already.
+    package var duplicates = 0
+    /// Events refused one by one.
+    package var rejected = 0
+
+    package init(
+        route: String? = nil, appID: String? = nil, enforcement: Enforcement? = nil,
+        verdict: VerdictKind? = nil, authCode: AuthErrorCode? = nil, userID: String? = nil,
+        keyID: String? = nil, tokenHash: UInt64? = nil, client: ClientInfo = ClientInfo(),
+        failure: FailedToken? = nil, accepted: Int = 0, duplicates: Int = 0, rejected: Int = 0
+    ) {
+        self.route = route
+        self.appID = appID
+        self.enforcement = enforcement
+        self.verdict = verdict
+        self.authCode = authCode
+        self.userID = userID
+        self.keyID = keyID
+        self.tokenHash = tokenHash
+        self.client = client
+        self.failure = failure
+        self.accepted = accepted
+        self.duplicates = duplicates
+        self.rejected = rejected
+    }
+}
+
+extension RequestTrail {
+    /// Notes what became of the events.
+    package mutating func note(_ outcome: AppendOutcome) {
+        accepted += outcome.accepted
+        duplicates += outcome.duplicates
+    }
+}

@@ -1,0 +1,132 @@
+package import CountersignCore
+
+/// The shape of a JSON value: what is sent is checked by it, and the admin API's document says it of bodies and answers.
+package indirect enum JSONShape: Sendable {
+    /// A string of at most so many bytes.
+    case text(longest: Int)
+    case choice([String])
+    case integer(ClosedRange<Int64>)
+    case number
+    case bool
+    case list(JSONShape)
+    case object([JSONMember])
+    /// An object whose members' names are not known before.
+    case map(JSONShape)
+    case nullable(JSONShape)
+    case any
+    /// A shape that stands once in the document, under a name.
+    case named(String, JSONShape)
+
+    /// Text in answers, which set no limit.
+    package static let string = JSONShape.text(longest: .max)
+    package static let count = JSONShape.integer(0...Int64.max)
+    /// Milliseconds since 1970, until the end of the year 9999.
+    package static let milliseconds = JSONShape.integer(0...253_402_300_799_999)
+
+    package static func choice<Value: RawRepresentable & CaseIterable>(
+        of type: Value.Type
+    ) -> JSONShape where Value.RawValue == String {
+        .choice(type.allCases.map(\.rawValue))
+    }
+
+    /// An object that always has all of these.
+    package static func all(_ members: KeyValuePairs<String, JSONShape>) -> JSONShape {
+        .object(members.map { .must($0.key, $0.value) })
+    }
+
+    /// An object's members, those of this one first; none for anything else.
+    package func with(_ more: [JSONMember]) -> JSONShape {
+        switch self {
+        case .object(let members): .object(members + more)
+        case .named(_, let type): type.with(more)
+        default: .object(more)
+        }
+    }
+}
+
+/// One member of an object.
+package struct JSONMember: Sendable {
+    package let name: String
+    package let type: JSONShape
+    package let isRequired: Bool
+    /// Taken in bodies so that an answer can be sent back, and not looked at.
+    package var isReadOnly = false
+
+    package static func must(_ name: String, _ type: JSONShape) -> JSONMember {
+        JSONMember(name: name, type: type, isRequired: true)
+    }
+
+    /// A member that may be missing; in bodies null means the same.
+    package static func may(_ name: String, _ type: JSONShape) -> JSONMember {
+        JSONMember(name: name, type: type, isRequired: false)
+    }
+
+    package static func ignored(_ name: String, _ type: JSONShape) -> JSONMember {
+        JSONMember(name: name, type: type, isRequired: false, isReadOnly: true)
+    }
+}
+
+/// A value that has another shape than it must have.
+package struct ShapeMismatch: Error {
+    /// The names that lead to the value, separated by dots.
+    package let path: String
+    /// What it must be, such as `must be true or false`.
+    package let detail: String
+}
+
+extension JSONShape {
+    /// Refuses a value that has another shape. `path` is what leads to it.
+    package func check(_ value: JSONValue, at path: String) throws(ShapeMismatch) {
+        func mismatch(_ expected: String) -> ShapeMismatch {
+            ShapeMismatch(path: path, detail: "must be \(expected)")
+        }
+        switch (self, value) {
+        case (.text(let longest), .string(let text)):
+            if text.utf8.count > longest { throw mismatch("a string of at most \(longest) bytes") }
+        case (.text(let longest), _): throw mismatch("a string of at most \(longest) bytes")
+        case (.choice(let words), .string(let word)) where word.utf8.count <= 64 && words.contains(word):
+            break
+        case (.choice(let words), _): throw mismatch("one of \(words.joined(separator: ", "))")
+        case (.integer(let range), .integer(let number)) where range.contains(number): break
+        case (.integer(let range), _):
+            throw mismatch("a whole number from \(range.lowerBound) to \(range.upperBound)")
+        case (.number, .integer), (.number, .number): break
+        case (.number, _): throw mismatch("a number")
+        case (.bool, .bool): break
+        case (.bool, _): throw mismatch("true or false")
+        case (.list(let type), .array(let elements)):
+            for (index, element) in elements.enumerated() { try type.check(element, at: "\(path).\(index)") }
+        case (.list, _): throw mismatch("an array")
+        case (.object(let members), .object(let given)):
+            try Self.check(given, members, at: path)
+        case (.map(let type), .object(let given)):
+            for (name, value) in given { try type.check(value, at: "\(path).\(name)") }
+        case (.object, _), (.map, _): throw mismatch("an object")
+        case (.nullable(let type), _): if value != .null { try type.check(value, at: path) }
+        case (.any, _): break
+        case (.named(_, let type), _): try type.check(value, at: path)
+        }
+    }
+
+    /// Refuses members that are not known, not there or of another shape.
+    package static func check(
+        _ given: [String: JSONValue], _ members: [JSONMember], at path: String = ""
+    ) throws(ShapeMismatch) {
+        let prefix = path.isEmpty ? "" : path + "."
+        for name in given.keys.sorted() where !members.contains(where: { $0.name == name }) {
+            throw ShapeMismatch(
+                path: prefix + name,
+                detail: "is not known; there are \(members.map(\.name).joined(separator: ", "))")
+        }
+        for member in members {
+            switch given[member.name] {
+            case nil, .null?:
+                if member.isRequired {
+                    throw ShapeMismatch(path: prefix + member.name, detail: "is missing")
+                }
+            case let value?:
+                if !member.isReadOnly { try member.type.check(value, at: prefix + member.name) }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayModel
+
+/// Tokens that were good here, and the users who have had no good one since theirs expired or its key went.
+///
+/// What brings enforcement down by itself must be nothing that a stranger can send: a request counts only if the very
+/// token in it was accepted before. Tokens and users are kept as keyed hashes, in memory only.
+package struct KnownTokens: Sendable {
+    package struct Sum: Equatable {
+        /// Users with a token that is or was good.
+        package var users = 0
+        /// Those of them whose token has failed since, without another that was accepted.
+        package var lost = 0
+    }
+
+    private struct User {
+        var seenMilliseconds: Int64
+        /// Whether the token failed when the user was seen last.
+        var hasLost = false
+    }
+
+    /// How long a token is remembered at least, unless there are too many.
+    private static let halfLifeMilliseconds: Int64 = 12 * 3_600_000
+    private static let maximumTokens = 50_000
+    private static let maximumUsers = 100_000
+    /// The longest time that is asked for.
+    private static let longestWindow: Int64 = 3_600_000
+
+    // The users of tokens that were accepted. When `young` is full or old it takes the place of `old`.
+    private var young: [UInt64: UInt64] = [:]
+    private var old: [UInt64: UInt64] = [:]
+    private var turnedMilliseconds: Int64 = 0
+    private var users: [UInt64: User] = [:]
+
+    /// What a token is known by, and a user.
+    package static func hash(_ text: String) -> UInt64 {
+        var hasher = Hasher()
+        var text = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        return UInt64(bitPattern: Int64(hasher.finalize()))
+    }
+
+    /// Notes what became of a token.
+    ///
+    /// - Parameters:
+    ///   - token: Its hash.
+    ///   - userID: Whom the request was for; believed if the token was accepted.
+    ///   - verdict: How admission ended.
+    ///   - code: What was wrong with it first.
+    ///   - milliseconds: Milliseconds since 1970.
+    mutating func note(
+        _ token: UInt64, of userID: String, _ verdict: VerdictKind, _ code: AuthErrorCode?,
+        atMilliseconds milliseconds: Int64
+    ) {
+        switch verdict {
+        case .accepted:
+            let user = Self.hash(userID)
+            remember(token, of: user, at: milliseconds)
+            note(user, User(seenMilliseconds: milliseconds))
+        // Beyond a ramp the same token is only warned about.
+        case .rejected where Self.isLost(code), .acceptedWithWarning where Self.isLost(code):
+            guard let user = young[token] ?? old[token] else { return }
+            note(user, User(seenMilliseconds: milliseconds, hasLost: true))
+        default: break
+        }
+    }
+
+    /// Whether a token that was good before is lost to its user by this failure.
+    private static func isLost(_ code: AuthErrorCode?) -> Bool {
+        code == .expired || code == .noMatchingPublicKeys
+    }
+
+    /// What happened since a time, of the last hour.
+    func sum(since milliseconds: Int64) -> Sum {
+        var sum = Sum()
+        for user in users.values where user.seenMilliseconds >= milliseconds {
+            sum.users += 1
+            if user.hasLost { sum.lost += 1 }
+        }
+        return sum
+    }
+
+    private mutating func remember(_ token: UInt64, of user: UInt64, at milliseconds: Int64) {
+        if young.count >= Self.maximumTokens
+            || milliseconds - turnedMilliseconds >= Self.halfLifeMilliseconds
+        {
+            old = young
+            young = [:]
+            turnedMilliseconds = milliseconds
+        }
+        young[token] = user
+    }
+
+    private mutating func note(_ user: UInt64, _ seen: User) {
+        if users[user] == nil, users.count >= Self.maximumUsers {
+            users = users.filter { $0.value.seenMilliseconds > seen.seenMilliseconds - Self.longestWindow }
+            // Beyond that a share of the first hundred thousand is as good as one of all.
+            guard users.count < Self.maximumUsers else { return }
+        }
+        users[user] = seen
+    }
+}

@@ -1,0 +1,52 @@
+internal import CountersignCore
+internal import GatewayModel
+
+/// An app's verdicts of the last hour, second by second, for decisions that cannot wait for a minute to be over.
+package struct RecentVerdicts: Sendable {
+    package struct Sum: Equatable {
+        /// Requests that needed a good token, and those of them that had none.
+        package var required = 0
+        package var rejected = 0
+        /// All that were let in.
+        package var accepted = 0
+        package var events = 0
+    }
+
+    private struct Second {
+        let start: Int64
+        var sum = Sum()
+    }
+
+    private static let maximumSeconds = 3_601
+    private var seconds: [Second] = []
+
+    /// Counts one verdict.
+    mutating func note(
+        _ verdict: VerdictKind, _ enforcement: Enforcement?, events: Int, atMilliseconds milliseconds: Int64
+    ) {
+        let start = milliseconds / 1000 * 1000
+        if seconds.last.map({ $0.start < start }) ?? true {
+            if seconds.count >= Self.maximumSeconds { seconds.removeFirst() }
+            seconds.append(Second(start: start))
+        }
+        let last = seconds.count - 1
+        // Users beyond a ramp are judged as if it were optional: nobody refuses them, so they say nothing.
+        if enforcement == .required, verdict == .accepted || verdict == .rejected {
+            seconds[last].sum.required += 1
+            if verdict == .rejected { seconds[last].sum.rejected += 1 }
+        }
+        if verdict != .rejected { seconds[last].sum.accepted += 1 }
+        seconds[last].sum.events += events
+    }
+
+    /// Adds what was counted since a time, to the second.
+    func add(to sum: inout Sum, since milliseconds: Int64) {
+        let first = milliseconds / 1000 * 1000
+        for second in seconds.reversed().prefix(while: { $0.start >= first }) {
+            sum.required += second.sum.required
+            sum.rejected += second.sum.rejected
+            sum.accepted += second.sum.accepted
+            sum.events += second.sum.events
+        }
+    }
+}

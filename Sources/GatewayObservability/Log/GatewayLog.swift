@@ -1,0 +1,161 @@
+internal import CountersignCore
+internal import Foundation
+package import GatewayModel
+
+/// The log: JSON, one line a request, written by a thread of its own.
+///
+/// A request only leaves its record behind. When the reader of the log is so slow that too many records wait, further
+/// ones are dropped, counted, and the count is logged as soon as there is room.
+package final class GatewayLog: GatewayObserver, @unchecked Sendable {
+    private enum Entry {
+        case request(RequestRecord, LogLevel)
+        case line([UInt8])
+    }
+
+    private let level: LogLevel
+    private let capacity: Int
+    private let gatherSeconds: Double
+    private let write: @Sendable ([UInt8]) -> Void
+    // `condition` guards everything below.
+    private let condition = NSCondition()
+    private var waiting: [Entry] = []
+    private var dropped = 0
+    private var droppedSaid = 0
+    private var isClosing = false
+    private var hasEnded = false
+
+    /// - Parameters:
+    ///   - level: How much is logged.
+    ///   - capacity: Records that may wait.
+    ///   - gatherSeconds: How long the writer lets records gather, so that it wakes rarely.
+    ///   - write: Takes some whole lines; called on one thread, and may block.
+    package init(
+        level: LogLevel, capacity: Int = 8_192, gatherSeconds: Double = 0.05,
+        write: @escaping @Sendable ([UInt8]) -> Void = GatewayLog.writeToStandardError
+    ) {
+        self.level = level
+        self.capacity = capacity
+        self.gatherSeconds = gatherSeconds
+        self.write = write
+        guard level > .off else {
+            hasEnded = true
+            return
+        }
+        let thread = Thread { [self] in run() }
+        thread.name = "log"
+        thread.start()
+    }
+
+    package func requestEnded(_ record: RequestRecord) {
+        let own = Self.level(of: record)
+        if own <= level { enqueue(.request(record, own)) }
+    }
+
+    package func commitEnded(_ record: CommitRecord) {
+        guard let failure = record.failure, failure.reason != .closed else { return }
+        note(.error, "commit failed", [("code", failure.code), ("detail", failure.detail)])
+    }
+
+    /// Logs something that is no request. The values must hold no token, key or body.
+    package func note(_ own: LogLevel, _ message: StaticString, _ values: [(StaticString, String)] = []) {
+        guard own <= level else { return }
+        var line = LogLine(
+            milliseconds: Int64(Date().timeIntervalSince1970 * 1000), level: own, message: message)
+        for (name, value) in values { line.put(name, value) }
+        enqueue(.line(line.ended()))
+    }
+
+    /// Lines that were dropped so far.
+    package var droppedLines: Int {
+        condition.lock()
+        defer { condition.unlock() }
+        return dropped
+    }
+
+    /// Writes what waits and ends; gives up on a reader that takes nothing.
+    package func close(within seconds: Double = 2) {
+        let deadline = Date(timeIntervalSinceNow: seconds)
+        condition.lock()
+        isClosing = true
+        condition.broadcast()
+        while !hasEnded, condition.wait(until: deadline) {}
+        condition.unlock()
+    }
+
+    private func enqueue(_ entry: Entry) {
+        condition.lock()
+        if isClosing || waiting.count >= capacity {
+            dropped += 1
+        } else {
+            waiting.append(entry)
+            // The writer wakes for the first one and gathers; a full house wakes it early.
+            if waiting.count == 1 || waiting.count == capacity / 2 { condition.broadcast() }
+        }
+        condition.unlock()
+    }
+
+    private func run() {
+        while true {
+            condition.lock()
+            while waiting.isEmpty, !isClosing { condition.wait() }
+            let deadline = Date(timeIntervalSinceNow: gatherSeconds)
+            while !isClosing, waiting.count < capacity / 2, condition.wait(until: deadline) {}
+            let entries = waiting
+            waiting.removeAll(keepingCapacity: true)
+            let missing = dropped - droppedSaid
+            droppedSaid = dropped
+            let isLast = isClosing && entries.isEmpty
+            condition.unlock()
+            if isLast { break }
+            write(Self.lines(entries, missing: missing))
+        }
+        condition.lock()
+        hasEnded = true
+        condition.broadcast()
+        condition.unlock()
+    }
+
+    private static func lines(_ entries: [Entry], missing: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for entry in entries {
+            switch entry {
+            case .request(let record, let level):
+                bytes += LogLine(record, level: level).ended()
+            case .line(let line): bytes += line
+            }
+        }
+        if missing > 0 {
+            var line = LogLine(
+                milliseconds: Int64(Date().timeIntervalSince1970 * 1000), level: .warning,
+                message: "log lines dropped")
+            line.put("count", missing)
+            bytes += line.ended()
+        }
+        return bytes
+    }
+
+    static func level(of record: RequestRecord) -> LogLevel {
+        guard let status = record.status else { return .info }
+        if status >= 500 { return .error }
+        if status >= 400 || record.trail.verdict == .acceptedWithWarning { return .warning }
+        return quietRoutes.contains(record.trail.route ?? "") ? .debug : .info
+    }
+
+    private static let quietRoutes: Set<String> = ["/livez", "/readyz", "/metrics"]
+
+    /// Writes to standard error, whatever the pieces it takes.
+    package static let writeToStandardError: @Sendable ([UInt8]) -> Void = { bytes in
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+            if count > 0 {
+                rest = rest.dropFirst(count)
+            } else if errno == EAGAIN {
+                // Whoever reads the log is slow; this thread has nothing else to do.
+                Thread.sleep(forTimeInterval: 0.01)
+            } else if errno != EINTR {
+                return
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+internal import CountersignCore
+internal import GatewayModel
+
+/// One line of the log, as JSON. ASCII only: what a client sent cannot reach a terminal as anything but text.
+struct LogLine {
+    private(set) var bytes: [UInt8] = [UInt8(ascii: "{")]
+
+    init(milliseconds: Int64, level: LogLevel, message: StaticString) {
+        put("time", RFC3339.text(milliseconds: milliseconds))
+        put("level", level.rawValue)
+        put("message", "\(message)")
+    }
+
+    /// The line of a request.
+    init(_ record: RequestRecord, level: LogLevel) {
+        self.init(milliseconds: record.receivedMilliseconds, level: level, message: "request")
+        let trail = record.trail
+        put("request_id", record.id)
+        put("trace_id", record.trace?.traceID)
+        put("method", record.method, limit: 32)
+        put("route", trail.route)
+        // An endpoint's path is known; any other is shown as far as it helps.
+        if trail.route == nil { put("path", record.path, limit: 128) }
+        put("status", record.status)
+        put("client", record.clientAddress)
+        put("app", trail.appID)
+        put("enforcement", trail.enforcement?.rawValue)
+        put("verdict", trail.verdict?.rawValue)
+        put("code", record.code ?? trail.authCode?.reason)
+        if trail.accepted + trail.duplicates + trail.rejected > 0 {
+            put("accepted", trail.accepted)
+            put("duplicates", trail.duplicates)
+            put("rejected", trail.rejected)
+        }
+        put("bytes_in", record.bytesIn)
+        put("bytes_out", record.bytesOut)
+        key("duration_ms")
+        let microseconds = Int((record.seconds * 1_000_000).rounded())
+        bytes.append(contentsOf: "\(microseconds / 1000).".utf8)
+        let rest = String(microseconds % 1000)
+        bytes.append(contentsOf: (String(repeating: "0", count: 3 - rest.count) + rest).utf8)
+    }
+
+    /// The finished line.
+    consuming func ended() -> [UInt8] {
+        bytes.append(contentsOf: [UInt8(ascii: "}"), 0x0A])
+        return bytes
+    }
+
+    mutating func put(_ name: StaticString, _ text: String?, limit: Int = 512) {
+        guard let text else { return }
+        key(name)
+        bytes.append(UInt8(ascii: "\""))
+        for unit in text.utf16.prefix(limit) {
+            switch unit {
+            case 0x22, 0x5C: bytes.append(contentsOf: [0x5C, UInt8(unit)])
+            case 0x20..<0x7F: bytes.append(UInt8(unit))
+            default:
+                bytes.append(contentsOf: "\\u".utf8)
+                for shift in [12, 8, 4, 0] {
+                    let digit = UInt8((unit >> UInt16(shift)) & 0xF)
+                    bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+                }
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    mutating func put(_ name: StaticString, _ number: Int?) {
+        guard let number else { return }
+        key(name)
+        bytes.append(contentsOf: String(number).utf8)
+    }
+
+    private mutating func key(_ name: StaticString) {
+        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+        bytes.append(UInt8(ascii: "\""))
+        name.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: [UInt8(ascii: "\""), UInt8(ascii: ":")])
+    }
+}

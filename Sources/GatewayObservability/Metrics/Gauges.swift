@@ -1,0 +1,33 @@
+package import GatewayModel
+
+/// What `/metrics` measures at the moment of asking.
+package struct Gauges: Sendable {
+    /// What waits for the disk and what lies on it.
+    package var store: StoreLoad
+    /// Open connections.
+    package var connections: Int
+    /// Log lines that were dropped so far.
+    package var droppedLogLines: Int
+
+    package init(store: StoreLoad, connections: Int, droppedLogLines: Int) {
+        self.store = store
+        self.connections = connections
+        self.droppedLogLines = droppedLogLines
+    }
+
+    var all: [(name: String, help: String, value: Double)] {
+        [
+            ("countersign_connections", "Open connections.", Double(connections)),
+            (
+                "countersign_store_queue_depth", "Batches that wait for the disk.",
+                Double(store.waitingBatches)
+            ),
+            ("countersign_store_queue_bytes", "Bytes that wait for the disk.", Double(store.waitingBytes)),
+            ("countersign_store_bytes", "Bytes of the event database and its log.", Double(store.fileBytes)),
+            (
+                "countersign_disk_free_bytes", "Bytes that are free where the events are kept.",
+                Double(store.freeBytes)
+            ),
+        ]
+    }
+}

@@ -1,0 +1,199 @@
+internal import CountersignCore
+internal import Foundation
+package import GatewayModel
+
+/// Counts what happens, and writes it down for Prometheus.
+///
+/// Every label comes from a fixed set: apps, endpoints, verdicts, codes. What a client sends never becomes a label.
+/// One lock held for a fraction of a microsecond a request costs less than shards would (`docs/metrics.md`).
+package final class Metrics: GatewayObserver {
+    private struct RequestKey: Hashable {
+        let appID: String?
+        let route: String?
+        /// 2 for 200 to 299 and so on; 0 for none.
+        let statusClass: Int
+    }
+
+    private struct RequestSeries {
+        var duration = Histogram.seconds
+        var accepted = 0
+        var duplicates = 0
+        var rejected = 0
+        var batch = Histogram.sizes
+
+        var count: Int { duration.counts.reduce(0, +) }
+    }
+
+    private struct AuthKey: Hashable {
+        let appID: String?
+        let enforcement: Enforcement?
+        let verdict: VerdictKind
+        let code: AuthErrorCode?
+    }
+
+    private struct State {
+        var requests: [RequestKey: RequestSeries] = [:]
+        var auth: [AuthKey: Int] = [:]
+        var commitSeconds = Histogram.seconds
+        var commitEvents = Histogram.sizes
+        var failedCommits: [String: Int] = [:]
+    }
+
+    private let state = Lock(State())
+    private let started = Date().timeIntervalSince1970
+
+    package init() {}
+
+    package func requestEnded(_ record: RequestRecord) {
+        let trail = record.trail
+        let key = RequestKey(
+            appID: trail.appID, route: trail.route, statusClass: record.status.map { $0 / 100 } ?? 0)
+        state.withLock { state in
+            Self.count(record, in: &state.requests[key, default: RequestSeries()])
+            if let verdict = trail.verdict {
+                let auth = AuthKey(
+                    appID: trail.appID, enforcement: trail.enforcement, verdict: verdict, code: trail.authCode
+                )
+                state.auth[auth, default: 0] += 1
+            }
+        }
+    }
+
+    package func commitEnded(_ record: CommitRecord) {
+        state.withLock { state in
+            if let failure = record.failure {
+                state.failedCommits[failure.code, default: 0] += 1
+            } else {
+                state.commitSeconds.observe(record.seconds)
+                state.commitEvents.observe(Double(record.events))
+            }
+        }
+    }
+
+    private static func count(_ record: RequestRecord, in series: inout RequestSeries) {
+        series.duration.observe(record.seconds)
+        let trail = record.trail
+        let stored = trail.accepted + trail.duplicates
+        if stored > 0 { series.batch.observe(Double(stored)) }
+        series.accepted += trail.accepted
+        series.duplicates += trail.duplicates
+        series.rejected += trail.rejected
+    }
+
+    /// Everything that was counted, as Prometheus reads it.
+    ///
+    /// - Parameter gauges: What is measured now rather than counted.
+    /// - Returns: UTF-8 text.
+    package func text(_ gauges: Gauges) -> [UInt8] {
+        let state = state.withLock { $0 }
+        var text = PrometheusText()
+        Self.writeRequests(state, to: &text)
+        Self.writeEvents(state, to: &text)
+        Self.writeCommits(state, to: &text)
+        for gauge in gauges.all {
+            text.begin(gauge.name, .gauge, help: gauge.help)
+            text.sample(gauge.value)
+        }
+        text.begin(
+            "countersign_log_dropped_total", .counter,
+            help: "Log lines dropped because the log's reader was too slow.")
+        text.sample(Double(gauges.droppedLogLines))
+        text.begin(
+            "countersign_start_time_seconds", .gauge, help: "When the gateway started, in seconds since 1970."
+        )
+        text.sample(started)
+        text.begin("countersign_build_info", .gauge, help: "1, with the version as label.")
+        text.sample([("version", countersignVersion)], 1)
+        return text.bytes
+    }
+
+    private static func writeRequests(_ state: State, to text: inout PrometheusText) {
+        let requests = state.requests.sorted { order($0.key) < order($1.key) }
+        text.begin(
+            "countersign_requests_total", .counter,
+            help: "Requests by app, endpoint and class of the answer's status.")
+        for (key, series) in requests {
+            text.sample(
+                [
+                    ("app", key.appID ?? ""), ("route", key.route ?? unmatched),
+                    ("status", key.statusClass == 0 ? "none" : "\(key.statusClass)xx"),
+                ], Double(series.count))
+        }
+        text.begin(
+            "countersign_request_duration_seconds", .histogram,
+            help: "Time from the request line to the answer, by endpoint.")
+        let byRoute = Dictionary(
+            requests.map { ($0.key.route ?? unmatched, $0.value.duration) }, uniquingKeysWith: sum)
+        for (route, histogram) in byRoute.sorted(by: { $0.key < $1.key }) {
+            text.samples(histogram, [("route", route)])
+        }
+        text.begin(
+            "countersign_auth_results_total", .counter,
+            help: "Verdicts of admission by app, enforcement, result and reason.")
+        for (key, count) in state.auth.sorted(by: { order($0.key) < order($1.key) }) {
+            text.sample(
+                [
+                    ("app", key.appID ?? ""), ("mode", key.enforcement?.rawValue ?? ""),
+                    ("result", key.verdict.rawValue), ("reason", key.code?.reason ?? ""),
+                ], Double(count))
+        }
+    }
+
+    private static func writeEvents(_ state: State, to text: inout PrometheusText) {
+        text.begin("countersign_events_total", .counter, help: "Events by app and outcome.")
+        var byApp: [String: (accepted: Int, duplicates: Int, rejected: Int)] = [:]
+        var batch = Histogram.sizes
+        for (key, series) in state.requests {
+            batch.add(series.batch)
+            guard let appID = key.appID else { continue }
+            let before = byApp[appID] ?? (0, 0, 0)
+            byApp[appID] = (
+                before.accepted + series.accepted, before.duplicates + series.duplicates,
+                before.rejected + series.rejected
+            )
+        }
+        for (appID, counts) in byApp.sorted(by: { $0.key < $1.key }) {
+            text.sample([("app", appID), ("outcome", "accepted")], Double(counts.accepted))
+            text.sample([("app", appID), ("outcome", "duplicate")], Double(counts.duplicates))
+            text.sample([("app", appID), ("outcome", "rejected")], Double(counts.rejected))
+        }
+        text.begin(
+            "countersign_batch_events", .histogram,
+            help: "Events of one request that were handed to the store."
+        )
+        text.samples(batch)
+    }
+
+    private static func writeCommits(_ state: State, to text: inout PrometheusText) {
+        text.begin(
+            "countersign_commit_duration_seconds", .histogram,
+            help: "Time of one commit, from its beginning to the disk's word.")
+        text.samples(state.commitSeconds)
+        text.begin("countersign_commit_events", .histogram, help: "Events that shared one commit.")
+        text.samples(state.commitEvents)
+        text.begin(
+            "countersign_failed_commits_total", .counter, help: "Commits that stored nothing, by reason.")
+        for (reason, count) in state.failedCommits.sorted(by: { $0.key < $1.key }) {
+            text.sample([("reason", reason)], Double(count))
+        }
+    }
+
+    /// The one label of all paths that no endpoint has.
+    private static let unmatched = "unmatched"
+
+    private static func sum(_ first: Histogram, _ second: Histogram) -> Histogram {
+        var sum = first
+        sum.add(second)
+        return sum
+    }
+
+    private static func order(_ key: RequestKey) -> (String, String, Int) {
+        (key.appID ?? "", key.route ?? unmatched, key.statusClass)
+    }
+
+    private static func order(_ key: AuthKey) -> (String, String, String, Int) {
+        (
+            key.appID ?? "", key.enforcement?.rawValue ?? "", key.verdict.rawValue, key.code?.rawValue ?? 0
+        )
+    }
+}

@@ -1,0 +1,355 @@
+package import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import Foundation
+package import GatewayModel
+
+/// Which verdicts to look at. What is nil is not looked at; the empty string stands for the unknown.
+package struct AnalyticsQuery: Sendable {
+    package var appID: String
+    /// Milliseconds since 1970, the first inclusive and the last exclusive.
+    package var fromMilliseconds: Int64
+    package var toMilliseconds: Int64
+    package var endpoint: String?
+    package var mode: Enforcement?
+    package var sdk: String?
+    package var appVersion: String?
+    package var keyID: String?
+    package var code: AuthErrorCode?
+
+    fileprivate var filters: [SQLiteValue] {
+        [endpoint, mode?.rawValue, sdk, appVersion, keyID].map { .optionalText($0) }
+            + [.optionalInteger(code.map { Int64($0.rawValue) })]
+    }
+
+    package init(appID: String, fromMilliseconds: Int64, toMilliseconds: Int64) {
+        self.appID = appID
+        self.fromMilliseconds = fromMilliseconds
+        self.toMilliseconds = toMilliseconds
+    }
+}
+
+/// What would have been rejected had tokens been required.
+package struct EnforcementPreview: Sendable {
+    package struct Part: Sendable {
+        package var code: AuthErrorCode?
+        package var appVersion: String?
+        package var requests: Int
+        package var users: Int
+    }
+
+    /// Requests of identified users.
+    package var requests = 0
+    /// Their users: an estimate within about 2 %.
+    package var users = 0
+    package var failedRequests = 0
+    package var failedUsers = 0
+    package var byCode: [Part] = []
+    package var byAppVersion: [Part] = []
+    /// Requests whose token was not looked at, because enforcement was disabled: nobody knows of them.
+    package var notJudged = 0
+}
+
+/// Reads the counts on a connection of its own; a gateway may run. Belongs to one thread.
+package final class AnalyticsReader {
+    private let sqlite: SQLiteConnection
+
+    /// True when a gateway has counted something in this data directory.
+    package static func isThere(in dataDirectory: String) -> Bool {
+        FileManager.default.fileExists(atPath: dataDirectory + "/" + AnalyticsStore.fileName)
+    }
+
+    /// - Parameter dataDirectory: The gateway's data directory.
+    /// - Throws: `notFound` when nothing was counted yet, `storage`.
+    package init(dataDirectory: String) throws(GatewayError) {
+        let path = dataDirectory + "/" + AnalyticsStore.fileName
+        guard Self.isThere(in: dataDirectory) else {
+            throw GatewayError(.notFound, "nothing was counted in \(dataDirectory) yet")
+        }
+        sqlite = try Self.translate { try SQLiteConnection(path: path, mode: .readOnly) }
+    }
+
+    /// Every bucket of a range, in order, empty ones too; the first begins at or before the range.
+    ///
+    /// - Parameters:
+    ///   - query: Which verdicts.
+    ///   - length: How long a bucket is.
+    /// - Returns: At most 5,000 buckets.
+    /// - Throws: `invalid` for a range of more, `storage`.
+    package func buckets(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError)
+        -> [VerdictBucket]
+    {
+        let step = length.milliseconds
+        let first = query.fromMilliseconds - query.fromMilliseconds % step
+        guard query.toMilliseconds > first, (query.toMilliseconds - first) / step <= 5_000 else {
+            throw GatewayError(
+                .invalid, "a range has 1 to 5000 buckets; choose longer buckets or a shorter range")
+        }
+        var buckets = stride(from: first, to: query.toMilliseconds, by: Int64.Stride(step)).map {
+            VerdictBucket(startMilliseconds: $0)
+        }
+        try each(query, from: first, length, columns: "start_ms, verdict, code") { row in
+            let index = Int((row.int64(0) - first) / step)
+            guard buckets.indices.contains(index), let verdict = VerdictKind(rawValue: row.text(1)) else {
+                return
+            }
+            buckets[index].add(verdict, Self.code(row.int64(2)), row.int(3))
+        }
+        return buckets
+    }
+
+    /// The sum over a range, to the bucket.
+    ///
+    /// - Parameters:
+    ///   - query: Which verdicts.
+    ///   - length: How long a bucket is.
+    /// - Returns: The sum, as one bucket.
+    /// - Throws: `storage`.
+    package func total(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> VerdictBucket
+    {
+        let first = query.fromMilliseconds - query.fromMilliseconds % length.milliseconds
+        var total = VerdictBucket(startMilliseconds: first)
+        try each(query, from: first, length, columns: "verdict, code") { row in
+            guard let verdict = VerdictKind(rawValue: row.text(0)) else { return }
+            total.add(verdict, Self.code(row.int64(1)), row.int(2))
+        }
+        return total
+    }
+
+    /// What apps had to do in a range, to the minute.
+    ///
+    /// - Parameters:
+    ///   - appID: The app; nil for all.
+    ///   - from: Milliseconds since 1970; the whole minute counts.
+    ///   - to: Milliseconds since 1970, exclusive.
+    /// - Returns: By app; those that had nothing to do are missing.
+    /// - Throws: `storage`.
+    package func activity(
+        of appID: String? = nil, from: Int64, to: Int64
+    ) throws(GatewayError) -> [String: AppActivity] {
+        let length = BucketLength.minute
+        var found: [String: AppActivity] = [:]
+        try rows(
+            """
+            SELECT app_id, verdict, sum(count), max(start_ms) FROM \(length.sumTable)
+            WHERE start_ms >= ?1 AND start_ms < ?2 \(appID == nil ? "" : "AND app_id = ?3")
+            GROUP BY app_id, verdict
+            """,
+            [.integer(from - from % length.milliseconds), .integer(to)] + (appID.map { [.text($0)] } ?? [])
+        ) { row in
+            guard let verdict = VerdictKind(rawValue: row.text(1)) else { return }
+            var activity = found[row.text(0)] ?? AppActivity()
+            activity.requests += row.int(2)
+            if verdict == .rejected { activity.rejected += row.int(2) }
+            if verdict == .acceptedWithWarning { activity.warned += row.int(2) }
+            activity.lastMilliseconds = max(activity.lastMilliseconds ?? 0, row.int64(3))
+            found[row.text(0)] = activity
+        }
+        return found
+    }
+
+    /// What verdicts can be told apart by.
+    package enum Property: String, Sendable, CaseIterable {
+        case appVersion = "app_version"
+        case sdk
+        case key = "key_id"
+        case endpoint
+        case mode
+    }
+
+    /// The values of a property with the most failures.
+    ///
+    /// - Parameters:
+    ///   - query: Which verdicts.
+    ///   - property: What to tell them apart by.
+    ///   - length: How long a bucket is.
+    ///   - limit: At most so many.
+    /// - Returns: The values with what was counted; the empty string stands for the unknown.
+    /// - Throws: `storage`.
+    package func top(
+        _ query: AnalyticsQuery, by property: Property, _ length: BucketLength, limit: Int = 20
+    ) throws(GatewayError) -> [(value: String, requests: Int, failures: Int)] {
+        let first = query.fromMilliseconds - query.fromMilliseconds % length.milliseconds
+        var found: [String: (requests: Int, failures: Int)] = [:]
+        try each(query, from: first, length, columns: "\(property.rawValue), verdict", property: property) {
+            row in
+            let isFailure = ["warned", "rejected"].contains(row.text(1))
+            found[row.text(0), default: (0, 0)].requests += row.int(2)
+            if isFailure { found[row.text(0), default: (0, 0)].failures += row.int(2) }
+        }
+        return found.map { ($0.key, $0.value.requests, $0.value.failures) }
+            .sorted { ($0.2, $0.1, $1.0) > ($1.2, $1.1, $0.0) }.prefix(limit).map { $0 }
+    }
+
+    /// What would have been rejected in the last hours had tokens been required.
+    ///
+    /// - Parameters:
+    ///   - appID: The app.
+    ///   - now: Milliseconds since 1970.
+    ///   - hours: 1 to 168.
+    /// - Returns: The counts. Users are counted by full hours.
+    /// - Throws: `storage`.
+    package func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError)
+        -> EnforcementPreview
+    {
+        let from = now - Int64(hours) * 3_600_000
+        let query = AnalyticsQuery(appID: appID, fromMilliseconds: from, toMilliseconds: now + 60_000)
+        let length = hours <= 47 ? BucketLength.minute : .hour
+        let total = try total(query, by: length)
+        var preview = EnforcementPreview()
+        preview.requests = total.accepted + total.failures + total.notJudged
+        preview.failedRequests = total.failures
+        preview.notJudged = total.notJudged
+        let firstHour = from - from % 3_600_000
+        var users = DistinctCounter()
+        try rows(
+            "SELECT registers FROM users_hour WHERE app_id = ?1 AND start_ms >= ?2", .text(appID),
+            .integer(firstHour)
+        ) { users.add(DistinctCounter($0.blob(0))) }
+        preview.users = users.count
+        func failed(_ columns: String) throws(GatewayError) -> [String: Int] {
+            var counts: [String: Int] = [:]
+            try rows(
+                """
+                SELECT \(columns), count(DISTINCT user) FROM failed_user_hour
+                WHERE app_id = ?1 AND start_ms >= ?2 GROUP BY 1
+                """, .text(appID), .integer(firstHour)
+            ) { counts[$0.text(0)] = $0.int(1) }
+            return counts
+        }
+        preview.failedUsers = try failed("''")[""] ?? 0
+        // Those who failed are counted one by one, all others estimated.
+        preview.users = max(preview.users, preview.failedUsers)
+        let byCode = try failed("code")
+        preview.byCode = total.codes.map { code, failures in
+            EnforcementPreview.Part(
+                code: code, requests: failures.warned + failures.rejected,
+                users: byCode[String(code.rawValue)] ?? 0)
+        }.sorted { $0.requests > $1.requests }
+        let byVersion = try failed("app_version")
+        preview.byAppVersion = try top(query, by: .appVersion, length).filter { $0.failures > 0 }.map {
+            EnforcementPreview.Part(
+                appVersion: $0.value, requests: $0.failures, users: byVersion[$0.value] ?? 0)
+        }
+        return preview
+    }
+
+    /// Samples of failed requests, the latest first.
+    ///
+    /// - Parameters:
+    ///   - appID: The app.
+    ///   - code: Only those of this code; nil for all.
+    ///   - from: Milliseconds since 1970, inclusive.
+    ///   - to: Milliseconds since 1970, exclusive.
+    ///   - before: The place behind which the page begins: the time and id of the last sample of the page before.
+    ///   - limit: At most so many.
+    /// - Returns: The samples.
+    /// - Throws: `storage`.
+    package func samples(
+        of appID: String, code: AuthErrorCode?, from: Int64 = 0, to: Int64 = .max,
+        before: (atMilliseconds: Int64, id: String)? = nil, limit: Int
+    ) throws(GatewayError) -> [FailureSample] {
+        var samples: [FailureSample] = []
+        try rows(
+            """
+            SELECT * FROM sample WHERE app_id = ?1 AND (?2 IS NULL OR code = ?2) AND at_ms >= ?3 AND at_ms < ?4
+                AND (?5 IS NULL OR (at_ms, id) < (?5, ?6))
+            ORDER BY at_ms DESC, id DESC LIMIT ?7
+            """, .text(appID), .optionalInteger(code.map { Int64($0.rawValue) }), .integer(from),
+            .integer(to),
+            .optionalInteger(before?.atMilliseconds), .optionalText(before?.id), .integer(Int64(limit))
+        ) { if let sample = Self.sample($0) { samples.append(sample) } }
+        return samples
+    }
+
+    /// One sample of an app.
+    ///
+    /// - Parameters:
+    ///   - id: The sample's id.
+    ///   - appID: The app.
+    /// - Returns: The sample.
+    /// - Throws: `notFound`, `storage`.
+    package func sample(id: String, of appID: String) throws(GatewayError) -> FailureSample {
+        var found: FailureSample?
+        try rows(
+            "SELECT * FROM sample WHERE app_id = ?1 AND id = ?2", .text(appID), .text(id)
+        ) { found = Self.sample($0) }
+        guard let found else {
+            throw GatewayError(.notFound, "there is no such sample; older ones were deleted")
+        }
+        return found
+    }
+
+    /// The counts of a range by these columns, from the sums unless a filter or a property needs more.
+    private func each(
+        _ query: AnalyticsQuery, from first: Int64, _ length: BucketLength, columns: String,
+        property: Property? = nil, _ body: (SQLiteStatement) -> Void
+    ) throws(GatewayError) {
+        let range: [SQLiteValue] = [
+            .text(query.appID), .integer(first), .integer(query.toMilliseconds),
+        ]
+        let filters = query.filters
+        let isSum = property == nil && filters.allSatisfy { $0 == .null }
+        try rows(
+            """
+            SELECT \(columns), sum(count) FROM \(isSum ? length.sumTable : length.table)
+            WHERE app_id = ?1 AND start_ms >= ?2 AND start_ms < ?3
+                \(isSum ? "" : """
+                AND (?4 IS NULL OR endpoint = ?4) AND (?5 IS NULL OR mode = ?5) AND (?6 IS NULL OR sdk = ?6)
+                AND (?7 IS NULL OR app_version = ?7) AND (?8 IS NULL OR key_id = ?8)
+                AND (?9 IS NULL OR code = ?9)
+                """)
+            GROUP BY \(columns)
+            """, isSum ? range : range + filters, body: body)
+    }
+
+    private func rows(
+        _ sql: String, _ values: SQLiteValue..., body: (SQLiteStatement) -> Void
+    ) throws(GatewayError) {
+        try rows(sql, values, body: body)
+    }
+
+    private func rows(
+        _ sql: String, _ values: [SQLiteValue], body: (SQLiteStatement) -> Void
+    ) throws(GatewayError) {
+        try Self.translate {
+            let statement = try sqlite.cached(sql)
+            defer { statement.reset() }
+            try statement.bind(values)
+            while try statement.step() { body(statement) }
+        }
+    }
+
+    private static func translate<Value>(_ body: () throws -> Value) throws(GatewayError) -> Value {
+        do {
+            return try body()
+        } catch {
+            throw GatewayError(.storage, "\(error)")
+        }
+    }
+
+    private static func code(_ number: Int64) -> AuthErrorCode? {
+        number == 0 ? nil : AuthErrorCode(rawValue: Int(number))
+    }
+
+    private static func sample(_ row: SQLiteStatement) -> FailureSample? {
+        guard let verdict = VerdictKind(rawValue: row.text(4)) else { return nil }
+        let text = Array(row.text(12).utf8)
+        let checks = try? StrictJSONParser(maximumBytes: max(1, text.count)).parse(bytes: text) { root in
+            root.elements.map { item in
+                FailureSample.Check(
+                    name: item["name"]?.string ?? "", isOK: item["ok"].flatMap { $0.isNull ? nil : $0.bool },
+                    detail: item["detail"]?.string ?? "")
+            }
+        }
+        return FailureSample(
+            id: row.text(0), appID: row.text(1), atMilliseconds: row.int64(2),
+            code: AuthErrorCode(rawValue: row.int(3)), verdict: verdict, endpoint: row.text(5),
+            userID: row.optionalText(6),
+            client: ClientInfo(sdk: row.optionalText(7), appVersion: row.optionalText(8)),
+            network: row.text(9),
+            enforcement: Enforcement(rawValue: row.text(10)) ?? .required, requestID: row.text(11),
+            checks: checks ?? [], header: row.optionalText(13), claims: row.optionalText(14),
+            tokenWithoutSignature: row.text(15))
+    }
+}

@@ -1,0 +1,267 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+package import Foundation
+package import GatewayModel
+
+/// A copy of everything that a gateway keeps: a folder with one SQLite file for each of the gateway's, and
+/// `manifest.json`, which says what they hold.
+///
+/// A copy is made while the gateway runs. Each file is one moment's; the files are copied one after another, the apps
+/// and keys first. A folder without a manifest is one that was not finished.
+package struct Backup: Sendable, Equatable {
+    /// One database.
+    package struct File: Sendable, Equatable {
+        package var name: String
+        package var bytes: Int
+        /// SHA-256 of the file, in hexadecimal.
+        package var sha256: String
+        /// Rows by table.
+        package var rows: [String: Int]
+    }
+
+    package var path: String
+    /// Milliseconds since 1970 when it was begun.
+    package var createdMilliseconds: Int64
+    /// The version of the program that made it.
+    package var program: String
+    package var files: [File]
+
+    /// The name of its folder.
+    package var name: String { URL(fileURLWithPath: path).lastPathComponent }
+    /// Bytes of all files.
+    package var bytes: Int { files.reduce(0) { $0 + $1.bytes } }
+    /// Events that it holds.
+    package var events: Int { files.first { $0.name == "events.sqlite" }?.rows["event"] ?? 0 }
+
+    static let manifestName = "manifest.json"
+    static let prefix = "countersign-"
+    /// In the order in which they are copied.
+    static let databases = [
+        "control.sqlite", "token-keys.sqlite", "tokens.sqlite", "events.sqlite", "analytics.sqlite",
+    ]
+
+    /// Copies a data directory; a gateway may run on it.
+    ///
+    /// - Parameters:
+    ///   - dataDirectory: The gateway's data directory.
+    ///   - folder: Where the copy's folder goes; made with mode 0700 when it is not there.
+    ///   - now: The time, which names the copy.
+    /// - Returns: The copy, verified.
+    /// - Throws: `notFound` when nothing is there to copy, `storage`. What was begun is deleted then.
+    package static func create(
+        of dataDirectory: String, in folder: String, now: Date = Date()
+    ) throws(GatewayError) -> Backup {
+        let present = databases.filter { FileManager.default.fileExists(atPath: dataDirectory + "/" + $0) }
+        guard present.contains("control.sqlite") else {
+            throw GatewayError(.notFound, "\(dataDirectory) is no data directory: it has no control.sqlite")
+        }
+        let milliseconds = Int64(now.timeIntervalSince1970 * 1000)
+        let stamp = RFC3339.text(milliseconds: milliseconds).filter { $0.isNumber || $0 == "T" || $0 == "Z" }
+        let path = URL(fileURLWithPath: folder).appendingPathComponent(prefix + stamp).standardizedFileURL
+            .path
+        let partial = path + ".partial"
+        do {
+            try? FileManager.default.removeItem(atPath: partial)
+            try FileManager.default.createDirectory(
+                atPath: partial, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            for name in present {
+                let source = try SQLiteConnection(
+                    path: dataDirectory + "/" + name, busyTimeoutMilliseconds: 30_000)
+                let copy = partial + "/" + name
+                _ = FileManager.default.createFile(
+                    atPath: copy, contents: nil, attributes: [.posixPermissions: 0o600])
+                try source.copy(to: copy)
+                try synchronize(copy)
+            }
+            let backup = Backup(
+                path: path, createdMilliseconds: milliseconds, program: countersignVersion,
+                files: try present.map { try inspect(partial + "/" + $0) })
+            try Data(backup.manifest.bytes).write(
+                to: URL(fileURLWithPath: partial + "/" + manifestName), options: .atomic)
+            try synchronize(partial + "/" + manifestName)
+            try synchronize(partial)
+            try FileManager.default.moveItem(atPath: partial, toPath: path)
+            try synchronize(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+            return backup
+        } catch {
+            try? FileManager.default.removeItem(atPath: partial)
+            if let error = error as? GatewayError { throw error }
+            throw GatewayError(
+                .storage, "the copy \(path) could not be made: \(error); is there room for it?")
+        }
+    }
+
+    /// The finished copies in a folder, the newest first; none when there is no such folder.
+    package static func all(in folder: String) -> [Backup] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.filter { $0.hasPrefix(prefix) && !$0.hasSuffix(".partial") }.sorted().reversed()
+            .compactMap { try? Backup(readingManifestOf: folder + "/" + $0) }
+    }
+
+    /// Reads a copy and holds it against its manifest: the files' digests, SQLite's own check of each, and the counts.
+    ///
+    /// - Returns: The copy.
+    /// - Throws: `notFound` when it is no finished copy, `invalid` when it is damaged; the reason names the file.
+    package static func verify(_ path: String) throws(GatewayError) -> Backup {
+        let backup = try Backup(readingManifestOf: path)
+        let listed = Set(backup.files.map(\.name))
+        let present = databases.filter { FileManager.default.fileExists(atPath: path + "/" + $0) }
+        guard listed.contains("control.sqlite"), listed.isSuperset(of: present),
+            listed.isSubset(of: databases)
+        else {
+            throw GatewayError(
+                .invalid, "\(manifestName) in \(path) does not list the files of a copy; use another copy")
+        }
+        for file in backup.files {
+            let found: File
+            do {
+                found = try inspect(path + "/" + file.name)
+            } catch {
+                throw GatewayError(
+                    .invalid, "\(file.name) in \(path) cannot be read: \(error); use another copy")
+            }
+            guard found == file else {
+                throw GatewayError(
+                    .invalid, "\(file.name) in \(path) is not as it was written; use another copy")
+            }
+        }
+        return backup
+    }
+
+    /// Makes a new data directory of a copy, after verifying it.
+    ///
+    /// - Parameters:
+    ///   - path: The copy's folder.
+    ///   - dataDirectory: A folder that does not exist yet, or is empty.
+    /// - Returns: The copy.
+    /// - Throws: `conflict` when there is something in the folder; what ``verify(_:)`` throws; `storage`.
+    package static func restore(_ path: String, to dataDirectory: String) throws(GatewayError) -> Backup {
+        let backup = try verify(path)
+        let present = (try? FileManager.default.contentsOfDirectory(atPath: dataDirectory)) ?? []
+        guard present.isEmpty else {
+            throw GatewayError(
+                .conflict, "\(dataDirectory) is not empty; give a folder that does not exist yet")
+        }
+        do {
+            try FileManager.default.createDirectory(
+                atPath: dataDirectory, withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+            for file in backup.files {
+                let target = dataDirectory + "/" + file.name
+                try FileManager.default.copyItem(atPath: path + "/" + file.name, toPath: target)
+                try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: target)
+                try synchronize(target)
+            }
+            try synchronize(dataDirectory)
+        } catch {
+            throw GatewayError(.storage, "\(dataDirectory) cannot be written: \(error)")
+        }
+        return backup
+    }
+
+    /// Deletes all but the newest copies of a folder.
+    ///
+    /// - Throws: `storage`.
+    package static func prune(_ folder: String, keeping count: Int) throws(GatewayError) {
+        for backup in all(in: folder).dropFirst(count) {
+            do {
+                try FileManager.default.removeItem(atPath: backup.path)
+            } catch {
+                throw GatewayError(.storage, "the old copy \(backup.path) cannot be deleted: \(error)")
+            }
+        }
+    }
+
+    private init(path: String, createdMilliseconds: Int64, program: String, files: [File]) {
+        self.path = path
+        self.createdMilliseconds = createdMilliseconds
+        self.program = program
+        self.files = files
+    }
+
+    private init(readingManifestOf path: String) throws(GatewayError) {
+        guard let text = FileManager.default.contents(atPath: path + "/" + Self.manifestName) else {
+            throw GatewayError(.notFound, "\(path) is no finished backup: it has no \(Self.manifestName)")
+        }
+        let backup = try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: [UInt8](text)) {
+            Backup(path: path, manifest: $0.value)
+        }
+        guard let backup = backup ?? nil else {
+            throw GatewayError(.invalid, "the manifest of \(path) cannot be read; use another copy")
+        }
+        self = backup
+    }
+
+    private init?(path: String, manifest: JSONValue) {
+        guard case .object(let members) = manifest, case .integer(let created)? = members["created_ms"],
+            case .string(let program)? = members["program"], case .array(let files)? = members["files"]
+        else { return nil }
+        self.path = path
+        createdMilliseconds = created
+        self.program = program
+        self.files = []
+        for file in files {
+            guard case .object(let file) = file, case .string(let name)? = file["name"],
+                Self.databases.contains(name), case .integer(let bytes)? = file["bytes"],
+                case .string(let sha256)? = file["sha256"], case .object(let rows)? = file["rows"]
+            else { return nil }
+            self.files.append(
+                File(
+                    name: name, bytes: Int(bytes), sha256: sha256,
+                    rows: rows.compactMapValues {
+                        if case .integer(let count) = $0 { Int(count) } else { nil }
+                    }
+                ))
+        }
+    }
+
+    private var manifest: JSONValue {
+        [
+            "created_ms": .integer(createdMilliseconds), "program": .string(program),
+            "files": .array(
+                files.map { file in
+                    [
+                        "name": .string(file.name), "bytes": .integer(Int64(file.bytes)),
+                        "sha256": .string(file.sha256),
+                        "rows": .object(file.rows.mapValues { .integer(Int64($0)) }),
+                    ]
+                }),
+        ]
+    }
+
+    /// What a database file holds, after SQLite's own check of it.
+    private static func inspect(_ path: String) throws -> File {
+        let digest = SHA256.Running()
+        var size = 0
+        let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+        defer { try? handle.close() }
+        while let piece = try handle.read(upToCount: 1 << 20), !piece.isEmpty {
+            piece.withUnsafeBytes { digest.add($0) }
+            size += piece.count
+        }
+        let database = try SQLiteConnection(path: path, mode: .readOnly)
+        let verdict = try database.first("PRAGMA integrity_check(1)") { $0.text(0) }
+        guard verdict == "ok" else {
+            throw GatewayError(.invalid, "SQLite finds it damaged: \(verdict ?? "no answer")")
+        }
+        var rows: [String: Int] = [:]
+        for table in try database.all(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+            row: { row throws(SQLiteError) in row.text(0) })
+        {
+            rows[table] = try database.first("SELECT count(*) FROM \"\(table)\"") { $0.int(0) }
+        }
+        return File(
+            name: URL(fileURLWithPath: path).lastPathComponent, bytes: size,
+            sha256: Array(digest.finish()).hexadecimal, rows: rows)
+    }
+
+    private static func synchronize(_ path: String) throws(GatewayError) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        defer { close(descriptor) }
+        guard descriptor >= 0, fsync(descriptor) == 0 else {
+            throw GatewayError(.storage, "cannot write \(path): \(String(cString: strerror(errno)))")
+        }
+    }
+}

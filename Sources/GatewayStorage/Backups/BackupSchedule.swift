@@ -1,0 +1,51 @@
+internal import CountersignCore
+internal import Foundation
+package import GatewayModel
+
+/// Makes a backup every so many hours, counted from the newest one that is there, and deletes the oldest.
+package final class BackupSchedule: Sendable {
+    private let dataDirectory: String
+    private let rules: BackupRules
+    private let report: @Sendable (Result<Backup, GatewayError>) -> Void
+    private let ticker = Ticker(queue: DispatchQueue(label: "backups"), everySeconds: 60)
+
+    /// - Parameters:
+    ///   - dataDirectory: What is copied.
+    ///   - rules: How often, and where to.
+    ///   - report: Hears of each backup that was made or failed.
+    package init(
+        dataDirectory: String, rules: BackupRules,
+        report: @escaping @Sendable (Result<Backup, GatewayError>) -> Void
+    ) {
+        self.dataDirectory = dataDirectory
+        self.rules = rules
+        self.report = report
+    }
+
+    var folder: String { rules.folder ?? dataDirectory + "/backups" }
+
+    /// Looks every minute, on a thread of its own: a copy of a large database takes a while.
+    package func start() {
+        guard rules.hours > 0 else { return }
+        ticker.start { [weak self] in self?.makeIfDue(at: Date()) }
+    }
+
+    package func stop() {
+        ticker.stop()
+    }
+
+    /// Makes one when the newest is old enough.
+    func makeIfDue(at now: Date) {
+        let newest = Backup.all(in: folder).first?.createdMilliseconds ?? 0
+        guard now.timeIntervalSince1970 * 1000 - Double(newest) >= Double(rules.hours) * 3_600_000 else {
+            return
+        }
+        do throws(GatewayError) {
+            let backup = try Backup.create(of: dataDirectory, in: folder, now: now)
+            try Backup.prune(folder, keeping: rules.keep)
+            report(.success(backup))
+        } catch {
+            report(.failure(error))
+        }
+    }
+}

@@ -1,0 +1,344 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+package import GatewayModel
+
+/// Somebody who may sign in.
+package struct AdminUser: Sendable {
+    package let name: String
+    package let role: AdminRole
+    package let createdMilliseconds: Int64
+    package let signedInMilliseconds: Int64?
+    /// True when signing in takes a code besides the password.
+    package let hasSecondFactor: Bool
+    /// How many recovery codes are left.
+    package let recoveryCodes: Int
+    package let password: PasswordHash
+}
+
+/// A token that a program signs its requests to the admin API with. Only its hash is kept.
+package struct AdminToken: Sendable {
+    package let id: String
+    package let name: String
+    package let scopes: [String]
+    package let createdMilliseconds: Int64
+    package let usedMilliseconds: Int64?
+    package let expiresMilliseconds: Int64?
+    let hash: [UInt8]
+
+    /// The most that its scopes allow.
+    package var role: AdminRole {
+        scopes.contains("admin") ? .owner : scopes.contains("write") ? .operator : .viewer
+    }
+
+    /// The token as the audit log has it.
+    var json: JSONValue {
+        [
+            "name": .string(name), "scopes": .array(scopes.map { .string($0) }),
+            "expires_ms": expiresMilliseconds.map { .integer($0) } ?? .null,
+        ]
+    }
+}
+
+/// Who may use the admin API.
+extension AppDirectory {
+    package static let setupMilliseconds: Int64 = 30 * 60_000
+    package static let sessionMilliseconds: Int64 = 12 * 3_600_000
+
+    /// Everybody who may sign in, by name.
+    ///
+    /// - Throws: `storage`.
+    package func users() throws(GatewayError) -> [AdminUser] {
+        try read { try Self.users($0) }
+    }
+
+    /// Makes a one-time link's token, which sets the password of an owner within 30 minutes. The one before is void.
+    ///
+    /// - Throws: `storage`.
+    package func makeSetupToken(at milliseconds: Int64) throws(GatewayError) -> String {
+        let token = Base64URL.encode(.random(count: 24))
+        try write { sqlite in
+            try sqlite.run("DELETE FROM admin_setup")
+            try sqlite.run(
+                "INSERT INTO admin_setup VALUES (?, ?)", .blob(SHA256.digest(token.utf8)),
+                .integer(milliseconds + Self.setupMilliseconds))
+            try audit(sqlite, "setup.link", "", at: milliseconds)
+        }
+        return token
+    }
+
+    /// True when a token of ``makeSetupToken(at:)`` is still good. It stays so.
+    package func isSetupToken(_ token: String, at milliseconds: Int64) throws(GatewayError) -> Bool {
+        try read { sqlite in
+            try sqlite.first(
+                "SELECT 1 FROM admin_setup WHERE hash = ?1 AND expires_ms > ?2",
+                .blob(SHA256.digest(token.utf8)), .integer(milliseconds)
+            ) { _ in true } ?? false
+        }
+    }
+
+    /// Uses a one-time link: makes an owner, or gives the one of this name a new password and takes the second factor
+    /// away.
+    ///
+    /// - Throws: `notFound` when the token is not good any more, `invalid`, `storage`.
+    package func setUp(
+        token: String, name: String, password: PasswordHash, at milliseconds: Int64
+    ) throws(GatewayError) {
+        try Self.check(name: name)
+        try write { sqlite in
+            try sqlite.run(
+                "DELETE FROM admin_setup WHERE hash = ?1 AND expires_ms > ?2",
+                .blob(SHA256.digest(token.utf8)), .integer(milliseconds))
+            guard sqlite.changes > 0 else {
+                throw GatewayError(
+                    .notFound, "the link was used or is older than 30 minutes; run `countersign admin reset`")
+            }
+            try sqlite.run("DELETE FROM admin_session WHERE user = ?", .text(name))
+            try Self.forgetSecondFactor(of: name, sqlite)
+            try sqlite.run(
+                """
+                INSERT INTO admin_user VALUES (?1, 'owner', ?2, ?3, NULL)
+                ON CONFLICT (name) DO UPDATE SET role = 'owner', password = ?2
+                """, .text(name), .text(password.text), .integer(milliseconds))
+            try audit(sqlite, "user.setup", name, after: ["role": "owner"], at: milliseconds)
+        }
+    }
+
+    /// Makes a user.
+    ///
+    /// - Throws: `invalid`, `conflict`, `storage`.
+    package func createUser(name: String, role: AdminRole, password: PasswordHash) throws(GatewayError) {
+        try Self.check(name: name)
+        try write { sqlite in
+            try sqlite.run(
+                "INSERT INTO admin_user VALUES (?, ?, ?, ?, NULL) ON CONFLICT DO NOTHING", .text(name),
+                .text(role.rawValue), .text(password.text), .integer(Self.now()))
+            guard sqlite.changes > 0 else {
+                throw GatewayError(.conflict, "there is a user \(name) already")
+            }
+            try audit(sqlite, "user.create", name, after: ["role": .string(role.rawValue)])
+        }
+    }
+
+    /// Changes a user's role, password or both; either ends the user's sessions.
+    ///
+    /// - Parameters:
+    ///   - name: The user.
+    ///   - role: The new role; nil leaves it.
+    ///   - password: The new password; nil leaves it.
+    ///   - session: What the cookie of a session holds that goes on; nil for none.
+    /// - Throws: `conflict` when there would be no owner left, `notFound`, `storage`.
+    package func changeUser(
+        _ name: String, role: AdminRole?, password: PasswordHash?, keeping session: String? = nil
+    ) throws(GatewayError) {
+        try write { sqlite in
+            let user = try Self.user(name, sqlite)
+            if let role {
+                try sqlite.run(
+                    "UPDATE admin_user SET role = ?2 WHERE name = ?1", .text(name), .text(role.rawValue))
+                try Self.checkOwner(sqlite)
+            }
+            if let password {
+                try sqlite.run(
+                    "UPDATE admin_user SET password = ?2 WHERE name = ?1", .text(name), .text(password.text))
+            }
+            if password != nil || (role ?? user.role) != user.role {
+                try sqlite.run(
+                    "DELETE FROM admin_session WHERE user = ?1 AND hash IS NOT ?2", .text(name),
+                    session.map { .blob(SHA256.digest($0.utf8)) } ?? .null)
+            }
+            try audit(
+                sqlite, "user.change", name, before: ["role": .string(user.role.rawValue)],
+                after: [
+                    "role": .string((role ?? user.role).rawValue), "password_changed": .bool(password != nil),
+                ])
+        }
+    }
+
+    /// Deletes a user and the user's sessions.
+    ///
+    /// - Throws: `conflict` when there would be no owner left, `notFound`, `storage`.
+    package func deleteUser(_ name: String) throws(GatewayError) {
+        try write { sqlite in
+            let user = try Self.user(name, sqlite)
+            try sqlite.run("DELETE FROM admin_user WHERE name = ?", .text(name))
+            try Self.checkOwner(sqlite)
+            try audit(sqlite, "user.delete", name, before: ["role": .string(user.role.rawValue)])
+        }
+    }
+
+    // MARK: Sessions
+
+    /// Opens a session for a user whose password was right.
+    ///
+    /// - Returns: What the cookie holds.
+    package func openSession(for name: String, at milliseconds: Int64) throws(GatewayError) -> String {
+        let token = Base64URL.encode(.random(count: 32))
+        try write { sqlite in
+            try sqlite.run("DELETE FROM admin_session WHERE expires_ms <= ?", .integer(milliseconds))
+            try sqlite.run(
+                "INSERT INTO admin_session VALUES (?, ?, ?)", .blob(SHA256.digest(token.utf8)), .text(name),
+                .integer(milliseconds + Self.sessionMilliseconds))
+            try sqlite.run(
+                "UPDATE admin_user SET signed_in_ms = ?2 WHERE name = ?1", .text(name),
+                .integer(milliseconds))
+        }
+        return token
+    }
+
+    /// Writes down that nobody may try this name from there for a while.
+    package func noteBlockedSignIn(_ name: String, from address: String) throws(GatewayError) {
+        try write { sqlite in
+            try audit(
+                sqlite, "session.blocked", String(name.prefix(64)), after: ["address": .string(address)])
+        }
+    }
+
+    /// Whose session it is, when it ends, and whether its user must set up a second factor before anything else; nil when
+    /// it is none or over.
+    package func session(_ token: String, at milliseconds: Int64) throws(GatewayError) -> (
+        user: AdminUser, expires: Int64, mustEnrol: Bool
+    )? {
+        try read { sqlite in
+            let found = try sqlite.first(
+                "SELECT user, expires_ms FROM admin_session WHERE hash = ?1 AND expires_ms > ?2",
+                .blob(SHA256.digest(token.utf8)), .integer(milliseconds)
+            ) { ($0.text(0), $0.int64(1)) }
+            return try found.map { name, expires in
+                let user = try Self.user(name, sqlite)
+                return (user, expires, try !user.hasSecondFactor && Self.requiresSecondFactor(sqlite))
+            }
+        }
+    }
+
+    package func closeSession(_ token: String) throws(GatewayError) {
+        try write {
+            try $0.run("DELETE FROM admin_session WHERE hash = ?", .blob(SHA256.digest(token.utf8)))
+        }
+    }
+
+    // MARK: Tokens
+
+    /// All tokens, the oldest first.
+    ///
+    /// - Throws: `storage`.
+    package func adminTokens() throws(GatewayError) -> [AdminToken] {
+        try read { try $0.all("SELECT * FROM admin_token ORDER BY created_ms, id", row: Self.token) }
+    }
+
+    /// Makes a token.
+    ///
+    /// - Parameters:
+    ///   - name: 1 to 100 bytes.
+    ///   - scopes: Of `read`, `write`, `admin`; at least one.
+    ///   - expiresMilliseconds: From when on it is no longer good; nil: never.
+    /// - Returns: Its entry and its text, which is shown only now.
+    /// - Throws: `invalid`, `storage`.
+    package func createAdminToken(
+        name: String, scopes: [String], expiresMilliseconds: Int64? = nil
+    ) throws(GatewayError) -> (entry: AdminToken, text: String) {
+        guard (1...100).contains(name.utf8.count) else {
+            throw GatewayError(.invalid, "a token's name has 1 to 100 bytes")
+        }
+        guard !scopes.isEmpty, scopes.allSatisfy({ ["read", "write", "admin"].contains($0) }) else {
+            throw GatewayError(.invalid, "scopes are one or more of read, write, admin")
+        }
+        let text = "csa_" + Base64URL.encode(.random(count: 32))
+        var id = ""
+        // On a command line a dash begins a flag.
+        repeat { id = Base64URL.encode(.random(count: 9)) } while id.hasPrefix("-")
+        let entry = AdminToken(
+            id: id, name: name, scopes: Set(scopes).sorted(),
+            createdMilliseconds: Self.now(), usedMilliseconds: nil, expiresMilliseconds: expiresMilliseconds,
+            hash: SHA256.digest(text.utf8))
+        try write { sqlite in
+            try sqlite.run(
+                "INSERT INTO admin_token VALUES (?, ?, ?, ?, ?, NULL, ?)", .text(entry.id), .text(name),
+                .blob(entry.hash), .text(entry.scopes.joined(separator: " ")),
+                .integer(entry.createdMilliseconds), .optionalInteger(expiresMilliseconds))
+            try audit(sqlite, "token.create", entry.id, after: entry.json)
+        }
+        return (entry, text)
+    }
+
+    /// Deletes a token.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func deleteAdminToken(id: String) throws(GatewayError) {
+        try write { sqlite in
+            let token = try sqlite.first(
+                "SELECT * FROM admin_token WHERE id = ?", .text(id), row: Self.token)
+            guard let token else { throw GatewayError(.notFound, "there is no API token \(id)") }
+            try sqlite.run("DELETE FROM admin_token WHERE id = ?", .text(id))
+            try audit(sqlite, "token.delete", id, before: token.json)
+        }
+    }
+
+    /// The token with this text; nil when there is none or it has expired. Its use is noted once an hour.
+    package func adminToken(_ text: String, at milliseconds: Int64) throws(GatewayError) -> AdminToken? {
+        let hash = SHA256.digest(text.utf8)
+        let found = try read { sqlite in
+            try sqlite.first("SELECT * FROM admin_token WHERE hash = ?", .blob(hash), row: Self.token)
+        }
+        guard let found, found.expiresMilliseconds.map({ $0 > milliseconds }) ?? true else { return nil }
+        if milliseconds - (found.usedMilliseconds ?? 0) > 3_600_000 {
+            try write {
+                try $0.run(
+                    "UPDATE admin_token SET used_ms = ?2 WHERE id = ?1", .text(found.id),
+                    .integer(milliseconds))
+            }
+        }
+        return found
+    }
+
+    // MARK: Rows
+
+    private static func check(name: String) throws(GatewayError) {
+        // The audit log has `token:`, `cli:` and the gateway itself beside the names of users.
+        guard (1...64).contains(name.utf8.count), name.isPrintable,
+            !name.contains(where: { $0.isWhitespace || $0 == ":" }), name != Operator.schedule.name
+        else {
+            throw GatewayError(
+                .invalid,
+                "a user's name has 1 to 64 bytes of printable text without blanks and colons, and is not gateway"
+            )
+        }
+    }
+
+    private static func checkOwner(_ sqlite: SQLiteConnection) throws {
+        guard try users(sqlite).contains(where: { $0.role == .owner }) else {
+            throw GatewayError(.conflict, "the last owner stays: make another owner first")
+        }
+    }
+
+    static func user(_ name: String, _ sqlite: SQLiteConnection) throws -> AdminUser {
+        guard let user = try users(sqlite).first(where: { $0.name == name }) else {
+            throw GatewayError(.notFound, "there is no user \(name)")
+        }
+        return user
+    }
+
+    private static func users(_ sqlite: SQLiteConnection) throws -> [AdminUser] {
+        try sqlite.all(
+            """
+            SELECT name, role, created_ms, signed_in_ms, password,
+                EXISTS (SELECT 1 FROM admin_second_factor WHERE user = name AND is_on = 1),
+                (SELECT count(*) FROM admin_recovery_code WHERE user = name)
+            FROM admin_user ORDER BY name
+            """
+        ) { row in
+            AdminUser(
+                name: row.text(0), role: AdminRole(rawValue: row.text(1)) ?? .viewer,
+                createdMilliseconds: row.int64(2), signedInMilliseconds: row.optionalInt64(3),
+                hasSecondFactor: row.int64(5) != 0, recoveryCodes: row.int(6),
+                password: PasswordHash(text: row.text(4)))
+        }
+    }
+
+    private static func token(_ row: SQLiteStatement) throws(SQLiteError) -> AdminToken {
+        AdminToken(
+            id: row.text(0), name: row.text(1), scopes: row.text(3).split(separator: " ").map(String.init),
+            createdMilliseconds: row.int64(4), usedMilliseconds: row.optionalInt64(5),
+            expiresMilliseconds: row.optionalInt64(6), hash: row.blob(2))
+    }
+}

@@ -1,0 +1,111 @@
+package import CountersignCore
+internal import CountersignSQLite
+package import GatewayModel
+
+/// What a gateway tells an app's webhook: at least once, with the same id each time.
+package struct Alert: Sendable {
+    /// The webhook's `webhook-id`.
+    package let id: String
+    package let appID: String
+    package let body: [UInt8]
+    /// Counts from 1.
+    package let attempt: Int
+    package let webhook: PushWebhook
+
+    /// Milliseconds between an attempt and the next; the first is longer than an attempt may take.
+    static let pauses: [Int64] = [30_000, 120_000, 600_000, 3_600_000, 21_600_000]
+
+    package var isLastAttempt: Bool { attempt > Self.pauses.count }
+}
+
+/// What a gateway has to tell apps' webhooks.
+extension AppDirectory {
+    /// Has an app's webhook told, in the transaction of what it is told of.
+    func addAlert(
+        _ body: JSONValue, of appID: String, at milliseconds: Int64, _ sqlite: SQLiteConnection
+    ) throws {
+        guard try SettingTable(sqlite: sqlite).one(AlertWebhook.self, of: appID) != nil else { return }
+        try sqlite.run(
+            "INSERT INTO alert (id, app_id, body, attempts, next_ms) VALUES (?1, ?2, ?3, 0, ?4)",
+            .text("msg_" + UUIDv7.make()), .text(appID), .blob(body.bytes), .integer(milliseconds))
+    }
+
+    /// Has an app's webhook told.
+    ///
+    /// - Throws: `storage`.
+    package func tell(_ body: JSONValue, of appID: String, at milliseconds: Int64) throws(GatewayError) {
+        try write { try addAlert(body, of: appID, at: milliseconds, $0) }
+    }
+
+    /// Takes the alerts that are due, and sets when each is due again if it is not delivered.
+    ///
+    /// - Throws: `storage`.
+    package func takeDueAlerts(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
+        let isDue = try read { sqlite in
+            try sqlite.first("SELECT 1 FROM alert WHERE next_ms <= ?1", .integer(milliseconds)) { _ in true }
+        }
+        guard isDue == true else { return [] }
+        return try write { sqlite in
+            let webhooks = try SettingTable(sqlite: sqlite).all(AlertWebhook.self)
+            let due = try sqlite.all(
+                "SELECT id, app_id, body, attempts FROM alert WHERE next_ms <= ?1 ORDER BY id",
+                .integer(milliseconds)
+            ) { row in
+                webhooks[row.text(1)].map { webhook in
+                    Alert(
+                        id: row.text(0), appID: row.text(1), body: row.blob(2), attempt: row.int(3) + 1,
+                        webhook: webhook.target)
+                }
+            }.compactMap(\.self)
+            for alert in due {
+                try sqlite.run(
+                    "UPDATE alert SET attempts = ?1, next_ms = ?2 WHERE id = ?3",
+                    .integer(Int64(alert.attempt)),
+                    .integer(milliseconds + Alert.pauses[min(alert.attempt, Alert.pauses.count) - 1]),
+                    .text(alert.id))
+            }
+            return due
+        }
+    }
+
+    /// Forgets an alert: it was delivered, or will not be tried again.
+    ///
+    /// - Throws: `storage`.
+    package func removeAlert(_ id: String) throws(GatewayError) {
+        try write { try $0.run("DELETE FROM alert WHERE id = ?1", .text(id)) }
+    }
+
+    /// Sets where an app's alerts go. Without a webhook, those that wait are forgotten.
+    ///
+    /// - Parameters:
+    ///   - url: `https:`, without a user name; where private addresses are allowed also `http:` to this machine. Nil:
+    ///     nowhere.
+    ///   - secret: `whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks); nil keeps the one there is, or makes one.
+    ///   - allowsPrivateAddresses: Whether it may be on a private network or on this machine.
+    ///   - appID: The app.
+    /// - Returns: The secret, when one was made: it is not shown again.
+    /// - Throws: `invalid`, `notFound`, `storage`.
+    package func setAlertWebhook(
+        url: String?, secret: String?, allowsPrivateAddresses: Bool = false, for appID: String
+    ) throws(GatewayError) -> String? {
+        guard let url else {
+            try set(nil as AlertWebhook?, for: appID) { sqlite in
+                try sqlite.run("DELETE FROM alert WHERE app_id = ?", .text(appID))
+            }
+            return nil
+        }
+        let before = try settingIfSet(AlertWebhook.self, of: appID)
+        let made = secret == nil && before == nil ? PushWebhook.newSecret() : nil
+        var webhook = AlertWebhook(url: url, allowsPrivateAddresses: allowsPrivateAddresses)
+        if let given = secret ?? made {
+            guard let key = StandardWebhook.key(given) else {
+                throw GatewayError(.invalid, "secret is whsec_ and the base64 of 24 to 64 bytes")
+            }
+            webhook.secret = key
+        } else {
+            webhook.secret = before?.secret ?? []
+        }
+        try set(webhook, for: appID)
+        return made
+    }
+}

@@ -1,0 +1,89 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+public import GatewayModel
+
+/// The clients of the token service. A running gateway sees a change within a second.
+extension AppDirectory {
+    /// Makes a client, which proves itself by a secret or by assertions that it signs.
+    ///
+    /// - Parameters:
+    ///   - appID: The app that its tokens are for.
+    ///   - name: What people call it.
+    ///   - publicKey: An RSA key of 2048 bits or more, as PEM or JWK, that verifies its assertions (RFC 7523,
+    ///     section 2.2); nil gives it a secret.
+    ///   - grants: What it may ask for; at least one.
+    /// - Returns: The client and its secret, which is shown only now: the directory keeps a hash. Nil for a client with a
+    ///   key.
+    /// - Throws: `invalid` for an unusable key or no grant, `notFound`, `storage`.
+    public func createClient(
+        of appID: String, name: String, publicKey: String? = nil,
+        grants: Set<OAuthClient.Grant> = Set(OAuthClient.Grant.allCases)
+    ) throws(GatewayError) -> (client: OAuthClient, secret: String?) {
+        let app = try app(id: appID)
+        guard !grants.isEmpty else { throw GatewayError(.invalid, "a client needs at least one grant") }
+        if let publicKey {
+            do {
+                _ = try PublicKey(text: publicKey, algorithm: .rs256)
+            } catch {
+                throw GatewayError(.invalid, error.reason)
+            }
+        }
+        let secret = publicKey == nil ? "css_" + Base64URL.encode(.random(count: 32)) : nil
+        let client = OAuthClient(
+            id: "client_" + Base64URL.encode(.random(count: 12)), appID: app.id, name: name, grants: grants,
+            publicKey: publicKey, createdMilliseconds: Self.now(),
+            secretHash: secret.map { SHA256.digest($0.utf8) })
+        try write {
+            try audit($0, "client.create", client.id, app: client.appID, after: client.json)
+            try $0.run(
+                "INSERT INTO oauth_client VALUES (?, ?, ?, ?, ?, ?, ?)", .text(client.id),
+                .text(client.appID), .text(client.name), client.secretHash.map { .blob($0) } ?? .null,
+                .optionalText(client.publicKey),
+                .text(grants.map(\.rawValue).sorted().joined(separator: " ")),
+                .integer(client.createdMilliseconds))
+        }
+        return (client, secret)
+    }
+
+    /// An app's clients, in the order in which they were made.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    public func clients(of appID: String) throws(GatewayError) -> [OAuthClient] {
+        let app = try app(id: appID)
+        return try allClients().filter { $0.appID == app.id }
+    }
+
+    /// Deletes a client. Its tokens are refused from then on.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    public func deleteClient(id: String) throws(GatewayError) {
+        try write { sqlite in
+            let client = try Self.clients(sqlite).first { $0.id == id }
+            try sqlite.run("DELETE FROM oauth_client WHERE id = ?", .text(id))
+            guard let client else {
+                throw GatewayError(
+                    .notFound, "there is no client \(id); `countersign client list` shows those there are")
+            }
+            try audit(sqlite, "client.delete", id, app: client.appID, before: client.json)
+        }
+    }
+
+    /// The clients of all apps.
+    package func allClients() throws(GatewayError) -> [OAuthClient] { try read { try Self.clients($0) } }
+
+    private static func clients(_ sqlite: SQLiteConnection) throws -> [OAuthClient] {
+        try sqlite.all(
+            """
+            SELECT id, app_id, name, secret_hash, public_key, grants, created_ms FROM oauth_client
+            ORDER BY created_ms, id
+            """
+        ) { row in
+            OAuthClient(
+                id: row.text(0), appID: row.text(1), name: row.text(2),
+                grants: Set(row.text(5).split(separator: " ").compactMap { .init(rawValue: String($0)) }),
+                publicKey: row.optionalText(4), createdMilliseconds: row.int64(6),
+                secretHash: row.isNull(3) ? nil : row.blob(3))
+        }
+    }
+}

@@ -1,0 +1,106 @@
+package import CountersignCore
+internal import CountersignSQLite
+public import GatewayModel
+
+/// How enforcement goes on by itself. A running gateway sees a change within a second.
+extension AppDirectory {
+    /// Sets how strictly an app is judged, for all of its users, and forgets what was scheduled.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    public func setEnforcement(_ enforcement: Enforcement, for appID: String) throws(GatewayError) {
+        var plan = try enforcementPlan(of: appID)
+        plan.state = enforcement
+        plan.rampPercent = 100
+        plan.scheduled = nil
+        try setEnforcementPlan(plan, for: appID)
+    }
+
+    /// How strictly an app is judged.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func enforcementPlan(of appID: String) throws(GatewayError) -> EnforcementPlan {
+        try setting(of: appID)
+    }
+
+    /// Sets how strictly an app is judged; what an automatic return has left is forgotten.
+    ///
+    /// - Throws: `invalid` for a number out of its range, `notFound`, `storage`.
+    package func setEnforcementPlan(
+        _ plan: EnforcementPlan, for appID: String, at milliseconds: Int64? = nil
+    ) throws(GatewayError) {
+        try plan.checkFields()
+        var plan = plan
+        plan.returned = nil
+        let changed = plan
+        try write { sqlite in
+            try Self.checkApp(appID, sqlite)
+            let now = try SettingTable(sqlite: sqlite).effective(EnforcementPlan.self, of: appID)
+            if now.json == changed.json { return }
+            try change(changed, of: appID, "enforcement.set", at: milliseconds ?? Self.now(), sqlite)
+        }
+    }
+
+    /// Makes the switches that are due.
+    ///
+    /// - Returns: The apps that were switched.
+    package func switchScheduled(at milliseconds: Int64) throws(GatewayError) -> [String] {
+        let due = try settings(EnforcementPlan.self).filter {
+            $0.value.scheduled.map { $0.atMilliseconds <= milliseconds } ?? false
+        }
+        if due.isEmpty { return [] }
+        return try write { sqlite in
+            try due.keys.sorted().filter { appID in
+                // Somebody may have changed it meanwhile.
+                guard var plan: EnforcementPlan = try SettingTable(sqlite: sqlite).one(of: appID),
+                    let planned = plan.scheduled,
+                    planned.atMilliseconds <= milliseconds
+                else { return false }
+                plan.state = planned.state
+                plan.rampPercent = planned.rampPercent
+                plan.scheduled = nil
+                plan.returned = nil
+                try change(plan, of: appID, "enforcement.scheduled", at: milliseconds, sqlite)
+                return true
+            }
+        }
+    }
+
+    /// Takes an app back from `required` to `optional`, and has its webhook told.
+    ///
+    /// - Parameters:
+    ///   - appID: The app.
+    ///   - rejectedPercent: Of the requests that were judged.
+    ///   - alert: The body for the webhook.
+    ///   - milliseconds: Milliseconds since 1970.
+    /// - Returns: False when it is no longer required.
+    /// - Throws: `storage`.
+    package func returnToOptional(
+        _ appID: String, rejectedPercent: Double, alert: JSONValue, at milliseconds: Int64
+    ) throws(GatewayError) -> Bool {
+        try write { sqlite in
+            guard var plan: EnforcementPlan = try SettingTable(sqlite: sqlite).one(of: appID),
+                plan.state == .required
+            else { return false }
+            plan.state = .optional
+            plan.rampPercent = 100
+            plan.returned = .init(atMilliseconds: milliseconds, rejectedPercent: rejectedPercent)
+            try change(plan, of: appID, "enforcement.returned", at: milliseconds, sqlite)
+            try addAlert(alert, of: appID, at: milliseconds, sqlite)
+            return true
+        }
+    }
+
+    private func change(
+        _ plan: EnforcementPlan, of appID: String, _ action: String, at milliseconds: Int64,
+        _ sqlite: SQLiteConnection
+    ) throws {
+        let table = SettingTable(sqlite: sqlite)
+        let before = try table.effective(EnforcementPlan.self, of: appID)
+        var plan = plan
+        plan.sinceMilliseconds = before.state == plan.state ? before.sinceMilliseconds : milliseconds
+        try table.put(plan, of: appID)
+        try audit(
+            sqlite, action, plan.state.rawValue, app: appID, before: before.json, after: plan.json,
+            at: milliseconds)
+    }
+}

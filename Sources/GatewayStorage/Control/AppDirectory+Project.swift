@@ -1,0 +1,274 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import Foundation
+package import GatewayModel
+
+/// What operators edit for clients of the Bloomreach dialect. A running gateway sees a change within a second.
+extension AppDirectory {
+    /// The most App Inbox messages that a project may have.
+    package static let maximumInboxMessages = 10_000
+
+    /// Adds a private key whose holder may sign customer tokens with HS256.
+    ///
+    /// - Parameters:
+    ///   - id: What stands in the tokens' `kid`.
+    ///   - secret: At least 32 bytes (RFC 7518, section 3.2); nil makes one.
+    ///   - appID: The app.
+    /// - Returns: The secret, which is not shown again.
+    /// - Throws: `invalid`, `conflict` when the app has a key with this id, `notFound`, `storage`.
+    package func addCustomerTokenKey(
+        id: String, secret: String? = nil, to appID: String
+    ) throws(GatewayError) -> String {
+        let secret = secret ?? Data([UInt8].random(count: 32)).base64EncodedString()
+        guard (1...128).contains(id.utf8.count), id.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw GatewayError(.invalid, "a key's id has 1 to 128 visible ASCII characters")
+        }
+        guard secret.utf8.count >= 32 else {
+            throw GatewayError(.invalid, "a secret for HS256 must have at least 32 bytes")
+        }
+        let now = Self.now()
+        try writeProject(of: appID) { sqlite in
+            try audit(sqlite, "project.private_key.add", id, app: appID, after: ["id": .string(id)])
+            try sqlite.run(
+                "INSERT INTO customer_token_key VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+                .text(appID), .text(id), .blob(Array(secret.utf8)), .integer(now))
+            guard sqlite.changes > 0 else {
+                throw GatewayError(.conflict, "the app \(appID) has a private key \(id) already")
+            }
+        }
+        return secret
+    }
+
+    /// Deletes a private key; tokens signed with it are refused from then on.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func deleteCustomerTokenKey(id: String, of appID: String) throws(GatewayError) {
+        try delete(
+            "DELETE FROM customer_token_key WHERE app_id = ?1 AND id = ?2", id: id,
+            "project.private_key.delete", "private key", of: appID, before: { _ in ["id": .string(id)] })
+    }
+
+    /// Adds an in-app message, a consent category or a recommendation engine, or replaces the one with its id.
+    ///
+    /// - Parameters:
+    ///   - kind: What it is.
+    ///   - json: The object in the shape in which clients receive it; members that they require and that are not
+    ///     given get a default. An engine has `id`, `name`, `items` and `fill`, arrays of objects with `item_id`.
+    ///   - appID: The app.
+    /// - Returns: Its id.
+    /// - Throws: `invalid`, which names the member and what it must be; `notFound`, `storage`.
+    @discardableResult
+    package func put(_ kind: ProjectItem.Kind, json: String, in appID: String) throws(GatewayError) -> String
+    {
+        let item = try ProjectItem(kind, Self.value(of: json))
+        try writeProject(of: appID) { sqlite in
+            let before = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID]?.items(kind)
+                .first { $0.id == item.id }
+            try audit(
+                sqlite, "project.item.put", "\(kind.rawValue)/\(item.id)", app: appID, before: before?.json,
+                after: item.json)
+            try sqlite.run(
+                """
+                INSERT INTO project_item (app_id, kind, id, body) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (app_id, kind, id) DO UPDATE SET body = excluded.body
+                """, .text(appID), .text(kind.rawValue), .text(item.id),
+                .text(String(decoding: item.json.bytes, as: UTF8.self)))
+        }
+        return item.id
+    }
+
+    /// Deletes an in-app message, a consent category or a recommendation engine.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func remove(_ kind: ProjectItem.Kind, id: String, from appID: String) throws(GatewayError) {
+        try delete(
+            "DELETE FROM project_item WHERE app_id = ?1 AND id = ?2 AND kind = '\(kind.rawValue)'", id: id,
+            "project.item.delete", kind.rawValue, of: appID,
+            before: { $0.items(kind).first { $0.id == id }?.json })
+    }
+
+    /// Adds an App Inbox message, or replaces the one with its id, which clients then receive again.
+    ///
+    /// - Parameters:
+    ///   - id: 1 to 128 bytes.
+    ///   - type: `html` or `push`.
+    ///   - content: The content as a JSON object.
+    ///   - recipient: Who gets it; nil for everybody.
+    ///   - expiresMilliseconds: Milliseconds since 1970 from which on it is not shown; nil when it stays.
+    ///   - appID: The app.
+    /// - Throws: `invalid`, `conflict` when the inbox is full, `notFound`, `storage`.
+    package func putInboxMessage(
+        id: String, type: String, content: String, recipient: CustomerIdentifier? = nil,
+        expiresMilliseconds: Int64? = nil, in appID: String
+    ) throws(GatewayError) {
+        guard (1...128).contains(id.utf8.count) else {
+            throw GatewayError(.invalid, "a message's id has 1 to 128 bytes")
+        }
+        guard ["html", "push"].contains(type) else {
+            throw GatewayError(.invalid, "a message's type is html or push")
+        }
+        let value = try Self.value(of: content)
+        guard case .object = value else {
+            throw GatewayError(.invalid, "a message's content must be a JSON object")
+        }
+        let now = Self.now()
+        let item = InboxMessage(
+            id: id, revision: 0, recipient: recipient, type: type, content: value.bytes,
+            createdMilliseconds: now, expiresMilliseconds: expiresMilliseconds)
+        try writeProject(of: appID) { sqlite in
+            let before = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID]?.inbox.all.first {
+                $0.id == id
+            }
+            try audit(
+                sqlite, "project.item.put", "inbox_message/\(id)", app: appID, before: before?.json,
+                after: item.json)
+            // The first time that it was put stays its time.
+            let created =
+                try sqlite.first(
+                    "SELECT created_ms FROM inbox_message WHERE app_id = ?1 AND id = ?2", .text(appID),
+                    .text(id)
+                ) { $0.int64(0) } ?? now
+            try sqlite.run(
+                "DELETE FROM inbox_message WHERE app_id = ?1 AND id = ?2", .text(appID), .text(id))
+            let count =
+                try sqlite.first("SELECT count(*) FROM inbox_message WHERE app_id = ?1", .text(appID)) {
+                    $0.int(0)
+                } ?? 0
+            guard count < Self.maximumInboxMessages else {
+                throw GatewayError(
+                    .conflict, "the inbox of \(appID) has \(count) messages, the most there may be")
+            }
+            try sqlite.run(
+                """
+                INSERT INTO inbox_message (app_id, id, recipient_name, recipient_value, type, content, created_ms,
+                    expires_ms)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                """, .text(appID), .text(id), .optionalText(recipient?.name), .optionalText(recipient?.value),
+                .text(type), .text(String(decoding: value.bytes, as: UTF8.self)), .integer(created),
+                .optionalInteger(expiresMilliseconds))
+        }
+    }
+
+    /// Adds or replaces the App Inbox message that an operator wrote as a JSON object: `id`, `type`, `content` and, as
+    /// needed, `recipient` (an object with one id and its value) and `expires` (RFC 3339).
+    ///
+    /// - Returns: Its id.
+    /// - Throws: `invalid`, which names the member and what it must be; `conflict`, `notFound`, `storage`.
+    package func putInboxMessage(json: String, in appID: String) throws(GatewayError) -> String {
+        guard case .object(let members) = try Self.value(of: json) else {
+            throw GatewayError(.invalid, "a message must be a JSON object")
+        }
+        let known = ["content", "expires", "id", "recipient", "type"]
+        if let unknown = members.keys.sorted().first(where: { !known.contains($0) }) {
+            throw GatewayError(
+                .invalid, "a message has no member \(unknown); there are \(known.joined(separator: ", "))")
+        }
+        guard case .string(let id)? = members["id"], case .string(let type)? = members["type"] else {
+            throw GatewayError(.invalid, "a message's id and type must be strings")
+        }
+        var recipient: CustomerIdentifier?
+        switch members["recipient"] {
+        case nil, .null?: break
+        case .object(let ids)?:
+            guard ids.count == 1, let (name, value) = ids.first, case .string(let text) = value else {
+                fallthrough
+            }
+            recipient = CustomerIdentifier(name: name, value: text)
+        default:
+            throw GatewayError(
+                .invalid,
+                #"a message's recipient must be an object with one id, such as {"registered":"user-1"}"#)
+        }
+        var expires: Int64?
+        switch members["expires"] {
+        case nil, .null?: break
+        case .string(let text)?:
+            expires = RFC3339.milliseconds(text.utf8)
+            if expires == nil { fallthrough }
+        default:
+            throw GatewayError(
+                .invalid, "a message's expires must be a date and time such as 2026-12-24T18:00:00Z")
+        }
+        try putInboxMessage(
+            id: id, type: type,
+            content: String(decoding: (members["content"] ?? .null).bytes, as: UTF8.self),
+            recipient: recipient, expiresMilliseconds: expires, in: appID)
+        return id
+    }
+
+    /// Deletes an App Inbox message. Clients that have it keep it until they fetch from the start; to make them, end the
+    /// sync tokens.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func removeInboxMessage(id: String, from appID: String) throws(GatewayError) {
+        try delete(
+            "DELETE FROM inbox_message WHERE app_id = ?1 AND id = ?2", id: id, "project.item.delete",
+            "inbox_message", of: appID, before: { $0.inbox.all.first { $0.id == id }?.json })
+    }
+
+    /// Makes every sync token that was given out invalid, so that clients fetch their App Inbox from the start.
+    ///
+    /// Clients before iOS SDK 4.0 do not do that by themselves: their inbox stays as it is until they identify.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func endSyncTokens(of appID: String) throws(GatewayError) {
+        try writeProject(of: appID) { sqlite in
+            let table = SettingTable(sqlite: sqlite)
+            var settings = try table.effective(ProjectSettings.self, of: appID)
+            settings.inboxEpoch += 1
+            try table.put(settings, of: appID)
+            try audit(sqlite, "project.sync_tokens.end", appID, app: appID)
+        }
+    }
+
+    /// What an app is to clients of the Bloomreach dialect.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func project(of appID: String) throws(GatewayError) -> Project {
+        try read { sqlite in
+            guard let project = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID] else {
+                throw Self.noApp(appID)
+            }
+            return project
+        }
+    }
+
+    /// What every app is to clients of the Bloomreach dialect, by the app's id.
+    package func projects() throws(GatewayError) -> [String: Project] {
+        try read { try ProjectReader(sqlite: $0).projects() }
+    }
+
+    private func writeProject(
+        of appID: String, _ body: (SQLiteConnection) throws -> Void
+    ) throws(GatewayError) {
+        try write { sqlite in
+            try Self.checkApp(appID, sqlite)
+            try body(sqlite)
+        }
+    }
+
+    private func delete(
+        _ sql: String, id: String, _ action: String, _ what: String, of appID: String,
+        before: (Project) -> JSONValue?
+    ) throws(GatewayError) {
+        try write { sqlite in
+            let value = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID].flatMap(before)
+            try sqlite.run(sql, .text(appID), .text(id))
+            guard sqlite.changes > 0 else {
+                throw GatewayError(.notFound, "the app \(appID) has no \(what) \(id)")
+            }
+            try audit(sqlite, action, "\(what)/\(id)", app: appID, before: value)
+        }
+    }
+
+    private static func value(of json: String) throws(GatewayError) -> JSONValue {
+        do {
+            return try StrictJSONParser(maximumBytes: 1 << 20, maximumNameBytes: 256).parse(
+                bytes: Array(json.utf8)
+            ) { $0.value }
+        } catch {
+            throw GatewayError(.invalid, "it is not JSON of at most 1 MiB in which each member stands once")
+        }
+    }
+}

@@ -1,0 +1,26 @@
+internal import CountersignJOSE
+internal import CountersignSQLite
+package import GatewayModel
+
+/// The secret that pseudonyms of users are made with.
+extension AppDirectory {
+    static let pseudonymSchema = """
+        CREATE TABLE pseudonym_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
+        """
+
+    /// The gateway's own 32 random bytes, made when they are first asked for and the same ever after.
+    ///
+    /// - Throws: `storage`.
+    package func pseudonymKey() throws(GatewayError) -> [UInt8] {
+        let kept = try read { sqlite in
+            try sqlite.first("SELECT key FROM pseudonym_key") { $0.blob(0) }
+        }
+        if let kept { return kept }
+        return try write { sqlite in
+            // Another process may have been faster: what is there stays.
+            try sqlite.run(
+                "INSERT INTO pseudonym_key VALUES (1, ?) ON CONFLICT DO NOTHING", .blob(.random(count: 32)))
+            return try sqlite.first("SELECT key FROM pseudonym_key") { $0.blob(0) } ?? []
+        }
+    }
+}

@@ -1,0 +1,190 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+package import GatewayModel
+
+/// The second factor of those who sign in.
+extension AppDirectory {
+    static let secondFactorSchema = """
+        CREATE TABLE admin_second_factor (
+            user TEXT PRIMARY KEY REFERENCES admin_user (name) ON DELETE CASCADE,
+            secret BLOB NOT NULL,
+            is_on INTEGER NOT NULL,
+            last_step INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE admin_recovery_code (
+            user TEXT NOT NULL REFERENCES admin_user (name) ON DELETE CASCADE,
+            hash BLOB NOT NULL,
+            PRIMARY KEY (user, hash)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE sign_in_rules (
+            id INTEGER PRIMARY KEY CHECK (id = 1), second_factor_required INTEGER NOT NULL
+        ) STRICT;
+        """
+
+    /// True when nobody may sign in without a second factor.
+    ///
+    /// - Throws: `storage`.
+    package func requiresSecondFactor() throws(GatewayError) -> Bool {
+        try read { try Self.requiresSecondFactor($0) }
+    }
+
+    static func requiresSecondFactor(_ sqlite: SQLiteConnection) throws -> Bool {
+        try sqlite.first("SELECT second_factor_required FROM sign_in_rules") { $0.int64(0) != 0 } ?? false
+    }
+
+    /// Says whether a second factor is needed from now on, of those who are signed in too.
+    ///
+    /// - Throws: `storage`.
+    package func setRequiresSecondFactor(_ isRequired: Bool) throws(GatewayError) {
+        try write { sqlite in
+            let before = try Self.requiresSecondFactor(sqlite)
+            try sqlite.run("INSERT OR REPLACE INTO sign_in_rules VALUES (1, ?)", .integer(isRequired ? 1 : 0))
+            try audit(
+                sqlite, "sign_in_rules.set", "second_factor",
+                before: ["second_factor_required": .bool(before)],
+                after: ["second_factor_required": .bool(isRequired)])
+        }
+    }
+
+    /// Keeps a secret until its first password has come. One that was kept before is forgotten.
+    ///
+    /// - Throws: `conflict` when the user has a second factor already, `notFound`, `storage`.
+    package func beginSecondFactor(_ password: OneTimePassword, of name: String) throws(GatewayError) {
+        try write { sqlite in
+            guard try !Self.user(name, sqlite).hasSecondFactor else {
+                throw GatewayError(.conflict, "there is a second factor already: turn it off first")
+            }
+            try sqlite.run(
+                "INSERT OR REPLACE INTO admin_second_factor VALUES (?, ?, 0, 0)", .text(name),
+                .blob(password.secret))
+        }
+    }
+
+    /// Turns the second factor on when the password is one of the secret that is kept.
+    ///
+    /// - Parameters:
+    ///   - code: The first password.
+    ///   - name: The user.
+    ///   - milliseconds: Now, since 1970.
+    ///   - session: What the cookie of the session holds that goes on; the user's others end.
+    /// - Returns: The recovery codes, which are shown only now; nil when the password is wrong.
+    /// - Throws: `conflict` when no secret waits, `storage`.
+    package func confirmSecondFactor(
+        _ code: String, of name: String, at milliseconds: Int64, keeping session: String
+    ) throws(GatewayError) -> [String]? {
+        try write { sqlite in
+            let found = try sqlite.first(
+                "SELECT secret FROM admin_second_factor WHERE user = ? AND is_on = 0", .text(name)
+            ) { OneTimePassword(secret: $0.blob(0)) }
+            guard let found else {
+                throw GatewayError(.conflict, "no second factor waits for its first code: begin again")
+            }
+            guard let step = found.step(of: code, at: milliseconds, after: 0) else { return nil }
+            try sqlite.run(
+                "UPDATE admin_second_factor SET is_on = 1, last_step = ?2 WHERE user = ?1", .text(name),
+                .integer(step))
+            try sqlite.run(
+                "DELETE FROM admin_session WHERE user = ?1 AND hash IS NOT ?2", .text(name),
+                .blob(SHA256.digest(session.utf8)))
+            let codes = try Self.newRecoveryCodes(of: name, sqlite)
+            try audit(sqlite, "second_factor.enable", name)
+            return codes
+        }
+    }
+
+    /// Uses a code: of the authenticator app, or a recovery code. It is not good again.
+    ///
+    /// - Parameters:
+    ///   - code: What was typed.
+    ///   - name: The user.
+    ///   - milliseconds: Now, since 1970.
+    /// - Returns: False when it is wrong or was used.
+    /// - Throws: `storage`.
+    package func useSecondFactor(_ code: String, of name: String, at milliseconds: Int64) throws(GatewayError)
+        -> Bool
+    {
+        try write { sqlite in
+            let found = try sqlite.first(
+                "SELECT secret, last_step FROM admin_second_factor WHERE user = ? AND is_on = 1", .text(name)
+            ) { (OneTimePassword(secret: $0.blob(0)), $0.int64(1)) }
+            guard let (password, last) = found else { return false }
+            let digits = code.filter { $0 != " " }
+            if digits.utf8.count == OneTimePassword.digits {
+                guard let step = password.step(of: digits, at: milliseconds, after: last) else {
+                    return false
+                }
+                try sqlite.run(
+                    "UPDATE admin_second_factor SET last_step = ?2 WHERE user = ?1", .text(name),
+                    .integer(step))
+                return true
+            }
+            try sqlite.run(
+                "DELETE FROM admin_recovery_code WHERE user = ?1 AND hash = ?2", .text(name),
+                .blob(RecoveryCode.hash(code)))
+            guard sqlite.changes > 0 else { return false }
+            let left = try Self.user(name, sqlite).recoveryCodes
+            try audit(
+                sqlite, "second_factor.recovery_code_used", name, after: ["left": .integer(Int64(left))],
+                at: milliseconds)
+            return true
+        }
+    }
+
+    /// Makes new recovery codes; those before are void.
+    ///
+    /// - Returns: The codes, which are shown only now.
+    /// - Throws: `conflict` when the user has no second factor, `notFound`, `storage`.
+    package func renewRecoveryCodes(of name: String) throws(GatewayError) -> [String] {
+        try write { sqlite in
+            guard try Self.user(name, sqlite).hasSecondFactor else { throw Self.noSecondFactor }
+            let codes = try Self.newRecoveryCodes(of: name, sqlite)
+            try audit(sqlite, "second_factor.recovery_codes", name)
+            return codes
+        }
+    }
+
+    /// Turns a user's own second factor off.
+    ///
+    /// - Throws: `conflict` when there is none or it is required, `notFound`, `storage`.
+    package func disableSecondFactor(of name: String) throws(GatewayError) {
+        try write { sqlite in
+            guard try Self.user(name, sqlite).hasSecondFactor else { throw Self.noSecondFactor }
+            guard try !Self.requiresSecondFactor(sqlite) else {
+                throw GatewayError(.conflict, "an owner has made the second factor a requirement")
+            }
+            try Self.forgetSecondFactor(of: name, sqlite)
+            try audit(sqlite, "second_factor.disable", name)
+        }
+    }
+
+    /// Takes a user's second factor away, for one who has lost it, and ends the user's sessions; nothing when there is
+    /// none.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func resetSecondFactor(of name: String) throws(GatewayError) {
+        try write { sqlite in
+            guard try Self.user(name, sqlite).hasSecondFactor else { return }
+            try Self.forgetSecondFactor(of: name, sqlite)
+            try sqlite.run("DELETE FROM admin_session WHERE user = ?", .text(name))
+            try audit(sqlite, "second_factor.reset", name)
+        }
+    }
+
+    static func forgetSecondFactor(of name: String, _ sqlite: SQLiteConnection) throws {
+        try sqlite.run("DELETE FROM admin_second_factor WHERE user = ?", .text(name))
+        try sqlite.run("DELETE FROM admin_recovery_code WHERE user = ?", .text(name))
+    }
+
+    private static func newRecoveryCodes(of name: String, _ sqlite: SQLiteConnection) throws -> [String] {
+        try sqlite.run("DELETE FROM admin_recovery_code WHERE user = ?", .text(name))
+        let codes = (0..<RecoveryCode.count).map { _ in RecoveryCode.random() }
+        for code in codes {
+            try sqlite.run(
+                "INSERT INTO admin_recovery_code VALUES (?, ?)", .text(name), .blob(RecoveryCode.hash(code)))
+        }
+        return codes
+    }
+
+    private static let noSecondFactor = GatewayError(.conflict, "there is no second factor")
+}

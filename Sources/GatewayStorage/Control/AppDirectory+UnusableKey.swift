@@ -1,0 +1,21 @@
+internal import CountersignSQLite
+package import GatewayModel
+
+extension AppDirectory {
+    /// Puts a key in place that cannot be used, as a damaged file would have it: for provoking the error 25, which
+    /// ``addKey(_:description:to:)`` keeps from happening.
+    ///
+    /// - Returns: The key's id, for ``deleteKey(keyID:of:)``.
+    /// - Throws: `notFound`, `storage`.
+    package func putUnusableKey(in appID: String) throws(GatewayError) -> String {
+        let id = "unusable"
+        _ = try app(id: appID)
+        try write { sqlite in
+            try sqlite.run(
+                "INSERT INTO public_key VALUES (?, ?, 1, '', '', ?) ON CONFLICT DO NOTHING", .text(appID),
+                .text(id), .integer(Self.now()))
+            try audit(sqlite, "key.add", id, app: appID)
+        }
+        return id
+    }
+}

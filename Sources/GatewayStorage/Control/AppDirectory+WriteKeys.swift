@@ -1,0 +1,106 @@
+package import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+package import GatewayModel
+
+/// A key that apps send events with. Only its hash is kept.
+package struct WriteKey: Sendable {
+    /// The first 16 hexadecimal digits of its SHA-256.
+    package let id: String
+    package let description: String
+    package let createdMilliseconds: Int64
+    /// Milliseconds since 1970, as of the last time that a gateway has noted it; nil when never.
+    package var usedMilliseconds: Int64?
+
+    /// The key as the audit log has it.
+    package var json: JSONValue { ["id": .string(id), "description": .string(description)] }
+}
+
+/// An app's write keys: it may have several, so that one can be replaced without losing requests.
+extension AppDirectory {
+    /// The most that an app may have.
+    package static let maximumWriteKeys = 20
+
+    /// An app's write keys, the oldest first.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func writeKeys(of appID: String) throws(GatewayError) -> [WriteKey] {
+        let app = try app(id: appID)
+        return try read { try Self.writeKeys(of: app.id, $0) }
+    }
+
+    /// Makes a write key.
+    ///
+    /// - Returns: The key's entry and its text, which is shown only now.
+    /// - Throws: `conflict` when the app has as many as it may, `notFound`, `storage`.
+    package func createWriteKey(
+        for appID: String, description: String
+    ) throws(GatewayError) -> (entry: WriteKey, text: String) {
+        let app = try app(id: appID)
+        let text = Self.newWriteKey()
+        let hash = SHA256.digest(text.utf8)
+        let entry = WriteKey(
+            id: Self.identifier(hash), description: description, createdMilliseconds: Self.now())
+        try write { sqlite in
+            guard try Self.writeKeys(of: app.id, sqlite).count < Self.maximumWriteKeys else {
+                throw GatewayError(
+                    .conflict, "the app has \(Self.maximumWriteKeys) write keys, the most there may be")
+            }
+            try sqlite.run(
+                "INSERT INTO write_key (hash, app_id, created_ms, description) VALUES (?, ?, ?, ?)",
+                .blob(hash), .text(app.id), .integer(entry.createdMilliseconds), .text(description))
+            try audit(
+                sqlite, "write_key.create", entry.id, app: app.id,
+                after: entry.json)
+        }
+        return (entry, text)
+    }
+
+    /// Deletes a write key; requests with it are refused from then on.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func deleteWriteKey(id: String, of appID: String) throws(GatewayError) {
+        try write { sqlite in
+            let key = try Self.writeKeys(of: appID, sqlite).first { $0.id == id }
+            let hashes = try sqlite.all(
+                "SELECT hash FROM write_key WHERE app_id = ?", .text(appID)
+            ) { $0.blob(0) }
+            guard let key, let hash = hashes.first(where: { Self.identifier($0) == id }) else {
+                throw GatewayError(.notFound, "the app \(appID) has no write key \(id)")
+            }
+            try sqlite.run("DELETE FROM write_key WHERE hash = ?", .blob(hash))
+            try audit(sqlite, "write_key.delete", id, app: appID, before: key.json)
+        }
+    }
+
+    /// Notes when write keys were used last, by their hashes, so that it is known after a restart. No change that an
+    /// operator makes: the audit log has nothing of it.
+    ///
+    /// - Throws: `storage`.
+    package func noteWriteKeyUses(_ uses: [[UInt8]: Int64]) throws(GatewayError) {
+        try write { sqlite in
+            for (hash, milliseconds) in uses {
+                try sqlite.run(
+                    "UPDATE write_key SET used_ms = max(coalesce(used_ms, 0), ?2) WHERE hash = ?1",
+                    .blob(hash),
+                    .integer(milliseconds))
+            }
+        }
+    }
+
+    private static func writeKeys(of appID: String, _ sqlite: SQLiteConnection) throws -> [WriteKey] {
+        try sqlite.all(
+            """
+            SELECT hash, description, created_ms, used_ms FROM write_key WHERE app_id = ?
+            ORDER BY created_ms, hash
+            """, .text(appID)
+        ) { row in
+            WriteKey(
+                id: identifier(row.blob(0)), description: row.text(1), createdMilliseconds: row.int64(2),
+                usedMilliseconds: row.optionalInt64(3))
+        }
+    }
+
+    /// What a write key is called where it must not be told.
+    package static func identifier(_ hash: [UInt8]) -> String { Array(hash.prefix(8)).hexadecimal }
+}

@@ -1,0 +1,409 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import Foundation
+public import GatewayModel
+
+/// The apps of a data directory, with their keys and how strictly each is judged: `control.sqlite`.
+///
+/// Any process may write; a running gateway sees a change within a second. The file keeps a rollback journal with
+/// `synchronous=EXTRA`, because several connections may write it (see `docs/adr/0002-two-databases.md`).
+public final class AppDirectory: @unchecked Sendable {
+    static let migrations = [
+        """
+        CREATE TABLE app (
+            id TEXT PRIMARY KEY,
+            name TEXT NOT NULL,
+            enforcement TEXT NOT NULL,
+            algorithms TEXT NOT NULL,
+            leeway_seconds REAL NOT NULL,
+            maximum_lifetime_seconds REAL,
+            audience TEXT,
+            issuer TEXT,
+            requires_audience INTEGER NOT NULL,
+            requires_issuer INTEGER NOT NULL,
+            requires_type INTEGER NOT NULL,
+            created_ms INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE write_key (
+            hash BLOB PRIMARY KEY,
+            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
+            created_ms INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE public_key (
+            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
+            id TEXT NOT NULL,
+            slot INTEGER NOT NULL CHECK (slot BETWEEN 1 AND 3),
+            description TEXT NOT NULL,
+            text TEXT NOT NULL,
+            added_ms INTEGER NOT NULL,
+            PRIMARY KEY (app_id, id)
+        ) STRICT;
+        """,
+        ProjectSchema.script,
+        AppRulesSchema.script,
+        """
+        CREATE TABLE key_source (
+            app_id TEXT PRIMARY KEY REFERENCES app (id) ON DELETE CASCADE,
+            url TEXT NOT NULL,
+            allows_private INTEGER NOT NULL
+        ) STRICT;
+        """,
+        TokenSchema.script,
+        AdminSchema.script,
+        AdminSchema.alerts,
+        "ALTER TABLE write_key ADD COLUMN used_ms INTEGER",
+        "ALTER TABLE enforcement_plan ADD COLUMN scheduled_ramp INTEGER",
+        TokenSchema.absoluteLifetime,
+        pseudonymSchema,
+        secondFactorSchema,
+        TokenSchema.usualReuseWindow,
+        AppSettingSchema.script,
+    ]
+
+    /// The most keys that an app may have.
+    public static let maximumKeys = 3
+
+    private let connection: Lock<Connection>
+    /// Who changes things through this directory.
+    let actor: Operator
+
+    // A connection has no lock of its own; `Lock` gives it one.
+    private struct Connection: @unchecked Sendable {
+        let sqlite: SQLiteConnection
+    }
+
+    /// Opens the directory of apps, and makes the folder and the file when they are not there.
+    ///
+    /// - Parameters:
+    ///   - dataDirectory: The gateway's data directory.
+    ///   - actor: Who changes things through it, for the audit log.
+    /// - Throws: `dataDirectory` or `storage`.
+    public init(dataDirectory: String, actor: Operator = .account) throws(GatewayError) {
+        self.actor = actor
+        let path = try DataDirectory(path: dataDirectory).file("control.sqlite")
+        connection = try Lock(
+            Connection(
+                sqlite: Self.translate {
+                    let sqlite = try SQLiteConnection(path: path)
+                    try sqlite.execute(
+                        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON")
+                    try Schema.migrate(sqlite, Self.migrations)
+                    return sqlite
+                }))
+    }
+
+    private init(_ directory: AppDirectory, actor: Operator) {
+        connection = directory.connection
+        self.actor = actor
+    }
+
+    /// The same directory for somebody else to change things through.
+    package func acting(as actor: Operator) -> AppDirectory { AppDirectory(self, actor: actor) }
+
+    /// All apps, by id.
+    ///
+    /// - Throws: `storage`.
+    public func apps() throws(GatewayError) -> [App] {
+        try read { try Self.apps(nil, $0) }
+    }
+
+    /// One app.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    public func app(id: String) throws(GatewayError) -> App {
+        try read { try Self.app(id, $0) }
+    }
+
+    /// Makes an app, with enforcement disabled.
+    ///
+    /// - Parameters:
+    ///   - id: 1 to 64 lower-case letters, digits, `-` and `_`.
+    ///   - name: What people call it; the id when nil.
+    /// - Returns: The app and its write key, which is shown only now: the directory keeps a hash.
+    /// - Throws: `invalid`, `conflict`, `storage`.
+    public func createApp(id: String, name: String? = nil) throws(GatewayError) -> (
+        app: App, writeKey: String
+    ) {
+        guard Self.isWord(id), id == id.lowercased() else {
+            throw GatewayError(
+                .invalid, "an app's id has 1 to 64 lower-case letters, digits, - and _; give such an id")
+        }
+        if let name { try Self.check(appName: name) }
+        let writeKey = Self.newWriteKey()
+        let now = Self.now()
+        try write { sqlite in
+            guard try sqlite.first("SELECT 1 FROM app WHERE id = ?", .text(id), row: { _ in true }) == nil
+            else {
+                throw GatewayError(.conflict, "there is an app \(id) already; choose another id")
+            }
+            try sqlite.run(
+                "INSERT INTO app (id, name, created_ms) VALUES (?, ?, ?)", .text(id), .text(name ?? id),
+                .integer(now))
+            try sqlite.run(
+                "INSERT INTO write_key (hash, app_id, created_ms) VALUES (?, ?, ?)",
+                .blob(SHA256.digest(writeKey.utf8)), .text(id), .integer(now))
+            try audit(
+                sqlite, "app.create", id, app: id, after: ["id": .string(id), "name": .string(name ?? id)])
+        }
+        return (try app(id: id), writeKey)
+    }
+
+    /// Adds a public key in the first free slot. The same key may serve several apps.
+    ///
+    /// - Parameters:
+    ///   - text: PEM (SPKI, PKCS#1 or a certificate) or a JWK.
+    ///   - description: What the operator notes; may be empty.
+    ///   - appID: The app.
+    /// - Returns: The key as kept.
+    /// - Throws: `invalid` when the text is no usable public key, `conflict` when the app has it or has three keys,
+    ///   `notFound`, `storage`.
+    public func addKey(
+        _ text: String, description: String = "", to appID: String
+    ) throws(GatewayError) -> AppKey {
+        _ = try app(id: appID)
+        let key: PublicKey
+        do {
+            key = try PublicKey(text: text)
+        } catch {
+            throw GatewayError(.invalid, error.reason)
+        }
+        return try write { try add(key, text: text, description: description, to: appID, $0) }
+    }
+
+    /// Adds all usable keys of a JWK Set (RFC 7517, section 5) that the app does not have yet, or none.
+    ///
+    /// - Parameters:
+    ///   - json: The set as JSON. Members that are no usable public key are left out, as section 5 asks.
+    ///   - appID: The app.
+    /// - Returns: The keys that were added, in the order of the set.
+    /// - Throws: `invalid` when the text is no JWK Set or has no usable key, `conflict` when the app would have more
+    ///   than three keys, `notFound`, `storage`.
+    public func importKeys(fromJWKSet json: String, to appID: String) throws(GatewayError) -> [AppKey] {
+        let keys: [PublicKey]
+        do {
+            keys = try JWKSet(json: json).keys
+        } catch {
+            throw GatewayError(.invalid, error.reason)
+        }
+        guard !keys.isEmpty else {
+            throw GatewayError(
+                .invalid, "the JWK Set has no usable public key; each needs kty and its members")
+        }
+        return try write { sqlite in
+            let present = try Self.keys(of: appID, sqlite).map(\.key.id)
+            return try keys.filter { !present.contains($0.thumbprint) }.map { key in
+                try add(key, text: key.jwk, description: key.kid ?? "", to: appID, sqlite)
+            }
+        }
+    }
+
+    private func add(
+        _ key: PublicKey, text: String, description: String, to appID: String, _ sqlite: SQLiteConnection
+    ) throws -> AppKey {
+        let app = try Self.app(appID, sqlite)
+        let id = key.thumbprint
+        guard !app.keys.contains(where: { $0.id == id }) else {
+            throw GatewayError(.conflict, "the app \(appID) has this key already (\(id))")
+        }
+        guard app.keys.count < Self.maximumKeys, let slot = AppKey.Slot(rawValue: app.keys.count + 1) else {
+            throw GatewayError(
+                .conflict,
+                "the app \(appID) has \(Self.maximumKeys) keys, the most there may be; delete one first"
+            )
+        }
+        let added = Self.now()
+        try sqlite.run(
+            "INSERT INTO public_key VALUES (?, ?, ?, ?, ?, ?)", .text(appID), .text(id),
+            .integer(Int64(slot.rawValue)), .text(description), .text(text), .integer(added))
+        let kept = AppKey(
+            id: id, slot: slot, description: description, text: text, addedMilliseconds: added)
+        try audit(sqlite, "key.add", id, app: appID, after: kept.json)
+        return kept
+    }
+
+    /// Makes a key the primary one; the others keep their order behind it.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    public func makePrimary(keyID: String, of appID: String) throws(GatewayError) {
+        try write { sqlite in
+            let keys = try Self.keys(of: appID, sqlite).map(\.key)
+            guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
+            try Self.renumber([chosen] + keys.filter { $0.id != keyID }, of: appID, sqlite)
+            guard chosen.slot != .primary else { return }
+            var after = chosen
+            after.slot = .primary
+            try audit(sqlite, "key.primary", keyID, app: appID, before: chosen.json, after: after.json)
+        }
+    }
+
+    /// Deletes a key; those behind it move up.
+    ///
+    /// - Throws: `conflict` for the primary key while another exists (seed 003, "Deleting a key"), `notFound`,
+    ///   `storage`.
+    public func deleteKey(keyID: String, of appID: String) throws(GatewayError) {
+        try write { sqlite in
+            let keys = try Self.keys(of: appID, sqlite).map(\.key)
+            guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
+            guard chosen.slot != .primary || keys.count == 1 else {
+                throw GatewayError(
+                    .conflict,
+                    "the primary key cannot be deleted while there is another; make another primary first")
+            }
+            try sqlite.run("DELETE FROM public_key WHERE app_id = ? AND id = ?", .text(appID), .text(keyID))
+            try Self.renumber(keys.filter { $0.id != keyID }, of: appID, sqlite)
+            try audit(sqlite, "key.delete", keyID, app: appID, before: chosen.json)
+        }
+    }
+
+    /// Sets what is noted beside a key.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func describeKey(keyID: String, of appID: String, as description: String) throws(GatewayError) {
+        try write { sqlite in
+            let keys = try Self.keys(of: appID, sqlite).map(\.key)
+            guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
+            try sqlite.run(
+                "UPDATE public_key SET description = ?3 WHERE app_id = ?1 AND id = ?2", .text(appID),
+                .text(keyID), .text(description))
+            var after = chosen
+            after.description = description
+            try audit(sqlite, "key.describe", keyID, app: appID, before: chosen.json, after: after.json)
+        }
+    }
+
+    /// Sets what people call an app.
+    ///
+    /// - Throws: `invalid`, `notFound`, `storage`.
+    package func renameApp(_ appID: String, to name: String) throws(GatewayError) {
+        try Self.check(appName: name)
+        try write { sqlite in
+            let before = try Self.app(appID, sqlite)
+            try sqlite.run("UPDATE app SET name = ?2 WHERE id = ?1", .text(appID), .text(name))
+            try audit(
+                sqlite, "app.rename", appID, app: appID, before: .string(before.name), after: .string(name))
+        }
+    }
+
+    private static func check(appName name: String) throws(GatewayError) {
+        guard (1...200).contains(name.utf8.count), name.isPrintable else {
+            throw GatewayError(.invalid, "an app's name has 1 to 200 bytes of printable text")
+        }
+    }
+
+    // MARK: For the gateway
+
+    /// Changes whenever another connection has committed.
+    package func version() throws(GatewayError) -> Int64 {
+        try read { try $0.dataVersion() }
+    }
+
+    /// The hashes of all write keys, each with its app's id.
+    package func writeKeys() throws(GatewayError) -> [(hash: [UInt8], appID: String)] {
+        try read { sqlite in
+            try sqlite.all("SELECT hash, app_id FROM write_key") { row in (row.blob(0), row.text(1)) }
+        }
+    }
+
+    // MARK: Rows
+
+    private static func app(_ id: String, _ sqlite: SQLiteConnection) throws -> App {
+        guard let app = try apps(id, sqlite).first else { throw noApp(id) }
+        return app
+    }
+
+    /// The app with this id, or all by id.
+    private static func apps(_ id: String?, _ sqlite: SQLiteConnection) throws -> [App] {
+        var keys: [String: [AppKey]] = [:]
+        for (appID, key) in try self.keys(of: id, sqlite) { keys[appID, default: []].append(key) }
+        let table = SettingTable(sqlite: sqlite)
+        let policies = try table.all(ClaimsPolicy.self, of: id)
+        let plans = try table.all(EnforcementPlan.self, of: id)
+        return try sqlite.all(
+            "SELECT id, name, created_ms FROM app \(id == nil ? "" : "WHERE id = ?1") ORDER BY id",
+            id.map { [.text($0)] } ?? []
+        ) { row in
+            let id = row.text(0)
+            return App(
+                id: id, name: row.text(1), enforcement: plans[id]?.state ?? .disabled,
+                policy: policies[id] ?? ClaimsPolicy(), keys: keys[id] ?? [],
+                createdMilliseconds: row.int64(2))
+        }
+    }
+
+    static func appIDs(_ sqlite: SQLiteConnection) throws -> [String] {
+        try sqlite.all("SELECT id FROM app ORDER BY id") { $0.text(0) }
+    }
+
+    /// Refuses an app that is not there.
+    static func checkApp(_ id: String, _ sqlite: SQLiteConnection) throws {
+        let isThere = try sqlite.first("SELECT 1 FROM app WHERE id = ?", .text(id)) { _ in true }
+        if isThere == nil { throw noApp(id) }
+    }
+
+    /// The keys of an app, or of all, in the order of their slots.
+    private static func keys(
+        of appID: String?, _ sqlite: SQLiteConnection
+    ) throws -> [(appID: String, key: AppKey)] {
+        try sqlite.all(
+            """
+            SELECT app_id, id, slot, description, text, added_ms FROM public_key
+            \(appID == nil ? "" : "WHERE app_id = ?1") ORDER BY slot
+            """, appID.map { [.text($0)] } ?? []
+        ) { row in
+            let key = AppKey(
+                id: row.text(1), slot: AppKey.Slot(rawValue: row.int(2)) ?? .tertiary,
+                description: row.text(3), text: row.text(4), addedMilliseconds: row.int64(5))
+            return (row.text(0), key)
+        }
+    }
+
+    private static func renumber(_ keys: [AppKey], of appID: String, _ sqlite: SQLiteConnection) throws {
+        for (index, key) in keys.enumerated() {
+            try sqlite.run(
+                "UPDATE public_key SET slot = ? WHERE app_id = ? AND id = ?", .integer(Int64(index + 1)),
+                .text(appID), .text(key.id))
+        }
+    }
+
+    static func newWriteKey() -> String {
+        let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+        var random = SystemRandomNumberGenerator()
+        // 32 of 62 characters: 190 bits.
+        return "wk_"
+            + String((0..<32).map { _ in letters[Int.random(in: 0..<letters.count, using: &random)] })
+    }
+
+    package static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
+
+    static func noApp(_ id: String) -> GatewayError {
+        GatewayError(.notFound, "there is no app \(id); `countersign app list` shows those there are")
+    }
+
+    private static func noKey(_ id: String, _ appID: String) -> GatewayError {
+        GatewayError(
+            .notFound, "the app \(appID) has no key \(id); `countersign key list` shows those it has")
+    }
+
+    func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+        try connection.withLock { connection throws(GatewayError) in
+            try Self.translate { try body(connection.sqlite) }
+        }
+    }
+
+    func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+        try connection.withLock { connection throws(GatewayError) in
+            try Self.translate { try connection.sqlite.transaction { try body(connection.sqlite) } }
+        }
+    }
+
+    private static func translate<Result>(_ body: () throws -> Result) throws(GatewayError) -> Result {
+        do {
+            return try body()
+        } catch let error as GatewayError {
+            throw error
+        } catch {
+            throw GatewayError(.storage, "\(error)")
+        }
+    }
+}

@@ -1,0 +1,54 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import GatewayModel
+
+/// The rows of ``AppSetting`` in `control.sqlite`.
+struct SettingTable {
+    let sqlite: SQLiteConnection
+
+    /// What was set for an app, or for every app, by the app's id. Those for which nothing was set are missing.
+    func all<Setting: AppSetting>(
+        _ type: Setting.Type = Setting.self, of appID: String? = nil
+    ) throws -> [String: Setting] {
+        let rows = try sqlite.all(
+            "SELECT app_id, body FROM app_setting WHERE name = ?1 \(appID == nil ? "" : "AND app_id = ?2")",
+            [.text(Setting.settingName)] + (appID.map { [.text($0)] } ?? [])
+        ) { ($0.text(0), Array($0.text(1).utf8)) }
+        return Dictionary(
+            uniqueKeysWithValues: try rows.map { appID, body in
+                let parser = StrictJSONParser(maximumBytes: max(1, body.count))
+                guard let members = try parser.parse(bytes: body, { $0.value }).members else {
+                    throw GatewayError(.storage, "the setting \(Setting.settingName) of \(appID) is damaged")
+                }
+                return (appID, Setting(kept: members, for: appID))
+            })
+    }
+
+    func one<Setting: AppSetting>(_ type: Setting.Type = Setting.self, of appID: String) throws -> Setting? {
+        try all(type, of: appID)[appID]
+    }
+
+    /// What was set, or what is standard.
+    func effective<Setting: AppSetting>(
+        _ type: Setting.Type = Setting.self, of appID: String
+    ) throws -> Setting {
+        try one(of: appID) ?? .standard(for: appID)
+    }
+
+    /// Keeps a setting; nil forgets it.
+    func put<Setting: AppSetting>(_ setting: Setting?, of appID: String) throws {
+        guard let setting else {
+            try sqlite.run(
+                "DELETE FROM app_setting WHERE app_id = ?1 AND name = ?2", .text(appID),
+                .text(Setting.settingName))
+            return
+        }
+        try sqlite.run(
+            """
+            INSERT INTO app_setting (app_id, name, body) VALUES (?1, ?2, ?3)
+            ON CONFLICT (app_id, name) DO UPDATE SET body = excluded.body
+            """, .text(appID), .text(Setting.settingName),
+            .text(String(decoding: setting.kept.bytes, as: UTF8.self)))
+    }
+}

@@ -1,0 +1,188 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import GatewayModel
+
+/// Finds, makes and merges customers. Runs inside the writer's transaction.
+///
+/// No two customers share an id. Only its hard id selects a customer who has one, and no id leaves such a customer: soft
+/// ids are claims of clients, which make customers, merge those without a hard id, and attach to the customer of the hard
+/// id beside them. Of two values of a property the newer wins; the customer that was made first goes on living.
+struct CustomerWriter {
+    /// The most soft ids of one name that a customer keeps; a further one takes the place of the oldest.
+    static let maximumSoftIDs: Int64 = 64
+
+    /// The most soft ids of all names together.
+    static let maximumAllSoftIDs: Int64 = 256
+
+    let connection: SQLiteConnection
+    let appID: String
+
+    private struct Found {
+        let id: String
+        let createdMilliseconds: Int64
+        /// True when it has a hard id.
+        let isIdentified: Bool
+    }
+
+    /// Stores the change.
+    func apply(_ change: CustomerChange, receivedMilliseconds: Int64) throws {
+        // Without a hard id, and with soft ones that all belong to customers who have one, it is nobody's.
+        guard let customer = try resolve(change, receivedMilliseconds: receivedMilliseconds)
+        else { return }
+        // To the hour, so that most requests need not write it.
+        try connection.run(
+            "UPDATE customer SET seen_ms = ?2 WHERE id = ?1 AND seen_ms < ?2 - 3600000", .text(customer),
+            .integer(receivedMilliseconds))
+        for property in change.properties {
+            try set(property.name, property.json, of: customer, atMilliseconds: change.atMilliseconds)
+        }
+        for message in change.readMessageIDs {
+            try connection.run(
+                """
+                INSERT INTO inbox_read (customer_id, message_id, read_ms) VALUES (?1, ?2, ?3)
+                ON CONFLICT (customer_id, message_id) DO NOTHING
+                """, .text(customer), .text(message), .integer(receivedMilliseconds))
+        }
+    }
+
+    /// The customer that these ids select or make; nil when they do neither.
+    private func resolve(_ change: CustomerChange, receivedMilliseconds: Int64) throws -> String? {
+        var found: [Found] = []
+        var free: [CustomerIdentifier] = []
+        for identifier in change.identifiers {
+            guard let owner = try find(identifier) else {
+                free.append(identifier)
+                continue
+            }
+            let selects =
+                identifier.isHard
+                || !owner.isIdentified && (identifier.isCookie || !change.joinsByCookieOnly)
+            guard selects, !found.contains(where: { $0.id == owner.id })
+            else { continue }
+            found.append(owner)
+        }
+        let target: String
+        if let survivor = found.min(by: {
+            ($0.createdMilliseconds, $0.id) < ($1.createdMilliseconds, $1.id)
+        }) {
+            target = survivor.id
+            for other in found where other.id != target {
+                try merge(other.id, into: target, atMilliseconds: receivedMilliseconds)
+            }
+        } else if free.isEmpty {
+            return nil
+        } else {
+            target = UUIDv7.make()
+            try connection.run(
+                "INSERT INTO customer (id, app_id, created_ms, seen_ms) VALUES (?1, ?2, ?3, ?3)",
+                .text(target), .text(appID), .integer(receivedMilliseconds))
+        }
+        for identifier in free { try assign(identifier, to: target) }
+        return target
+    }
+
+    private func find(_ identifier: CustomerIdentifier) throws -> Found? {
+        try connection.first(
+            """
+            SELECT customer.id, customer.created_ms, hard.value IS NOT NULL
+            FROM customer_identifier AS own
+            JOIN customer ON customer.id = own.customer_id
+            LEFT JOIN customer_identifier AS hard ON hard.customer_id = customer.id AND hard.name = ?4
+            WHERE own.app_id = ?1 AND own.name = ?2 AND own.value = ?3
+            """, .text(appID), .text(identifier.name), .text(identifier.value),
+            .text(CustomerIdentifier.hardName)
+        ) { Found(id: $0.text(0), createdMilliseconds: $0.int64(1), isIdentified: $0.int(2) != 0) }
+    }
+
+    /// Gives an id that nobody has to a customer.
+    private func assign(_ identifier: CustomerIdentifier, to customer: String) throws {
+        try connection.run(
+            "INSERT INTO customer_identifier (app_id, name, value, customer_id) VALUES (?1, ?2, ?3, ?4)",
+            .text(appID), .text(identifier.name), .text(identifier.value), .text(customer))
+        if !identifier.isHard { try trim(identifier.name, of: customer) }
+    }
+
+    private func trim(_ name: String, of customer: String) throws {
+        try connection.run(
+            """
+            DELETE FROM customer_identifier WHERE seq IN (
+                SELECT seq FROM customer_identifier WHERE customer_id = ?1 AND name = ?2
+                ORDER BY seq DESC LIMIT -1 OFFSET ?3)
+            """, .text(customer), .text(name), .integer(Self.maximumSoftIDs))
+        try connection.run(
+            """
+            DELETE FROM customer_identifier WHERE seq IN (
+                SELECT seq FROM customer_identifier WHERE customer_id = ?1 AND name <> ?2
+                ORDER BY seq DESC LIMIT -1 OFFSET ?3)
+            """, .text(customer), .text(CustomerIdentifier.hardName), .integer(Self.maximumAllSoftIDs))
+    }
+
+    private func set(
+        _ name: String, _ json: [UInt8], of customer: String, atMilliseconds: Int64
+    ) throws {
+        try connection.run(
+            """
+            INSERT INTO customer_property VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT (customer_id, name) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
+            WHERE excluded.updated_ms >= updated_ms
+            """, .text(customer), .text(name), .text(String(decoding: json, as: UTF8.self)),
+            .integer(atMilliseconds))
+    }
+
+    private func merge(_ source: String, into destination: String, atMilliseconds: Int64) throws {
+        let names = try connection.all(
+            "SELECT DISTINCT name FROM customer_identifier WHERE customer_id = ?1", .text(source)
+        ) { $0.text(0) }
+        try connection.run(
+            "UPDATE customer_identifier SET customer_id = ?2 WHERE customer_id = ?1", .text(source),
+            .text(destination))
+        for name in names { try trim(name, of: destination) }
+        try connection.run(
+            """
+            INSERT INTO customer_property
+            SELECT ?2, name, value, updated_ms FROM customer_property WHERE customer_id = ?1
+            ON CONFLICT (customer_id, name) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
+            WHERE excluded.updated_ms > updated_ms
+            """, .text(source), .text(destination))
+        try connection.run("DELETE FROM customer_property WHERE customer_id = ?1", .text(source))
+        // New places in the sequence, so that the destination's other devices learn of them.
+        try connection.run(
+            """
+            INSERT INTO inbox_read (customer_id, message_id, read_ms)
+            SELECT ?2, message_id, read_ms FROM inbox_read WHERE customer_id = ?1
+            ON CONFLICT (customer_id, message_id) DO NOTHING
+            """, .text(source), .text(destination))
+        try connection.run("DELETE FROM inbox_read WHERE customer_id = ?1", .text(source))
+        try connection.run(
+            "UPDATE customer_merge SET destination_id = ?2 WHERE destination_id = ?1", .text(source),
+            .text(destination))
+        try connection.run(
+            "INSERT INTO customer_merge VALUES (?1, ?2, ?3)", .text(source), .text(destination),
+            .integer(atMilliseconds))
+        try connection.run("DELETE FROM customer WHERE id = ?1", .text(source))
+    }
+
+    /// Forgets a customer, or a part of one that has much.
+    ///
+    /// - Parameters:
+    ///   - customer: Its own id.
+    ///   - rows: At most so many of each table.
+    ///   - connection: In a transaction.
+    /// - Returns: True when nothing of it is left.
+    /// - Throws: `SQLiteError`; try again.
+    static func forget(_ customer: String, rows: Int, _ connection: SQLiteConnection) throws -> Bool {
+        for (table, key) in [
+            ("customer_property", "name"), ("inbox_read", "seq"), ("customer_identifier", "seq"),
+        ] {
+            try connection.run(
+                """
+                DELETE FROM \(table) WHERE customer_id = ?1 AND \(key) IN (
+                    SELECT \(key) FROM \(table) WHERE customer_id = ?1 LIMIT ?2)
+                """, .text(customer), .integer(Int64(rows)))
+            if connection.changes == rows { return false }
+        }
+        try connection.run("DELETE FROM customer_merge WHERE destination_id = ?1", .text(customer))
+        try connection.run("DELETE FROM customer WHERE id = ?1", .text(customer))
+        return true
+    }
+}

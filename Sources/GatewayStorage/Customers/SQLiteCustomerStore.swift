@@ -1,0 +1,111 @@
+internal import CountersignCore
+internal import CountersignSQLite
+package import GatewayModel
+
+/// Customers in `events.sqlite`, read through connections of its own.
+///
+/// In WAL mode a reader neither waits for the writer nor holds it up, so a server's thread may read.
+package final class SQLiteCustomerStore: CustomerStore {
+    // A connection is used only by whoever has taken it out.
+    private struct Connections: @unchecked Sendable {
+        var free: [SQLiteConnection] = []
+        var isClosed = false
+    }
+
+    private let path: String
+    private let connections = Lock(Connections())
+
+    /// - Parameter path: The database, which its writer has opened before.
+    package init(path: String) {
+        self.path = path
+    }
+
+    /// Closes the connections that are not in use; later calls fail.
+    package func close() {
+        connections.withLock { connections in
+            connections.free.removeAll()
+            connections.isClosed = true
+        }
+    }
+
+    package func owner(of identifier: CustomerIdentifier, appID: String) throws -> StoredCustomer? {
+        try read { sqlite in
+            try sqlite.first(
+                """
+                SELECT own.customer_id, EXISTS (
+                    SELECT 1 FROM customer_identifier AS hard
+                    WHERE hard.customer_id = own.customer_id AND hard.name = ?4)
+                FROM customer_identifier AS own
+                WHERE own.app_id = ?1 AND own.name = ?2 AND own.value = ?3
+                """, .text(appID), .text(identifier.name), .text(identifier.value),
+                .text(CustomerIdentifier.hardName)
+            ) { StoredCustomer(id: $0.text(0), isIdentified: $0.int(1) != 0) }
+        }
+    }
+
+    package func property(_ name: String, of customer: StoredCustomer) throws -> String? {
+        try read { sqlite in
+            try sqlite.first(
+                """
+                SELECT value FROM customer_property WHERE customer_id = ?1 AND name = ?2 AND value <> 'null'
+                """, .text(customer.id), .text(name)
+            ) { $0.text(0) }
+        }
+    }
+
+    package func identifier(_ name: String, of customer: StoredCustomer) throws -> String? {
+        try read { sqlite in
+            try sqlite.first(
+                """
+                SELECT value FROM customer_identifier WHERE customer_id = ?1 AND name = ?2
+                ORDER BY seq DESC LIMIT 1
+                """, .text(customer.id), .text(name)
+            ) { $0.text(0) }
+        }
+    }
+
+    package func identifiers(of customer: StoredCustomer) throws -> [CustomerIdentifier] {
+        try read { sqlite in
+            try sqlite.all(
+                """
+                SELECT name, value FROM (
+                    SELECT seq, name, value FROM customer_identifier WHERE customer_id = ?1
+                    ORDER BY seq DESC LIMIT ?2)
+                ORDER BY seq
+                """, .text(customer.id), .integer(CustomerWriter.maximumAllSoftIDs + 1)
+            ) { CustomerIdentifier(name: $0.text(0), value: $0.text(1)) }
+        }
+    }
+
+    package func inboxReads(of customer: StoredCustomer) throws -> [InboxRead] {
+        try read { sqlite in
+            try sqlite.all(
+                "SELECT seq, message_id FROM inbox_read WHERE customer_id = ?1 ORDER BY seq",
+                .text(customer.id)
+            ) { InboxRead(sequence: $0.int64(0), messageID: $0.text(1)) }
+        }
+    }
+
+    package func isMerged(_ id: String, into customer: StoredCustomer) throws -> Bool {
+        try read { sqlite in
+            try sqlite.first(
+                "SELECT 1 FROM customer_merge WHERE source_id = ?1 AND destination_id = ?2", .text(id),
+                .text(customer.id)
+            ) { _ in true } ?? false
+        }
+    }
+
+    private func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws -> Result {
+        let taken = try connections.withLock { connections throws(SQLiteError) in
+            guard !connections.isClosed else {
+                throw SQLiteError(extendedCode: 0, message: "the customers are closed")
+            }
+            return connections.free.popLast()
+        }
+        let connection = try taken ?? SQLiteConnection(path: path, mode: .readOnly)
+        let result = try body(connection)
+        // After a failure the connection is not kept: the next reader opens the file anew.
+        connections.withLock { if !$0.isClosed { $0.free.append(connection) } }
+        return result
+    }
+}

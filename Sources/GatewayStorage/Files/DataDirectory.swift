@@ -1,0 +1,108 @@
+internal import Foundation
+package import GatewayModel
+
+/// The folder that holds everything the gateway keeps.
+package struct DataDirectory {
+    package let path: String
+
+    /// Makes the folder with mode 0700, or checks the one that is there.
+    ///
+    /// - Throws: `dataDirectory` when it cannot be made, is no folder, or others may write to it.
+    package init(path: String) throws(GatewayError) {
+        let absolute = URL(fileURLWithPath: path).standardizedFileURL.path
+        self.path = absolute
+        let manager = FileManager.default
+        var isFolder: ObjCBool = false
+        if manager.fileExists(atPath: absolute, isDirectory: &isFolder) {
+            guard isFolder.boolValue else {
+                throw GatewayError(.dataDirectory, "\(absolute) is a file; give a folder with --data")
+            }
+            let mode = (try? manager.attributesOfItem(atPath: absolute))?[.posixPermissions] as? NSNumber
+            if let mode, mode.intValue & 0o077 != 0 {
+                throw GatewayError(
+                    .dataDirectory,
+                    "others can read or write \(absolute), which holds keys and events; run: chmod 700 \(absolute)"
+                )
+            }
+            return
+        }
+        do {
+            try manager.createDirectory(
+                atPath: absolute, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw GatewayError(.dataDirectory, "cannot make the folder \(absolute); give another with --data")
+        }
+    }
+
+    /// The path of a file in the folder, made empty with mode 0600 when it does not exist yet.
+    package func file(_ name: String) throws(GatewayError) -> String {
+        let file = path + "/" + name
+        let descriptor = open(file, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw GatewayError(.dataDirectory, "cannot write \(file): \(String(cString: strerror(errno)))")
+        }
+        close(descriptor)
+        return file
+    }
+
+    /// Takes the lock that one gateway at a time holds on the folder.
+    package func lock() throws(GatewayError) -> DataDirectoryLock {
+        let file = try self.file("gateway.lock")
+        let descriptor = open(file, O_RDWR | O_CLOEXEC)
+        // Whoever only looks for a running gateway holds it for a moment.
+        for _ in 0..<50 where descriptor >= 0 {
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return DataDirectoryLock(descriptor: descriptor) }
+            usleep(10_000)
+        }
+        if descriptor >= 0 { close(descriptor) }
+        throw GatewayError(
+            .alreadyRunning,
+            "another gateway runs on \(path); stop it, or give another folder with --data")
+    }
+}
+
+/// The lock on a data directory; it ends with this object, or with the process.
+package final class DataDirectoryLock: Sendable {
+    private let descriptor: Int32
+
+    init(descriptor: Int32) {
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        // A child that is just being made has the descriptor too, and would keep what closing alone lets go.
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
+
+    /// Leaves the gateway's addresses for programs that find it by its data directory.
+    package func note(url: String, adminURL: String) {
+        let text = Array("\(url)\n\(adminURL)\n".utf8)
+        _ = ftruncate(descriptor, 0)
+        _ = pwrite(descriptor, text, text.count, 0)
+    }
+}
+
+/// The gateway that runs on a data directory.
+package struct RunningGateway: Sendable {
+    /// Where clients reach it, such as `http://127.0.0.1:8787`.
+    package let url: String
+    /// Where operators reach it: the same, unless they have a listener of their own.
+    package let adminURL: String
+
+    /// Nil when none runs.
+    package init?(dataDirectory: String) {
+        let file = dataDirectory + "/gateway.lock"
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        // Whoever can take the lock is alone.
+        guard flock(descriptor, LOCK_SH | LOCK_NB) != 0,
+            let text = FileManager.default.contents(atPath: file)
+        else { return nil }
+        let lines = String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
+        guard lines.count == 2 else { return nil }
+        url = lines[0]
+        adminURL = lines[1]
+    }
+}

@@ -1,0 +1,48 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import Foundation
+internal import GatewayModel
+
+/// Brings a database to this version's schema. One that holds data is copied aside first.
+enum Schema {
+    /// Runs the migrations that the file has not seen, and notes each in the table `schema_version`.
+    ///
+    /// The copy goes into the folder `backups` beside the file, is complete and on disk before anything is changed, and
+    /// is named after the file, its schema and the time. To go back, stop the gateway and put it in the file's place.
+    ///
+    /// - Throws: `SQLiteError` when the file was written by a newer version, or the copy or a migration fails; the file
+    ///   is then as it was.
+    static func migrate(_ connection: SQLiteConnection, _ migrations: [String]) throws {
+        let version = try connection.first("PRAGMA user_version") { row in row.int(0) } ?? 0
+        if version > 0, version < migrations.count { try backUp(connection, version: version) }
+        try connection.migrate(migrations) { number in
+            try connection.execute(
+                """
+                CREATE TABLE IF NOT EXISTS schema_version (
+                    version INTEGER PRIMARY KEY, applied_ms INTEGER NOT NULL, program TEXT NOT NULL) STRICT
+                """)
+            try connection.run(
+                "INSERT OR REPLACE INTO schema_version VALUES (?1, ?2, ?3)", .integer(Int64(number)),
+                .integer(Int64(Date().timeIntervalSince1970 * 1000)), .text(countersignVersion))
+        }
+    }
+
+    private static func backUp(_ connection: SQLiteConnection, version: Int) throws {
+        let file = URL(fileURLWithPath: connection.path)
+        let folder = file.deletingLastPathComponent().appendingPathComponent("backups")
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let time = RFC3339.text(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+            .filter { $0.isNumber || $0 == "T" }
+        let name = "\(file.deletingPathExtension().lastPathComponent)-schema\(version)-\(time).sqlite"
+        let copy = folder.appendingPathComponent(name).path
+        try connection.run("VACUUM INTO ?1", .text(copy))
+        for path in [copy, folder.path] {
+            let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+            defer { close(descriptor) }
+            guard descriptor >= 0, fsync(descriptor) == 0 else {
+                throw GatewayError(.storage, "cannot write the copy \(copy)")
+            }
+        }
+    }
+}

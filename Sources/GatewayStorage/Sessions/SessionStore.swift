@@ -1,0 +1,124 @@
+internal import CountersignCore
+package import CountersignSQLite
+internal import Foundation
+package import GatewayModel
+
+/// `tokens.sqlite`: sessions, spent assertions and revoked access tokens.
+///
+/// Everything goes through one queue, and whatever waits there shares one commit: the answer to each is given when the
+/// disk has it. Rollback journal and `synchronous=EXTRA`, because the command line may write too (see
+/// `docs/adr/0002-two-databases.md`).
+package final class SessionStore: Sendable {
+    /// The most that may wait.
+    static let capacity = 20_000
+
+    private let queue = DispatchQueue(label: "sessions")
+    private let shared: Lock<Shared>
+    private let connection: Connection
+
+    // Used on `queue` only.
+    private struct Connection: @unchecked Sendable {
+        let sqlite: SQLiteConnection
+    }
+
+    private struct Shared {
+        var jobs: [Job] = []
+        var isClosed = false
+    }
+
+    private struct Job: Sendable {
+        let run: @Sendable (SQLiteConnection) throws -> Void
+        let finish: @Sendable (StoreFailure?) -> Void
+    }
+
+    /// Opens the file in a data directory, and makes it when it is not there.
+    ///
+    /// - Throws: `dataDirectory` or `storage`.
+    package init(dataDirectory: DataDirectory) throws(GatewayError) {
+        let path = try dataDirectory.file("tokens.sqlite")
+        shared = Lock(Shared())
+        do {
+            let sqlite = try SQLiteConnection(path: path)
+            try sqlite.execute(
+                "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON")
+            try Schema.migrate(sqlite, SessionSchema.migrations)
+            connection = Connection(sqlite: sqlite)
+        } catch {
+            throw GatewayError(.storage, "cannot open the sessions: \(error)")
+        }
+    }
+
+    /// Runs `work` in a transaction that it may share with others, and calls `completion`, from any thread, when the
+    /// result is on disk or has failed.
+    package func submit<Value: Sendable>(
+        _ work: @escaping @Sendable (SQLiteConnection) throws -> Value,
+        completion: @escaping @Sendable (Result<Value, StoreFailure>) -> Void
+    ) {
+        let result = Lock<Value?>(nil)
+        let job = Job(
+            run: { sqlite in
+                let value = try work(sqlite)
+                result.withLock { $0 = value }
+            },
+            finish: { failure in
+                if failure == nil, let value = result.withLock({ $0 }) {
+                    completion(.success(value))
+                } else {
+                    completion(.failure(failure ?? StoreFailure(reason: .failed, detail: "not run")))
+                }
+            })
+        let (isFirst, refusal) = shared.withLock { shared -> (Bool, StoreFailure?) in
+            if shared.isClosed { return (false, StoreFailure(reason: .closed, detail: "sessions closed")) }
+            guard shared.jobs.count < Self.capacity else {
+                return (false, StoreFailure(reason: .overloaded, detail: "too many token requests wait"))
+            }
+            shared.jobs.append(job)
+            return (shared.jobs.count == 1, nil)
+        }
+        if let refusal { return completion(.failure(refusal)) }
+        if isFirst { queue.async { [self] in drain() } }
+    }
+
+    /// Runs `work` in a transaction and waits for the disk. Not for the threads that serve requests.
+    package func perform<Value: Sendable>(
+        _ work: @escaping @Sendable (SQLiteConnection) throws -> Value
+    ) throws(GatewayError) -> Value {
+        let slot = Lock<Result<Value, StoreFailure>?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        submit(work) { result in
+            slot.withLock { $0 = result }
+            done.signal()
+        }
+        done.wait()
+        switch slot.withLock({ $0 }) {
+        case .success(let value): return value
+        case .failure(let failure):
+            throw GatewayError(.storage, "\(failure.summary): \(failure.detail)")
+        case nil: throw GatewayError(.storage, "the sessions gave no result")
+        }
+    }
+
+    /// Commits what waits; later calls fail.
+    package func close() {
+        shared.withLock { $0.isClosed = true }
+        queue.sync { drain() }
+    }
+
+    private func drain() {
+        let jobs = shared.withLock { shared in
+            defer { shared.jobs = [] }
+            return shared.jobs
+        }
+        guard !jobs.isEmpty else { return }
+        var failure: StoreFailure?
+        do {
+            try connection.sqlite.transaction {
+                for job in jobs { try job.run(connection.sqlite) }
+            }
+        } catch {
+            let isFull = (error as? SQLiteError)?.isFull == true
+            failure = StoreFailure(reason: isFull ? .full : .failed, detail: "\(error)")
+        }
+        for job in jobs { job.finish(failure) }
+    }
+}

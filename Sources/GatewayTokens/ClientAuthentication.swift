@@ -1,0 +1,131 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+internal import GatewayAdmission
+internal import GatewayHTTP
+package import GatewayModel
+
+/// Finds out which client a request to `/oauth/…` comes from (RFC 6749, section 2.3; RFC 7523, section 2.2).
+package struct ClientAuthentication {
+    static let assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+    /// The longest life of an assertion, in seconds: so long its id is remembered.
+    static let longestAssertion = 3_600.0
+    static let leeway = 60.0
+
+    let apps: AppRegistry
+    /// What an assertion's `aud` may say.
+    let audiences: Set<String>
+    /// Seconds since 1970.
+    let now: Double
+
+    /// Who asks.
+    package enum Caller {
+        /// Nobody said.
+        case anonymous
+        /// Devices of an app: they have nothing to prove themselves by, and `client_id` is the app's id.
+        case device(appID: String)
+        /// A client that has proved itself. An assertion still has to be spent, so that nobody can use it again.
+        case client(OAuthClient, SpentAssertion?)
+    }
+
+    /// - Throws: `invalid_client`; `invalid_request` for two ways at once.
+    func caller(_ request: HTTPRequest, _ form: OAuthForm) throws(OAuthError) -> Caller {
+        let basic = try Self.basic(request)
+        let ways = [basic?.secret, form["client_secret"], form["client_assertion"]].compactMap(\.self)
+        guard ways.count <= 1 else {
+            throw OAuthError(.invalidRequest, "a request may prove its client in one way only")
+        }
+        if let id = form["client_id"], let basic, !basic.id.utf8.elementsEqual(id.utf8) {
+            throw OAuthError(.invalidRequest, "client_id is another client than that of Authorization")
+        }
+        if let assertion = form["client_assertion"] {
+            guard form["client_assertion_type"] == Self.assertionType else {
+                throw OAuthError(.invalidRequest, "client_assertion_type must be \(Self.assertionType)")
+            }
+            return try self.caller(assertion: assertion, clientID: form["client_id"])
+        }
+        guard let id = basic?.id ?? form["client_id"] else { return .anonymous }
+        guard let secret = basic?.secret ?? form["client_secret"] else {
+            guard apps.client(id: id) == nil, apps.app(id: id) != nil else {
+                throw OAuthError(.invalidClient, "the client is not known, or did not prove itself")
+            }
+            return .device(appID: id)
+        }
+        guard let client = apps.client(id: id), client.secretHash == SHA256.digest(secret.utf8) else {
+            throw OAuthError(.invalidClient, "the client is not known, or its secret is wrong")
+        }
+        return .client(client, nil)
+    }
+
+    /// Other schemes are passed over: an SDK may send the access token that it wants to replace.
+    private static func basic(_ request: HTTPRequest) throws(OAuthError) -> (id: String, secret: String?)? {
+        guard let value = request.header("authorization") else { return nil }
+        let parts = value.split(separator: " ", maxSplits: 1)
+        guard let scheme = parts.first, scheme.lowercased() == "basic" else { return nil }
+        guard parts.count == 2, let decoded = Data(base64Encoded: String(parts[1])) else {
+            throw OAuthError(
+                .invalidClient, "Authorization: Basic is not base64 of an id, a colon and a secret")
+        }
+        let halves = [UInt8](decoded).split(
+            separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+        // Both are form-encoded within (section 2.3.1); ours need no escapes, so a client that forgets to is right too.
+        guard halves.count == 2, let id = OAuthForm.decode(halves[0]),
+            let secret = OAuthForm.decode(halves[1])
+        else {
+            throw OAuthError(
+                .invalidClient, "Authorization: Basic is not base64 of an id, a colon and a secret")
+        }
+        return (id, secret.isEmpty ? nil : secret)
+    }
+
+    private func caller(assertion: String, clientID: String?) throws(OAuthError) -> Caller {
+        // Believed only as far as choosing whose key must verify it.
+        guard let jws = try? CompactJWS(parsing: assertion),
+            let id = Self.text("iss", of: jws.payload), clientID?.utf8.elementsEqual(id.utf8) ?? true,
+            let client = apps.client(id: id), let keyText = client.publicKey
+        else { throw OAuthError(.invalidClient, "the assertion's iss is no client with a key") }
+        let verifier = TokenVerifier(
+            keys: KeyRing(entries: [KeyRing.Entry(id: "client", text: keyText, algorithm: .rs256)]),
+            policy: ClaimsPolicy(
+                leeway: Self.leeway, maximumLifetime: Self.longestAssertion, issuer: id, requiresIssuer: true)
+        )
+        let report = verifier.inspect(assertion, at: now)
+        guard report.isAccepted, let claims = report.claims else {
+            throw OAuthError(
+                .invalidClient, "the assertion is not good: \(report.code?.reason ?? "DECODING_ERROR")")
+        }
+        guard claims.subject.utf8.elementsEqual(id.utf8) else {
+            throw OAuthError(.invalidClient, "the assertion's sub is not its iss")
+        }
+        guard claims.audience.contains(where: { $0.utf8.count <= 2_048 && audiences.contains($0) }) else {
+            throw OAuthError(
+                .invalidClient, "the assertion's aud is not this server; see the issuer in its metadata")
+        }
+        guard let assertionID = Self.text("jti", of: claims.json), (1...256).contains(assertionID.utf8.count)
+        else {
+            throw OAuthError(.invalidClient, "the assertion needs a jti of 1 to 256 bytes")
+        }
+        let forgetAt = (claims.expiresAt + Self.leeway + 1) * 1000
+        return .client(
+            client,
+            SpentAssertion(
+                clientID: id, id: assertionID,
+                expiresMilliseconds: Int64(min(forgetAt, now * 1000 + 2 * Self.longestAssertion * 1000))))
+    }
+
+    private static func text(_ name: StaticString, of json: [UInt8]) -> String? {
+        let text = try? StrictJSONParser(maximumBytes: CompactJWS.maximumBytes).parse(bytes: json) {
+            $0[name]?.string
+        }
+        return text ?? nil
+    }
+}
+
+/// An assertion that must not be taken a second time.
+package struct SpentAssertion: Sendable {
+    let clientID: String
+    /// `jti`.
+    let id: String
+    /// Milliseconds since 1970 from which on it is refused anyway.
+    let expiresMilliseconds: Int64
+}

@@ -1,0 +1,117 @@
+package import GatewayHTTP
+
+/// The parameters of a token request: `application/x-www-form-urlencoded` in the body (RFC 6749, appendix B).
+package struct OAuthForm {
+    /// The largest body that is looked at.
+    static let maximumBytes = 64 * 1024
+    /// The most parameters of a request.
+    static let maximumParameters = 64
+    private static let longestName = 128
+
+    private let values: [String: String]
+
+    /// Reads the body. What the query says is not looked at: it ends up in logs (section 2.3.1).
+    ///
+    /// - Throws: `invalid_request`.
+    package init(_ request: HTTPRequest) throws(OAuthError) {
+        let type = request.header("content-type")?.split(separator: ";").first.map {
+            String($0.filter { $0 != " " }).lowercased()
+        }
+        guard type == "application/x-www-form-urlencoded" else {
+            throw OAuthError(
+                .invalidRequest, "send the parameters with Content-Type: application/x-www-form-urlencoded")
+        }
+        try self.init(body: request.body)
+    }
+
+    /// Reads `multipart/form-data`, as `curl -F` sends it. RFC 6749 knows the other form only, so this is for what is not
+    /// of it.
+    ///
+    /// - Throws: `invalid_request`.
+    package init(multipart request: HTTPRequest) throws(OAuthError) {
+        guard request.body.count <= Self.maximumBytes else {
+            throw OAuthError(.invalidRequest, "the body may have \(Self.maximumBytes) bytes")
+        }
+        guard let form = request.readMultipartForm?() else {
+            throw OAuthError(
+                .invalidRequest,
+                "the body is not multipart/form-data with up to \(MultipartForm.maximumFields) fields that each "
+                    + "stand once, and no files")
+        }
+        var values: [String: String] = [:]
+        for (name, bytes) in form.fields where !bytes.isEmpty {
+            guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }),
+                let value = String(validating: bytes, as: UTF8.self)
+            else {
+                throw OAuthError(.invalidRequest, "a parameter is not UTF-8 without control characters")
+            }
+            values[name] = value
+        }
+        self.values = values
+    }
+
+    init(body: [UInt8]) throws(OAuthError) {
+        guard body.count <= Self.maximumBytes else {
+            throw OAuthError(.invalidRequest, "the body may have \(Self.maximumBytes) bytes")
+        }
+        var values: [String: String] = [:]
+        let pairs = body.split(
+            separator: UInt8(ascii: "&"), maxSplits: Self.maximumParameters, omittingEmptySubsequences: true)
+        guard pairs.count <= Self.maximumParameters else {
+            throw OAuthError(.invalidRequest, "a request may have \(Self.maximumParameters) parameters")
+        }
+        for pair in pairs {
+            let parts = pair.split(
+                separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = Self.decode(parts[0]), let value = Self.decode(parts.count > 1 ? parts[1] : [])
+            else {
+                throw OAuthError(
+                    .invalidRequest, "a parameter is not percent-encoded UTF-8 without control characters")
+            }
+            guard name.utf8.count <= Self.longestName else {
+                throw OAuthError(
+                    .invalidRequest, "the name of a parameter may have \(Self.longestName) bytes")
+            }
+            // No parameter of the service has such a name, and to compare text as Unicode does takes long.
+            guard name.utf8.allSatisfy({ $0 < 0x80 }) else { continue }
+            guard values.updateValue(value, forKey: name) == nil else {
+                throw OAuthError(.invalidRequest, "a parameter stands more than once")
+            }
+        }
+        // A parameter without a value counts as left out (section 3.1).
+        self.values = values.filter { !$0.value.isEmpty }
+    }
+
+    /// A parameter's value, or nil. The service's parameters are ASCII (appendix A); others are not there.
+    package subscript(name: String) -> String? {
+        values[name].flatMap { $0.utf8.allSatisfy { $0 < 0x80 } ? $0 : nil }
+    }
+
+    /// Decodes a name or a value; nil when it cannot be.
+    static func decode(_ text: ArraySlice<UInt8>) -> String? {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        var rest = text
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
+            case UInt8(ascii: "%"):
+                guard let high = rest.popFirst().flatMap(nibble), let low = rest.popFirst().flatMap(nibble)
+                else { return nil }
+                bytes.append(high << 4 | low)
+            default: bytes.append(byte)
+            }
+        }
+        guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else { return nil }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func nibble(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,345 @@
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import GatewayAdmission
+internal import GatewayHTTP
+package import GatewayModel
+
+/// The rules by which sessions are opened, exchanged and ended. Works inside one transaction of `tokens.sqlite`.
+///
+/// A refresh token is exchanged for its child. The client may never see the answer, and two of its processes may refresh
+/// at once, so the direct parent of the active token gets the active one again until that one is exchanged, or the reuse
+/// window is over. Any other token that was replaced is a copy in somebody else's hands: the session ends (RFC 9700,
+/// section 4.14.2; see `docs/adr/0015-reuse-of-refresh-tokens.md`).
+package struct SessionLedger {
+    let connection: SQLiteConnection
+    /// Derives refresh tokens; see ``RefreshToken``.
+    let key: [UInt8]
+
+    /// What a session is opened with.
+    package struct Opening: Sendable {
+        var appID: String
+        var subject: String
+        var clientID: String?
+        var scope = TokenScope.all
+        var rules: TokenRules
+
+        package init(
+            appID: String, subject: String, clientID: String? = nil, scope: String = TokenScope.all,
+            rules: TokenRules
+        ) {
+            self.appID = appID
+            self.subject = subject
+            self.clientID = clientID
+            self.scope = scope
+            self.rules = rules
+        }
+    }
+
+    /// Who presents a refresh token, and when.
+    struct Presentation: Sendable {
+        /// The client that has proved itself; nil when none has.
+        var clientID: String?
+        /// The app whose devices ask, when the request says so.
+        var publicClientID: String?
+        /// Where the request came from; empty when unknown.
+        var address: String
+        /// Milliseconds since 1970.
+        var now: Int64
+        /// The rules of the session's app; nil when there is no such app any more.
+        var rules: @Sendable (_ appID: String) -> TokenRules?
+        /// What is asked for; nil asks for all that the session has.
+        var scope: String?
+        /// What the client has proved itself by, when it may be used once only.
+        var assertion: SpentAssertion?
+    }
+
+    enum Exchange: Sendable {
+        /// The active token, and the session that it belongs to.
+        case granted(Session, RefreshToken)
+        case refused(Refusal)
+    }
+
+    enum Refusal: Sendable, Equatable {
+        /// There is no such session, token or app.
+        case unknown
+        case expired
+        case revoked
+        /// It was opened for another client.
+        case otherClient
+        /// The token had been replaced; the session was ended.
+        case reused(sessionID: String, appID: String)
+        /// The client's assertion was used before.
+        case replayed
+        /// More is asked for than the session has.
+        case scope
+    }
+
+    /// Opens a session.
+    func open(_ opening: Opening, at now: Int64, address: String) throws -> (Session, RefreshToken) {
+        let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
+        let session = Session(
+            id: token.sessionID, appID: opening.appID, subject: opening.subject, clientID: opening.clientID,
+            scope: opening.scope, generation: 0, createdMilliseconds: now, usedMilliseconds: now,
+            expiresMilliseconds: opening.rules.expiry(of: now, usedAt: now),
+            lifetimeFromMilliseconds: now, revokedMilliseconds: nil, revocation: nil)
+        try connection.run(
+            """
+            INSERT INTO session (id, app_id, subject, client_id, scope, generation, created_ms, used_ms,
+                expires_ms, lifetime_from_ms)
+            VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6, ?7, ?6)
+            """, .text(session.id), .text(session.appID), .text(session.subject),
+            .optionalText(session.clientID), .text(session.scope), .integer(now),
+            .integer(session.expiresMilliseconds))
+        try connection.run(
+            "INSERT INTO refresh_token (session_id, generation, hash) VALUES (?, 0, ?)", .text(session.id),
+            .blob(token.hash))
+        try audit("opened", session.appID, session.id, generation: nil, address, at: now)
+        return (session, token)
+    }
+
+    /// Exchanges a refresh token that we made.
+    func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
+        let now = presentation.now
+        if let assertion = presentation.assertion, try !spend(assertion) { return .refused(.replayed) }
+        guard let session = try session(id: token.sessionID),
+            let rules = presentation.rules(session.appID)
+        else { return .refused(.unknown) }
+        guard session.clientID == presentation.clientID,
+            presentation.publicClientID == nil || presentation.publicClientID == session.appID
+        else { return .refused(.otherClient) }
+        guard session.revokedMilliseconds == nil else { return .refused(.revoked) }
+        let lifetimeFrom = session.lifetimeFromMilliseconds
+        // The rules may have become stricter since the session's expiry was written.
+        guard session.isActive(atMilliseconds: now), now < rules.end(of: lifetimeFrom) else {
+            return .refused(.expired)
+        }
+        if let scope = presentation.scope, !TokenScope.contains(session.scope, scope) {
+            return .refused(.scope)
+        }
+        let presented = Int(token.generation)
+        guard presented <= session.generation else { return .refused(.unknown) }
+        let record = try record(session.id, presented).flatMap { $0.hash == token.hash ? $0 : nil }
+        if presented == session.generation {
+            guard record != nil else { return .refused(.unknown) }
+            return try rotate(
+                session, token, expires: rules.expiry(of: lifetimeFrom, usedAt: now), at: now)
+        }
+        if presented == session.generation - 1, let exchanged = record?.exchangedMilliseconds,
+            now < exchanged + Int64(rules.reuseSeconds) * 1000,
+            let child = try activeChild(of: token, in: session)
+        {
+            try noteRepetition(of: token, in: session, presentation.address, at: now)
+            return .granted(session, child)
+        }
+        try end(session, .reuse, generation: presented, presentation.address, at: now)
+        return .refused(.reused(sessionID: session.id, appID: session.appID))
+    }
+
+    private func rotate(
+        _ session: Session, _ token: RefreshToken, expires: Int64, at now: Int64
+    ) throws -> Exchange {
+        let nonce = [UInt8].random(count: RefreshToken.nonceBytes)
+        let child = token.child(nonce: nonce, key: key)
+        let generation = Int64(child.generation)
+        try connection.run(
+            "UPDATE refresh_token SET exchanged_ms = ?3 WHERE session_id = ?1 AND generation = ?2",
+            .text(session.id), .integer(generation - 1), .integer(now))
+        try connection.run(
+            "INSERT INTO refresh_token (session_id, generation, hash, nonce) VALUES (?, ?, ?, ?)",
+            .text(session.id), .integer(generation), .blob(child.hash), .blob(nonce))
+        // What is too old to be answered is not needed to be recognized: the token itself says what it is.
+        try connection.run(
+            "DELETE FROM refresh_token WHERE session_id = ?1 AND generation < ?2", .text(session.id),
+            .integer(generation - 1))
+        try connection.run(
+            "UPDATE session SET generation = ?2, used_ms = ?3, expires_ms = ?4 WHERE id = ?1",
+            .text(session.id), .integer(generation), .integer(now), .integer(expires))
+        return .granted(session, child)
+    }
+
+    /// The active token, derived from its parent; nil when it is not a child of it.
+    private func activeChild(of parent: RefreshToken, in session: Session) throws -> RefreshToken? {
+        guard let active = try record(session.id, session.generation), let nonce = active.nonce else {
+            return nil
+        }
+        let child = parent.child(nonce: nonce, key: key)
+        return child.hash == active.hash ? child : nil
+    }
+
+    /// Writes into the history that a token was handed out again, once for each.
+    private func noteRepetition(
+        of token: RefreshToken, in session: Session, _ address: String, at now: Int64
+    ) throws {
+        try connection.run(
+            """
+            UPDATE refresh_token SET is_repeated = 1
+            WHERE session_id = ?1 AND generation = ?2 AND is_repeated = 0
+            """, .text(session.id), .integer(Int64(token.generation)))
+        guard connection.changes > 0 else { return }
+        try audit(
+            "repeated", session.appID, session.id, generation: Int(token.generation), address, at: now)
+    }
+
+    /// Notes that an assertion was used; false when it had been before.
+    func spend(_ assertion: SpentAssertion) throws -> Bool {
+        try connection.run(
+            "INSERT INTO used_assertion VALUES (?, ?, ?) ON CONFLICT DO NOTHING", .text(assertion.clientID),
+            .text(assertion.id), .integer(assertion.expiresMilliseconds))
+        return connection.changes > 0
+    }
+
+    enum Revocation: Sendable {
+        /// The session or the access token with this id.
+        case revoked(String)
+        /// There was nothing to revoke.
+        case nothing
+        case refused(Refusal)
+    }
+
+    /// Ends the session of a refresh token, whichever of its tokens it is.
+    func revoke(
+        _ token: RefreshToken, clientID: String?, publicClientID: String?, _ address: String, at now: Int64
+    ) throws -> Revocation {
+        guard let session = try session(id: token.sessionID), session.revokedMilliseconds == nil else {
+            return .nothing
+        }
+        guard session.clientID == clientID, publicClientID == nil || publicClientID == session.appID else {
+            return .refused(.otherClient)
+        }
+        try end(session, .client, generation: nil, address, at: now)
+        return .revoked(session.id)
+    }
+
+    /// Revokes an access token; its session goes on.
+    func revoke(_ claims: IssuedClaims, clientID: String?, publicClientID: String?) throws -> Revocation {
+        let isOwner =
+            clientID.map { $0 == claims.clientID }
+            ?? (claims.clientID == claims.audience
+                && (publicClientID == nil || publicClientID == claims.audience))
+        guard isOwner else { return .refused(.otherClient) }
+        try connection.run(
+            "INSERT INTO revoked_access_token VALUES (?, ?) ON CONFLICT DO NOTHING", .text(claims.tokenID),
+            .integer(claims.expiresAt * 1000))
+        return .revoked(claims.tokenID)
+    }
+
+    /// Forgets what nobody can ask for any more.
+    func prune(at now: Int64) throws {
+        try connection.run("DELETE FROM used_assertion WHERE expires_ms < ?", .integer(now))
+        try connection.run("DELETE FROM revoked_access_token WHERE expires_ms < ?", .integer(now))
+        try connection.run(
+            """
+            DELETE FROM session WHERE id IN
+                (SELECT id FROM session WHERE expires_ms < ? ORDER BY expires_ms LIMIT 500)
+            """, .integer(now - Self.keptMilliseconds))
+    }
+
+    /// How long a session that has expired can still be listed.
+    private static let keptMilliseconds: Int64 = 30 * 86_400_000
+
+    /// Ends a session; nothing happens to one that is over.
+    ///
+    /// - Returns: The session as it was, or nil when there is none or it was ended before.
+    @discardableResult
+    func end(id: String, _ reason: Session.Revocation, _ address: String, at now: Int64) throws -> Session? {
+        guard let session = try session(id: id), session.revokedMilliseconds == nil else { return nil }
+        try end(session, reason, generation: nil, address, at: now)
+        return session
+    }
+
+    private func end(
+        _ session: Session, _ reason: Session.Revocation, generation: Int?, _ address: String, at now: Int64
+    ) throws {
+        try connection.run(
+            "UPDATE session SET revoked_ms = ?2, revocation = ?3 WHERE id = ?1", .text(session.id),
+            .integer(now), .text(reason.rawValue))
+        try audit(
+            "revoked_" + reason.rawValue, session.appID, session.id, generation: generation, address, at: now)
+    }
+
+    private func audit(
+        _ action: String, _ appID: String, _ sessionID: String, generation: Int?, _ address: String,
+        at now: Int64
+    ) throws {
+        try connection.run(
+            """
+            INSERT INTO session_audit (at_ms, app_id, session_id, action, generation, address)
+            VALUES (?, ?, ?, ?, ?, ?)
+            """, .integer(now), .text(appID), .text(sessionID), .text(action),
+            .optionalInteger(generation.map(Int64.init)), .text(address))
+    }
+
+    // MARK: Rows
+
+    private struct Record {
+        let hash: [UInt8]
+        let nonce: [UInt8]?
+        let exchangedMilliseconds: Int64?
+    }
+
+    private func record(_ sessionID: String, _ generation: Int) throws -> Record? {
+        try connection.first(
+            "SELECT hash, nonce, exchanged_ms FROM refresh_token WHERE session_id = ? AND generation = ?",
+            .text(sessionID), .integer(Int64(generation))
+        ) { row in
+            Record(
+                hash: row.blob(0), nonce: row.isNull(1) ? nil : row.blob(1),
+                exchangedMilliseconds: row.optionalInt64(2))
+        }
+    }
+
+    /// The session with this id, or nil.
+    func session(id: String) throws -> Session? {
+        try connection.first("SELECT \(Self.columns) FROM session WHERE id = ?", .text(id), row: Self.session)
+    }
+
+    /// An app's sessions, the one opened last first, behind `last`; at most `limit`.
+    func sessions(
+        of appID: String, subject: String?, before last: (milliseconds: Int64, id: String)? = nil, limit: Int
+    ) throws -> [Session] {
+        try connection.all(
+            """
+            SELECT \(Self.columns) FROM session
+            WHERE app_id = ?1 AND (?2 IS NULL OR subject = ?2) AND (created_ms, id) < (?4, ?5)
+            ORDER BY created_ms DESC, id DESC LIMIT ?3
+            """, .text(appID), .optionalText(subject), .integer(Int64(limit)),
+            .integer(last?.milliseconds ?? .max), .text(last?.id ?? ""), row: Self.session)
+    }
+
+    /// A page of those whose sessions an app has, each once, in the order of their ids.
+    func subjects(of appID: String, after last: String, limit: Int) throws -> [String] {
+        try connection.all(
+            """
+            SELECT DISTINCT subject FROM session WHERE app_id = ?1 AND subject > ?2 ORDER BY subject LIMIT ?3
+            """, .text(appID), .text(last), .integer(Int64(limit))
+        ) { $0.text(0) }
+    }
+
+    /// What happened to an app's sessions, the newest first; at most `limit`.
+    func audit(of appID: String, limit: Int) throws -> [SessionDirectory.AuditEntry] {
+        try connection.all(
+            """
+            SELECT at_ms, session_id, action, generation, address FROM session_audit WHERE app_id = ?
+            ORDER BY seq DESC LIMIT ?
+            """, .text(appID), .integer(Int64(limit))
+        ) { row in
+            SessionDirectory.AuditEntry(
+                milliseconds: row.int64(0), sessionID: row.text(1), action: row.text(2),
+                generation: row.isNull(3) ? nil : row.int(3), address: row.text(4))
+        }
+    }
+
+    private static let columns = """
+        id, app_id, subject, client_id, scope, generation, created_ms, used_ms, expires_ms, lifetime_from_ms,
+        revoked_ms, revocation
+        """
+
+    private static func session(_ row: SQLiteStatement) -> Session {
+        Session(
+            id: row.text(0), appID: row.text(1), subject: row.text(2), clientID: row.optionalText(3),
+            scope: row.text(4), generation: row.int(5), createdMilliseconds: row.int64(6),
+            usedMilliseconds: row.int64(7), expiresMilliseconds: row.int64(8),
+            lifetimeFromMilliseconds: row.int64(9), revokedMilliseconds: row.optionalInt64(10),
+            revocation: row.optionalText(11).flatMap(Session.Revocation.init(rawValue:)))
+    }
+}

@@ -1,0 +1,377 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+package import Foundation
+package import GatewayAdmission
+package import GatewayHTTP
+package import GatewayModel
+package import GatewayObservability
+package import GatewayStorage
+
+/// Issues tokens, exchanges and revokes them; what the endpoints of all shapes work with.
+package final class TokenService: Sendable {
+    package let apps: AppRegistry
+    let issued: IssuedTokens
+    let store: SessionStore
+    /// Requests a second of one session, client or address.
+    let limiter: RateLimiter<String>
+    let now: @Sendable () -> Date
+    private let secrets: TokenSecrets
+    private let refreshKey: [UInt8]
+    private let log: GatewayLog
+    private let baseURL = Lock("")
+    private let audiences = Lock<Set<String>>([])
+    private let ticker = Ticker(queue: DispatchQueue(label: "token service"), everySeconds: 0.3)
+    private let sessionsVersion = Lock<Int64?>(nil)
+    private let prunedAt = Lock<Int64>(0)
+
+    /// Opens what it keeps in the data directory.
+    package init(
+        dataDirectory: DataDirectory, apps: AppRegistry, issued: IssuedTokens, limits: GatewayLimits,
+        log: GatewayLog, now: @escaping @Sendable () -> Date
+    ) throws(GatewayError) {
+        self.apps = apps
+        self.issued = issued
+        self.log = log
+        self.now = now
+        limiter = RateLimiter(rate: limits.tokenRequestsPerSecond)
+        secrets = try TokenSecrets(dataDirectory: dataDirectory)
+        refreshKey = try secrets.refreshKey()
+        store = try SessionStore(dataDirectory: dataDirectory)
+        try refresh()
+    }
+
+    /// Milliseconds since 1970.
+    var nowMilliseconds: Int64 { Int64(now().timeIntervalSince1970 * 1000) }
+
+    /// What `iss` says: where clients reach the gateway, without a slash at the end.
+    var issuer: String { baseURL.withLock { $0 } }
+
+    /// Looks for changes that others make, and takes care of keys, from now on.
+    ///
+    /// - Parameter urls: Where clients reach the gateway, the issuer first, without a slash at the end.
+    package func start(urls: [String]) {
+        baseURL.withLock { $0 = urls.first ?? "" }
+        // Some clients name the token endpoint as they were told it, without its last part (Segment's).
+        audiences.withLock { $0 = Set(urls.flatMap { [$0, $0 + "/", $0 + "/oauth", $0 + "/oauth/token"] }) }
+        ticker.start { [weak self] in
+            // What cannot be read now is read at the next look.
+            guard let self else { return }
+            try? refresh()
+            prune(at: nowMilliseconds)
+        }
+    }
+
+    package func stop() {
+        ticker.stop()
+        store.close()
+    }
+
+    /// Takes over what others have changed: keys, and sessions that were ended.
+    package func refresh() throws(GatewayError) {
+        let now = nowMilliseconds
+        // On the store's own queue, as every single revocation is: so none gets lost in between.
+        try store.perform { [issued, secrets, sessionsVersion] sqlite in
+            if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
+            let version = try sqlite.dataVersion()
+            guard version != sessionsVersion.withLock({ $0 }) else { return }
+            let oldest = now - TokenSecrets.overlapMilliseconds
+            let ids = try sqlite.all(
+                """
+                SELECT id FROM session WHERE revoked_ms > ?1
+                UNION ALL SELECT id FROM revoked_access_token WHERE expires_ms > ?2
+                """, .integer(oldest), .integer(now)
+            ) { $0.text(0) }
+            issued.replaceRevoked(Set(ids))
+            sessionsVersion.withLock { $0 = version }
+        }
+    }
+
+    /// Forgets what nobody can ask for any more, once an hour.
+    private func prune(at now: Int64) {
+        let isDue = prunedAt.withLock { last in
+            guard now - last >= 3_600_000 else { return false }
+            last = now
+            return true
+        }
+        guard isDue else { return }
+        store.submit(
+            { [refreshKey] sqlite in
+                try SessionLedger(connection: sqlite, key: refreshKey).prune(at: now)
+            }, completion: { _ in })
+    }
+
+    /// The keys that others verify our tokens with.
+    func publishedKeys() throws(GatewayError) -> [IssuingKey] {
+        // A set without keys would be kept by whoever asks too early.
+        _ = try secrets.signer(at: nowMilliseconds)
+        return try secrets.published(at: nowMilliseconds)
+    }
+
+    /// A refresh token as it was presented; nil when it is none of ours.
+    func refreshToken(_ text: String) -> RefreshToken? { RefreshToken(text, key: refreshKey) }
+
+    /// Refuses what comes too often.
+    package func limit(_ key: String) throws(OAuthError) {
+        if case .limited(let seconds) = limiter.take(key) {
+            throw .tooMany(retryAfterSeconds: seconds)
+        }
+    }
+
+    /// Opens a session; `finish` makes the answer when it is on disk.
+    package func open(
+        _ opening: SessionLedger.Opening, for request: HTTPRequest,
+        finish: @escaping (IssuedPair) -> HTTPResponse
+    ) -> HTTPOutcome {
+        let (address, now) = (request.clientAddress, nowMilliseconds)
+        request.trail.appID = opening.appID
+        return .waiting({ [store, refreshKey] done in
+            store.submit(
+                { sqlite in
+                    try SessionLedger(connection: sqlite, key: refreshKey).open(
+                        opening, at: now, address: address)
+                }, completion: done)
+        }) { [self] result in
+            switch result {
+            case .success(let (session, token)): answer(session, token, scope: nil, finish)
+            case .failure(let failure): OAuthError(failure).response
+            }
+        }
+    }
+
+    /// Finds out which client a request comes from.
+    func caller(_ request: HTTPRequest, _ form: OAuthForm) throws(OAuthError) -> ClientAuthentication.Caller {
+        try ClientAuthentication(
+            apps: apps, audiences: audiences.withLock { $0 }, now: now().timeIntervalSince1970
+        ).caller(request, form)
+    }
+
+    /// Answers with what `make` gives, or with its error.
+    package func answering(_ make: () throws(OAuthError) -> HTTPOutcome) -> HTTPOutcome {
+        do throws(OAuthError) {
+            return try make()
+        } catch {
+            return .answer(error.response)
+        }
+    }
+
+    /// Exchanges a refresh token; `finish` makes the answer when the new one is on disk.
+    package func exchange(
+        _ text: String, _ caller: ClientAuthentication.Caller, scope: String? = nil, for request: HTTPRequest,
+        finish: @escaping (IssuedPair) -> HTTPResponse
+    ) throws(OAuthError) -> HTTPOutcome {
+        guard let token = refreshToken(text) else {
+            throw OAuthError(.invalidGrant, "the refresh token is not one of ours")
+        }
+        try limit("session " + token.sessionID)
+        let presentation = SessionLedger.Presentation(
+            clientID: caller.clientID, publicClientID: caller.deviceAppID, address: request.clientAddress,
+            now: nowMilliseconds, rules: { [apps] in apps.app(id: $0)?.tokenRules }, scope: scope,
+            assertion: caller.assertion)
+        return .waiting({ [store, refreshKey] done in
+            store.submit(
+                { sqlite in
+                    try SessionLedger(connection: sqlite, key: refreshKey).exchange(token, presentation)
+                },
+                completion: { [self] result in
+                    if case .success(.refused(.reused(let sessionID, let appID))) = result {
+                        noteReuse(sessionID: sessionID, appID: appID)
+                    }
+                    done(result)
+                })
+        }) { [self] result in
+            switch result {
+            case .success(.granted(let session, let token)):
+                request.trail.appID = session.appID
+                return answer(session, token, scope: scope, finish)
+            case .success(.refused(let refusal)): return Self.error(refusal).response
+            case .failure(let failure): return OAuthError(failure).response
+            }
+        }
+    }
+
+    /// Issues a token that a client has for itself.
+    func issue(
+        to client: OAuthClient, spending assertion: SpentAssertion?, scope: String,
+        finish: @escaping (IssuedPair) -> HTTPResponse
+    ) -> HTTPOutcome {
+        let answer = { [self] () -> HTTPResponse in
+            guard let rules = apps.app(id: client.appID)?.tokenRules else {
+                return OAuthError(.invalidClient, "the client's app is gone").response
+            }
+            do throws(OAuthError) {
+                let grant = AccessGrant(
+                    appID: client.appID, subject: client.id, clientID: client.id, sessionID: nil,
+                    scope: scope,
+                    lifetime: rules.accessSeconds)
+                return finish(try issue(grant, refreshToken: nil)).withoutCaching
+            } catch {
+                return error.response
+            }
+        }
+        guard let assertion else { return .answer(answer()) }
+        return .waiting({ [store, refreshKey] done in
+            store.submit(
+                { sqlite in
+                    try SessionLedger(connection: sqlite, key: refreshKey).spend(assertion)
+                }, completion: done)
+        }) { result in
+            switch result {
+            case .success(true): answer()
+            case .success(false): Self.error(.replayed).response
+            case .failure(let failure): OAuthError(failure).response
+            }
+        }
+    }
+
+    /// Revokes a token of either kind; `finish` makes the answer when that is on disk.
+    func revoke(
+        _ text: String, _ caller: ClientAuthentication.Caller, for request: HTTPRequest,
+        finish: @escaping () -> HTTPResponse
+    ) -> HTTPOutcome {
+        let now = nowMilliseconds
+        let refreshToken = refreshToken(text)
+        let claims = refreshToken == nil ? issued.claims(of: text, at: Double(now) / 1000) : nil
+        let address = request.clientAddress
+        return .waiting({ [store, refreshKey, issued] done in
+            store.submit(
+                { sqlite in
+                    let ledger = SessionLedger(connection: sqlite, key: refreshKey)
+                    if let assertion = caller.assertion, try !ledger.spend(assertion) {
+                        return SessionLedger.Revocation.refused(.replayed)
+                    }
+                    if let refreshToken {
+                        return try ledger.revoke(
+                            refreshToken, clientID: caller.clientID, publicClientID: caller.deviceAppID,
+                            address,
+                            at: now)
+                    }
+                    guard let claims else { return .nothing }
+                    return try ledger.revoke(
+                        claims, clientID: caller.clientID, publicClientID: caller.deviceAppID)
+                },
+                completion: { result in
+                    if case .success(.revoked(let id)) = result { issued.revoke(id) }
+                    done(result)
+                })
+        }) { result in
+            switch result {
+            case .success(.refused(let refusal)): Self.error(refusal).response
+            case .success: finish().withoutCaching
+            case .failure(let failure): OAuthError(failure).response
+            }
+        }
+    }
+
+    private func noteReuse(sessionID: String, appID: String) {
+        issued.revoke(sessionID)
+        log.note(
+            .error, "a replaced refresh token was presented; its session was ended",
+            [("app", appID), ("session", sessionID)])
+    }
+
+    private func answer(
+        _ session: Session, _ token: RefreshToken, scope: String?, _ finish: (IssuedPair) -> HTTPResponse
+    ) -> HTTPResponse {
+        guard let rules = apps.app(id: session.appID)?.tokenRules else {
+            return Self.error(.unknown).response
+        }
+        do {
+            let grant = AccessGrant(
+                appID: session.appID, subject: session.subject, clientID: session.clientID ?? session.appID,
+                sessionID: session.id, scope: scope ?? session.scope, lifetime: rules.accessSeconds,
+                endsMilliseconds: rules.end(of: session.lifetimeFromMilliseconds))
+            return finish(try issue(grant, refreshToken: token.text)).withoutCaching
+        } catch {
+            return error.response
+        }
+    }
+
+    /// Signs an access token.
+    func issue(_ grant: AccessGrant, refreshToken: String?) throws(OAuthError) -> IssuedPair {
+        do {
+            let now = nowMilliseconds
+            let key = try secrets.signer(at: now)
+            if !issued.verifies(key) { issued.replaceKeys(try secrets.published(at: now)) }
+            // Rounded up: a token lives at least as long as its client is told.
+            let start = (now + 999) / 1000
+            let end = min(start + Int64(grant.lifetime), (grant.endsMilliseconds + 999) / 1000)
+            let expiresAt = max(end, start + 1)
+            return IssuedPair(
+                accessToken: try key.sign(
+                    grant.claims(issuer: issuer, issuedAt: now / 1000, expiresAt: expiresAt)),
+                expiresAt: expiresAt, expiresIn: Int(expiresAt - start), refreshToken: refreshToken,
+                scope: grant.scope)
+        } catch {
+            log.note(.error, "an access token could not be signed", [("detail", "\(error)")])
+            throw OAuthError(.serverError, "the gateway could not sign a token; its log says why")
+        }
+    }
+
+    private static func error(_ refusal: SessionLedger.Refusal) -> OAuthError {
+        switch refusal {
+        case .unknown: OAuthError(.invalidGrant, "there is no such session; log in again")
+        case .expired: OAuthError(.invalidGrant, "the session has expired; log in again")
+        case .revoked: OAuthError(.invalidGrant, "the session was ended; log in again")
+        case .otherClient: OAuthError(.invalidGrant, "the refresh token was issued to another client")
+        case .reused:
+            OAuthError(
+                .invalidGrant, "the refresh token had been replaced, so its session was ended; log in again")
+        case .replayed: OAuthError(.invalidClient, "the assertion was used before; sign a new one")
+        case .scope: OAuthError(.invalidScope, "more is asked for than the session has")
+        }
+    }
+}
+
+/// What an access token is to say.
+struct AccessGrant {
+    let appID: String
+    let subject: String
+    let clientID: String
+    /// Nil for a token that a client has for itself.
+    let sessionID: String?
+    let scope: String
+    /// Seconds.
+    let lifetime: Int
+    /// When its session ends whatever happens, in milliseconds since 1970.
+    var endsMilliseconds = Int64.max - 999
+
+    /// RFC 9068, section 2.2.
+    func claims(issuer: String, issuedAt: Int64, expiresAt: Int64) -> [String: JSONValue] {
+        var claims: [String: JSONValue] = [
+            "iss": .string(issuer), "sub": .string(subject), "aud": .string(appID),
+            "client_id": .string(clientID), "scope": .string(scope), "iat": .integer(issuedAt),
+            "exp": .integer(expiresAt), "jti": .string(UUIDv7.make()),
+        ]
+        claims["sid"] = sessionID.map { .string($0) }
+        return claims
+    }
+}
+
+/// What a client gets.
+package struct IssuedPair {
+    package let accessToken: String
+    /// Seconds since 1970.
+    package let expiresAt: Int64
+    /// Seconds from now.
+    let expiresIn: Int
+    /// Nil where a client gets a token for itself (RFC 6749, section 4.4.3).
+    package let refreshToken: String?
+    let scope: String
+}
+
+extension ClientAuthentication.Caller {
+    /// The client that has proved itself.
+    var clientID: String? {
+        if case .client(let client, _) = self { client.id } else { nil }
+    }
+
+    /// The app whose devices ask, when the request says so.
+    var deviceAppID: String? {
+        if case .device(let appID) = self { appID } else { nil }
+    }
+
+    var assertion: SpentAssertion? {
+        if case .client(_, let assertion) = self { assertion } else { nil }
+    }
+}
