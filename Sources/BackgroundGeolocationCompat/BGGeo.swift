@@ -7,7 +7,7 @@ package import Foundation
 ///
 /// Code that was written for it works with only its import changed. Listeners are called on the main thread, in order, and
 /// stay until they are cancelled or `removeListeners()` is called: a subscription that is thrown away does not end.
-public final class BGGeo: Sendable {
+public final class BGGeo: SettingsHolder, Sendable {
     /// The instance that apps use.
     public static let shared = BGGeo()
 

@@ -1,5 +1,4 @@
 internal import Countersign
-internal import CountersignCore
 internal import CountersignLocations
 
 /// The settings of `BGGeo`.
@@ -45,29 +44,3 @@ public final class Config {
         }
     }
 }
-
-/// Where settings are: in a draft, or in the instance that works.
-final class Settings {
-    private var draft: LocationConfiguration
-    private let geo: BGGeo?
-
-    init(_ draft: LocationConfiguration = LocationConfiguration()) {
-        self.draft = draft
-        geo = nil
-    }
-
-    init(of geo: BGGeo) {
-        draft = LocationConfiguration()
-        self.geo = geo
-    }
-
-    var configuration: LocationConfiguration { geo?.configuration ?? draft }
-
-    func change(_ change: (inout LocationConfiguration) -> Void) {
-        if let geo { geo.change(change) } else { change(&draft) }
-    }
-}
-
-func json(_ values: [String: Any]) -> [String: JSONValue] { values.compactMapValues { JSONValue(any: $0) } }
-
-func plain(_ values: [String: JSONValue]) -> [String: Any] { values.mapValues(\.any) }

@@ -78,8 +78,8 @@ public final class HttpConfig {
 
     /// Milliseconds that a request may take.
     public var timeout: Int {
-        get { Int(value.timeout * 1_000) }
-        set { value.timeout = TimeInterval(newValue) / 1_000 }
+        get { Int(Milliseconds(seconds: value.timeout).count) }
+        set { value.timeout = Milliseconds(Int64(newValue)).seconds }
     }
 
     /// Whether records are sent by themselves; otherwise only `sync()` sends them.

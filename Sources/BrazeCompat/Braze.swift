@@ -34,7 +34,7 @@ public final class Braze: Sendable {
             switch event {
             case .began: client?.record(.sessionStart, payload: [:])
             case .ended(let duration):
-                client?.record(.sessionEnd, payload: ["d": .number((duration * 1_000).rounded() / 1_000)])
+                client?.record(.sessionEnd, payload: ["d": .number(Milliseconds(duration * 1_000).seconds)])
             case .appActive, .appInBackground: break
             }
         }

@@ -3,7 +3,7 @@ internal import CountersignCore
 internal import Foundation
 
 /// `POST /api/v3/data`, as Braze's SDKs send it.
-struct BrazeDialect: DeliveryDialect {
+struct BrazeDialect: EventDialect {
     private let url: URL
     private let apiKey: String
     private let timeout: TimeInterval
@@ -14,26 +14,26 @@ struct BrazeDialect: DeliveryDialect {
         self.timeout = timeout
     }
 
-    func render(_ record: EventRecord, anonymousID: String) -> [UInt8] {
-        var members = record.payload
-        if record.kind == .userAttributes {
+    func render(_ event: Event, of record: EventRecord, anonymousID: String) -> [UInt8] {
+        var members = event.payload
+        if event.kind == .userAttributes {
             // Not Braze's: it keeps a request that is sent twice from counting twice.
             members["message_id"] = .string(record.messageID)
             if let userID = record.userID { members["user_id"] = .string(userID) }
             return JSONValue.object(members).bytes
         }
-        if record.kind == .track {
-            members = ["n": .string(record.name ?? "")]
-            if !record.payload.isEmpty { members["p"] = .object(record.payload) }
+        if event.kind == .track {
+            members = ["n": .string(event.name ?? "")]
+            if !event.payload.isEmpty { members["p"] = .object(event.payload) }
         }
-        var event: [String: JSONValue] = [
-            "name": .string(record.kind == .track ? "ce" : record.kind.rawValue), "data": .object(members),
+        var object: [String: JSONValue] = [
+            "name": .string(event.kind == .track ? "ce" : event.kind.rawValue), "data": .object(members),
             "session_id": .string(record.sessionID),
-            "time": .number((record.timestamp.timeIntervalSince1970 * 1_000).rounded() / 1_000),
+            "time": .number(Milliseconds(record.timestamp).seconds),
             "message_id": .string(record.messageID),
         ]
-        if let userID = record.userID { event["user_id"] = .string(userID) }
-        return JSONValue.object(event).bytes
+        if let userID = record.userID { object["user_id"] = .string(userID) }
+        return JSONValue.object(object).bytes
     }
 
     /// Members are sorted by name, and no user attribute sorts before this one of an event.

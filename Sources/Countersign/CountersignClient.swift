@@ -16,6 +16,7 @@ internal import Foundation
 public final class CountersignClient: Sendable {
     package let pipeline: DeliveryPipeline
     let tokens: UserTokenSource
+    private let dialect: any EventDialect
     let log: CountersignLog?
     let storedUser: StoredUser
 
@@ -40,12 +41,13 @@ public final class CountersignClient: Sendable {
     }
 
     package init(
-        configuration: CountersignConfiguration, dialect: any DeliveryDialect,
+        configuration: CountersignConfiguration, dialect: any EventDialect,
         scheme: Credential.Scheme = .bearer, transport: (any HTTPTransport)? = nil,
         clock: any ClientClock = SystemClock(),
         random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
     ) throws(CountersignError) {
         try configuration.validate()
+        self.dialect = dialect
         log = configuration.log
         let settings = configuration.deliverySettings
         storedUser = StoredUser(directory: settings.directory, writeKey: configuration.writeKey)
@@ -57,7 +59,7 @@ public final class CountersignClient: Sendable {
                 timeout: configuration.tokenProviderTimeout, retry: configuration.networkRetry),
             stored: stored, clock: clock, random: random)
         pipeline = try DeliveryPipeline(
-            settings: settings, storage: storage, dialect: dialect, credentials: tokens,
+            settings: settings, storage: storage, destination: dialect, credentials: tokens,
             owner: storedUser.load(), transport: transport, clock: clock, random: random)
     }
 
@@ -77,7 +79,7 @@ public final class CountersignClient: Sendable {
     ///   - traits: What is known of the user.
     public func identify(userID: String, token: String? = nil, traits: [String: JSONValue] = [:]) {
         if setUser(userID, token: token) || !traits.isEmpty {
-            recorder.record(.identify, name: nil, payload: traits)
+            recorder.record(event(.identify, payload: traits))
         }
     }
 
@@ -160,7 +162,7 @@ public final class CountersignClient: Sendable {
     ///   - event: What it was, such as `Order Completed`.
     ///   - properties: More about it. A number that is not finite is stored as `null`.
     public func track(_ event: String, properties: [String: JSONValue] = [:]) {
-        recorder.record(.track, name: event, payload: properties)
+        recorder.record(self.event(.track, name: event, payload: properties))
     }
 
     /// Records an event of any kind, and returns when it is on disk.
@@ -175,12 +177,16 @@ public final class CountersignClient: Sendable {
     public func record(
         _ event: String, kind: EventKind = .track, properties: [String: JSONValue] = [:]
     ) async throws(CountersignError) -> String {
-        try await pipeline.store(kind, name: event, payload: properties)
+        try await pipeline.store(self.event(kind, name: event, payload: properties))
+    }
+
+    private func event(_ kind: EventKind, name: String? = nil, payload: [String: JSONValue]) -> Event {
+        Event(kind, name: name, payload: payload, dialect: dialect)
     }
 
     /// Records something of a kind of the dialect's own, and returns at once.
     package func record(_ kind: EventKind, payload: [String: JSONValue]) {
-        recorder.record(kind, name: nil, payload: payload)
+        recorder.record(event(kind, payload: payload))
     }
 
     // MARK: Sending
@@ -215,12 +221,12 @@ public final class CountersignClient: Sendable {
     /// user, or when the app comes to the foreground, however soon that is. Nothing is sent or held back by this.
     public func endSession() { pipeline.endSession() }
 
-    /// Says that the app went to the background. The SDK hears this by itself on iOS.
+    /// Says that the app went to the background. The SDK notices this on its own on iOS.
     ///
     /// Events are sent if the flush policy says so. Authentication failures are told when the app is back.
     public func enterBackground() { pipeline.enterBackground() }
 
-    /// Says that the app is in the foreground again. The SDK hears this by itself on iOS.
+    /// Says that the app is in the foreground again. The SDK notices this on its own on iOS.
     ///
     /// A new session begins if it was away for longer than `CountersignConfiguration.sessionTimeout`; so it does if the client was
     /// made longer ago and this is the first time, since the system had then started the app in the background.

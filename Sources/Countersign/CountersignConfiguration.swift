@@ -14,7 +14,7 @@ public struct CountersignConfiguration: Sendable {
     public var dataDirectory: URL?
     /// How much the queue keeps.
     public var limits = QueueLimits()
-    /// When the SDK sends by itself.
+    /// When the SDK sends on its own.
     public var flushPolicy = FlushPolicy.automatic
     /// Events in one request at most. Default: 100.
     public var batchEvents = 100
@@ -27,7 +27,7 @@ public struct CountersignConfiguration: Sendable {
     /// The waits after refused tokens.
     public var authenticationRetry = RetryPolicy.authentication
     /// Asked for a token when there is none, when it expires and when the server refuses it; nil if the app hands tokens
-    /// over by itself.
+    /// over on its own.
     public var tokenProvider: TokenProvider?
     /// Seconds that the token provider may take. Default: 30.
     public var tokenProviderTimeout: TimeInterval = 30

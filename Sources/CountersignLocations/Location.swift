@@ -83,25 +83,25 @@ struct LocationRecord {
                 .invalidLocation, "coords.latitude and coords.longitude must be numbers within their limits")
         }
         var object = given
-        if case .string(let text) = given["uuid"], !text.isEmpty {
+        if let text = given["uuid"]?.string, !text.isEmpty {
             uuid = text
         } else {
             uuid = UUIDv7.make(at: now)
             object["uuid"] = .string(uuid)
         }
         var instant = now
-        if case .string(let text) = given["timestamp"], let time = RFC3339.milliseconds(text.utf8) {
-            instant = Date(timeIntervalSince1970: TimeInterval(time) / 1_000)
+        if let text = given["timestamp"]?.string, let time = RFC3339.milliseconds(text.utf8) {
+            instant = Milliseconds(time).date
         } else if let time = given["timestamp"]?.double {
-            instant = Date(timeIntervalSince1970: time / 1_000)
+            instant = Milliseconds(time).date
         }
         object["timestamp"] =
             settings.timestampFormat == .epoch
-            ? .integer(Int64((instant.timeIntervalSince1970 * 1_000).rounded()))
+            ? .integer(Milliseconds(instant).count)
             : .string(Self.text(instant))
         if !settings.extras.isEmpty {
             var extras = settings.extras
-            if case .object(let own) = given["extras"] { extras.merge(own) { _, own in own } }
+            if let own = given["extras"]?.object { extras.merge(own) { _, own in own } }
             object["extras"] = .object(extras)
         }
         self.object = object
@@ -111,16 +111,5 @@ struct LocationRecord {
         var bytes: [UInt8] = []
         Timestamp.write(date, to: &bytes)
         return String(decoding: bytes, as: UTF8.self)
-    }
-}
-
-extension JSONValue {
-    /// A number of either kind.
-    var double: Double? {
-        switch self {
-        case .integer(let number): Double(number)
-        case .number(let number): number
-        default: nil
-        }
     }
 }

@@ -20,7 +20,7 @@ public import Foundation
 public final class LocationClient: Sendable {
     private let pipeline: DeliveryPipeline
     private let tokens: AccessTokens
-    private let dialect: LocationDialect
+    private let destination: LocationDestination
     private let state: Lock<State>
     private let settingsFile: SettingsFile?
     /// Where the app's closures run, one after the other: one that takes its time holds up nothing but the next.
@@ -88,7 +88,7 @@ public final class LocationClient: Sendable {
 
         let state = Lock(State(configuration: configuration))
         self.state = state
-        dialect = LocationDialect(settings: configuration.dialectSettings)
+        destination = LocationDestination(settings: configuration.destinationSettings)
         // The pipeline is made after the tokens, which tell it of changes.
         let announce = Lock<(@Sendable (Int) -> Void)?>(nil)
         tokens = AccessTokens(
@@ -96,7 +96,7 @@ public final class LocationClient: Sendable {
             surroundings: AccessTokens.Surroundings(
                 store: folder.makeTokenStore(configuration.tokenStore, log: configuration.log),
                 lockFile: folder.directory.appendingPathComponent("tokens.lock"),
-                // A refresh does not wait behind an upload.
+                // A refresh does not wait for an upload.
                 transport: transport ?? makeDefaultTransport(), clock: clock, random: random,
                 timeout: min(configuration.http.timeout, AccessTokens.longestExchange),
                 log: configuration.log,
@@ -117,7 +117,7 @@ public final class LocationClient: Sendable {
                 }))
         let observed = Lock<(@Sendable (Result<TransportResponse, HTTPTransportError>) -> Void)?>(nil)
         pipeline = try DeliveryPipeline(
-            settings: delivery, storage: delivery.makeStorage(clock: clock), dialect: dialect,
+            settings: delivery, storage: delivery.makeStorage(clock: clock), destination: destination,
             credentials: tokens,
             transport: ObservedTransport(transport: transport ?? makeDefaultTransport()) { result in
                 observed.withLock { $0 }?(result)
@@ -193,7 +193,7 @@ public final class LocationClient: Sendable {
 
     private func apply(_ configuration: LocationConfiguration) {
         state.withLock { $0.configuration = configuration }
-        dialect.update(configuration.dialectSettings)
+        destination.update(configuration.destinationSettings)
         post(configuration)
         save(configuration)
     }
@@ -282,8 +282,7 @@ public final class LocationClient: Sendable {
                     .warning, "locationTemplate error: not a JSON object or array, the default is used", [:])
             }
         }
-        _ = try await pipeline.store(
-            .location, payload: [LocationDialect.member: body], messageID: made.uuid)
+        _ = try await pipeline.store(LocationContent(value: body), messageID: made.uuid)
         if configuration.http.autoSync, made.object["event"] == "motionchange" {
             pipeline.sendSoon()
         }
@@ -326,7 +325,7 @@ public final class LocationClient: Sendable {
             var location = Location(
                 latitude: point.latitude, longitude: point.longitude,
                 timestamp: point.milliseconds.map {
-                    Date(timeIntervalSince1970: TimeInterval($0) / 1_000)
+                    Milliseconds($0).date
                 } ?? now)
             location.altitude = point.elevation
             return location
@@ -430,13 +429,13 @@ public final class LocationClient: Sendable {
     ///   before is gone all the same.
     @discardableResult
     public func sync() async throws(CountersignError) -> [JSONValue] {
-        guard dialect.settings.http.endpoint != nil else {
+        guard destination.settings.http.endpoint != nil else {
             throw CountersignError(.invalidURL, "http.url must be an http or https URL with a host")
         }
         await handover()
-        let collector = dialect.beginCollecting()
+        let collector = destination.beginCollecting()
         let result = await pipeline.flush()
-        let delivered = dialect.endCollecting(collector)
+        let delivered = destination.endCollecting(collector)
         guard result.isComplete, !result.batches.contains(where: { $0.outcome == .quarantined }) else {
             throw Self.error(of: result)
         }
@@ -566,8 +565,8 @@ extension LocationConfiguration {
         InstanceFolder(name: instanceName, dataDirectory: dataDirectory, key: "locations")
     }
 
-    fileprivate var dialectSettings: LocationDialect.Settings {
-        LocationDialect.Settings(http: http, refreshStatuses: authorization.refreshStatuses)
+    fileprivate var destinationSettings: LocationDestination.Settings {
+        LocationDestination.Settings(http: http, refreshStatuses: authorization.refreshStatuses)
     }
 
     fileprivate func validate() throws(CountersignError) {

@@ -33,7 +33,7 @@ struct LocationTemplate {
         }
         output += rest
         var extras: [String: JSONValue] = [:]
-        if case .object(let members) = object["extras"] { extras = members }
+        if let members = object["extras"]?.object { extras = members }
         switch JSONDocument.value(Array(output.utf8)) {
         case .object(let members): return .object(members.merging(extras) { own, _ in own })
         case .array(let elements): return .array(extras.isEmpty ? elements : elements + [.object(extras)])

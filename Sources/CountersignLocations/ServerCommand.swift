@@ -37,7 +37,7 @@ struct ServerCommand: Equatable {
         .HTTP?
     {
         guard case .object(var members) = argument else { return nil }
-        if case .object(let nested) = members["http"] {
+        if let nested = members["http"]?.object {
             members["http"] = nil
             members.merge(nested) { _, nested in nested }
         }

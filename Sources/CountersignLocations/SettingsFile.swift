@@ -33,41 +33,15 @@ struct SettingsFile: Sendable {
         guard let data = FileManager.default.contents(atPath: path),
             let stored = JSONDocument.object(Array(data))
         else { return }
-        func members(_ name: String) -> [String: JSONValue] {
-            if case .object(let members) = stored[name] { members } else { [:] }
-        }
-        configuration.http.take(members("http"))
-        configuration.authorization.take(members("authorization"))
-        configuration.persistence.take(members("persistence"))
+        configuration.http.take(stored["http"]?.object ?? [:])
+        configuration.authorization.take(stored["authorization"]?.object ?? [:])
+        configuration.persistence.take(stored["persistence"]?.object ?? [:])
     }
 }
 
-extension [String: JSONValue] {
-    fileprivate func text(_ name: String) -> String? {
-        if case .string(let text) = self[name] { text } else { nil }
-    }
-
-    fileprivate func bool(_ name: String) -> Bool? {
-        if case .bool(let value) = self[name] { value } else { nil }
-    }
-
-    fileprivate func number(_ name: String) -> Double? {
-        switch self[name] {
-        case .integer(let value): Double(value)
-        case .number(let value): value
-        default: nil
-        }
-    }
-
-    fileprivate func integer(_ name: String) -> Int? { number(name).flatMap { Int(exactly: $0) } }
-
-    fileprivate func object(_ name: String) -> [String: JSONValue]? {
-        if case .object(let members) = self[name] { members } else { nil }
-    }
-
-    fileprivate func texts(_ name: String) -> [String: String]? {
-        object(name)?.compactMapValues { if case .string(let text) = $0 { text } else { nil } }
-    }
+extension JSONValue {
+    fileprivate var texts: [String: String]? { object?.compactMapValues(\.string) }
+    fileprivate var whole: Int? { double.flatMap(Int.init(exactly:)) }
 }
 
 private func json(_ texts: [String: String]) -> JSONValue { .object(texts.mapValues { .string($0) }) }
@@ -84,17 +58,17 @@ extension LocationConfiguration.HTTP {
     }
 
     fileprivate mutating func take(_ stored: [String: JSONValue]) {
-        url = stored.text("url") ?? url
-        method = stored.text("method") ?? method
-        headers = stored.texts("headers") ?? headers
-        params = stored.object("params") ?? params
-        rootProperty = stored.text("rootProperty") ?? rootProperty
-        timeout = stored.number("timeout") ?? timeout
-        autoSync = stored.bool("autoSync") ?? autoSync
-        autoSyncThreshold = stored.integer("autoSyncThreshold") ?? autoSyncThreshold
-        batchSync = stored.bool("batchSync") ?? batchSync
-        maxBatchSize = stored.integer("maxBatchSize") ?? maxBatchSize
-        acceptsPages = stored.bool("acceptsPages") ?? acceptsPages
+        url = stored["url"]?.string ?? url
+        method = stored["method"]?.string ?? method
+        headers = stored["headers"]?.texts ?? headers
+        params = stored["params"]?.object ?? params
+        rootProperty = stored["rootProperty"]?.string ?? rootProperty
+        timeout = stored["timeout"]?.double ?? timeout
+        autoSync = stored["autoSync"]?.bool ?? autoSync
+        autoSyncThreshold = stored["autoSyncThreshold"]?.whole ?? autoSyncThreshold
+        batchSync = stored["batchSync"]?.bool ?? batchSync
+        maxBatchSize = stored["maxBatchSize"]?.whole ?? maxBatchSize
+        acceptsPages = stored["acceptsPages"]?.bool ?? acceptsPages
     }
 }
 
@@ -114,15 +88,14 @@ extension AuthorizationConfiguration {
 
     fileprivate mutating func take(_ stored: [String: JSONValue]) {
         guard !stored.isEmpty else { return }
-        strategy = stored.text("strategy").map { .init(rawValue: $0) } ?? strategy
-        expiresUnit = stored.text("expiresUnit").map { .init(rawValue: $0) } ?? expiresUnit
-        refreshUrl = stored.text("refreshUrl")
-        refreshPayload = stored.object("refreshPayload")
-        refreshHeaders = stored.texts("refreshHeaders")
-        responseMapping = stored.texts("responseMapping") ?? responseMapping
-        if case .array(let statuses) = stored["refreshStatuses"] {
-            refreshStatuses = Set(
-                statuses.compactMap { if case .integer(let status) = $0 { Int(status) } else { nil } })
+        strategy = stored["strategy"]?.string.map { .init(rawValue: $0) } ?? strategy
+        expiresUnit = stored["expiresUnit"]?.string.map { .init(rawValue: $0) } ?? expiresUnit
+        refreshUrl = stored["refreshUrl"]?.string
+        refreshPayload = stored["refreshPayload"]?.object
+        refreshHeaders = stored["refreshHeaders"]?.texts
+        responseMapping = stored["responseMapping"]?.texts ?? responseMapping
+        if let statuses = stored["refreshStatuses"]?.array {
+            refreshStatuses = Set(statuses.compactMap(\.whole))
         }
     }
 }
@@ -140,11 +113,11 @@ extension LocationConfiguration.Persistence {
 
     fileprivate mutating func take(_ stored: [String: JSONValue]) {
         locationsOrderDirection =
-            stored.text("locationsOrderDirection").map { .init(rawValue: $0) } ?? locationsOrderDirection
-        maxDaysToPersist = stored.integer("maxDaysToPersist") ?? maxDaysToPersist
-        maxRecordsToPersist = stored.integer("maxRecordsToPersist") ?? maxRecordsToPersist
-        extras = stored.object("extras") ?? extras
-        locationTemplate = stored.text("locationTemplate") ?? locationTemplate
-        timestampFormat = stored.text("timestampFormat").map { .init(rawValue: $0) } ?? timestampFormat
+            stored["locationsOrderDirection"]?.string.map { .init(rawValue: $0) } ?? locationsOrderDirection
+        maxDaysToPersist = stored["maxDaysToPersist"]?.whole ?? maxDaysToPersist
+        maxRecordsToPersist = stored["maxRecordsToPersist"]?.whole ?? maxRecordsToPersist
+        extras = stored["extras"]?.object ?? extras
+        locationTemplate = stored["locationTemplate"]?.string ?? locationTemplate
+        timestampFormat = stored["timestampFormat"]?.string.map { .init(rawValue: $0) } ?? timestampFormat
     }
 }

@@ -17,13 +17,17 @@ struct BrazeDialectTests {
         return Credential(configuration.scheme, token: SignedToken("a.b.c"))
     }
 
-    private let record = EventRecord(
-        kind: .track, messageID: "m1", userID: "ada", sessionID: "s1",
-        timestamp: Date(timeIntervalSince1970: 1_700_000_000.25), name: "bought", payload: ["price": 1.5])
+    private func record(_ dialect: BrazeDialect) -> EventRecord {
+        EventRecord(
+            content: Event(.track, name: "bought", payload: ["price": 1.5], dialect: dialect),
+            messageID: "m1", userID: "ada", sessionID: "s1",
+            timestamp: Date(timeIntervalSince1970: 1_700_000_000.25))
+    }
 
     @Test func requestIsByteForByteAsExpected() throws {
         let dialect = try dialect()
-        let body = dialect.render(record, anonymousID: "device")
+        let record = record(dialect)
+        let body = record.content.rendered(for: record, anonymousID: "device")
         let event = QueuedEvent(sequence: 1, messageID: "m1", userID: "ada", body: body)
         let request = credential(signs: true).applied(
             to: dialect.request(
@@ -90,12 +94,12 @@ struct BrazeDialectTests {
     @Test func rejectionsAreOfTheRowsThatTheServerMeans() throws {
         let dialect = try dialect()
         let attributes = EventRecord(
-            kind: .userAttributes, messageID: "a1", userID: "ada", sessionID: "s1",
-            timestamp: Date(timeIntervalSince1970: 1), name: nil, payload: ["email": "a@b"])
-        let rows = [attributes, record, attributes].enumerated().map { index, record in
+            content: Event(.userAttributes, name: nil, payload: ["email": "a@b"], dialect: dialect),
+            messageID: "a1", userID: "ada", sessionID: "s1", timestamp: Date(timeIntervalSince1970: 1))
+        let rows = [attributes, record(dialect), attributes].enumerated().map { index, record in
             QueuedEvent(
                 sequence: Int64(index), messageID: record.messageID, userID: "ada",
-                body: dialect.render(record, anonymousID: "device"))
+                body: record.content.rendered(for: record, anonymousID: "device"))
         }
         let request = dialect.request(
             for: rows, attempt: 1, deviceID: "device", now: Date(timeIntervalSince1970: 1))

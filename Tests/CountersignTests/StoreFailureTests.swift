@@ -30,10 +30,7 @@ struct StoreFailureTests {
                 directory: bench.configuration.instanceDirectory, limits: limits, clock: bench.clock,
                 log: nil, canOpen: { _ in isUnlocked() })
             recorder = Recorder(
-                storage: storage,
-                dialect: NativeDialect(
-                    endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 30),
-                limits: limits, clock: bench.clock, userID: "ada", sessionID: "s", log: nil,
+                storage: storage, limits: limits, clock: bench.clock, userID: "ada", sessionID: "s", log: nil,
                 makeDurable: { [isDurable] descriptor in
                     isDurable.withLock { $0 } && IncomingLog.makeDurable(descriptor)
                 }, empty: empty
@@ -42,18 +39,22 @@ struct StoreFailureTests {
 
         func record(_ name: String, size: Int = 0) async throws {
             _ = try await withCheckedThrowingContinuation { continuation in
-                recorder.record(.track, name: name, payload: Self.payload(size)) {
+                recorder.record(event(name, size)) {
                     continuation.resume(with: $0)
                 }
             }
         }
 
         func track(_ name: String, size: Int = 0) {
-            recorder.record(.track, name: name, payload: Self.payload(size))
+            recorder.record(event(name, size))
         }
 
-        private static func payload(_ size: Int) -> [String: JSONValue] {
-            size == 0 ? [:] : ["x": .string(String(repeating: "x", count: size))]
+        private func event(_ name: String, _ size: Int) -> Event {
+            Event(
+                .track, name: name,
+                payload: size == 0 ? [:] : ["x": .string(String(repeating: "x", count: size))],
+                dialect: NativeDialect(
+                    endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 30))
         }
 
         /// What the queue file holds, by name.

@@ -5,34 +5,17 @@ internal import Foundation
 ///
 /// `success` decides: 200 with `"success": false` is a failure, and so is everything outside 200 to 299.
 struct BloomreachAnswer {
-    private struct AuthError {
-        let code: AuthErrorCode
-        let reason: String
-        let serverTime: Date?
-        let clockSkew: TimeInterval?
-
-        init?(_ value: JSONValue?) {
-            guard let value, let code = value["error_code"]?.integer else { return nil }
-            self.code = AuthErrorCode(rawValue: Int(code))
-            reason = value["reason"]?.string ?? self.code.reason
-            serverTime = value["server_time_ms"]?.numeric.map { Date(timeIntervalSince1970: $0 / 1_000) }
-            clockSkew = value["clock_skew_seconds"]?.numeric
-        }
-
-        var verdict: ServerAnswer.TokenVerdict {
-            ServerAnswer.TokenVerdict(code: code, reason: reason, clockSkew: clockSkew)
-        }
-    }
-
     /// The longest text of a server that is passed on.
     private static let maximumReason = 300
 
     let response: TransportResponse
     /// Nil when the body is no JSON object.
     let members: [String: JSONValue]?
+    private let auth: AuthErrors?
 
     init(_ response: TransportResponse) {
         self.response = response
+        auth = AuthErrors(response)
         members = JSONDocument.object(response.body)
     }
 
@@ -40,7 +23,7 @@ struct BloomreachAnswer {
 
     private var isSuccess: Bool? { members?["success"]?.bool }
 
-    private var authError: AuthError? { AuthError(members?["auth_error"]) }
+    private var authError: AuthError? { auth?.authError }
 
     /// The server's words, printable and not too long.
     private var reason: String {
@@ -92,7 +75,7 @@ struct BloomreachAnswer {
             let isDuplicate = members?["duplicate"]?.bool ?? false
             return .accepted(
                 duplicates: isDuplicate ? 1 : 0, rejected: [],
-                warning: AuthError(members?["auth_warning"])?.verdict)
+                warning: auth?.authWarning?.verdict)
         case false: return .refused(.init("success_false", reason))
         default: return ServerAnswer.unexpected(response)
         }
@@ -105,14 +88,14 @@ struct BloomreachAnswer {
         func error(_ code: CountersignError.Code, _ detail: String) -> CountersignError {
             let serverTime = ServerAnswer.serverTime(in: response) ?? now
             return CountersignError(
-                code, endpoint, detail, status: status, authCode: authError?.code,
+                code, endpoint, detail, status: status, authCode: authError?.verdict.code,
                 retryAfter: ServerAnswer.retryAfter(in: response, serverTime: serverTime))
         }
         let isUnauthorized = [401, 403].contains(status) || authError != nil || isProjectFault
         switch status {
         case 200..<300: break
         case _ where isUnauthorized:
-            throw error(.authorizationRefused, authError.map { "\($0.reason): \(reason)" } ?? reason)
+            throw error(.authorizationRefused, authError.map { "\($0.verdict.reason): \(reason)" } ?? reason)
         case 410: throw error(.gone, reason)
         case 408, 421, 425, 429, 500...: throw error(.serverFailed, reason)
         default: throw error(.refused, reason)
@@ -126,51 +109,6 @@ struct BloomreachAnswer {
 }
 
 extension JSONValue {
-    subscript(name: String) -> JSONValue? {
-        if case .object(let members) = self { members[name] } else { nil }
-    }
-
-    var string: String? {
-        if case .string(let text) = self { text } else { nil }
-    }
-
-    var integer: Int64? {
-        switch self {
-        case .integer(let value): value
-        case .number(let value): Int64(exactly: value)
-        case .string(let text): Int64(text)
-        default: nil
-        }
-    }
-
-    /// A number, also as text.
-    var numeric: Double? {
-        switch self {
-        case .integer(let value): Double(value)
-        case .number(let value): value
-        case .string(let text): Double(text).flatMap { $0.isFinite ? $0 : nil }
-        default: nil
-        }
-    }
-
-    /// True and false, also as 1 and 0 or as text.
-    var bool: Bool? {
-        switch self {
-        case .bool(let value): value
-        case .integer(1), .string("true"), .string("1"): true
-        case .integer(0), .string("false"), .string("0"): false
-        default: nil
-        }
-    }
-
-    var array: [JSONValue]? {
-        if case .array(let elements) = self { elements } else { nil }
-    }
-
-    var object: [String: JSONValue]? {
-        if case .object(let members) = self { members } else { nil }
-    }
-
     /// The first of several errors: texts, or objects with a description.
     fileprivate var firstText: String? {
         guard let first = array?.first else { return nil }

@@ -77,7 +77,8 @@ public final class BloomreachClient: Sendable {
                 log: configuration.log), clock: clock)
         pipeline = try DeliveryPipeline(
             settings: settings, storage: storage,
-            dialect: BloomreachDialect(timeout: configuration.requestTimeout), credentials: projectKeys,
+            destination: BloomreachDestination(timeout: configuration.requestTimeout),
+            credentials: projectKeys,
             transport: transport, clock: clock, random: { Double.random(in: 0...1) })
         // Connections of their own: a slow query holds up no event.
         queries = transport ?? makeDefaultTransport()
@@ -260,8 +261,7 @@ public final class BloomreachClient: Sendable {
         body["customer_ids"] = customer.customerForEvent().json
         for project in [setup.project] + (setup.mapping[kind] ?? []) {
             guard let url = endpoint.url(of: project) else { continue }
-            pipeline.recorder.record(
-                .track, name: url.absoluteString, payload: body, owner: project.token)
+            pipeline.recorder.record(BloomreachRecord(url: url, body: body), owner: project.token)
         }
     }
 

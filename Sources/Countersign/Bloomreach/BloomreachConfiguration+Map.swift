@@ -163,7 +163,7 @@ private struct MapReader {
 }
 
 extension BloomreachProject {
-    /// The key in what an app calls authorization: bare, or behind `Token `.
+    /// The key in what an app calls authorization: bare, or after `Token `.
     ///
     /// - Throws: `invalidConfiguration` for what is meant for servers only.
     package static func apiKey(inAuthorization text: String) throws(CountersignError) -> String {

@@ -32,7 +32,7 @@ public struct BloomreachConfiguration: Sendable {
     public var manualSessionAutoClose = true
     /// When a token for push notifications is told to the server. Default: when it is another one.
     public var pushTokenFrequency = PushTokenFrequency.onTokenChange
-    /// When the SDK sends by itself. Default: at once.
+    /// When the SDK sends on its own. Default: at once.
     public var flushPolicy = FlushPolicy(eventCount: 1, interval: nil, onBackground: true)
     /// As `CountersignConfiguration.instanceName`.
     public var instanceName = "bloomreach"

@@ -34,7 +34,7 @@ public struct InAppMessage: Sendable, Hashable {
     public let priority: Int?
     /// Seconds from the event until it is shown.
     public let delay: TimeInterval
-    /// Seconds after which it closes by itself; nil for never.
+    /// Seconds after which it closes on its own; nil for never.
     public let closeTimeout: TimeInterval?
     /// Whether what is done with it may be tracked. Default: true.
     public let hasTrackingConsent: Bool
@@ -59,8 +59,8 @@ public struct InAppMessage: Sendable, Hashable {
         from = filter?["from_date"]?.numeric.map(Date.init(timeIntervalSince1970:))
         until = filter?["to_date"]?.numeric.map(Date.init(timeIntervalSince1970:))
         priority = value["load_priority"]?.integer.map(Int.init)
-        delay = (value["load_delay"]?.numeric ?? 0) / 1_000
-        closeTimeout = value["close_timeout"]?.numeric.map { $0 / 1_000 }
+        delay = Milliseconds(value["load_delay"]?.numeric ?? 0).seconds
+        closeTimeout = value["close_timeout"]?.numeric.map { Milliseconds($0).seconds }
         hasTrackingConsent = value["has_tracking_consent"]?.bool ?? true
         consentCategory = value["consent_category_tracking"]?.string
         raw = value

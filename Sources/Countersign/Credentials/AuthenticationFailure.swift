@@ -1,7 +1,7 @@
 public import CountersignCore
 public import Foundation
 
-/// A token that a server did not accept, or that could not be had.
+/// A token that a server did not accept, or that could not be obtained.
 public struct AuthenticationFailure: Sendable, Hashable {
     /// Who found out.
     public struct Origin: RawRepresentable, Hashable, Sendable {

@@ -6,7 +6,7 @@ package import Foundation
 /// makes one call at a time and waits for none but these, so a source that has to ask somebody answers `pending` and posts
 /// what came of that.
 package protocol CredentialSource: Sendable {
-    /// True if the source looks for another credential by itself when a server has refused one; false if it waits until the
+    /// True if the source looks for another credential on its own when a server has refused one; false if it waits until the
     /// app hands one over.
     var isRenewing: Bool { get }
 

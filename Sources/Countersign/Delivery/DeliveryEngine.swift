@@ -23,7 +23,7 @@ actor DeliveryEngine {
 
     private let storage: Storage
     private var lease: LeaseHolder { storage.holder }
-    private let dialect: any DeliveryDialect
+    private let destination: any Destination
     private let transport: any HTTPTransport
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
@@ -48,12 +48,12 @@ actor DeliveryEngine {
     private var deviceID = ""
 
     init(
-        settings: DeliverySettings, storage: Storage, dialect: any DeliveryDialect,
+        settings: DeliverySettings, storage: Storage, destination: any Destination,
         credentials: any CredentialSource,
         transport: any HTTPTransport, clock: any ClientClock, random: @escaping @Sendable () -> Double
     ) {
         self.storage = storage
-        self.dialect = dialect
+        self.destination = destination
         source = credentials
         self.transport = transport
         self.clock = clock
@@ -332,7 +332,7 @@ actor DeliveryEngine {
         guard let credential else { return }
         let requestTime = clock.now
         let request = credential.applied(
-            to: dialect.request(for: events, attempt: attempt, deviceID: deviceID, now: requestTime))
+            to: destination.request(for: events, attempt: attempt, deviceID: deviceID, now: requestTime))
         // Finding a token may have taken its time.
         do {
             let lapse = try await storage.perform { [clock, lease] queue in
@@ -346,7 +346,7 @@ actor DeliveryEngine {
         requestTimeout = max(requestTimeout, request.timeout)
         do {
             let response = try await transport.send(request)
-            var answer = dialect.read(response, for: events)
+            var answer = destination.read(response, for: events)
             if answer.retryAfter == nil, let date = answer.retryDate {
                 let serverNow = clock.now + (await source.clockOffset)
                 answer.retryAfter = max(0, date.timeIntervalSince(serverNow))

@@ -122,7 +122,7 @@ extension DeliveryPipeline {
     /// Whether anything is recorded.
     package var isEnabled: Bool { !recorder.hasOptedOut }
 
-    /// Records nothing and sends nothing by itself until it is enabled again, in later runs too. What waits stays.
+    /// Records nothing and sends nothing on its own until it is enabled again, in later runs too. What waits stays.
     ///
     /// It waits for the thread that writes, so that the next record is kept or not as this says.
     package func setEnabled(_ isEnabled: Bool) {

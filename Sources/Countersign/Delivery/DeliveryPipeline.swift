@@ -1,4 +1,4 @@
-package import CountersignCore
+internal import CountersignCore
 package import Foundation
 
 /// Keeps records on disk until a server has taken them: what every client is built on.
@@ -24,7 +24,7 @@ package final class DeliveryPipeline: Sendable {
     /// - Parameters:
     ///   - settings: How it works.
     ///   - storage: As `settings` makes it.
-    ///   - dialect: How records look on the wire.
+    ///   - destination: Where records go.
     ///   - credentials: What proves whose they are.
     ///   - owner: Whose records are recorded from the start.
     ///   - transport: The way to the network; nil for the platform's.
@@ -32,7 +32,7 @@ package final class DeliveryPipeline: Sendable {
     ///   - random: Spreads waits, from 0 to 1.
     /// - Throws: `CountersignError` with `invalidConfiguration` if the settings cannot work.
     package init(
-        settings: DeliverySettings, storage: Storage, dialect: any DeliveryDialect,
+        settings: DeliverySettings, storage: Storage, destination: any Destination,
         credentials: any CredentialSource, owner: String? = nil, transport: (any HTTPTransport)?,
         clock: any ClientClock, random: @escaping @Sendable () -> Double
     ) throws(CountersignError) {
@@ -44,10 +44,10 @@ package final class DeliveryPipeline: Sendable {
         session = Lock(tracker)
         uploads = InterruptibleTransport(transport ?? makeDefaultTransport(), clock: clock)
         engine = DeliveryEngine(
-            settings: settings, storage: storage, dialect: dialect, credentials: credentials,
+            settings: settings, storage: storage, destination: destination, credentials: credentials,
             transport: uploads, clock: clock, random: random)
         recorder = Recorder(
-            storage: storage, dialect: dialect, limits: settings.limits, clock: clock, userID: owner,
+            storage: storage, limits: settings.limits, clock: clock, userID: owner,
             sessionID: tracker.id, log: settings.log
         ) { [inbox = engine.inbox] count in inbox.post(.stored(count)) }
         Task { [engine] in await engine.start() }
@@ -70,10 +70,10 @@ package final class DeliveryPipeline: Sendable {
 
     /// Stores a record; when it returns, the record is on disk.
     package func store(
-        _ kind: EventKind, name: String? = nil, payload: [String: JSONValue], messageID: String? = nil
+        _ content: any RecordContent, messageID: String? = nil
     ) async throws(CountersignError) -> String {
         let result = await withCheckedContinuation { continuation in
-            recorder.record(kind, name: name, payload: payload, messageID: messageID) {
+            recorder.record(content, messageID: messageID) {
                 continuation.resume(returning: $0)
             }
         }

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
@@ -40,7 +41,8 @@ extension EventQueue {
                     DO UPDATE SET holder = ?1, process_id = ?2, until_uptime_ms = ?3, duration_ms = ?4
                     """,
                     .text(holder.id), .integer(Int64(getpid())),
-                    .integer(Int64((uptime + duration) * 1_000)), .integer(Int64(duration * 1_000)))
+                    .integer(Milliseconds(seconds: uptime + duration).count),
+                    .integer(Milliseconds(seconds: duration).count))
                 return nil
             }
         } catch let error as SQLiteError where error.isFull {
@@ -78,7 +80,8 @@ extension EventQueue {
             row throws(SQLiteError) in
             Lease(
                 holder: row.text(0), processID: Int32(truncatingIfNeeded: row.int64(1)),
-                until: TimeInterval(row.int64(2)) / 1_000, duration: TimeInterval(row.int64(3)) / 1_000)
+                until: Milliseconds(row.int64(2)).seconds,
+                duration: Milliseconds(row.int64(3)).seconds)
         }
     }
 }

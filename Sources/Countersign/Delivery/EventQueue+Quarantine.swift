@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
@@ -10,7 +11,7 @@ extension EventQueue {
                 (seq, message_id, user_id, session_id, body, code, reason, quarantined_ms)
             SELECT seq, message_id, user_id, session_id, body, ?, ?, ? FROM event WHERE seq = ?
             """,
-            .text(verdict.code), .text(verdict.reason), .integer(Self.milliseconds(date)),
+            .text(verdict.code), .text(verdict.reason), .integer(Milliseconds(date).count),
             .integer(event.sequence))
         guard try remove(event) else { return }
         try add(.quarantined, 1)
@@ -48,7 +49,7 @@ extension EventQueue {
         ) { row throws(SQLiteError) in
             QuarantinedEvent(
                 messageID: row.text(0), userID: UserKey(column: row.text(1)).userID, code: row.text(2),
-                reason: row.text(3), date: Date(timeIntervalSince1970: TimeInterval(row.int64(4)) / 1_000),
+                reason: row.text(3), date: Milliseconds(row.int64(4)).date,
                 body: row.blob(5))
         }
     }
@@ -85,6 +86,4 @@ extension EventQueue {
         try connection.run("DELETE FROM quarantine")
         return connection.changes
     }
-
-    static func milliseconds(_ date: Date) -> Int64 { Int64(date.timeIntervalSince1970 * 1_000) }
 }

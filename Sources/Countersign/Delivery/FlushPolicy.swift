@@ -1,6 +1,6 @@
 public import Foundation
 
-/// When the SDK sends by itself.
+/// When the SDK sends on its own.
 public struct FlushPolicy: Sendable, Hashable {
     /// Send as soon as this many events wait; nil for no such limit. 1 or more.
     public var eventCount: Int?

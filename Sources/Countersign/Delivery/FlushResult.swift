@@ -50,7 +50,7 @@ public struct FlushResult: Sendable, Hashable {
 
         /// Nothing that could be sent is left; events of users whose token was refused may be.
         public static let drained = Ending(rawValue: "drained")
-        /// The server or the network failed; the SDK goes on later by itself.
+        /// The server or the network failed; the SDK goes on later on its own.
         public static let interrupted = Ending(rawValue: "interrupted")
         /// Settings have to change first.
         public static let configurationProblem = Ending(rawValue: "configuration_problem")

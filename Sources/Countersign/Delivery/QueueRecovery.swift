@@ -113,7 +113,7 @@ struct QueueRecovery {
         read("\(columns) ORDER BY seq DESC")
         let back = rows.keys.filter { $0 > front }.min() ?? front
         if back - front > 1 {
-            // As far as single look-ups make sense; each finds its way past the damage by itself.
+            // As far as single look-ups make sense; each finds its own way past the damage.
             for sequence in (front + 1)..<min(back, front + 20_000) {
                 read("\(columns) WHERE seq = ?", .integer(sequence))
             }

@@ -86,7 +86,6 @@ final class Recorder: Sendable {
     let writer = DispatchQueue(label: "countersign.recording", qos: .userInitiated)
     private let synchronizer = DispatchQueue(label: "countersign.durability", qos: .utility)
     private let storage: Storage
-    private let dialect: any DeliveryDialect
     private let limits: QueueLimits
     private let clock: any ClientClock
     private let logger: CountersignLog?
@@ -94,14 +93,13 @@ final class Recorder: Sendable {
 
     // `stored` is called on a thread of the recorder after the log has taken events, with their number.
     init(
-        storage: Storage, dialect: any DeliveryDialect, limits: QueueLimits, clock: any ClientClock,
+        storage: Storage, limits: QueueLimits, clock: any ClientClock,
         userID: String? = nil, sessionID: String, log: CountersignLog?,
         makeDurable: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.makeDurable,
         empty: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.empty,
         stored: @escaping @Sendable (Int) -> Void
     ) {
         self.storage = storage
-        self.dialect = dialect
         self.limits = limits
         self.clock = clock
         self.log = IncomingLog(
@@ -148,14 +146,13 @@ final class Recorder: Sendable {
 
     /// Takes an event and returns at once. Its message id is made here unless it has one.
     ///
-    /// `owner` stands in for the user where a dialect has something else whose events wait for themselves alone.
+    /// It is the present user's unless it has another owner, such as a project.
     func record(
-        _ kind: EventKind, name: String?, payload: [String: JSONValue], messageID: String? = nil,
-        owner: String? = nil,
+        _ content: any RecordContent, messageID: String? = nil, owner: String? = nil,
         completion: (@Sendable (Result<String, CountersignError>) -> Void)? = nil
     ) {
         let now = clock.now
-        let bytes = JSONValue.object(payload).estimatedBytes
+        let bytes = content.estimatedBytes
         let (refusal, isIdle, mustHelp) = state.withLock { state -> (CountersignError?, Bool, Bool) in
             if state.isClosed { return (CountersignError(.closed, "the client is closed"), false, false) }
             if state.hasOptedOut { return (CountersignError(.optedOut, "nothing is recorded"), false, false) }
@@ -171,8 +168,8 @@ final class Recorder: Sendable {
             }
             // The id is made under the lock, so that ids sort as the events do.
             let record = EventRecord(
-                kind: kind, messageID: messageID ?? UUIDv7.make(at: now), userID: owner ?? state.userID,
-                sessionID: state.sessionID, timestamp: now, name: name, payload: payload)
+                content: content, messageID: messageID ?? UUIDv7.make(at: now), userID: owner ?? state.userID,
+                sessionID: state.sessionID, timestamp: now)
             state.unsaved.append(Unsaved(record: record, bytes: bytes, completion: completion))
             state.heldEvents += 1
             state.heldBytes += bytes
@@ -339,7 +336,8 @@ final class Recorder: Sendable {
             RenderedEvent(
                 messageID: entry.record.messageID, userID: entry.record.userID,
                 sessionID: entry.record.sessionID,
-                body: dialect.render(entry.record, anonymousID: anonymousID ?? ""), uptime: clock.uptime)
+                body: entry.record.content.rendered(for: entry.record, anonymousID: anonymousID ?? ""),
+                uptime: clock.uptime)
         }
         do {
             let first = try log.append(rows) - Int64(rows.count) + 1

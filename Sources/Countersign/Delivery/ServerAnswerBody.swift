@@ -15,25 +15,6 @@ package struct ServerAnswerBody: Sendable {
         }
     }
 
-    private struct AuthError: Decodable, Sendable {
-        let code: Int
-        let reason: String?
-        let serverTime: Double?
-        let clockSkew: Double?
-
-        enum CodingKeys: String, CodingKey {
-            case code = "error_code"
-            case reason
-            case serverTime = "server_time_ms"
-            case clockSkew = "clock_skew_seconds"
-        }
-
-        var verdict: ServerAnswer.TokenVerdict {
-            let code = AuthErrorCode(rawValue: code)
-            return ServerAnswer.TokenVerdict(code: code, reason: reason ?? code.reason, clockSkew: clockSkew)
-        }
-    }
-
     private struct Members: Decodable, Sendable {
         var success: Bool?
         var message: String?
@@ -76,7 +57,7 @@ package struct ServerAnswerBody: Sendable {
     /// - Parameters:
     ///   - response: The answer that this is the body of.
     ///   - eventCount: How many events the request had.
-    ///   - success: Reads an answer of 2xx, or one of 400 that rejects each event by itself; nil if it is not this
+    ///   - success: Reads an answer of 2xx, or one of 400 that rejects each event separately; nil if it is not this
     ///     dialect's, and then nothing was delivered.
     /// - Returns: The meaning with everything that goes with it.
     package func answer(
@@ -97,7 +78,7 @@ package struct ServerAnswerBody: Sendable {
 
     /// The server's clock, if the body says it.
     package var serverTime: Date? {
-        members.authError?.serverTime.map { Date(timeIntervalSince1970: $0 / 1_000) }
+        members.authError?.serverTime
     }
 
     private func meaning(

@@ -42,7 +42,7 @@ package enum SHA256 {
             precondition(done == 1, "OpenSSL cannot hash")
         }
 
-        /// The 32 bytes of the digest; nothing may be added behind it.
+        /// The 32 bytes of the digest; nothing may be added after it.
         package func finish() -> [UInt8] {
             [UInt8](unsafeUninitializedCapacity: 32) { output, count in
                 let done = EVP_DigestFinal_ex(context, output.baseAddress, nil)

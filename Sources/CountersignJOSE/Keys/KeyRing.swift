@@ -58,8 +58,8 @@ public struct KeyRing: Sendable {
     /// A ring of at most three keys and those of a published set; without any, every token answers 27.
     ///
     /// - Parameters:
-    ///   - entries: The primary first. Those behind the third are left out.
-    ///   - published: The keys of a JWK Set that somebody else keeps; those behind the sixteenth are left out.
+    ///   - entries: The primary first. Those after the third are left out.
+    ///   - published: The keys of a JWK Set that somebody else keeps; those after the sixteenth are left out.
     public init(entries: [Entry], published: [Entry] = []) {
         self.entries = Array(entries.prefix(Self.maximumKeys)) + published.prefix(Self.maximumPublished)
     }

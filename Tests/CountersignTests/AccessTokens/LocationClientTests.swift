@@ -73,9 +73,9 @@ struct LocationClientTests {
         http.rootProperty = root
         http.method = "put"
         http.params = ["p": 2]
-        let dialect = LocationDialect(
+        let destination = LocationDestination(
             settings: .init(http: http, refreshStatuses: []))
-        let request = dialect.request(
+        let request = destination.request(
             for: [QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: Array(#"{"u":1}"#.utf8))],
             attempt: 1, deviceID: "", now: Date())
         #expect(String(decoding: request.body, as: UTF8.self) == body)

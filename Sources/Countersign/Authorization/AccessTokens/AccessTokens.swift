@@ -1,7 +1,7 @@
 internal import CountersignCore
 package import Foundation
 
-/// One access token for all requests, refreshed by itself: carries out what `RefreshMachine` decides.
+/// One access token for all requests, which refreshes itself: carries out what `RefreshMachine` decides.
 ///
 /// However many ask, there is one refresh at a time, in this process and, through a lock on the store, in all. A caller
 /// that is cancelled stops waiting; the refresh goes on, since its answer may be the only copy of the next token.
@@ -281,7 +281,7 @@ package actor AccessTokens {
                 } catch {
                     surroundings.log?(.warning, "access token could not be locked", ["error": "\(error)"])
                     action = machine.notLocked(
-                        .init("store_locked", "the stored access token cannot be had now"),
+                        .init("store_locked", "the stored access token cannot be read now"),
                         uptime: clock.uptime, fraction: surroundings.random())
                 }
             case .send(let accessToken, let refreshToken):

@@ -22,11 +22,11 @@ enum Expiry: Equatable {
         switch unit {
         case .relative: self = .lifetime(number)
         case .epochSeconds: self = .instant(number)
-        case .epochMilliseconds: self = .instant(number / 1_000)
+        case .epochMilliseconds: self = .instant(Milliseconds(number).seconds)
         default:
             self =
                 number >= Self.firstMilliseconds
-                ? .instant(number / 1_000)
+                ? .instant(Milliseconds(number).seconds)
                 : number >= Self.firstInstant ? .instant(number) : .lifetime(number)
         }
     }
@@ -40,7 +40,7 @@ enum Expiry: Equatable {
             if let number = Double(text) {
                 self.init(number: number, unit: unit)
             } else if let milliseconds = RFC3339.milliseconds(text.utf8) {
-                self = .instant(TimeInterval(milliseconds) / 1_000)
+                self = .instant(Milliseconds(milliseconds).seconds)
             } else if let date = Timestamp.date(fromHTTP: text) {
                 self = .instant(date.timeIntervalSince1970)
             } else {

@@ -89,7 +89,7 @@ struct RefreshAnswer: Equatable {
         var candidates = ["error_description", "errorDescription", "message", "msg", "detail"].compactMap {
             response[$0]
         }
-        if case .object(let error) = response["error"], let message = error["message"] {
+        if let error = response["error"]?.object, let message = error["message"] {
             candidates.append(message)
         }
         return candidates.lazy.compactMap { value -> String? in
@@ -103,7 +103,7 @@ struct RefreshAnswer: Equatable {
     /// A word for what went wrong, as servers put it in different places; nil if there is none that is safe to repeat.
     private static func errorCode(_ response: [String: JSONValue]) -> String? {
         var candidates = ["error", "error_code", "code", "errorCode"].compactMap { response[$0] }
-        if case .object(let error) = response["error"] {
+        if let error = response["error"]?.object {
             candidates = ["code", "message", "status", "type"].compactMap { error[$0] } + candidates
         }
         let words = candidates.compactMap { value -> String? in

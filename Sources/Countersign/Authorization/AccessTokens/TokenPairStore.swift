@@ -49,7 +49,7 @@ final class TokenPairStore: @unchecked Sendable {
         try await perform { pairs in try pairs.store.removeToken(for: Self.key) }
     }
 
-    /// Waits until no other process refreshes. A process that dies lets go by itself.
+    /// Waits until no other process refreshes. The system releases the lock of a process that dies.
     ///
     /// - Throws: When another process holds the lock for too long, or the file cannot be made.
     func lock(clock: any ClientClock) async throws {

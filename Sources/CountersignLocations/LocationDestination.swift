@@ -2,8 +2,17 @@ internal import Countersign
 internal import CountersignCore
 internal import Foundation
 
+/// A location in the shape in which it is uploaded: what a template makes need not be an object.
+struct LocationContent: RecordContent {
+    let value: JSONValue
+
+    var estimatedBytes: Int { value.estimatedBytes }
+
+    func rendered(for record: EventRecord, anonymousID: String) -> [UInt8] { value.bytes }
+}
+
 /// Uploads as Transistorsoft's SDKs send them: records under a root property, beside parameters.
-final class LocationDialect: DeliveryDialect {
+final class LocationDestination: Destination {
     struct Settings {
         var http: LocationConfiguration.HTTP
         var refreshStatuses: Set<Int>
@@ -11,14 +20,10 @@ final class LocationDialect: DeliveryDialect {
 
     private struct State {
         var settings: Settings
-        var sending: [QueuedEvent] = []
         /// What was delivered since somebody began to collect.
         var delivered: [Int: [QueuedEvent]] = [:]
         var lastCollector = 0
     }
-
-    /// Under this name a record's payload holds the whole of it: what a template makes need not be an object.
-    static let member = "record"
 
     private let state: Lock<State>
 
@@ -45,17 +50,10 @@ final class LocationDialect: DeliveryDialect {
         state.withLock { $0.delivered.removeValue(forKey: id) ?? [] }
     }
 
-    func render(_ record: EventRecord, anonymousID: String) -> [UInt8] {
-        (record.payload[Self.member] ?? .object(record.payload)).bytes
-    }
-
     func request(
         for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date
     ) -> TransportRequest {
-        let settings = state.withLock { state in
-            state.sending = events
-            return state.settings
-        }
+        let settings = settings
         var headers = HeaderFields()
         headers["Content-Type"] = "application/json"
         headers["User-Agent"] = "countersign-swift/\(SDKVersion.current)"
@@ -131,7 +129,7 @@ final class LocationDialect: DeliveryDialect {
         if case .accepted(_, let rejected, _) = answer.meaning {
             let indices = Set(rejected.map(\.index))
             state.withLock { state in
-                let delivered = state.sending.enumerated().filter { !indices.contains($0.offset) }.map(
+                let delivered = events.enumerated().filter { !indices.contains($0.offset) }.map(
                     \.element)
                 for id in state.delivered.keys { state.delivered[id]?.append(contentsOf: delivered) }
             }

@@ -2,7 +2,7 @@ internal import CountersignCore
 package import Foundation
 
 /// `POST /v1/batch`, in the shape of Segment's public HTTP API, with the write key and the user's token in headers.
-package struct NativeDialect: DeliveryDialect {
+package struct NativeDialect: EventDialect {
     private let url: URL
     private let writeKey: String
     private let timeout: TimeInterval
@@ -17,7 +17,7 @@ package struct NativeDialect: DeliveryDialect {
         self.timeout = timeout
     }
 
-    package func render(_ record: EventRecord, anonymousID: String) -> [UInt8] {
+    package func render(_ event: Event, of record: EventRecord, anonymousID: String) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(384)
         func member(_ name: StaticString, _ text: String, first: Bool = false) {
@@ -27,17 +27,17 @@ package struct NativeDialect: DeliveryDialect {
             output.append(contentsOf: "\":".utf8)
             JSONValue.write(text, to: &output)
         }
-        member("type", record.kind.rawValue, first: true)
+        member("type", event.kind.rawValue, first: true)
         member("messageId", record.messageID)
         if let userID = record.userID { member("userId", userID) } else { member("anonymousId", anonymousID) }
         output.append(contentsOf: ",\"timestamp\":\"".utf8)
         Timestamp.write(record.timestamp, to: &output)
         output.append(UInt8(ascii: "\""))
-        if let name = record.name { member(record.kind == .track ? "event" : "name", name) }
-        if !record.payload.isEmpty {
-            let carriesTraits = record.kind == .identify || record.kind == .group
+        if let name = event.name { member(event.kind == .track ? "event" : "name", name) }
+        if !event.payload.isEmpty {
+            let carriesTraits = event.kind == .identify || event.kind == .group
             output.append(contentsOf: (carriesTraits ? ",\"traits\":" : ",\"properties\":").utf8)
-            JSONValue.object(record.payload).write(to: &output)
+            JSONValue.object(event.payload).write(to: &output)
         }
         output.append(
             contentsOf: ",\"context\":{\"library\":{\"name\":\"countersign-swift\",\"version\":".utf8)

@@ -1,0 +1,44 @@
+internal import CountersignCore
+internal import Foundation
+
+/// What a server of Countersign says about a token, in whatever dialect.
+struct AuthError: Decodable, Sendable {
+    let verdict: ServerAnswer.TokenVerdict
+    /// The server's clock.
+    let serverTime: Date?
+
+    private enum CodingKeys: String, CodingKey {
+        case code = "error_code"
+        case reason
+        case serverTime = "server_time_ms"
+        case clockSkew = "clock_skew_seconds"
+    }
+
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        let code = AuthErrorCode(rawValue: try members.decode(Int.self, forKey: .code))
+        verdict = ServerAnswer.TokenVerdict(
+            code: code, reason: try members.decodeIfPresent(String.self, forKey: .reason) ?? code.reason,
+            clockSkew: try members.decodeIfPresent(Double.self, forKey: .clockSkew))
+        serverTime = try members.decodeIfPresent(Double.self, forKey: .serverTime).map {
+            Milliseconds($0).date
+        }
+    }
+}
+
+/// The members of an answer that are about its token.
+struct AuthErrors: Decodable, Sendable {
+    let authError: AuthError?
+    let authWarning: AuthError?
+
+    private enum CodingKeys: String, CodingKey {
+        case authError = "auth_error"
+        case authWarning = "auth_warning"
+    }
+
+    /// Nil if there are none that can be read.
+    init?(_ response: TransportResponse) {
+        guard let read = try? JSONDecoder().decode(Self.self, from: Data(response.body)) else { return nil }
+        self = read
+    }
+}

@@ -1,0 +1,54 @@
+package import CountersignCore
+
+/// Reading JSON of others: what is missing or of another kind is nil.
+extension JSONValue {
+    package subscript(name: String) -> JSONValue? {
+        if case .object(let members) = self { members[name] } else { nil }
+    }
+
+    package var string: String? {
+        if case .string(let text) = self { text } else { nil }
+    }
+
+    /// A number of either kind.
+    package var double: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .number(let number): number
+        default: nil
+        }
+    }
+
+    /// A number, also as text.
+    package var numeric: Double? {
+        if case .string(let text) = self { Double(text).flatMap { $0.isFinite ? $0 : nil } } else { double }
+    }
+
+    /// A whole number, also as text.
+    package var integer: Int64? {
+        switch self {
+        case .integer(let value): value
+        case .number(let value): Int64(exactly: value)
+        case .string(let text): Int64(text)
+        default: nil
+        }
+    }
+
+    /// True and false, also as 1 and 0 or as text.
+    package var bool: Bool? {
+        switch self {
+        case .bool(let value): value
+        case .integer(1), .string("true"), .string("1"): true
+        case .integer(0), .string("false"), .string("0"): false
+        default: nil
+        }
+    }
+
+    package var array: [JSONValue]? {
+        if case .array(let elements) = self { elements } else { nil }
+    }
+
+    package var object: [String: JSONValue]? {
+        if case .object(let members) = self { members } else { nil }
+    }
+}

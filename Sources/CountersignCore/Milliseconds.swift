@@ -1,0 +1,33 @@
+package import Foundation
+
+/// A number of milliseconds: since 1970 for an instant, or how long something takes.
+///
+/// What is beyond all dates becomes the first or the last of them, so that no number of a server or a file can trap.
+package struct Milliseconds: Hashable, Comparable, Sendable {
+    package let count: Int64
+
+    package init(_ count: Int64) {
+        self.count = count
+    }
+
+    /// To the nearest one.
+    package init(_ count: Double) {
+        let rounded = count.rounded()
+        self.count = Int64(exactly: rounded) ?? (rounded > 0 ? .max : rounded < 0 ? .min : 0)
+    }
+
+    /// Rounded down, so that nothing lasts longer than it should.
+    package init(seconds: TimeInterval) {
+        self.init((seconds * 1_000).rounded(.down))
+    }
+
+    /// The nearest one.
+    package init(_ instant: Date) {
+        self.init(instant.timeIntervalSince1970 * 1_000)
+    }
+
+    package var seconds: TimeInterval { TimeInterval(count) / 1_000 }
+    package var date: Date { Date(timeIntervalSince1970: seconds) }
+
+    package static func < (left: Milliseconds, right: Milliseconds) -> Bool { left.count < right.count }
+}
