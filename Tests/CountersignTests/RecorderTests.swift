@@ -48,12 +48,24 @@ struct RecorderTests {
         case away, replaced, full, locked
     }
 
+    private struct Named: RecordContent {
+        let name: String
+        var estimatedBytes: Int { name.utf8.count }
+
+        func rendered(for record: EventRecord, anonymousID: String) -> [UInt8] {
+            JSONValue.object([
+                "type": "track", "messageId": .string(record.messageID), "event": .string(name),
+                "anonymousId": .string(anonymousID), "timestamp": "2026-01-31T23:59:59.999Z",
+            ]).bytes
+        }
+    }
+
     /// Where none comes, the time limit ends the wait.
     private func result(
         of name: String, by client: CountersignClient
     ) async throws -> Result<String, CountersignError> {
         try await completion { complete in
-            client.pipeline.recorder.record(.track, name: name, payload: [:], completion: complete)
+            client.pipeline.recorder.record(Named(name: name), completion: complete)
         }
     }
 

@@ -148,7 +148,7 @@ struct ReleasedQueueTests {
         #expect(try await client.sync().count == 1)
         let upload = try #require(bench.uploads.withLock { $0.first })
         #expect(text(upload.request) == #"{"location":"# + Self.locations[0].body + "}")
-        #expect(upload.token == "A0")
+        #expect(upload.token == "Bearer A0")
         await client.close()
     }
 }
