@@ -78,8 +78,8 @@ for system in "$@"; do
         echo "consumer: a package that adds this one by URL does not build with $system" >&2
         exit 1
     fi
-    # Nothing of the gateway, which has no place in an app.
-    strange="$(find "$folder/$system" -path '*CountersignGateway*' -name '*.o' | head -n 1)"
+    # Nothing of the gateway, which has no place in an app, and of none of its rooms.
+    strange="$(find "$folder/$system" \( -path "*CountersignGateway*" -o -path "*/Gateway[A-Z]*" \) -name "*.o" | head -n 1)"
     [ -z "$strange" ] || { echo "consumer: an app that adds the SDK has $strange with $system" >&2; exit 1; }
     said="$("$($build --show-bin-path)/App")" || said="it ended with $?"
     case "$said" in "waiting: 1 "*) ;; *) echo "consumer: built with $system, the app says: $said" >&2; exit 1 ;; esac

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Fails when the public API is not the one written down in docs/api, a file for each library.
+
+    scripts/public-api.py FOLDER            compares the symbol graphs below FOLDER, which scripts/docs.sh extracts
+    scripts/public-api.py FOLDER --accept   writes down what there is now
+
+Who changes the API on purpose accepts it, so that the change shows in the commit, and says it in CHANGELOG.md.
+"""
+
+import difflib
+import json
+import sys
+from pathlib import Path
+
+WRITTEN = Path(__file__).resolve().parent.parent / "docs" / "api"
+
+
+def declarations(folder):
+    """The public declarations of one library, a line each, sorted."""
+    lines = set()
+    for path in sorted(folder.glob("*.symbols.json")):
+        graph = json.loads(path.read_text())
+        for symbol in graph["symbols"]:
+            # What stands in no source of ours is synthesized for a conformance, or Foundation's.
+            if "location" not in symbol:
+                continue
+            declaration = "".join(part["spelling"] for part in symbol.get("declarationFragments", []))
+            owner = ".".join(symbol["pathComponents"][:-1])
+            lines.add((f"{owner}: " if owner else "") + " ".join(declaration.split()))
+        names = {
+            symbol["identifier"]["precise"]: ".".join(symbol["pathComponents"])
+            for symbol in graph["symbols"] if "location" in symbol}
+        for relation in graph["relationships"]:
+            if relation["kind"] in ("conformsTo", "inheritsFrom") and relation["source"] in names:
+                target = names.get(relation["target"]) or relation.get("targetFallback", relation["target"])
+                lines.add(f"{names[relation['source']]}: is {target}")
+    return sorted(lines)
+
+
+def main():
+    folder, accepts = Path(sys.argv[1]), "--accept" in sys.argv[2:]
+    changed = False
+    modules = sorted(path for path in folder.iterdir() if path.is_dir())
+    for module in modules:
+        now, file = declarations(module), WRITTEN / f"{module.name}.txt"
+        if not now:
+            sys.exit(f"api: {module.name} has no public declaration: its symbol graph is missing")
+        if accepts:
+            WRITTEN.mkdir(parents=True, exist_ok=True)
+            file.write_text("\n".join(now) + "\n")
+            continue
+        before = file.read_text().splitlines() if file.exists() else []
+        difference = [
+            line for line in difflib.unified_diff(before, now, lineterm="", n=0)
+            if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+        if difference:
+            changed = True
+            print(f"api: {module.name} has changed:", *difference, sep="\n  ", file=sys.stderr)
+    if changed:
+        sys.exit("api: on purpose? scripts/public-api.py .build/docs/symbols --accept, and a line in CHANGELOG.md")
+    print(f"api: {len(modules)} libraries are as written down")
+
+
+if __name__ == "__main__":
+    main()
