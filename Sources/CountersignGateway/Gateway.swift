@@ -128,7 +128,6 @@ public final class Gateway: Sendable {
             + bloomreach.endpoints
             + GeolocationTokens(service: tokens, parsers: path.parsers).endpoints
             + OAuthEndpoints(service: tokens).endpoints
-        let document = OpenAPIDocument(endpoints: endpoints).bytes
         sampleJudge = SampleJudge(recorder: recorder, apps: registry, now: now)
         admin = try Administration(
             configuration: configuration, dataDirectory: folder.path, registry: registry,
@@ -136,7 +135,7 @@ public final class Gateway: Sendable {
             now: now)
         let isApart = configuration.adminHost != nil
         let router = Router(
-            endpoints + UnsupportedProtocol.endpoints + [Self.description(document)]
+            endpoints + UnsupportedProtocol.endpoints + [Self.description(of: endpoints)]
                 + (isApart ? [] : admin.endpoints),
             refusals: [BloomreachDialect.refusal, AdminAPI.refusal])
         let door = FrontDoor(
@@ -165,10 +164,19 @@ public final class Gateway: Sendable {
         self.server = server
     }
 
-    private static func description(_ document: [UInt8]) -> Endpoint {
-        var response = HTTPResponse.json(200, document)
-        response.isShared = true
-        return Endpoint(method: "GET", path: "/openapi.json") { [response] _, _ in .answer(response) }
+    /// Made when somebody first asks for it, which hardly anybody does.
+    private static func description(of endpoints: [Endpoint]) -> Endpoint {
+        let made = Lock<HTTPResponse?>(nil)
+        return Endpoint(method: "GET", path: "/openapi.json") { _, _ in
+            .answer(
+                made.withLock { made in
+                    if let made { return made }
+                    var response = HTTPResponse.json(200, OpenAPIDocument(endpoints: endpoints).bytes)
+                    response.isShared = true
+                    made = response
+                    return response
+                })
+        }
     }
 
     /// Binds the address and begins to serve.

@@ -159,7 +159,7 @@ struct LiveEventsTests {
             #expect(connection.line() == "HTTP/1.1 200 OK")
             return connection
         }
-        try bench.apps.createUser(name: "ada", role: .owner, password: PasswordHash(AdminBench.password))
+        try bench.apps.createUser(name: "ada", role: .owner, password: AdminBench.passwordHash)
         try bench.apps.deleteUser("vi")
         try bench.apps.deleteAdminToken(id: token.entry.id)
         // Nobody publishes a verdict here: the end comes by itself, and well before the first sign of life.

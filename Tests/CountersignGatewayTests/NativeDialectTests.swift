@@ -81,18 +81,19 @@ struct NativeDialectTests {
         #expect(try stored() == ["m-1", "m-9"])
     }
 
-    @Test(arguments: [
-        ("", 400, "invalid_json"), ("not json", 400, "invalid_json"), ("[]", 400, "invalid_batch"),
-        (#"{"batch":[],"batch":[]}"#, 400, "invalid_json"), (#"{"batch":{}}"#, 400, "invalid_batch"),
-        (#"{"writeKey":7,"batch":[]}"#, 400, "invalid_batch"),
-        (String(repeating: "[", count: 10_000), 400, "invalid_json"),
-    ])
-    func aBadBodyGetsItsOwnAnswer(body: String, status: Int, code: String) throws {
+    @Test func aBadBodyGetsItsOwnAnswer() throws {
         defer { fixture.remove() }
-        let answer = try #require(connection.post(body, headers: signed()))
-        #expect(answer.status == status)
-        #expect(answer.json["code"] as? String == code)
-        #expect(answer.json["success"] as? Bool == false)
+        for (body, code) in [
+            ("", "invalid_json"), ("not json", "invalid_json"), ("[]", "invalid_batch"),
+            (#"{"batch":[],"batch":[]}"#, "invalid_json"), (#"{"batch":{}}"#, "invalid_batch"),
+            (#"{"writeKey":7,"batch":[]}"#, "invalid_batch"),
+            (String(repeating: "[", count: 10_000), "invalid_json"),
+        ] {
+            let answer = try #require(connection.post(body, headers: signed()))
+            #expect(answer.status == 400, "\(body.prefix(40))")
+            #expect(answer.json["code"] as? String == code, "\(body.prefix(40))")
+            #expect(answer.json["success"] as? Bool == false)
+        }
         #expect(connection.get("/livez")?.status == 200)
     }
 

@@ -7,12 +7,12 @@ struct AdminDocument {
 
     /// The route that answers with the document, which describes itself too.
     static func route(describing routes: [AdminOperation]) -> AdminRoute {
-        func route(_ document: JSONValue) -> AdminRoute {
+        func route(_ described: [AdminOperation]) -> AdminRoute {
             AdminRoute("GET", "/openapi.json", .viewer, "Describe this API", .json(.map(.any))) {
-                $0.answer(document)
+                $0.answer(AdminDocument(routes: described).value)
             }
         }
-        return route(AdminDocument(routes: routes + [route(.null).operation]).value)
+        return route(routes + [route([]).operation])
     }
 
     var value: JSONValue {

@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+package import CountersignJOSE
 internal import Foundation
 
 /// A password as it is kept: salt, cost and what scrypt (RFC 7914) makes of them.
@@ -13,10 +13,9 @@ package struct PasswordHash: Sendable, Equatable {
         self.text = text
     }
 
-    /// Hashes a password. Takes about a tenth of a second.
-    package init(_ password: String) {
+    /// Hashes a password; at the standard cost that takes about a tenth of a second.
+    package init(_ password: String, cost: Scrypt.Cost = .password) {
         let salt = [UInt8].random(count: 16)
-        let cost = Scrypt.Cost.password
         guard let hash = Scrypt.derive(Array(password.utf8), salt: salt, cost: cost) else {
             preconditionFailure("OpenSSL has no scrypt")
         }

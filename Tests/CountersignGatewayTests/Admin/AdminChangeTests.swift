@@ -37,7 +37,7 @@ struct AdminChangeTests {
         let bench = try AdminBench()
         defer { bench.remove() }
         let key = try bench.apps.addKey(SigningKey.generate(.es256).publicKey.pem, to: "shop")
-        try bench.apps.createUser(name: "ada", role: .operator, password: PasswordHash(AdminBench.password))
+        try bench.apps.createUser(name: "ada", role: .operator, password: AdminBench.passwordHash)
         try bench.apps.createUser(name: "root", role: .owner, password: .ofNobody)
         try bench.apps.put(.inAppMessage, json: #"{"id":"m","trigger":{"event_type":"view"}}"#, in: "shop")
         _ = try bench.apps.putInboxMessage(json: #"{"id":"i","type":"html","content":{}}"#, in: "shop")

@@ -54,7 +54,7 @@ struct SignInTests {
     func theCookieIsForThisGatewayAlone(publicURL: String?) throws {
         let bench = try AdminBench { $0.publicURL = publicURL }
         defer { bench.remove() }
-        try bench.apps.createUser(name: "ada", role: .owner, password: PasswordHash(AdminBench.password))
+        try bench.apps.createUser(name: "ada", role: .owner, password: AdminBench.passwordHash)
         let parts = try #require(try bench.signIn("ada").headers["set-cookie"]).components(separatedBy: "; ")
         if publicURL == nil {
             #expect(parts[0].hasPrefix("countersign=") && parts.contains("Path=/admin"))
