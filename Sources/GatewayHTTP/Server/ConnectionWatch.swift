@@ -31,8 +31,8 @@ final class WatchedConnection: @unchecked Sendable {
         var pieces = 0
     }
 
-    /// Touched by the server's thread only: the request that has begun and not ended.
-    var exchange: Exchange?
+    /// Touched by the server's thread only: the request that has begun and not ended, as the server keeps it.
+    var request: AnyObject?
 
     // Written by the server's threads, read by the watch.
     private let state = Lock(State())

@@ -164,12 +164,12 @@ package final class HTTPServer: @unchecked Sendable {
             .map { Unmanaged<WatchedConnection>.fromOpaque($0).takeUnretainedValue() }
         watched?.enter(.header)
         let exchange = Exchange(connection: connection, uri: uri, watched: watched, memory: memory)
-        watched?.exchange = exchange
+        watched?.request = exchange
         return exchange
     }
 
     fileprivate func end(_ exchange: Exchange) {
-        exchange.watched?.exchange = nil
+        exchange.watched?.request = nil
         exchange.watched?.enter(.idle)
         if exchange.phase == .waiting || exchange.isStreaming { waiting -= 1 }
         if exchange.isStreaming { streams -= 1 }
@@ -191,7 +191,7 @@ package final class HTTPServer: @unchecked Sendable {
         } else if let pointer = context.pointee {
             let watched = Unmanaged<WatchedConnection>.fromOpaque(pointer).takeRetainedValue()
             context.pointee = nil
-            if let exchange = watched.exchange {
+            if let exchange = watched.request as? Exchange {
                 // The library does not say that a request has ended whose parameters did not fit its memory.
                 Unmanaged.passUnretained(exchange).release()
                 end(exchange)
