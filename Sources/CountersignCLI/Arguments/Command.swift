@@ -41,4 +41,11 @@ struct Command: Sendable {
 
     /// The words that name it, as typed.
     var name: String { path.joined(separator: " ") }
+
+    /// The command with what it was given, which has been checked.
+    func invocation(flagValues: [String: [String]], words: [String: [String]], io: CommandIO) -> Invocation {
+        Invocation(
+            commandName: name, flags: flags, positionals: positionals, flagValues: flagValues, words: words,
+            io: io)
+    }
 }

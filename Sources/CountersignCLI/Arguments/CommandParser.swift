@@ -2,7 +2,7 @@
 struct CommandParser {
     /// What the words ask for.
     enum Outcome {
-        case run(Invocation)
+        case run(Command, Invocation)
         /// Help on the commands whose path begins with these words; none means all.
         case help([String])
     }
@@ -22,7 +22,7 @@ struct CommandParser {
             throw unknownCommand(Array(path), first: arguments.first)
         }
         if asksForHelp { return .help(command.path) }
-        return .run(try invocation(of: command, Array(arguments.dropFirst(command.path.count))))
+        return .run(command, try invocation(of: command, Array(arguments.dropFirst(command.path.count))))
     }
 
     /// The command with the longest path that the words begin with.
@@ -109,8 +109,8 @@ struct CommandParser {
             }
             values[flag.name, default: []].append(value)
         }
-        return Invocation(
-            command: command, flagValues: values, words: try Self.words(loose, of: command), io: io)
+        return command.invocation(
+            flagValues: values, words: try Self.words(loose, of: command), io: io)
     }
 
     /// True for the form of a key's id (RFC 7638) in base64url, which may begin with a dash; API tokens' ids once did.

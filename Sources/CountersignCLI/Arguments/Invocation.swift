@@ -1,6 +1,10 @@
 /// A command with the arguments that it was given, checked.
 struct Invocation: Sendable {
-    let command: Command
+    /// The words that name the command, as typed.
+    let commandName: String
+    /// What the command declares.
+    let flags: [Flag]
+    let positionals: [Positional]
     /// The values that were given, by flag name in the order of the line; a switch has an empty one.
     let flagValues: [String: [String]]
     /// The words that were given, by the positional's name.
@@ -12,7 +16,7 @@ struct Invocation: Sendable {
     /// - Throws: `usage` when the environment variable's text is not a value of this flag.
     func value(of flag: Flag) throws(CommandError) -> String? {
         precondition(
-            command.flags.contains(flag), "the command \(command.name) does not declare --\(flag.name)")
+            flags.contains(flag), "the command \(commandName) does not declare --\(flag.name)")
         if let given = flagValues[flag.name]?.last { return given }
         if let variable = flag.environment, let text = io.environment[variable], !text.isEmpty {
             if let problem = flag.problem(with: text) {
@@ -26,7 +30,7 @@ struct Invocation: Sendable {
     /// Every value that was given for a flag that may stand more than once; empty when none was.
     func values(of flag: Flag) -> [String] {
         precondition(
-            command.flags.contains(flag), "the command \(command.name) does not declare --\(flag.name)")
+            flags.contains(flag), "the command \(commandName) does not declare --\(flag.name)")
         return flagValues[flag.name] ?? []
     }
 
@@ -40,7 +44,7 @@ struct Invocation: Sendable {
     /// True when the switch was given.
     func isSet(_ flag: Flag) -> Bool {
         precondition(
-            command.flags.contains(flag), "the command \(command.name) does not declare --\(flag.name)")
+            flags.contains(flag), "the command \(commandName) does not declare --\(flag.name)")
         return flagValues[flag.name] != nil
     }
 
@@ -52,7 +56,7 @@ struct Invocation: Sendable {
     /// The words given for a positional that takes any number.
     func allWords(of positional: Positional) -> [String] {
         precondition(
-            command.positionals.contains(positional), "\(command.name) does not declare \(positional.name)")
+            positionals.contains(positional), "\(commandName) does not declare \(positional.name)")
         return words[positional.name] ?? []
     }
 
@@ -60,7 +64,7 @@ struct Invocation: Sendable {
     func requiredWord(of positional: Positional) -> String {
         precondition(positional.count == .one, "\(positional.name) may be missing; use word(of:)")
         guard let word = word(of: positional) else {
-            preconditionFailure("the parser let \(command.name) pass without \(positional.name)")
+            preconditionFailure("the parser let \(commandName) pass without \(positional.name)")
         }
         return word
     }

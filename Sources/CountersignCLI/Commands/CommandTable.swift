@@ -26,7 +26,7 @@ enum CommandTable {
         + ProfileCommand.commands
         + ConfigCommand.commands
         + [
-            WhoAmICommand.command,
-            CompletionCommand.command, ManCommand.command, VersionCommand.command, HelpCommand.command,
+            WhoAmICommand.command, CompletionCommand.command { all }, ManCommand.command { all },
+            VersionCommand.command, HelpCommand.command { all },
         ]
 }

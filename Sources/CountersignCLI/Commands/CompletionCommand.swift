@@ -2,22 +2,25 @@
 enum CompletionCommand {
     private static let shell = Positional("SHELL", choices: ["bash", "zsh", "fish"], help: "which shell")
 
-    static let command = Command(
-        "completion", summary: "Print the completion script of a shell",
-        details: """
-            bash: countersign completion bash > ~/.local/share/bash-completion/completions/countersign
-            zsh:  countersign completion zsh > "${fpath[1]}/_countersign"
-            fish: countersign completion fish > ~/.config/fish/completions/countersign.fish
-            """,
-        positionals: [shell],
-        examples: [.init("For this shell only", "countersign completion bash")]
-    ) { invocation in
-        let commands = CommandTable.all
-        switch invocation.requiredWord(of: shell) {
-        case "bash": try invocation.io.print(CompletionScript.bash(commands))
-        case "zsh": try invocation.io.print(CompletionScript.zsh(commands))
-        default: try invocation.io.print(CompletionScript.fish(commands))
+    /// The command, over a table that it is itself in: so it is read when the command runs.
+    static func command(table: @escaping @Sendable () -> [Command]) -> Command {
+        Command(
+            "completion", summary: "Print the completion script of a shell",
+            details: """
+                bash: countersign completion bash > ~/.local/share/bash-completion/completions/countersign
+                zsh:  countersign completion zsh > "${fpath[1]}/_countersign"
+                fish: countersign completion fish > ~/.config/fish/completions/countersign.fish
+                """,
+            positionals: [shell],
+            examples: [.init("For this shell only", "countersign completion bash")]
+        ) { invocation in
+            let commands = table()
+            switch invocation.requiredWord(of: shell) {
+            case "bash": try invocation.io.print(CompletionScript.bash(commands))
+            case "zsh": try invocation.io.print(CompletionScript.zsh(commands))
+            default: try invocation.io.print(CompletionScript.fish(commands))
+            }
+            return .done
         }
-        return .done
     }
 }

@@ -2,26 +2,29 @@
 enum HelpCommand {
     private static let topic = Positional("TOPIC", .any, help: "the words of a command, or exit-codes")
 
-    static let command = Command(
-        "help", summary: "Print help on a command or a topic",
-        positionals: [topic],
-        examples: [
-            .init("What do the exit codes mean?", "countersign help exit-codes"),
-            .init("How do I print the version?", "countersign help version"),
-        ]
-    ) { invocation in
-        let words = invocation.allWords(of: topic)
-        if words == ["exit-codes"] {
-            try invocation.io.print(HelpText.exitCodes)
+    /// The command, over a table that it is itself in: so it is read when the command runs.
+    static func command(table: @escaping @Sendable () -> [Command]) -> Command {
+        Command(
+            "help", summary: "Print help on a command or a topic",
+            positionals: [topic],
+            examples: [
+                .init("What do the exit codes mean?", "countersign help exit-codes"),
+                .init("How do I print the version?", "countersign help version"),
+            ]
+        ) { invocation in
+            let words = invocation.allWords(of: topic)
+            if words == ["exit-codes"] {
+                try invocation.io.print(HelpText.exitCodes)
+                return .done
+            }
+            let commands = table()
+            guard commands.contains(where: { $0.path.starts(with: words) }) else {
+                throw CommandError(
+                    .notFound, "there is no help on '\(words.joined(separator: " "))'",
+                    hint: "`countersign --help` lists the commands")
+            }
+            try invocation.io.print(HelpText.text(for: words, commands: commands))
             return .done
         }
-        let commands = CommandTable.all
-        guard commands.contains(where: { $0.path.starts(with: words) }) else {
-            throw CommandError(
-                .notFound, "there is no help on '\(words.joined(separator: " "))'",
-                hint: "`countersign --help` lists the commands")
-        }
-        try invocation.io.print(HelpText.text(for: words, commands: commands))
-        return .done
     }
 }

@@ -5,27 +5,30 @@ internal import Foundation
 enum ManCommand {
     private static let folder = Flag("out", .path("FOLDER"), default: ".", help: "where the pages go")
 
-    static let command = Command(
-        "man", summary: "Write the manual pages: one for the program and one for each command",
-        flags: [folder],
-        examples: [.init("Read one", "countersign man --out man1")]
-    ) { invocation in
-        let place = URL(fileURLWithPath: try invocation.value(of: folder) ?? ".")
-        let commands = CommandTable.all
-        do {
-            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-            try Data(ManPage.program(commands, version: countersignVersion).utf8)
-                .write(to: place.appendingPathComponent("countersign.1"))
-            for command in commands {
-                let name = "countersign-\(command.path.joined(separator: "-")).1"
-                try Data(ManPage.command(command, version: countersignVersion).utf8)
-                    .write(to: place.appendingPathComponent(name))
+    /// The command, over a table that it is itself in: so it is read when the command runs.
+    static func command(table: @escaping @Sendable () -> [Command]) -> Command {
+        Command(
+            "man", summary: "Write the manual pages: one for the program and one for each command",
+            flags: [folder],
+            examples: [.init("Read one", "countersign man --out man1")]
+        ) { invocation in
+            let place = URL(fileURLWithPath: try invocation.value(of: folder) ?? ".")
+            let commands = table()
+            do {
+                try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+                try Data(ManPage.program(commands, version: countersignVersion).utf8)
+                    .write(to: place.appendingPathComponent("countersign.1"))
+                for command in commands {
+                    let name = "countersign-\(command.path.joined(separator: "-")).1"
+                    try Data(ManPage.command(command, version: countersignVersion).utf8)
+                        .write(to: place.appendingPathComponent(name))
+                }
+            } catch {
+                throw CommandError(.failed, "cannot write to \(place.path)")
             }
-        } catch {
-            throw CommandError(.failed, "cannot write to \(place.path)")
+            invocation.io.say("Wrote \(commands.count + 1) pages.")
+            try invocation.io.print(place.appendingPathComponent("countersign.1").path)
+            return .done
         }
-        invocation.io.say("Wrote \(commands.count + 1) pages.")
-        try invocation.io.print(place.appendingPathComponent("countersign.1").path)
-        return .done
     }
 }

@@ -79,24 +79,3 @@ enum ProfileCommand {
         return .done
     }
 }
-
-/// `countersign whoami`.
-enum WhoAmICommand {
-    static let command = Command(
-        "whoami", summary: "Print where commands work and in whose name", flags: [.json] + Flag.place,
-        examples: [.init("On which gateway, and as whom?", "countersign whoami")]
-    ) { invocation in
-        let admin = try invocation.admin()
-        let user = try await admin.get("session").body["user"]
-        if invocation.isSet(.json) {
-            try invocation.io.print(["place": .string(admin.place), "user": user])
-            return .done
-        }
-        var table = TextTable()
-        table.add("place", admin.place)
-        table.add("name", user["name"].shown)
-        table.add("role", user["role"].shown)
-        try invocation.io.print(table)
-        return .done
-    }
-}

@@ -68,21 +68,3 @@ enum TokenInspectCommand {
         return "  (\(RFC3339.text(milliseconds: Int64(seconds * 1000))), \(distance))"
     }
 }
-
-extension Invocation {
-    /// The token in a file or on standard input. Both mostly end with a newline that is no part of it.
-    func tokenText(_ positional: Positional) throws -> String {
-        let path = word(of: positional) ?? "-"
-        guard path == "-" || FileManager.default.fileExists(atPath: path) else {
-            guard path.split(separator: ".").count < 3 else {
-                throw CommandError(
-                    .usage, "there is no file of this name, and a token is not taken as an argument",
-                    hint: "others on this machine can read arguments; give a file, or standard input")
-            }
-            throw CommandError(.notFound, "there is no file \(path)")
-        }
-        let text = try text(ofFile: path)
-        return String(
-            decoding: Array(text.utf8.reversed().drop { $0 == 0x0A || $0 == 0x0D }.reversed()), as: UTF8.self)
-    }
-}

@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// Events to replay, and what of the input could not be used.
 struct Replay: Sendable {
     /// A place in the input that is no event.
@@ -17,32 +15,4 @@ struct Replay: Sendable {
     var lines: [Int] = []
     /// Whether the input breaks before its end; the last problem is where.
     var isCutShort = false
-
-    /// Reads an access log in the combined format or a GPX file; which one it is, the first byte tells.
-    ///
-    /// - Parameter path: The file.
-    /// - Returns: The events in the order of the file.
-    /// - Throws: `notFound` when the file cannot be read, `failed` when it has no event.
-    static func read(path: String) throws(CommandError) -> Replay {
-        let data: Data
-        do {
-            data = try Data(contentsOf: URL(fileURLWithPath: path))
-        } catch {
-            throw CommandError(.notFound, "cannot read \(path)")
-        }
-        let name = URL(fileURLWithPath: path).lastPathComponent
-        let isXML = data.drop { $0 <= 0x20 || [0xEF, 0xBB, 0xBF].contains($0) }.first == UInt8(ascii: "<")
-        let replay =
-            isXML
-            ? Replay.gpx(data, named: name)
-            : AccessLog.read(data, named: name)
-        guard !replay.events.isEmpty else {
-            let detail = replay.problems.first.map { "; line \($0.line): \($0.reason)" } ?? ""
-            throw CommandError(
-                .failed,
-                "\(name) holds no \(isXML ? "track point" : "line of a combined access log")\(detail)",
-                hint: "the demo replays an Apache or nginx access log in the combined format, or a GPX track")
-        }
-        return replay
-    }
 }

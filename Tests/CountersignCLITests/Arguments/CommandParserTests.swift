@@ -33,7 +33,7 @@ struct CommandParserTests {
     }
 
     private func invocation(_ line: String, environment: [String: String] = [:]) throws -> Invocation {
-        guard case .run(let invocation) = try parse(line, environment: environment) else {
+        guard case .run(_, let invocation) = try parse(line, environment: environment) else {
             throw CommandError(.failed, "help was asked for")
         }
         return invocation
@@ -60,7 +60,7 @@ struct CommandParserTests {
 
     @Test func findsTheLongestPathAndFlagsOnBothSidesOfWords() throws {
         let invocation = try invocation("app create --json shop --port 1")
-        #expect(invocation.command.name == "app create")
+        #expect(invocation.commandName == "app create")
         #expect(invocation.requiredWord(of: Self.app) == "shop")
         #expect(invocation.isSet(Self.json))
     }
@@ -118,7 +118,8 @@ struct CommandParserTests {
         let place = Flag("place", .choice(["a", "b"]), environment: "PLACE", help: "where")
         let command = Command("go", summary: "go", flags: [place], examples: []) { _ in .done }
         let io = RecordedIO(environment: ["PLACE": "c"]).io
-        guard case .run(let invocation) = try CommandParser(commands: [command], io: io).parse(["go"]) else {
+        guard case .run(_, let invocation) = try CommandParser(commands: [command], io: io).parse(["go"])
+        else {
             Issue.record("not an invocation")
             return
         }

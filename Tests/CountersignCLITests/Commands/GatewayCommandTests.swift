@@ -163,7 +163,7 @@ struct GatewayCommandTests {
         let list = try #require(CommandTable.all.first { $0.name == "app list" })
         func place(_ environment: [String: String]) throws -> String {
             let io = RecordedIO(environment: environment).io
-            return try Invocation(command: list, flagValues: [:], words: [:], io: io).dataDirectory()
+            return try list.invocation(flagValues: [:], words: [:], io: io).dataDirectory()
         }
         #expect(try place(["COUNTERSIGN_DATA": "/d", "HOME": "/h"]) == "/d")
         #if os(Linux)

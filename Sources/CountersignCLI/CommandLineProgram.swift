@@ -16,8 +16,8 @@ struct CommandLineProgram: Sendable {
             case .help(let path):
                 try io.print(HelpText.text(for: path, commands: commands))
                 return .done
-            case .run(let invocation):
-                return try await invocation.command.run(invocation)
+            case .run(let command, let invocation):
+                return try await command.run(invocation)
             }
         } catch let error as CommandError {
             complain(error)

@@ -1,0 +1,42 @@
+internal import Foundation
+internal import GatewayStorage
+
+extension Flag {
+    /// Where the gateway is.
+    static let url = Flag(
+        "url", .text("URL"), environment: "COUNTERSIGN_URL",
+        help: "the gateway's URL; default: the gateway that runs on the data directory")
+}
+
+extension Invocation {
+    /// `--url`, else the gateway that runs on the data directory; `note` is said too when none runs.
+    func gatewayURL(note: String? = nil) throws -> URL {
+        let text: String
+        if let given = try value(of: .url) {
+            text = given
+        } else {
+            let data = try dataDirectory()
+            guard let running = RunningGateway(dataDirectory: data) else {
+                throw CommandError(
+                    .unavailable, "no gateway runs on \(data)" + (note.map { "; \($0)" } ?? ""),
+                    hint: "start one with `countersign serve`, or give \(note == nil ? "--url" : "--data")")
+            }
+            text = running.url
+        }
+        return try Self.gatewayURL(text)
+    }
+
+    /// - Throws: `usage`.
+    static func gatewayURL(_ text: String) throws(CommandError) -> URL {
+        guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host != nil else {
+            throw CommandError(.usage, "--url takes a URL such as http://127.0.0.1:8787, not '\(text)'")
+        }
+        return url
+    }
+
+    /// What to say when a profile is in use and the command does not follow it; nil when none is.
+    func onlyHere() throws -> String? {
+        guard let profile = try Profiles(environment: io.environment).inUse else { return nil }
+        return "`\(commandName)` works on the data directory only, not on the profile \(profile.name)"
+    }
+}

@@ -1,0 +1,18 @@
+internal import Foundation
+
+extension Invocation {
+    /// The text of a file, or of standard input for `-`.
+    func text(ofFile path: String) throws -> String {
+        String(decoding: try bytes(ofFile: path), as: UTF8.self)
+    }
+
+    /// The bytes of a file, or of standard input for `-`.
+    func bytes(ofFile path: String) throws -> [UInt8] {
+        if path == "-" { return try io.input() }
+        do {
+            return [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+        } catch {
+            throw CommandError(.notFound, "cannot read \(path)")
+        }
+    }
+}

@@ -1,0 +1,18 @@
+internal import CountersignCore
+internal import Foundation
+
+extension Invocation {
+    /// A flag's time in milliseconds since 1970: a date and time, or how long ago as `30s`, `10m`, `2h`, `7d`.
+    func time(of flag: Flag) throws(CommandError) -> Int64? {
+        guard let text = try value(of: flag) else { return nil }
+        if let milliseconds = RFC3339.milliseconds(text.utf8) { return milliseconds }
+        let units: [Character: Double] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
+        if let unit = text.last.flatMap({ units[$0] }), let count = Double(text.dropLast()), count >= 0,
+            count < 1e6
+        {
+            return Int64((Date().timeIntervalSince1970 - count * unit) * 1000)
+        }
+        throw CommandError(
+            .usage, "--\(flag.name) takes a time such as 2026-11-21T08:30:00Z, or 10m, 2h, 7d, not '\(text)'")
+    }
+}

@@ -1,0 +1,21 @@
+internal import CountersignCore
+
+extension AuthErrorCode {
+    /// The code that a person names: by its number or its word.
+    ///
+    /// - Throws: `usage`, with the nearest right word.
+    init(word: String) throws(CommandError) {
+        let named = AuthErrorCode.all.first { code in
+            String(code.rawValue) == word || code.reason == word.uppercased().replacing("-", with: "_")
+        }
+        guard let named else {
+            let known = AuthErrorCode.all
+            throw CommandError(
+                .usage, "there is no code '\(word)'",
+                hint: Suggestion.nearest(to: word.uppercased(), among: known.map(\.reason)).map {
+                    "did you mean \($0)?"
+                } ?? "one of \(known.map { String($0.rawValue) }.joined(separator: ", "))")
+        }
+        self = named
+    }
+}

@@ -1,0 +1,36 @@
+internal import CountersignCore
+internal import CountersignJOSE
+
+extension VerificationReport {
+    /// What a verdict is in every output: `verdict`, `code`, `reason`, `faults`.
+    var verdict: [String: JSONValue] {
+        [
+            "verdict": isAccepted ? "accept" : "reject",
+            "code": code.map { .integer(Int64($0.rawValue)) } ?? .null,
+            "reason": code.map { .string($0.reason) } ?? .null,
+            "faults": .array(
+                faults.map {
+                    [
+                        "code": .integer(Int64($0.code.rawValue)), "reason": .string($0.code.reason),
+                        "detail": .string($0.detail),
+                    ]
+                }),
+        ]
+    }
+
+    /// The verdict with every check, as `token verify --json` prints it.
+    func json(_ checks: [VerificationCheck]) -> JSONValue {
+        var members = verdict
+        members["key"] = matchedKeyID.map { .string($0) } ?? .null
+        members["warnings"] = .array(warnings.map { .string($0.rawValue) })
+        members["fix"] = code.map { .string($0.fix) } ?? .null
+        members["checks"] = .array(
+            checks.map {
+                [
+                    "check": .string($0.name), "code": .integer(Int64($0.code.rawValue)),
+                    "outcome": .string($0.outcome.rawValue),
+                ]
+            })
+        return .object(members)
+    }
+}
