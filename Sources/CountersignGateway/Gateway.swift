@@ -113,21 +113,19 @@ public final class Gateway: Sendable {
                 store: store.load, connections: connectionCount.withLock { $0 }(),
                 droppedLogLines: log.droppedLines)
         }
-        let bloomreach = BloomreachDialect(
-            path: path, customers: customers, webhooks: WebhookSender(now: now))
+        let dialects: [any Dialect] = [
+            NativeDialect(
+                path: path, publicURL: configuration.publicURL, isSecure: configuration.tls != nil),
+            BrazeDialect(path: path),
+            GeolocationDialect(path: path, tokens: tokens),
+            BloomreachDialect(path: path, customers: customers, webhooks: WebhookSender(now: now)),
+            OAuthEndpoints(service: tokens),
+        ]
         let health = Health(
             store: store, diskFloorBytes: configuration.diskFloorBytes,
             isDraining: { [isDraining] in isDraining.withLock { $0 } },
             appsProblem: { [registry] in registry.problem })
-        let endpoints =
-            health.endpoints + monitoring.endpoints
-            + NativeDialect(
-                path: path, publicURL: configuration.publicURL, isSecure: configuration.tls != nil
-            ).endpoints
-            + BrazeDialect(path: path).endpoints + GeolocationDialect(path: path).endpoints
-            + bloomreach.endpoints
-            + GeolocationTokens(service: tokens, parsers: path.parsers).endpoints
-            + OAuthEndpoints(service: tokens).endpoints
+        let endpoints = health.endpoints + monitoring.endpoints + dialects.flatMap(\.endpoints)
         sampleJudge = SampleJudge(recorder: recorder, apps: registry, now: now)
         admin = try Administration(
             configuration: configuration, dataDirectory: folder.path, registry: registry,
@@ -135,13 +133,16 @@ public final class Gateway: Sendable {
             now: now)
         let isApart = configuration.adminHost != nil
         let router = Router(
-            endpoints + UnsupportedProtocol.endpoints + [Self.description(of: endpoints)]
+            endpoints + UnsupportedProtocol.endpoints + [
+                Self.description(of: endpoints, schemas: dialects.map(\.schemas))
+            ]
                 + (isApart ? [] : admin.endpoints),
-            refusals: [BloomreachDialect.refusal, AdminAPI.refusal])
+            refusals: dialects.compactMap(\.refusal) + [AdminAPI.refusal])
         let door = FrontDoor(
             router: router,
             addresses: RateLimiter(rate: configuration.limits.requestsPerSecondPerAddress),
             cors: CORS(
+                requestHeaders: dialects.flatMap(\.requestHeaders),
                 origins: { [registry] in registry.origins(of: $0) },
                 originsOfAllApps: { [registry] in registry.originsOfAllApps }))
         let memory = BodyMemory(limit: configuration.limits.bodyMemoryBytes)
@@ -165,13 +166,16 @@ public final class Gateway: Sendable {
     }
 
     /// Made when somebody first asks for it, which hardly anybody does.
-    private static func description(of endpoints: [Endpoint]) -> Endpoint {
+    private static func description(
+        of endpoints: [Endpoint], schemas: [[String: JSONValue]]
+    ) -> Endpoint {
         let made = Lock<HTTPResponse?>(nil)
         return Endpoint(method: "GET", path: "/openapi.json") { _, _ in
             .answer(
                 made.withLock { made in
                     if let made { return made }
-                    var response = HTTPResponse.json(200, OpenAPIDocument(endpoints: endpoints).bytes)
+                    let document = OpenAPIDocument(endpoints: endpoints, schemas: schemas)
+                    var response = HTTPResponse.json(200, document.bytes)
                     response.isShared = true
                     made = response
                     return response

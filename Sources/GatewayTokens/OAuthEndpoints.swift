@@ -5,7 +5,7 @@ package import GatewayHTTP
 internal import GatewayModel
 
 /// The token service in the shapes of RFC 6749, 7009, 7517 and 8414.
-package struct OAuthEndpoints: Sendable {
+package struct OAuthEndpoints: Dialect {
     let service: TokenService
 
     package init(service: TokenService) {
@@ -150,7 +150,7 @@ package struct OAuthEndpoints: Sendable {
                     "refresh_token": ["type": "string"], "scope": ["type": "string"],
                 ]) { own, _ in own }),
         ], bodyTypes: ["application/x-www-form-urlencoded"], answer: APIOperation.schema("OAuthTokens"),
-        refusals: [401], shape: .oauth)
+        refusals: [401], failure: "OAuthFailure")
 
     private static let revokeOperation = APIOperation(
         summary: "Revoke a token",
@@ -162,5 +162,5 @@ package struct OAuthEndpoints: Sendable {
                     own
                 }),
         ], bodyTypes: ["application/x-www-form-urlencoded"], answer: ["type": "object"], refusals: [401],
-        shape: .oauth)
+        failure: "OAuthFailure")
 }

@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 
@@ -30,6 +30,14 @@ package struct OAuthError: Error, Sendable, Equatable {
         self.description = description
         self.retryAfterSeconds = retryAfterSeconds
     }
+
+    /// How its answer is described.
+    package static let schemas: [String: JSONValue] = [
+        "OAuthFailure": [
+            "type": "object", "required": ["error", "error_description"],
+            "properties": ["error": ["type": "string"], "error_description": ["type": "string"]],
+        ]
+    ]
 
     /// Too many requests of one session, client or address.
     static func tooMany(retryAfterSeconds: Int) -> OAuthError {

@@ -6,7 +6,7 @@ package import GatewayModel
 /// The endpoints that clients of Bloomreach Engagement (Exponea) call: seeds 000, 001 and 004.
 ///
 /// A project is an app. What is answered and where it differs from the vendor stands in `docs/dialects/bloomreach.md`.
-package struct BloomreachDialect: Sendable {
+package struct BloomreachDialect: Dialect {
     let path: RequestPath
     let customers: any CustomerStore
     let webhooks: WebhookSender
@@ -18,9 +18,13 @@ package struct BloomreachDialect: Sendable {
     }
 
     /// Below the dialect's paths, unknown ones are answered in its shape too.
-    package static let refusal = Router.Refusal(
-        prefixes: ["/track/v2/", "/data/v2/", "/webxp/", "/wxstatic/", "/campaigns/"]
-    ) { status, reason, request in BloomreachAnswer.failure(status, reason, request) }
+    package var refusal: Router.Refusal? {
+        Router.Refusal(prefixes: ["/track/v2/", "/data/v2/", "/webxp/", "/wxstatic/", "/campaigns/"]) {
+            status, reason, request in BloomreachAnswer.failure(status, reason, request)
+        }
+    }
+
+    package var requestHeaders: [String] { ["X-Countersign-Signature"] }
 
     package var endpoints: [Endpoint] { tracking + content + inbox + neighbours + [selfCheck] }
 
@@ -139,14 +143,21 @@ package struct BloomreachDialect: Sendable {
                 query: [("project_id", true, ["type": "string"])]))
     }
 
+    private static let projectKey = APIOperation.SecurityScheme(
+        "projectKey",
+        [
+            "type": "apiKey", "in": "header", "name": "Authorization",
+            "description": "`Token` and the app's write key",
+        ])
+
     private static func operation(
         _ summary: String, body: JSONValue?,
         query: [(name: String, isRequired: Bool, schema: JSONValue)] = []
     ) -> APIOperation {
         APIOperation(
-            summary: summary, credential: .projectKey, query: query, body: body,
+            summary: summary, security: [[projectKey], [.bearerToken]], query: query, body: body,
             answer: APIOperation.schema("BloomreachSuccess"), refusals: [404, 410, 422],
-            shape: .bloomreach)
+            failure: "BloomreachFailure")
     }
 
     private func endpoint(

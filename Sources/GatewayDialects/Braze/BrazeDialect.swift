@@ -6,19 +6,34 @@ internal import GatewayModel
 
 /// The data endpoint of Braze's SDKs: the API key and the signature in headers of their own, events and attributes
 /// in one body (seed 003).
-package struct BrazeDialect: Sendable {
+package struct BrazeDialect: Dialect {
     let path: RequestPath
 
     package init(path: RequestPath) {
         self.path = path
     }
 
+    /// What versions of Braze's Web SDK send, all of it seen in its published bundles.
+    package var requestHeaders: [String] {
+        [
+            "BRAZE-SYNC-RETRY-COUNT", "X-Braze-Api-Key", "X-Braze-Auth-Signature",
+            "X-Braze-ContentCardsRequest", "X-Braze-DataRequest", "X-Braze-FeatureFlagsRequest",
+            "X-Braze-Last-Req-Ms-Ago", "X-Braze-Req-Attempt", "X-Braze-Req-Tokens-Remaining",
+            "X-Braze-Request-Initiated-By", "X-Braze-TriggersRequest",
+        ]
+    }
+
+    private static let security: [[APIOperation.SecurityScheme]] = {
+        let key = APIOperation.SecurityScheme.header("X-Braze-Api-Key", as: "apiKey")
+        return [[key], [key, .header("X-Braze-Auth-Signature", as: "apiSignature")]]
+    }()
+
     package var endpoints: [Endpoint] {
         [
             Endpoint(method: "POST", path: "/api/v3/data") { request, _ in ingest(request) }
                 .described(
                     APIOperation(
-                        summary: "Store events and attributes in Braze's shape", credential: .apiKey,
+                        summary: "Store events and attributes in Braze's shape", security: Self.security,
                         body: APIOperation.schema("BrazeData"), status: 201,
                         answer: APIOperation.schema("BrazeStored")))
         ] + neighbours
@@ -37,7 +52,7 @@ package struct BrazeDialect: Sendable {
                 ingest(request, answering: members)
             }.described(
                 APIOperation(
-                    summary: summary, credential: .apiKey, body: APIOperation.schema("BrazeData"),
+                    summary: summary, security: Self.security, body: APIOperation.schema("BrazeData"),
                     status: 201, answer: APIOperation.schema("BrazeStored")))
         }
     }

@@ -37,4 +37,23 @@ extension HTTPResponse {
         body.append(UInt8(ascii: "}"))
         return .json(isFailure && failsWithoutEvents ? 400 : 200, body)
     }
+
+    /// How that answer is described.
+    static let ingestedSchemas: [String: JSONValue] = RejectedEvent.schemas.merging([
+        "Stored": [
+            "type": "object", "required": ["success", "accepted", "duplicates", "rejected"],
+            "properties": [
+                "success": [
+                    "type": "boolean",
+                    "description":
+                        "False, with code all_events_rejected, if there were events and none of them was good.",
+                ],
+                "code": ["const": "all_events_rejected"], "reason": ["type": "string"],
+                "accepted": ["type": "integer", "minimum": 0],
+                "duplicates": ["type": "integer", "minimum": 0],
+                "rejected": ["type": "array", "items": APIOperation.schema("RejectedEvent")],
+                "auth_warning": APIOperation.schema("AuthError"),
+            ],
+        ]
+    ]) { own, _ in own }
 }

@@ -9,6 +9,17 @@ struct RejectedEvent {
     /// What is wrong with it.
     let reason: String
 
+    /// How its fault is described.
+    static let schemas: [String: JSONValue] = [
+        "RejectedEvent": [
+            "type": "object", "required": ["index", "code", "reason"],
+            "properties": [
+                "index": ["type": "integer", "minimum": 0], "code": ["type": "string"],
+                "reason": ["type": "string"],
+            ],
+        ]
+    ]
+
     /// The event's fault as a JSON object, appended to `output`.
     func write(to output: inout [UInt8]) {
         JSONValue.object([

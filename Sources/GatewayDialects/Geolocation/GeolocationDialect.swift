@@ -4,16 +4,19 @@ internal import Foundation
 internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel
+package import GatewayTokens
 
-/// The upload endpoint of Transistorsoft's SDKs (seed 002): locations under an access token.
+/// What Transistorsoft's SDKs call (seed 002): the upload of locations under an access token, and the tokens for it.
 ///
 /// The token is the only credential: it names the app in `aud` or `iss` unless the path does, and its subject is the
 /// user. So it must be good whatever the app's enforcement is; "Disabled" would otherwise let anybody write.
-package struct GeolocationDialect: Sendable {
+package struct GeolocationDialect: Dialect {
     let path: RequestPath
+    let tokens: TokenService
 
-    package init(path: RequestPath) {
+    package init(path: RequestPath, tokens: TokenService) {
         self.path = path
+        self.tokens = tokens
     }
 
     package var endpoints: [Endpoint] {
@@ -23,11 +26,11 @@ package struct GeolocationDialect: Sendable {
             Endpoint(method: "POST", path: "/api/locations/{project}") { request, parameters in
                 upload(request, project: parameters[0])
             }.described(Self.operation),
-        ]
+        ] + GeolocationTokens(service: tokens, parsers: path.parsers).endpoints
     }
 
     private static let operation = APIOperation(
-        summary: "Store locations under an access token", credential: .accessToken,
+        summary: "Store locations under an access token", security: [[.bearerToken]],
         body: ["type": ["object", "array"]], answer: APIOperation.schema("Stored"))
 
     private func upload(_ request: HTTPRequest, project: Substring?) -> HTTPOutcome {

@@ -1,21 +1,16 @@
 internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayAdmission
-package import GatewayHTTP
+internal import GatewayHTTP
 internal import GatewayModel
-package import GatewayTokens
+internal import GatewayTokens
 
 /// Registration and refresh in the shapes of Transistorsoft's SDKs and their reference server (seed 002).
-package struct GeolocationTokens: Sendable {
+struct GeolocationTokens: Sendable {
     let service: TokenService
     let parsers: ParserPool
 
-    package init(service: TokenService, parsers: ParserPool) {
-        self.service = service
-        self.parsers = parsers
-    }
-
-    package var endpoints: [Endpoint] {
+    var endpoints: [Endpoint] {
         [
             Endpoint(method: "POST", path: "/api/register") { request, _ in
                 service.answering { () throws(OAuthError) in try register(request) }
@@ -107,10 +102,10 @@ package struct GeolocationTokens: Sendable {
                 "version": ["type": "string"], "platform": ["type": "string"],
                 "framework": ["type": "string"],
             ],
-        ], answer: APIOperation.schema("DeviceTokens"), refusals: [403], shape: .oauth)
+        ], answer: APIOperation.schema("DeviceTokens"), refusals: [403], failure: "OAuthFailure")
 
     private static let refreshing = APIOperation(
         summary: "Exchange a refresh token", body: APIOperation.schema("DeviceRefresh"),
         bodyTypes: ["application/x-www-form-urlencoded", "multipart/form-data", "application/json"],
-        answer: APIOperation.schema("DeviceTokens"), shape: .oauth)
+        answer: APIOperation.schema("DeviceTokens"), failure: "OAuthFailure")
 }

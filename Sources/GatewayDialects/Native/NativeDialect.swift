@@ -6,7 +6,7 @@ package import GatewayHTTP
 internal import GatewayModel
 
 /// The native dialect: the shape of Segment's public HTTP API, with a signed-user token beside the write key.
-package struct NativeDialect: Sendable {
+package struct NativeDialect: Dialect {
     let path: RequestPath
     /// Where clients reach the gateway, when that is set.
     let publicURL: String?
@@ -18,6 +18,8 @@ package struct NativeDialect: Sendable {
         self.publicURL = publicURL
         self.isSecure = isSecure
     }
+
+    package var requestHeaders: [String] { ["X-Countersign-Signature", "X-Retry-Count", "X-Write-Key"] }
 
     package var endpoints: [Endpoint] {
         [
@@ -133,8 +135,21 @@ package struct NativeDialect: Sendable {
 }
 
 extension APIOperation {
+    private static let writeKey = SecurityScheme.header("X-Write-Key", as: "writeKey")
+    private static let basicWriteKey = SecurityScheme(
+        "basicWriteKey",
+        [
+            "type": "http", "scheme": "basic",
+            "description": "The write key as user name, without a password",
+        ])
+    private static let signature = SecurityScheme.header("X-Countersign-Signature", as: "signature")
+
     fileprivate static func ingest(_ summary: String, body: String) -> APIOperation {
         APIOperation(
-            summary: summary, credential: .writeKey, body: schema(body), answer: schema("Stored"))
+            summary: summary,
+            security: [
+                [writeKey], [writeKey, .bearerToken], [basicWriteKey], [basicWriteKey, signature],
+            ],
+            body: schema(body), answer: schema("Stored"))
     }
 }

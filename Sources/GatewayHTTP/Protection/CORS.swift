@@ -7,22 +7,25 @@ package struct CORS: Sendable {
     /// What any app allows: a preflight request does not say which app it is for.
     let originsOfAllApps: @Sendable () -> Set<String>
 
+    /// The fields of the header that pages may send.
+    private let allowedHeaders: String
+
+    /// `requestHeaders` are those that pages may send beside the ones of every request.
     package init(
+        requestHeaders: [String],
         origins: @escaping @Sendable (_ appID: String) -> Set<String>,
         originsOfAllApps: @escaping @Sendable () -> Set<String>
     ) {
         self.origins = origins
         self.originsOfAllApps = originsOfAllApps
+        allowedHeaders = Set(Self.headersOfEveryRequest + requestHeaders).sorted()
+            .joined(separator: ", ")
     }
 
-    private static let allowedHeaders =
-        "Authorization, Content-Encoding, Content-Type, X-Countersign-Signature, X-Request-Id, X-Requested-With, "
-        + "X-Retry-Count, X-Write-Key, traceparent, " + brazeHeaders
-    /// What versions of Braze's Web SDK send besides, all of it seen in its published bundles.
-    private static let brazeHeaders =
-        "BRAZE-SYNC-RETRY-COUNT, X-Braze-Api-Key, X-Braze-Auth-Signature, X-Braze-ContentCardsRequest, "
-        + "X-Braze-DataRequest, X-Braze-FeatureFlagsRequest, X-Braze-Last-Req-Ms-Ago, X-Braze-Req-Attempt, "
-        + "X-Braze-Req-Tokens-Remaining, X-Braze-Request-Initiated-By, X-Braze-TriggersRequest"
+    private static let headersOfEveryRequest = [
+        "Authorization", "Content-Encoding", "Content-Type", "X-Request-Id", "X-Requested-With",
+        "traceparent",
+    ]
     private static let exposedHeaders =
         "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id, traceresponse"
 
@@ -48,7 +51,7 @@ package struct CORS: Sendable {
             headers: [
                 ("Access-Control-Allow-Origin", allowed), ("Vary", "Origin"),
                 ("Access-Control-Allow-Methods", methods.joined(separator: ", ")),
-                ("Access-Control-Allow-Headers", Self.allowedHeaders),
+                ("Access-Control-Allow-Headers", allowedHeaders),
                 ("Access-Control-Max-Age", "7200"),
             ], body: [])
     }

@@ -2,27 +2,30 @@ package import CountersignCore
 
 /// What `/openapi.json` says of an endpoint beside its method and path.
 package struct APIOperation: Sendable {
-    /// What a request must carry.
-    package enum Credential: Sendable {
-        case none
-        /// Any of a native write key's places, with a token where the app asks for one.
-        case writeKey
-        case apiKey
-        case projectKey
-        case accessToken
-    }
+    /// A way to carry a credential, by the name that the document gives it.
+    package struct SecurityScheme: Sendable {
+        let name: String
+        let json: JSONValue
 
-    /// Whose shape a refusal has.
-    package enum Shape: String, Sendable {
-        case native = "Failure"
-        case bloomreach = "BloomreachFailure"
-        /// RFC 6749, section 5.2.
-        case oauth = "OAuthFailure"
+        package init(_ name: String, _ json: JSONValue) {
+            self.name = name
+            self.json = json
+        }
+
+        /// A field of the header.
+        package static func header(_ field: String, as name: String) -> SecurityScheme {
+            SecurityScheme(name, ["type": "apiKey", "in": "header", "name": .string(field)])
+        }
+
+        /// A JWT in `Authorization: Bearer` (RFC 6750, section 2.1).
+        package static let bearerToken = SecurityScheme(
+            "bearerToken", ["type": "http", "scheme": "bearer", "bearerFormat": "JWT"])
     }
 
     /// One line, without a full stop.
     var summary: String
-    var credential = Credential.none
+    /// What a request must carry: all of one row. Empty when it needs nothing.
+    var security: [[SecurityScheme]] = []
     /// Query parameters, each with whether it must be there.
     var query: [(name: String, isRequired: Bool, schema: JSONValue)] = []
     /// The schema of the body; nil takes none.
@@ -35,17 +38,18 @@ package struct APIOperation: Sendable {
     var answer: JSONValue?
     /// The statuses of refusals that this endpoint has of its own.
     var refusals: [Int] = []
-    var shape = Shape.native
+    /// The schema of its own refusals. What is refused before an endpoint is a `Failure`.
+    var failure = "Failure"
 
     package init(
-        summary: String, credential: GatewayHTTP.APIOperation.Credential = Credential.none,
-        query: [(name: String, isRequired: Bool, schema: CountersignCore.JSONValue)] = [],
-        body: CountersignCore.JSONValue? = nil, bodyTypes: [String] = ["application/json"], status: Int = 200,
-        contentType: String = "application/json", answer: CountersignCore.JSONValue? = nil,
-        refusals: [Int] = [], shape: GatewayHTTP.APIOperation.Shape = Shape.native
+        summary: String, security: [[SecurityScheme]] = [],
+        query: [(name: String, isRequired: Bool, schema: JSONValue)] = [],
+        body: JSONValue? = nil, bodyTypes: [String] = ["application/json"], status: Int = 200,
+        contentType: String = "application/json", answer: JSONValue? = nil,
+        refusals: [Int] = [], failure: String = "Failure"
     ) {
         self.summary = summary
-        self.credential = credential
+        self.security = security
         self.query = query
         self.body = body
         self.bodyTypes = bodyTypes
@@ -53,7 +57,7 @@ package struct APIOperation: Sendable {
         self.contentType = contentType
         self.answer = answer
         self.refusals = refusals
-        self.shape = shape
+        self.failure = failure
     }
 
     /// A reference to a schema of the document.

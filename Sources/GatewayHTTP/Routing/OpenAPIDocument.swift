@@ -1,11 +1,19 @@
-internal import CountersignCore
+package import CountersignCore
 
 /// The OpenAPI 3.1 document of a table of endpoints.
 package struct OpenAPIDocument {
-    let endpoints: [Endpoint]
+    private let endpoints: [Endpoint]
+    private let schemas: [String: JSONValue]
 
-    package init(endpoints: [Endpoint]) {
+    /// A schema that several of `schemas` hold is shared and must be the same in all.
+    package init(endpoints: [Endpoint], schemas: [[String: JSONValue]]) {
         self.endpoints = endpoints
+        self.schemas = schemas.reduce(into: OpenAPISchemas.ofEveryRequest) { all, some in
+            all.merge(some) { first, second in
+                assert(first == second, "one name for two schemas")
+                return first
+            }
+        }
     }
 
     /// The document as JSON.
@@ -20,7 +28,7 @@ package struct OpenAPIDocument {
             "servers": [["url": "/"]],
             "paths": paths,
             "components": [
-                "schemas": .object(OpenAPISchemas.all), "securitySchemes": .object(Self.securitySchemes),
+                "schemas": .object(schemas), "securitySchemes": .object(securitySchemes),
             ],
         ]).bytes
     }
@@ -38,6 +46,11 @@ package struct OpenAPIDocument {
         return .object(paths)
     }
 
+    private var securitySchemes: [String: JSONValue] {
+        let rows = endpoints.compactMap(\.operation).flatMap(\.security)
+        return Dictionary(rows.joined().map { ($0.name, $0.json) }, uniquingKeysWith: { first, _ in first })
+    }
+
     private static func operation(_ operation: APIOperation, _ endpoint: Endpoint) -> JSONValue {
         let words = endpoint.path.split { !$0.isLetter && !$0.isNumber }
         var members: [String: JSONValue] = [
@@ -46,7 +59,10 @@ package struct OpenAPIDocument {
                     + words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()),
             "summary": .string(operation.summary),
             "responses": .object(responses(operation)),
-            "security": security(operation.credential),
+            "security": .array(
+                operation.security.map { row in
+                    .object(Dictionary(uniqueKeysWithValues: row.map { ($0.name, []) }))
+                }),
         ]
         let parameters = parameters(operation, endpoint)
         if !parameters.isEmpty { members["parameters"] = .array(parameters) }
@@ -79,13 +95,13 @@ package struct OpenAPIDocument {
     /// What every request may meet before its endpoint, and what it has of its own.
     private static func responses(_ operation: APIOperation) -> [String: JSONValue] {
         var statuses = [400, 413, 415, 429, 431, 503]
-        if operation.credential != .none { statuses.append(401) }
+        if !operation.security.isEmpty { statuses.append(401) }
         var responses: [String: JSONValue] = [:]
         for status in statuses + operation.refusals {
             // The layers below an endpoint speak the native shape.
-            let own = operation.shape.rawValue
+            let own = operation.failure
             let schema: JSONValue =
-                operation.shape == .native
+                own == "Failure"
                 ? APIOperation.schema(own)
                 : ["anyOf": [APIOperation.schema(own), APIOperation.schema("Failure")]]
             var response: [String: JSONValue] = [
@@ -104,34 +120,4 @@ package struct OpenAPIDocument {
         responses[String(operation.status)] = .object(success)
         return responses
     }
-
-    private static func security(_ credential: APIOperation.Credential) -> JSONValue {
-        switch credential {
-        case .none: []
-        case .writeKey:
-            [
-                ["writeKey": []], ["writeKey": [], "bearerToken": []], ["basicWriteKey": []],
-                ["basicWriteKey": [], "signature": []],
-            ]
-        case .apiKey: [["apiKey": []], ["apiKey": [], "apiSignature": []]]
-        case .projectKey: [["projectKey": []], ["bearerToken": []]]
-        case .accessToken: [["bearerToken": []]]
-        }
-    }
-
-    private static let securitySchemes: [String: JSONValue] = [
-        "writeKey": ["type": "apiKey", "in": "header", "name": "X-Write-Key"],
-        "basicWriteKey": [
-            "type": "http", "scheme": "basic",
-            "description": "The write key as user name, without a password",
-        ],
-        "bearerToken": ["type": "http", "scheme": "bearer", "bearerFormat": "JWT"],
-        "signature": ["type": "apiKey", "in": "header", "name": "X-Countersign-Signature"],
-        "apiKey": ["type": "apiKey", "in": "header", "name": "X-Braze-Api-Key"],
-        "apiSignature": ["type": "apiKey", "in": "header", "name": "X-Braze-Auth-Signature"],
-        "projectKey": [
-            "type": "apiKey", "in": "header", "name": "Authorization",
-            "description": "`Token` and the app's write key",
-        ],
-    ]
 }

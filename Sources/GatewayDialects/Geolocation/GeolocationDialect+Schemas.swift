@@ -1,0 +1,24 @@
+package import CountersignCore
+internal import GatewayHTTP
+internal import GatewayTokens
+
+extension GeolocationDialect {
+    private static let text: JSONValue = ["type": "string"]
+    private static let count: JSONValue = ["type": "integer", "minimum": 0]
+
+    package var schemas: [String: JSONValue] {
+        HTTPResponse.ingestedSchemas.merging(OAuthError.schemas) { own, _ in own }
+            .merging([
+                "DeviceTokens": [
+                    "type": "object", "required": ["accessToken", "expires", "refreshToken"],
+                    "properties": [
+                        "accessToken": Self.text, "expires": Self.count, "refreshToken": Self.text,
+                    ],
+                ],
+                "DeviceRefresh": [
+                    "type": "object", "required": ["refresh_token"],
+                    "properties": ["refresh_token": Self.text],
+                ],
+            ]) { _, own in own }
+    }
+}
