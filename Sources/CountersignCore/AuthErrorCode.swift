@@ -61,6 +61,9 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     /// What to do about it.
     public var fix: String { entry?.fix ?? "Update to a version that knows this code." }
 
+    /// Whether the same request may be accepted under another token; taken to be so of a code of a newer version.
+    package var isMendedByAnotherToken: Bool { entry?.isMendedByAnotherToken ?? true }
+
     private var entry: Entry? { Self.entries.first { $0.code == self } }
 
     private struct Entry {
@@ -69,6 +72,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
         let summary: String
         let causes: [String]
         let fix: String
+        var isMendedByAnotherToken = true
     }
 
     private static let entries: [Entry] = [
@@ -116,7 +120,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
             code: .publicKeyError, reason: "PUBLIC_KEY_ERROR",
             summary: "None of the app's public keys can be used.",
             causes: ["the key was cut when it was pasted", "the RSA key is shorter than 2048 bits"],
-            fix: "Add the public key again, whole, as PEM or JWK."),
+            fix: "Add the public key again, whole, as PEM or JWK.", isMendedByAnotherToken: false),
         Entry(
             code: .missingToken, reason: "MISSING_TOKEN",
             summary: "The request names a user but carries no token.",
@@ -140,7 +144,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
                 "a client batches events of several users", "an event names its user in two ways",
                 "an alias has the id of another user in previousId",
             ],
-            fix: "Send one request per user, each with that user's token."),
+            fix: "Send one request per user, each with that user's token.", isMendedByAnotherToken: false),
         Entry(
             code: .notYetValid, reason: "NOT_YET_VALID",
             summary: "The token is not valid yet.",

@@ -82,6 +82,7 @@ package final class Administration: Sendable {
                 dataDirectory: dataDirectory, folder: backupFolder ?? dataDirectory + "/backups"
             ).all
             + AnalyticsRoutes(dataDirectory: dataDirectory, flush: flush).all
+            + ErrorCodeRoutes().all
             + SampleRoutes(dataDirectory: dataDirectory, flush: flush, judge: judge).all
     }
 

@@ -87,9 +87,7 @@ package struct AuthErrorBody {
                 }),
             "enforcement": .string(enforcement.rawValue),
             "optional": .bool(enforcement == .optional),
-            // Whether the same events may be accepted under another token: not when they are of several users, nor while
-            // the app's keys are unusable.
-            "retryable": .bool(code != .payloadUserIDMismatch && code != .publicKeyError),
+            "retryable": .bool(code.isMendedByAnotherToken),
             "request_id": .string(requestID),
             "server_time_ms": .integer(serverMilliseconds),
         ]

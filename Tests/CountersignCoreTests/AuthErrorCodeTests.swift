@@ -14,10 +14,19 @@ struct AuthErrorCodeTests {
     }
 
     @Test func everyCodeSaysWhatToDo() {
-        #expect(AuthErrorCode.all.map(\.rawValue) == [10] + Array(20...28) + Array(30...35))
+        let numbers = AuthErrorCode.all.map(\.rawValue)
+        #expect(numbers == Set(numbers).sorted())
+        #expect(Set(AuthErrorCode.all.map(\.reason)).count == numbers.count)
         for code in AuthErrorCode.all {
             #expect(!code.summary.isEmpty && !code.fix.isEmpty && !code.likelyCauses.isEmpty)
         }
+    }
+
+    /// Events of several users stay so, and unusable keys verify no token.
+    @Test func anotherTokenHelpsExceptWhereNoneCan() {
+        let hopeless = AuthErrorCode.all.filter { !$0.isMendedByAnotherToken }
+        #expect(hopeless == [.publicKeyError, .payloadUserIDMismatch])
+        #expect(AuthErrorCode(rawValue: 99).isMendedByAnotherToken)
     }
 
     @Test func aCodeOfANewerVersionIsKept() {

@@ -8,18 +8,13 @@ extension AnalyticsRoutes {
         .must("codes", .map(.all(["rejected": .count, "warned": .count]))),
     ]
 
-    private static let code = JSONShape.all([
-        "code": .count, "reason": .string, "title": .string, "fix": .string, "causes": .list(.string),
-        "docs": .string,
-    ])
-
     static let counts = JSONShape.named(
         "Analytics",
         .all([
             "from_ms": .milliseconds, "to_ms": .count,
             "bucket": .choice(of: BucketLength.self),
             "buckets": .list(.all(["start_ms": .milliseconds]).with(verdicts)), "totals": .object(verdicts),
-            "previous": .object(verdicts), "codes": .list(code),
+            "previous": .object(verdicts),
             "markers": .list(
                 .all([
                     "at_ms": .milliseconds, "kind": .choice(Set(markers.values).sorted()), "text": .string,

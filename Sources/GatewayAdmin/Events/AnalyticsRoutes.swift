@@ -115,14 +115,6 @@ struct AnalyticsRoutes: Sendable {
         earlier.toMilliseconds = query.fromMilliseconds
         earlier.fromMilliseconds = max(0, 2 * query.fromMilliseconds - query.toMilliseconds)
         let previous = try reader.total(earlier, by: range.length)
-        let codes = AuthErrorCode.all.map { code -> JSONValue in
-            [
-                "code": .integer(Int64(code.rawValue)), "reason": .string(code.reason),
-                "title": .string(code.summary), "fix": .string(code.fix),
-                "causes": .array(code.likelyCauses.map { .string($0) }),
-                "docs": .string("docs/error-codes.md#\(code.rawValue)-\(code.reason.lowercased())"),
-            ]
-        }
         let markers = try call.directory.auditEntries(
             app: query.appID, actions: Array(Self.markers.keys), from: query.fromMilliseconds,
             to: query.toMilliseconds
@@ -143,7 +135,6 @@ struct AnalyticsRoutes: Sendable {
                     return .object(members)
                 }),
             "totals": .object(Self.members(totals)), "previous": .object(Self.members(previous)),
-            "codes": .array(codes),
             "markers": .array(markers), "now_ms": .integer(call.nowMilliseconds),
         ])
     }

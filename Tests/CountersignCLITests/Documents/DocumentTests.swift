@@ -121,7 +121,16 @@ struct DocumentTests {
     }
 
     @Test func thePageOfErrorCodesSaysWhatTheCodesSay() throws {
-        let sections = try document("docs/error-codes.md").components(separatedBy: "\n## ").dropFirst()
+        let page = try document("docs/error-codes.md")
+        let rows = page.components(separatedBy: "\n").filter { $0.hasPrefix("| [") }
+        #expect(
+            rows
+                == AuthErrorCode.all.map { code in
+                    let number = code.rawValue
+                    let anchor = "#\(number)-\(code.reason.lowercased())"
+                    return "| [\(number)](\(anchor)) | `\(code.reason)` | \(code.summary) |"
+                })
+        let sections = page.components(separatedBy: "\n## ").dropFirst()
         #expect(
             sections.map { $0.components(separatedBy: "\n")[0] }
                 == AuthErrorCode.all.map { "\($0.rawValue) \($0.reason)" })

@@ -52,7 +52,7 @@ struct AdminAccessTests {
         ("GET /apps/{app}/customers/{id}", .viewer), ("DELETE /apps/{app}/customers/{id}", .operator),
         ("GET /apps/{app}/events/export", .viewer), ("GET /apps/{app}/analytics", .viewer),
         ("GET /apps/{app}/analytics/top", .viewer), ("GET /apps/{app}/analytics/export", .viewer),
-        ("PUT /session/password", .viewer), ("GET /audit/export", .viewer),
+        ("GET /error-codes", .viewer), ("PUT /session/password", .viewer), ("GET /audit/export", .viewer),
         ("GET /apps/{app}/samples", .viewer), ("GET /apps/{app}/samples/{id}", .viewer),
         ("POST /apps/{app}/samples/{id}/recheck", .viewer),
         ("POST /session/second-factor", .viewer), ("POST /session/second-factor/confirm", .viewer),

@@ -143,6 +143,21 @@ struct AdminReadTests {
         #expect(try bench.ask("GET", "apps/shop/analytics?mode=strict", nil, viewer).status == 422)
     }
 
+    @Test func theTableOfErrorCodesIsWhole() throws {
+        let bench = try AdminBench()
+        defer { bench.remove() }
+        let answer = try bench.ask("GET", "error-codes", nil, bench.token("read")).json
+        let items = try #require(answer["items"] as? [[String: Any]])
+        #expect(items.map { $0["code"] as? Int } == AuthErrorCode.all.map(\.rawValue))
+        for (item, code) in zip(items, AuthErrorCode.all) {
+            #expect(item["reason"] as? String == code.reason)
+            #expect(item["title"] as? String == code.summary)
+            #expect(item["fix"] as? String == code.fix)
+            #expect(item["causes"] as? [String] == code.likelyCauses)
+            #expect((item["docs"] as? String)?.hasPrefix("docs/error-codes.md#\(code.rawValue)-") == true)
+        }
+    }
+
     @Test func eachAppIsListedWithWhatItAloneHadToDo() throws {
         let bench = try AdminBench()
         defer { bench.remove() }

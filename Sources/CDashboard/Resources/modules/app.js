@@ -4,7 +4,7 @@ import { h, replace, announce } from "./dom.js";
 import { icon, mark } from "./icons.js";
 import { api, useSession, whenUnauthenticated, path } from "./api.js";
 import { preferences, prefer, applyTheme } from "./preferences.js";
-import { paints } from "./codes.js";
+import { loadCodes, paints } from "./codes.js";
 import { clock, ago } from "./format.js";
 import { dialog } from "./dialogs.js";
 import { iconButton, problemNotice, select, stateBadge, toast } from "./ui.js";
@@ -163,7 +163,8 @@ async function route() {
   const controller = new AbortController();
   leave = controller;
   try {
-    apps = (await api.get("/apps", { limit: 500 }, controller.signal)).items;
+    const [list] = await Promise.all([api.get("/apps", { limit: 500 }, controller.signal), loadCodes(controller.signal)]);
+    apps = list.items;
   } catch (error) {
     if (controller.signal.aborted || error.name === "AbortError" || !session) return;
     if (error.code === "second_factor_setup_required") return showEnrolment();

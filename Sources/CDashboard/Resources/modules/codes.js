@@ -1,7 +1,9 @@
-// The failure codes: one colour and one pattern each, the same on every screen.
+// The failure codes: what the gateway says about them, and one colour and one pattern each, the same on every screen.
 
+import { api } from "./api.js";
 import { s } from "./dom.js";
 
+// A code that is not listed looks like `other`.
 const looks = {
   10: ["plum", "dots"], 20: ["brick", "back"], 21: ["violet", "solid"], 22: ["amber", "solid"],
   23: ["rose", "cross"], 24: ["moss", "forward"], 25: ["brick", "rows"], 26: ["slate", "solid"],
@@ -40,16 +42,25 @@ export function swatch(code) {
     s("rect", { width: 14, height: 14, rx: 3, fill: paint(code) }));
 }
 
-// The words on the wire.
-const reasons = {
-  10: "EXPIRATION_REQUIRED", 20: "DECODING_ERROR", 21: "SUBJECT_MISMATCH", 22: "EXPIRED", 23: "INVALID_PAYLOAD",
-  24: "INCORRECT_ALGORITHM", 25: "PUBLIC_KEY_ERROR", 26: "MISSING_TOKEN", 27: "NO_MATCHING_PUBLIC_KEYS",
-  28: "PAYLOAD_USER_ID_MISMATCH", 30: "NOT_YET_VALID", 31: "ISSUED_IN_FUTURE", 32: "LIFETIME_TOO_LONG",
-  33: "AUDIENCE_MISMATCH", 34: "ISSUER_MISMATCH", 35: "REVOKED",
-};
+let table = new Map();
 
-export const everyCode = Object.keys(reasons).map(Number);
+/** Reads the gateway's table of codes, once a page: all screens speak of codes. */
+export async function loadCodes(signal) {
+  if (table.size > 0) return;
+  const { items } = await api.get("/error-codes", {}, signal);
+  table = new Map(items.map((item) => [item.code, item]));
+}
+
+/** The codes that this gateway knows, ascending. */
+export function everyCode() {
+  return [...table.keys()];
+}
+
+/** What the gateway says about a code; undefined for one that it does not know. */
+export function about(code) {
+  return table.get(code);
+}
 
 export function reason(code) {
-  return reasons[code] ?? "UNKNOWN";
+  return table.get(code)?.reason ?? "UNKNOWN";
 }

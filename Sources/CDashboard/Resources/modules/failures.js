@@ -5,7 +5,7 @@ import { api, path, address } from "./api.js";
 import { preferences, prefer } from "./preferences.js";
 import { FailureChart } from "./chart.js";
 import { codesIn, countOf, failuresOf, rateOf } from "./counts.js";
-import { swatch, reason } from "./codes.js";
+import { about, swatch, reason } from "./codes.js";
 import { MINUTE, HOUR, DAY, number, percent, plural, dateTime, bucketName, toInput, fromInput, zoneName, ago, clock } from "./format.js";
 import { button, card, emptyState, field, segmented, skeleton, stateBadge, table, toggle, problemNotice } from "./ui.js";
 import { view } from "./views.js";
@@ -173,7 +173,7 @@ export function failures(context) {
       replace(legend, emptyState("check", "No failure in this range", "Every signed request carried a good token."));
       return;
     }
-    const rows = codes.map((code) => ({ code, count: countOf(data.totals, code), about: (data.codes ?? []).find((entry) => entry.code === code) }))
+    const rows = codes.map((code) => ({ code, count: countOf(data.totals, code) }))
       .sort((left, right) => right.count - left.count);
     replace(legend, table("Failures by code", [
       { title: "Code", heading: true, cell: (row) => h("div", { class: "legend-code" }, h("button", {
@@ -185,11 +185,11 @@ export function failures(context) {
           legend.querySelector(`[data-focus="legend-${row.code}"]`)?.focus();
         } }, swatch(row.code)),
       h("button", { type: "button", class: "link", onclick: () => drill({ code: row.code, at: null, until: null }, true) },
-        h("strong", {}, row.code), " ", row.about?.reason ?? reason(row.code))) },
+        h("strong", {}, row.code), " ", reason(row.code))) },
       { title: "Failures", class: "num", cell: (row) => number(row.count) },
       { title: "Share", class: "num", cell: (row) => percent(row.count / all) },
       { title: "Change", class: "num", cell: (row) => (data.previous ? difference(row.count, countOf(data.previous, row.code), "down") ?? "–" : "–") },
-      { title: "What to do", class: "wide-text", cell: (row) => prose(row.about?.fix) },
+      { title: "What to do", class: "wide-text", cell: (row) => prose(about(row.code)?.fix) },
     ], rows));
   }
 
@@ -238,9 +238,9 @@ export function failures(context) {
       code ? chip(`${code} ${reason(code)}`, () => drill({ code: null, at, until }, true)) : h("span", { class: "muted" }, "every code"),
       at ? chip(`${dateTime(at)} to ${clock(until)}`, () => drill({ code, at: null, until: null }, true)) : h("span", { class: "muted" }, "whole range"));
     const list = h("div", {}, skeleton(3));
-    const explain = latest?.data.codes?.find((entry) => entry.code === code);
+    const explain = about(code);
     replace(samples, h("div", { class: "card-head" }, title, chips),
-      explain && h("div", { class: "fix" }, swatch(code), h("div", {}, h("p", {}, h("strong", {}, explain.title || reason(code))), h("p", {}, prose(explain.fix)))), list);
+      explain && h("div", { class: "fix" }, swatch(code), h("div", {}, h("p", {}, h("strong", {}, explain.title)), h("p", {}, prose(explain.fix)))), list);
     if (jump) {
       title.focus({ preventScroll: true });
       samples.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });

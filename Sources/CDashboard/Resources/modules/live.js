@@ -114,7 +114,7 @@ export function live(context) {
     sayHow();
   } });
   const user = h("input", { type: "search", value: filter.user, placeholder: "user id or pseudonym", spellcheck: "false", autocomplete: "off", "data-search": true });
-  const code = select([["", "every code"], ...everyCode.map((value) => [value, `${value} ${reason(value)}`])], filter.code);
+  const code = select([["", "every code"], ...everyCode().map((value) => [value, `${value} ${reason(value)}`])], filter.code);
   const verdict = select([["", "every verdict"], ["accepted", "Accepted"], ["warned", "Accepted, warned"], ["rejected", "Rejected"], ["anonymous", "Anonymous"]], filter.verdict);
   function apply() {
     Object.assign(filter, { code: code.value, user: user.value.trim(), verdict: verdict.value });
