@@ -1,6 +1,28 @@
 internal import CountersignCore
 
 extension Invocation {
+    /// Prints an answer: with `--json` as it is, else as `text` does it.
+    func print(_ answer: JSONValue, text: () throws -> Void) throws {
+        if isSet(.json) { try io.print(answer) } else { try text() }
+    }
+
+    /// Prints an answer: with `--json` as it is, else as the rows of a table.
+    func printTable(_ answer: JSONValue, rows: (inout TextTable) throws -> Void) throws {
+        try print(answer) {
+            var table = TextTable()
+            try rows(&table)
+            try io.print(table)
+        }
+    }
+
+    /// Prints an answer with a secret that is shown only once: with `--json` as it is, else the secret after `notice`.
+    func printSecret(_ name: String, of answer: JSONValue, notice: String) throws {
+        try print(answer) {
+            io.say(notice)
+            try io.print(answer[name].shown)
+        }
+    }
+
     /// Prints a list: with `--json` as one array of what the API has, else as a table.
     ///
     /// - Parameters:

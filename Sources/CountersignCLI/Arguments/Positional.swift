@@ -22,6 +22,9 @@ struct Positional: Sendable, Equatable {
         self.help = help
     }
 
+    /// The app that a command works on.
+    static let app = Positional("APP", help: "the app's id")
+
     /// `FILE`, `[FILE]` or `[FILE...]`.
     var usage: String {
         switch count {

@@ -60,9 +60,7 @@ enum AdminCommand {
         } else {
             rules = try await admin.get("sign-in-rules").body
         }
-        if invocation.isSet(.json) {
-            try invocation.io.print(rules)
-        } else {
+        try invocation.print(rules) {
             try invocation.io.print(rules["second_factor_required"].isTrue ? "required" : "optional")
         }
         return .done
@@ -89,12 +87,8 @@ enum AdminCommand {
                 "scopes": .array(scopes.map { .string(String($0)) }),
                 "expires_ms": expires.map { .integer($0) } ?? .null,
             ])
-        if invocation.isSet(.json) {
-            try invocation.io.print(made)
-            return .done
-        }
-        invocation.io.say("The token \(made["id"].shown), shown only now:")
-        try invocation.io.print(made["token"].shown)
+        try invocation.printSecret(
+            "token", of: made, notice: "The token \(made["id"].shown), shown only now:")
         return .done
     }
 

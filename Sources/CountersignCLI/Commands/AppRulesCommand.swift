@@ -4,7 +4,6 @@ internal import CountersignCore
 enum AppRulesCommand {
     static let commands = [origins, retention]
 
-    private static let app = Positional("APP", help: "the app's id")
     private static let origin = Positional(
         "ORIGIN", .any, help: "a page's origin such as https://shop.example; * is every page")
     private static let none = Flag("none", help: "allow no page")
@@ -20,14 +19,14 @@ enum AppRulesCommand {
             Without an origin it prints them. A running gateway takes the change over within a second.
             Apps on devices need none: only browsers ask (CORS).
             """,
-        positionals: [app, origin], flags: [none] + Flag.place,
+        positionals: [.app, origin], flags: [none] + Flag.place,
         examples: [
             .init(
                 "Allow two pages", "countersign app origins shop https://shop.example http://localhost:3000"),
             .init("Allow no page", "countersign app origins shop --none"),
         ]
     ) { invocation in
-        let appID = invocation.requiredWord(of: app)
+        let appID = invocation.requiredWord(of: .app)
         let admin = try invocation.admin()
         let given = invocation.allWords(of: origin)
         let found: JSONValue
@@ -50,13 +49,13 @@ enum AppRulesCommand {
             Without a flag it prints the rule. Deleted events are forgotten: one that is sent again is stored again, so keep
             events longer than clients keep theirs. Freed space is used again; the file does not shrink.
             """,
-        positionals: [app], flags: [days, bytes, .json] + Flag.place,
+        positionals: [.app], flags: [days, bytes, .json] + Flag.place,
         examples: [
             .init("Keep 90 days", "countersign app retention shop --days 90"),
             .init("Keep at most 10 GB", "countersign app retention shop --bytes 10000000000"),
         ]
     ) { invocation in
-        let appID = invocation.requiredWord(of: app)
+        let appID = invocation.requiredWord(of: .app)
         let admin = try invocation.admin()
         var changes: [String: JSONValue] = [:]
         for (name, number) in [

@@ -6,7 +6,6 @@ internal import GatewayModel
 enum AppTokensCommand {
     static let commands = [tokens]
 
-    private static let app = Positional("APP", help: "the app's id")
     private static let registration = Flag(
         "registration", .choice(["open", "closed"]), help: "whether devices may register at /api/register")
     private static let access = Flag(
@@ -28,13 +27,13 @@ enum AppTokensCommand {
             app's id gets a token for a device of their own, though never for a user. Tokens that exist keep their lifetime; a
             shorter absolute lifetime holds for sessions that exist too.
             """,
-        positionals: [app], flags: [registration, access, refresh, reuse, absolute, .json] + Flag.place,
+        positionals: [.app], flags: [registration, access, refresh, reuse, absolute, .json] + Flag.place,
         examples: [
             .init("Let devices register", "countersign app tokens shop --registration open"),
             .init("Tokens of ten minutes", "countersign app tokens shop --access-seconds 600"),
         ]
     ) { invocation in
-        let appID = invocation.requiredWord(of: app)
+        let appID = invocation.requiredWord(of: .app)
         let admin = try invocation.admin()
         var changes: [String: JSONValue] = [:]
         if let word = try invocation.value(of: registration) { changes["registration"] = .string(word) }
@@ -48,16 +47,12 @@ enum AppTokensCommand {
             changes.isEmpty
             ? try await admin.get("apps", appID, "token-rules").body
             : try await admin.change("apps", appID, "token-rules") { $0.merge(changes) { $1 } }
-        if invocation.isSet(.json) {
-            try invocation.io.print(rules)
-            return .done
+        try invocation.printTable(rules) { table in
+            table.add("registration", rules["registration"].shown)
+            for name in ["access", "refresh", "reuse", "absolute"] {
+                table.add(name, "\(rules[name + "_seconds"].shown) s")
+            }
         }
-        var table = TextTable()
-        table.add("registration", rules["registration"].shown)
-        for name in ["access", "refresh", "reuse", "absolute"] {
-            table.add(name, "\(rules[name + "_seconds"].shown) s")
-        }
-        try invocation.io.print(table)
         return .done
     }
 }

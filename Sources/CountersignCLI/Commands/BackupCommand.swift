@@ -28,18 +28,14 @@ enum BackupCommand {
         if let folder = try invocation.localFolder(folder) {
             let made = try Backup.create(of: try invocation.dataDirectory(), in: folder)
             invocation.io.say("Copied \(made.events) events, \(made.bytes) bytes, verified.")
-            if invocation.isSet(.json) {
-                try invocation.io.print(made.json)
-            } else {
+            try invocation.print(made.json) {
                 try invocation.io.print(made.path)
             }
             return .done
         }
         let made = try await invocation.admin().post("backups")
         invocation.io.say("Copied \(made["events"].shown) events, \(made["bytes"].shown) bytes, verified.")
-        if invocation.isSet(.json) {
-            try invocation.io.print(made)
-        } else {
+        try invocation.print(made) {
             try invocation.io.print(made["name"].shown)
         }
         return .done

@@ -6,7 +6,6 @@ internal import GatewayModel
 enum ClientCommand {
     static let commands = [create, list, delete]
 
-    private static let app = Positional("APP", help: "the app's id")
     private static let id = Positional(
         "CLIENT", help: "the client's id, as `countersign client list` shows it")
     private static let name = Flag("name", .text("TEXT"), default: "", help: "what people call it")
@@ -26,7 +25,7 @@ enum ClientCommand {
             shown only now: the gateway keeps a hash. With --public-key it has no secret and signs assertions (RS256).
             A token that a client gets for itself may write events of every user of the app.
             """,
-        positionals: [app], flags: [name, key, grant, secretFile, .json] + Flag.place,
+        positionals: [.app], flags: [name, key, grant, secretFile, .json] + Flag.place,
         examples: [
             .init("With a secret", "countersign client create shop --name warehouse"),
             .init("With a key", "countersign client create shop --name segment --public-key public.pem"),
@@ -38,7 +37,7 @@ enum ClientCommand {
         let publicKey = try invocation.value(of: key).map { try invocation.text(ofFile: $0) }
         let file = try path.map { try PrivateFile(creating: $0) }
         let made = try await admin.post(
-            "apps", invocation.requiredWord(of: app), "clients",
+            "apps", invocation.requiredWord(of: .app), "clients",
             body: [
                 "name": .string(try invocation.value(of: name) ?? ""),
                 "public_key": publicKey.map { .string($0) } ?? .null,
@@ -51,24 +50,22 @@ enum ClientCommand {
             members["client_secret"] = nil
             members["secret_file"] = path.map { .string($0) }
         }
-        if invocation.isSet(.json) {
-            try invocation.io.print(.object(members))
-            return .done
-        }
-        invocation.io.say("Made a client of \(made["app"].shown).")
-        try invocation.io.print(made["client_id"].shown)
-        if let secret, file == nil {
-            invocation.io.say("Its secret, shown only now:")
-            try invocation.io.print(secret)
+        try invocation.print(.object(members)) {
+            invocation.io.say("Made a client of \(made["app"].shown).")
+            try invocation.io.print(made["client_id"].shown)
+            if let secret, file == nil {
+                invocation.io.say("Its secret, shown only now:")
+                try invocation.io.print(secret)
+            }
         }
         return .done
     }
 
     private static let list = Command(
-        "client list", summary: "List an app's clients", positionals: [app], flags: [.json] + Flag.place,
+        "client list", summary: "List an app's clients", positionals: [.app], flags: [.json] + Flag.place,
         examples: [.init("Who gets tokens?", "countersign client list shop")]
     ) { invocation in
-        let clients = try await invocation.admin().items("apps", invocation.requiredWord(of: app), "clients")
+        let clients = try await invocation.admin().items("apps", invocation.requiredWord(of: .app), "clients")
         try invocation.printList(
             clients, header: ["CLIENT", "PROOF", "GRANTS", "NAME"],
             empty: "No client. Next: countersign client create APP"
@@ -78,7 +75,7 @@ enum ClientCommand {
 
     private static let delete = Command(
         "client delete", summary: "Delete a client; its tokens are refused from then on",
-        positionals: [app, id], flags: Flag.place,
+        positionals: [.app, id], flags: Flag.place,
         examples: [
             .init(
                 "Undo an addition",
@@ -86,7 +83,7 @@ enum ClientCommand {
         ]
     ) { invocation in
         _ = try await invocation.admin().delete(
-            "apps", invocation.requiredWord(of: app), "clients", invocation.requiredWord(of: id))
+            "apps", invocation.requiredWord(of: .app), "clients", invocation.requiredWord(of: id))
         invocation.io.say("Deleted. A running gateway knows within a second.")
         return .done
     }

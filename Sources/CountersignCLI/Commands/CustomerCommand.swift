@@ -4,7 +4,6 @@ internal import CountersignCore
 enum CustomerCommand {
     static let commands = [show, delete]
 
-    private static let app = Positional("APP", help: "the app's id")
     private static let id = Positional("ID", help: "the user id, or the pseudonym")
     private static let kind = Flag(
         "id-name", .text("NAME"), default: "registered",
@@ -16,7 +15,7 @@ enum CustomerCommand {
             Ids, properties and how many events there are; `countersign event export` has the events themselves. A server
             shows pseudonyms and hides the values unless you give --unmask.
             """,
-        positionals: [app, id], flags: [kind, .unmask, .json] + Flag.place,
+        positionals: [.app, id], flags: [kind, .unmask, .json] + Flag.place,
         examples: [.init("What do you know about me?", "countersign customer show shop user-1")]
     ) { invocation in
         let customer = try await invocation.admin().send(
@@ -24,21 +23,19 @@ enum CustomerCommand {
                 method: "GET", path: place(invocation),
                 query: [("id_name", try invocation.value(of: kind)), invocation.unmasking])
         ).body
-        if invocation.isSet(.json) {
-            try invocation.io.print(customer)
-            return .done
+        try invocation.print(customer) {
+            var table = TextTable()
+            for id in customer["ids"].elements { table.add(id["name"].shown, id["value"].shown) }
+            for property in customer["properties"].elements {
+                table.add(
+                    property["name"].shown,
+                    TerminalText.safe(String(decoding: property["value"].bytes, as: UTF8.self)))
+            }
+            try invocation.io.print(table)
+            if customer["more_properties"].isTrue { invocation.io.say("There are more properties.") }
+            let seen = customer["seen_ms"] == .null ? "" : ", last seen \(customer["seen_ms"].time)"
+            invocation.io.say("\(customer["events"].shown) events\(seen).")
         }
-        var table = TextTable()
-        for id in customer["ids"].elements { table.add(id["name"].shown, id["value"].shown) }
-        for property in customer["properties"].elements {
-            table.add(
-                property["name"].shown,
-                TerminalText.safe(String(decoding: property["value"].bytes, as: UTF8.self)))
-        }
-        try invocation.io.print(table)
-        if customer["more_properties"].isTrue { invocation.io.say("There are more properties.") }
-        let seen = customer["seen_ms"] == .null ? "" : ", last seen \(customer["seen_ms"].time)"
-        invocation.io.say("\(customer["events"].shown) events\(seen).")
         return .done
     }
 
@@ -50,7 +47,7 @@ enum CustomerCommand {
             keep what they have; the deletion itself is audited under the pseudonym. Events that the app still sends are
             stored again.
             """,
-        positionals: [app, id], flags: [kind, .json] + Flag.place,
+        positionals: [.app, id], flags: [kind, .json] + Flag.place,
         examples: [.init("Forget a person", "countersign customer delete shop user-1")]
     ) { invocation in
         let done = try await invocation.admin().send(
@@ -58,9 +55,7 @@ enum CustomerCommand {
                 method: "DELETE", path: place(invocation),
                 query: [("id_name", try invocation.value(of: kind))])
         ).body
-        if invocation.isSet(.json) {
-            try invocation.io.print(done)
-        } else {
+        try invocation.print(done) {
             let profile = done["profile"].isTrue ? "the profile" : "no profile"
             invocation.io.say(
                 "Deleted \(profile), \(done["events"].shown) events and \(done["samples"].shown) samples; ended \(done["sessions"].shown) sessions."
@@ -70,6 +65,6 @@ enum CustomerCommand {
     }
 
     private static func place(_ invocation: Invocation) -> [String] {
-        ["apps", invocation.requiredWord(of: app), "customers", invocation.requiredWord(of: id)]
+        ["apps", invocation.requiredWord(of: .app), "customers", invocation.requiredWord(of: id)]
     }
 }

@@ -7,43 +7,41 @@ internal import GatewayModel
 enum EnforcementCommand {
     static let commands = [show, set, preview]
 
-    private static let app = Positional("APP", help: "the app's id")
     private static let state = Positional(
         "STATE", choices: Enforcement.allCases.map(\.rawValue),
         help: Enforcement.allCases.map(\.rawValue).joined(separator: ", "))
 
     private static let show = Command(
         "enforcement show", summary: "Print how strictly an app's requests are judged",
-        positionals: [app], flags: [.json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.place,
         examples: [.init("Are bad tokens refused?", "countersign enforcement show shop")]
     ) { invocation in
         let plan = try await invocation.admin()
-            .get("apps", invocation.requiredWord(of: app), "enforcement").body
-        if invocation.isSet(.json) {
-            try invocation.io.print(plan)
-            return .done
-        }
-        try invocation.io.print(plan["state"].shown)
-        if let percent = plan["ramp_percent"].integer, percent < 100 {
-            invocation.io.say("For \(percent) % of users.")
-        }
-        if plan["scheduled"] != .null {
-            let change = plan["scheduled"]
-            let share = change["ramp_percent"].integer.flatMap {
-                $0 < 100 ? ", for \($0) % of users" : nil
+            .get("apps", invocation.requiredWord(of: .app), "enforcement").body
+        try invocation.print(plan) {
+            try invocation.io.print(plan["state"].shown)
+            if let percent = plan["ramp_percent"].integer, percent < 100 {
+                invocation.io.say("For \(percent) % of users.")
             }
-            invocation.io.say("It becomes \(change["state"].shown) at \(change["at_ms"].time)\(share ?? "").")
-        }
-        if let percent = plan["auto_return"]["rejected_percent"].integer {
-            invocation.io.say(
-                "It returns to optional once the tokens of \(percent) % of users stop working within \(plan["auto_return"]["window_minutes"].shown) minutes."
-            )
-        }
-        if plan["returned"] != .null {
-            let returned = plan["returned"]
-            invocation.io.say(
-                "It returned to optional automatically at \(returned["at_ms"].time): the tokens of \(returned["rejected_percent"].shown) % of users had stopped working."
-            )
+            if plan["scheduled"] != .null {
+                let change = plan["scheduled"]
+                let share = change["ramp_percent"].integer.flatMap {
+                    $0 < 100 ? ", for \($0) % of users" : nil
+                }
+                invocation.io.say(
+                    "It becomes \(change["state"].shown) at \(change["at_ms"].time)\(share ?? "").")
+            }
+            if let percent = plan["auto_return"]["rejected_percent"].integer {
+                invocation.io.say(
+                    "It returns to optional once the tokens of \(percent) % of users stop working within \(plan["auto_return"]["window_minutes"].shown) minutes."
+                )
+            }
+            if plan["returned"] != .null {
+                let returned = plan["returned"]
+                invocation.io.say(
+                    "It returned to optional automatically at \(returned["at_ms"].time): the tokens of \(returned["rejected_percent"].shown) % of users had stopped working."
+                )
+            }
         }
         return .done
     }
@@ -57,35 +55,33 @@ enum EnforcementCommand {
             From the verdicts of the last hours: how many requests of how many users, by code and by app version. Users are
             estimated within about 2 %. While enforcement is disabled tokens are not looked at: set it to optional first.
             """,
-        positionals: [app], flags: [hours, .json] + Flag.place,
+        positionals: [.app], flags: [hours, .json] + Flag.place,
         examples: [.init("Is it safe to require tokens?", "countersign enforcement preview shop")]
     ) { invocation in
-        let app = invocation.requiredWord(of: app)
+        let app = invocation.requiredWord(of: .app)
         let preview = try await invocation.admin().send(
             AdminRequest(
                 method: "GET", path: ["apps", app, "enforcement", "preview"],
                 query: [("hours", try invocation.value(of: hours))])
         ).body
-        if invocation.isSet(.json) {
-            try invocation.io.print(preview)
-            return .done
-        }
-        let bad = preview["would_reject"]
-        try invocation.io.print(
-            "\(bad["requests"].shown) of \(preview["requests"].shown) requests, \(bad["users"].shown) of \(preview["users"].shown) users in \(preview["hours"].shown) h"
-        )
-        for part in preview["by_code"].elements {
-            let name = part["code"] == .null ? "-" : "\(part["code"].shown) \(part["reason"].shown)"
+        try invocation.print(preview) {
+            let bad = preview["would_reject"]
             try invocation.io.print(
-                "  \(name): \(part["requests"].shown) requests, \(part["users"].shown) users")
-        }
-        for part in preview["by_app_version"].elements {
-            let version = part["app_version"].text.flatMap { $0.isEmpty ? nil : TerminalText.safe($0) }
-            try invocation.io.print(
-                "  app version \(version ?? "unknown"): \(part["requests"].shown) requests, \(part["users"].shown) users"
+                "\(bad["requests"].shown) of \(preview["requests"].shown) requests, \(bad["users"].shown) of \(preview["users"].shown) users in \(preview["hours"].shown) h"
             )
+            for part in preview["by_code"].elements {
+                let name = part["code"] == .null ? "-" : "\(part["code"].shown) \(part["reason"].shown)"
+                try invocation.io.print(
+                    "  \(name): \(part["requests"].shown) requests, \(part["users"].shown) users")
+            }
+            for part in preview["by_app_version"].elements {
+                let version = part["app_version"].text.flatMap { $0.isEmpty ? nil : TerminalText.safe($0) }
+                try invocation.io.print(
+                    "  app version \(version ?? "unknown"): \(part["requests"].shown) requests, \(part["users"].shown) users"
+                )
+            }
+            if let note = preview["unknown"].text { invocation.io.say(TerminalText.safe(note)) }
         }
-        if let note = preview["unknown"].text { invocation.io.say(TerminalText.safe(note)) }
         return .done
     }
 
@@ -115,7 +111,7 @@ enum EnforcementCommand {
             owns that many accounts can. With or without it, the app's alert webhook is told, at most once an hour, when 5 %
             of the requests in five minutes (or the share given with --return-above) are refused.
             """,
-        positionals: [app, state], flags: [percent, time, returnAbove] + Flag.place,
+        positionals: [.app, state], flags: [percent, time, returnAbove] + Flag.place,
         examples: [
             .init("First look, then enforce", "countersign enforcement set shop optional"),
             .init(
@@ -127,7 +123,7 @@ enum EnforcementCommand {
                 "countersign enforcement set shop required --at 2030-01-31T08:00:00Z"),
         ]
     ) { invocation in
-        let appID = invocation.requiredWord(of: app)
+        let appID = invocation.requiredWord(of: .app)
         let wanted = invocation.requiredWord(of: state)
         let share = try invocation.integer(of: percent)
         guard share == nil || wanted == Enforcement.required.rawValue else {

@@ -6,7 +6,6 @@ internal import Foundation
 enum EventCommand {
     static let commands = [list, export]
 
-    private static let app = Positional("APP", help: "the app's id")
     private static let user = Flag("user", .text("ID"), help: "only this user's: the id, or the pseudonym")
     private static let messageID = Flag("message-id", .text("ID"), help: "only events with this message id")
     private static let type = Flag("type", .choice(EventKind.all.map(\.rawValue)), help: "only this kind")
@@ -26,14 +25,14 @@ enum EventCommand {
             --json prints one object per line, with the event's body and its members sorted. A server shows pseudonyms instead
             of user ids, and hides whatever else identifies a user, unless you give --unmask.
             """,
-        positionals: [app], flags: filters + [limit, .json] + Flag.place,
+        positionals: [.app], flags: filters + [limit, .json] + Flag.place,
         examples: [
             .init("What came last?", "countersign event list shop"),
             .init(
                 "One user's purchases", "countersign event list shop --user user-1 --name 'Order Completed'"),
         ]
     ) { invocation in
-        let appID = invocation.requiredWord(of: app)
+        let appID = invocation.requiredWord(of: .app)
         let events = try await invocation.admin().items(
             "apps", appID, "events", query: try query(invocation),
             limit: try invocation.integer(of: limit) ?? 20)
@@ -61,12 +60,12 @@ enum EventCommand {
             event has, with the event itself as JSON in the last one. A server shows pseudonyms instead of user ids, and hides
             whatever else identifies a user, unless you give --unmask: an export that you want to send elsewhere needs it.
             """,
-        positionals: [app], flags: filters + [format] + Flag.place,
+        positionals: [.app], flags: filters + [format] + Flag.place,
         examples: [.init("All that an app has", "countersign event export shop")]
     ) { invocation in
         let format = try invocation.value(of: format)
         let request = AdminRequest(
-            method: "GET", path: ["apps", invocation.requiredWord(of: app), "events", "export"],
+            method: "GET", path: ["apps", invocation.requiredWord(of: .app), "events", "export"],
             query: try query(invocation) + [("format", format)])
         let io = invocation.io
         guard format != "csv" else {

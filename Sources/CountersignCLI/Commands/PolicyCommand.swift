@@ -5,7 +5,6 @@ internal import CountersignJOSE
 enum PolicyCommand {
     static let commands = [show, set]
 
-    private static let app = Positional("APP", help: "the app's id")
     private static let algorithms = Flag(
         "algorithms", .text("NAMES"),
         help: "allowed algorithms, separated by commas: RS256, PS256, ES256, EdDSA")
@@ -21,32 +20,31 @@ enum PolicyCommand {
         help: "what must be there, separated by commas: aud, iss, typ; empty: nothing")
 
     private static let show = Command(
-        "policy show", summary: "Print what an app asks of its tokens", positionals: [app],
+        "policy show", summary: "Print what an app asks of its tokens", positionals: [.app],
         flags: [.json] + Flag.place,
         examples: [.init("Which tokens does this app take?", "countersign policy show shop")]
     ) { invocation in
-        let policy = try await invocation.admin().get("apps", invocation.requiredWord(of: app), "policy").body
-        if invocation.isSet(.json) {
-            try invocation.io.print(policy)
-            return .done
+        let policy = try await invocation.admin().get("apps", invocation.requiredWord(of: .app), "policy")
+            .body
+        try invocation.print(policy) {
+            let required = policy["required"].elements
+            let lifetime = policy["maximum_lifetime_seconds"]
+            var table = TextTable()
+            table.add("algorithms", policy["algorithms"].joined())
+            table.add("leeway", "\(policy["leeway_seconds"].shown) s")
+            table.add("longest lifetime", lifetime == .null ? "any" : "\(lifetime.shown) s")
+            table.add("audience", policy["audience"].text.map { TerminalText.safe($0) } ?? "not looked at")
+            table.add("issuer", policy["issuer"].text.map { TerminalText.safe($0) } ?? "not looked at")
+            table.add("required", required.isEmpty ? "-" : policy["required"].joined())
+            try invocation.io.print(table)
         }
-        let required = policy["required"].elements
-        let lifetime = policy["maximum_lifetime_seconds"]
-        var table = TextTable()
-        table.add("algorithms", policy["algorithms"].joined())
-        table.add("leeway", "\(policy["leeway_seconds"].shown) s")
-        table.add("longest lifetime", lifetime == .null ? "any" : "\(lifetime.shown) s")
-        table.add("audience", policy["audience"].text.map { TerminalText.safe($0) } ?? "not looked at")
-        table.add("issuer", policy["issuer"].text.map { TerminalText.safe($0) } ?? "not looked at")
-        table.add("required", required.isEmpty ? "-" : policy["required"].joined())
-        try invocation.io.print(table)
         return .done
     }
 
     private static let set = Command(
         "policy set", summary: "Set what an app asks of its tokens",
         details: "What is not named stays as it is. A running gateway takes the change over within a second.",
-        positionals: [app], flags: [algorithms, leeway, lifetime, audience, issuer, required] + Flag.place,
+        positionals: [.app], flags: [algorithms, leeway, lifetime, audience, issuer, required] + Flag.place,
         examples: [
             .init(
                 "Elliptic curves too, and clocks that differ little",
@@ -54,7 +52,7 @@ enum PolicyCommand {
             .init("For this audience only", "countersign policy set shop --audience braze --require aud"),
         ]
     ) { invocation in
-        let id = invocation.requiredWord(of: app)
+        let id = invocation.requiredWord(of: .app)
         var changes: [String: JSONValue] = [:]
         if let names = try list(invocation, algorithms) {
             if let unknown = names.first(where: { !JWSAlgorithm.all.map(\.rawValue).contains($0) }) {

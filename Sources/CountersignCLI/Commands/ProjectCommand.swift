@@ -9,7 +9,6 @@ internal import GatewayModel
 enum ProjectCommand {
     static let commands = [show, set, put, remove, addKey, deleteKey]
 
-    private static let app = Positional("APP", help: "the app's id")
     private static let kinds = [
         "in-app-message", "consent-category", "recommendation-engine", "inbox-message",
     ]
@@ -38,11 +37,11 @@ enum ProjectCommand {
 
     private static let show = Command(
         "project show", summary: "Show what an app is to clients of the Bloomreach dialect",
-        positionals: [app], flags: [.json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.place,
         examples: [.init("What do clients get?", "countersign project show shop")]
     ) { invocation in
         let admin = try invocation.admin()
-        let id = invocation.requiredWord(of: app)
+        let id = invocation.requiredWord(of: .app)
         let project = try await admin.get("apps", id, "project").body
         var items: [(kind: String, items: [JSONValue])] = []
         for kind in kinds {
@@ -73,7 +72,7 @@ enum ProjectCommand {
             What is not named stays as it is. A running gateway takes the change over within a second. Customer tokens: off
             (the API key opens the App Inbox), allowed (either does, while old versions of an app are in use), required.
             """,
-        positionals: [app],
+        positionals: [.app],
         flags: [token, customerTokens, webhook, webhookSecret, allowPrivate, endSyncTokens] + Flag.place,
         examples: [
             .init(
@@ -85,7 +84,7 @@ enum ProjectCommand {
         ]
     ) { invocation in
         let admin = try invocation.admin()
-        let id = invocation.requiredWord(of: app)
+        let id = invocation.requiredWord(of: .app)
         let url = try invocation.value(of: webhook)
         let given = try invocation.value(of: webhookSecret).map { try invocation.secret(ofFile: $0) }
         let (newToken, mode) = (try invocation.value(of: token), try invocation.value(of: customerTokens))
@@ -117,7 +116,7 @@ enum ProjectCommand {
             {"id","type":"html"|"push","content":{…}} with, as needed, "recipient":{"registered":"user-1"} and "expires":
             a date and time.
             """,
-        positionals: [app, kind, file], flags: Flag.place,
+        positionals: [.app, kind, file], flags: Flag.place,
         examples: [
             .init("A message for one customer", "countersign project put shop inbox-message message.json"),
             .init("A consent category", "countersign project put shop consent-category consent.json"),
@@ -130,7 +129,7 @@ enum ProjectCommand {
             throw CommandError(.failed, "the file holds no JSON object with an id")
         }
         let path = [
-            "apps", invocation.requiredWord(of: app), "project", "items", invocation.requiredWord(of: kind),
+            "apps", invocation.requiredWord(of: .app), "project", "items", invocation.requiredWord(of: kind),
             id,
         ]
         var tag: String?
@@ -150,7 +149,7 @@ enum ProjectCommand {
         "project remove", summary: "Delete a message, consent category or engine",
         details:
             "Clients that have an inbox message keep it until `countersign project set --end-sync-tokens`.",
-        positionals: [app, kind, itemID], flags: Flag.place,
+        positionals: [.app, kind, itemID], flags: Flag.place,
         examples: [
             .init(
                 "Undo an addition",
@@ -160,7 +159,7 @@ enum ProjectCommand {
     ) { invocation in
         let id = invocation.requiredWord(of: itemID)
         try await invocation.admin().deleteAsRead(
-            "apps", invocation.requiredWord(of: app), "project", "items", invocation.requiredWord(of: kind),
+            "apps", invocation.requiredWord(of: .app), "project", "items", invocation.requiredWord(of: kind),
             id)
         invocation.io.say("Deleted \(id).")
         return .done
@@ -168,12 +167,12 @@ enum ProjectCommand {
 
     private static let addKey = Command(
         "project key add", summary: "Add a private key whose holder may sign customer tokens with HS256",
-        positionals: [app, keyID], flags: [secret] + Flag.place,
+        positionals: [.app, keyID], flags: [secret] + Flag.place,
         examples: [.init("For the backend that signs", "countersign project key add shop backend-2026")]
     ) { invocation in
         let given = try invocation.value(of: secret).map { try invocation.secret(ofFile: $0) }
         let made = try await invocation.admin().post(
-            "apps", invocation.requiredWord(of: app), "project", "private-keys",
+            "apps", invocation.requiredWord(of: .app), "project", "private-keys",
             body: [
                 "id": .string(invocation.requiredWord(of: keyID)),
                 "secret": given.map { .string($0) } ?? .null,
@@ -189,14 +188,14 @@ enum ProjectCommand {
 
     private static let deleteKey = Command(
         "project key delete", summary: "Delete a private key; tokens signed with it are refused from then on",
-        positionals: [app, keyID], flags: Flag.place,
+        positionals: [.app, keyID], flags: Flag.place,
         examples: [
             .init("A key that is not used any more", "countersign project key delete shop old")
         ]
     ) { invocation in
         let id = invocation.requiredWord(of: keyID)
         _ = try await invocation.admin().delete(
-            "apps", invocation.requiredWord(of: app), "project", "private-keys", id)
+            "apps", invocation.requiredWord(of: .app), "project", "private-keys", id)
         invocation.io.say("Deleted \(id).")
         return .done
     }

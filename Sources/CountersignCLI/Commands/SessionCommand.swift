@@ -4,7 +4,6 @@ internal import CountersignCore
 enum SessionCommand {
     static let commands = [create, list, revoke]
 
-    private static let app = Positional("APP", help: "the app's id")
     private static let id = Positional("SESSION", .optional, help: "the session's id, instead of --user")
     private static let user = Flag(
         "user", .text("ID"), help: "the user's id, or device: and the id of a device that registered itself")
@@ -16,36 +15,33 @@ enum SessionCommand {
             The refresh token is exchanged for access tokens at /oauth/token or /api/refresh_token. It is shown only now: the
             gateway keeps a hash.
             """,
-        positionals: [app], flags: [user, client, .json] + Flag.place,
+        positionals: [.app], flags: [user, client, .json] + Flag.place,
         examples: [.init("For one user", "countersign session create shop --user user-1")]
     ) { invocation in
         guard let userID = try invocation.value(of: user) else {
             throw CommandError(.usage, "--user is missing", hint: "whose session is it?")
         }
         let session = try await invocation.admin().post(
-            "apps", invocation.requiredWord(of: app), "sessions",
+            "apps", invocation.requiredWord(of: .app), "sessions",
             body: [
                 "user": .string(userID),
                 "client": try invocation.value(of: client).map { .string($0) } ?? .null,
             ])
-        if invocation.isSet(.json) {
-            try invocation.io.print(session)
-            return .done
-        }
-        invocation.io.say("Opened the session \(session["id"].shown). Its refresh token, shown only now:")
-        try invocation.io.print(session["refresh_token"].shown)
+        try invocation.printSecret(
+            "refresh_token", of: session,
+            notice: "Opened the session \(session["id"].shown). Its refresh token, shown only now:")
         return .done
     }
 
     private static let list = Command(
         "session list", summary: "List an app's sessions, the one opened last first",
         details: "At most 1000. A session can be listed for 30 days after it would have expired.",
-        positionals: [app], flags: [user, .unmask, .json] + Flag.place,
+        positionals: [.app], flags: [user, .unmask, .json] + Flag.place,
         examples: [.init("Where is this user logged in?", "countersign session list shop --user user-1")]
     ) { invocation in
         try invocation.printList(
             try await invocation.admin().items(
-                "apps", invocation.requiredWord(of: app), "sessions",
+                "apps", invocation.requiredWord(of: .app), "sessions",
                 query: [("user", try invocation.value(of: user)), invocation.unmasking], limit: 1_000),
             header: ["SESSION", "STATE", "USER", "USED", "REFRESHES", "CLIENT"], rightAligned: [4],
             empty: "No session."
@@ -65,12 +61,12 @@ enum SessionCommand {
         "session revoke", summary: "End a session, or all sessions of a user",
         details:
             "Refresh tokens and access tokens are refused from then on; a running gateway knows within a second.",
-        positionals: [app, id], flags: [user] + Flag.place,
+        positionals: [.app, id], flags: [user] + Flag.place,
         examples: [
             .init("Log a user out everywhere", "countersign session revoke shop --user user-1")
         ]
     ) { invocation in
-        let appID = invocation.requiredWord(of: app)
+        let appID = invocation.requiredWord(of: .app)
         switch (invocation.word(of: id), try invocation.value(of: user)) {
         case (let id?, nil):
             _ = try await invocation.admin().delete("apps", appID, "sessions", id)

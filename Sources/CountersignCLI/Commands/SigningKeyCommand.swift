@@ -14,12 +14,10 @@ enum SigningKeyCommand {
         examples: [.init("Which key signs?", "countersign signing-key list")]
     ) { invocation in
         let keys = try await invocation.admin().items("signing-keys")
-        if invocation.isSet(.json) {
-            try invocation.io.print(.array(keys))
-            return .done
+        try invocation.print(.array(keys)) {
+            if keys.isEmpty { invocation.io.say("No key yet: the first is made with the first token.") }
+            for key in keys { try invocation.io.print(line(key)) }
         }
-        if keys.isEmpty { invocation.io.say("No key yet: the first is made with the first token.") }
-        for key in keys { try invocation.io.print(line(key)) }
         return .done
     }
 
@@ -34,9 +32,7 @@ enum SigningKeyCommand {
     ) { invocation in
         let key = try await invocation.admin().post(
             "signing-keys", body: ["compromised": .bool(invocation.isSet(now))])
-        if invocation.isSet(.json) {
-            try invocation.io.print(key)
-        } else {
+        try invocation.print(key) {
             try invocation.io.print(line(key))
         }
         return .done

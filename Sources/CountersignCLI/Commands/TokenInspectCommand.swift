@@ -25,15 +25,13 @@ enum TokenInspectCommand {
         }
         let header = try object(parts[0], "header")
         let claims = try object(parts[1], "claims")
-        if invocation.isSet(.json) {
-            try invocation.io.print(["verified": false, "header": header, "claims": claims])
-            return .done
-        }
-        try invocation.io.print("UNVERIFIED: anybody can write this.")
-        try invocation.io.print("header  \(shown(header))")
-        guard case .object(let members) = claims else { return .done }
-        for (name, value) in members.sorted(by: { $0.key < $1.key }) {
-            try invocation.io.print("\(TerminalText.safe(name))  \(shown(value))\(time(name, value))")
+        try invocation.print(["verified": false, "header": header, "claims": claims]) {
+            try invocation.io.print("UNVERIFIED: anybody can write this.")
+            try invocation.io.print("header  \(shown(header))")
+            guard case .object(let members) = claims else { return }
+            for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+                try invocation.io.print("\(TerminalText.safe(name))  \(shown(value))\(time(name, value))")
+            }
         }
         return .done
     }

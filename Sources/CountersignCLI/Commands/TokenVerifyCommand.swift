@@ -57,9 +57,7 @@ enum TokenVerifyCommand {
             try invocation.value(of: user) != nil
             || !invocation.values(of: CustomerTokenFlags.customerID).isEmpty
         let checks = VerificationCheck.list(of: report, withUser: namesSomebody)
-        if invocation.isSet(.json) {
-            try invocation.io.print(report.json(checks))
-        } else {
+        try invocation.print(report.json(checks)) {
             for line in lines(report, checks) { try invocation.io.print(line) }
         }
         return report.isAccepted ? .done : .verificationFailed

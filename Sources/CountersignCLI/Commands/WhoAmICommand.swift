@@ -8,15 +8,11 @@ enum WhoAmICommand {
     ) { invocation in
         let admin = try invocation.admin()
         let user = try await admin.get("session").body["user"]
-        if invocation.isSet(.json) {
-            try invocation.io.print(["place": .string(admin.place), "user": user])
-            return .done
+        try invocation.printTable(["place": .string(admin.place), "user": user]) { table in
+            table.add("place", admin.place)
+            table.add("name", user["name"].shown)
+            table.add("role", user["role"].shown)
         }
-        var table = TextTable()
-        table.add("place", admin.place)
-        table.add("name", user["name"].shown)
-        table.add("role", user["role"].shown)
-        try invocation.io.print(table)
         return .done
     }
 }
