@@ -3,9 +3,9 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime } from "./format.js";
-import { confirm, dialog, showOnce } from "./dialogs.js";
+import { formDialog, removable, settingsForm, showOnce } from "./dialogs.js";
 import { button, card, emptyState, field, privateAddress, table, toast } from "./ui.js";
-import { attempt, view } from "./views.js";
+import { view } from "./views.js";
 
 export function appSettings(context) {
   const { app, can } = context;
@@ -21,15 +21,12 @@ export function appSettings(context) {
     const days = h("input", { type: "number", name: "retention_days", min: 1, value: about.retention_days ?? "", placeholder: "no limit", disabled: readonly });
     const size = h("input", { type: "number", name: "retention_bytes", min: 1, value: about.retention_bytes ?? "", placeholder: "no limit", disabled: readonly });
     const origins = h("textarea", { rows: 3, name: "origins", spellcheck: "false", class: "mono", value: (about.origins ?? []).join("\n"), placeholder: "https://shop.example", disabled: readonly });
-    const trouble = h("div", {});
     const limit = (input) => (input.value === "" ? null : Number(input.value));
-    return card("General", h("form", { class: "stack", onsubmit: async (event) => {
-      event.preventDefault();
-      const done = await attempt(async () => { await api.patch(base, { name: name.value.trim(), retention_days: limit(days), retention_bytes: limit(size),
-        origins: origins.value.split(/\s+/).filter(Boolean) }, etag); }, trouble);
-      if (done) { await part.reload(); toast("Saved.", { tone: "good" }); }
-    } }, h("div", { class: "grid-form" }, field("Name", name), field("Keep events, days", days), field("Keep events, bytes", size)),
-    field("Origins", origins, "Web pages that may send, one a line (CORS)."), trouble, !readonly && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save"))));
+    return card("General", settingsForm([
+      h("div", { class: "grid-form" }, field("Name", name), field("Keep events, days", days), field("Keep events, bytes", size)),
+      field("Origins", origins, "Web pages that may send, one a line (CORS)."),
+    ], !readonly && "Save", () => api.patch(base, { name: name.value.trim(), retention_days: limit(days), retention_bytes: limit(size), origins: origins.value.split(/\s+/).filter(Boolean) }, etag),
+    async () => { await part.reload(); toast("Saved.", { tone: "good" }); }));
   }
 
   function writeKeyCard(items) {
@@ -37,20 +34,14 @@ export function appSettings(context) {
       items.length === 0 ? emptyState("key", "No write key", "The app needs one to send.") : table("Write keys", [
         { title: "Key", heading: true, cell: (key) => h("span", { class: "mono" }, key.id) }, { title: "Description", cell: (key) => key.description || "–" },
         { title: "Made", cell: (key) => dateTime(key.created_ms) }, { title: "Last used", cell: (key) => ago(key.last_used_ms ?? NaN) },
-        { title: "", cell: (key) => !readonly && button("Delete", { kind: "small", "aria-label": `Delete the write key ${key.description || key.id}`, onclick: async () => {
-          if (await confirm("Delete the write key", { text: "Apps that send with it are refused at once, and keep their events.", action: "Delete", phrase: "delete" })
-            && await attempt(() => api.remove(`${base}/write-keys${path(key.id)}`))) part.reload();
-        } }) },
+        { title: "", cell: (key) => !readonly && removable("Delete", `the write key ${key.description || key.id}`, { text: "Apps that send with it are refused at once, and keep their events.", phrase: "delete" },
+          () => api.remove(`${base}/write-keys${path(key.id)}`), part.reload) },
       ], items));
   }
 
   async function addWriteKey() {
     const description = h("input", { type: "text", maxlength: 200, autofocus: true });
-    const trouble = h("div", {});
-    const made = await dialog("Make a write key", (close) => h("form", { onsubmit: async (event) => {
-      event.preventDefault();
-      await attempt(async () => close(await api.post(`${base}/write-keys`, { description: description.value.trim() })), trouble);
-    } }, field("Description", description), trouble, h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), h("button", { type: "submit", class: "button primary" }, "Make it"))));
+    const made = await formDialog("Make a write key", "Make it", [field("Description", description)], () => api.post(`${base}/write-keys`, { description: description.value.trim() }));
     if (!made) return;
     await showOnce("The new write key", "Only its hash is stored.", made.write_key);
     part.reload();
@@ -59,17 +50,13 @@ export function appSettings(context) {
   function webhookCard(webhook, etag) {
     const url = h("input", { type: "url", name: "url", value: webhook.url ?? "", placeholder: "https://example.com/hooks/countersign", disabled: readonly });
     const inside = privateAddress(context, webhook);
-    const trouble = h("div", {});
     return card("Alert webhook", h("p", { class: "muted" }, "Receives a signed request (Standard Webhooks) when many requests are rejected, at most once an hour, and when enforcement returns to Optional automatically."),
-      h("form", { class: "stack", onsubmit: async (event) => {
-        event.preventDefault();
-        let answer;
-        if (!await attempt(async () => { answer = (await api.put(`${base}/webhook`, { url: url.value.trim() || null, allow_private: inside.read(url.value.trim()) }, etag)).data; }, trouble)) return;
-        if (answer?.secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it.", answer.secret);
-        await part.reload();
-        toast("Saved.", { tone: "good" });
-      } }, field("Address", url, webhook.secret_set ? "A secret is set." : "A secret is made when you save."),
-      !readonly && inside.control, trouble, !readonly && h("div", { class: "actions" }, h("button", { type: "submit", class: "button plain" }, "Save"))));
+      settingsForm([field("Address", url, webhook.secret_set ? "A secret is set." : "A secret is made when you save."), !readonly && inside.control], !readonly && "Save",
+        () => api.put(`${base}/webhook`, { url: url.value.trim() || null, allow_private: inside.read(url.value.trim()) }, etag), async ({ data }) => {
+          if (data?.secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it.", data.secret);
+          await part.reload();
+          toast("Saved.", { tone: "good" });
+        }, "plain"));
   }
 
   replace(context.body, part.element);

@@ -4,9 +4,8 @@ import { h, replace } from "./dom.js";
 import { address, api } from "./api.js";
 import { dateTime, plural } from "./format.js";
 import { dialog } from "./dialogs.js";
-import { button, emptyState, field, notice, problemNotice, select, table } from "./ui.js";
+import { button, emptyState, exportLink, field, notice, problemNotice, select, table } from "./ui.js";
 import { pagedView } from "./views.js";
-import { icon } from "./icons.js";
 import { userIDs } from "./userids.js";
 import { facts } from "./sample.js";
 
@@ -16,8 +15,8 @@ export function audit(context) {
   const actor = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true, value: query.get("actor") ?? "" });
   const place = h("div", {});
   const ids = userIDs(context, () => search());
-  const csv = h("a", { class: "button plain", href: "#", download: "audit.csv" }, icon("down", 16), "CSV");
-  const ndjson = h("a", { class: "button plain", href: "#", download: "audit.ndjson" }, icon("down", 16), "NDJSON");
+  const csv = exportLink("audit", "csv");
+  const ndjson = exportLink("audit", "ndjson");
   const result = h("div", { "aria-live": "polite" });
   const state = (value) => h("pre", { class: "json", tabindex: 0 }, h("code", {}, value === null || value === undefined ? "–" : JSON.stringify(value, null, 2)));
   const show = (item) => dialog(item.action, () => [

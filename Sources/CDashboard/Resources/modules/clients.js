@@ -3,9 +3,9 @@
 import { h } from "./dom.js";
 import { api, path } from "./api.js";
 import { dateTime } from "./format.js";
-import { confirm, formDialog, showOnce } from "./dialogs.js";
+import { formDialog, removable, showOnce } from "./dialogs.js";
 import { badge, button, card, emptyState, field, table, toast } from "./ui.js";
-import { attempt, view } from "./views.js";
+import { view } from "./views.js";
 
 const grants = [["client_credentials", "Tokens for the whole app"], ["refresh_token", "New tokens for its users' sessions"]];
 
@@ -21,7 +21,8 @@ export function clients(context) {
         { title: "May ask for", cell: (item) => h("span", { class: "badges" }, item.grants.map((grant) => badge(grant))) },
         { title: "Proves itself by", cell: (item) => (item.proof === "key" ? "its key" : "its secret") },
         { title: "Made", cell: (item) => dateTime(item.created_ms) },
-        { title: "", cell: (item) => operator && button("Delete", { kind: "small", "aria-label": `Delete the client ${item.name || item.client_id}`, onclick: () => remove(item) }) },
+        { title: "", cell: (item) => operator && removable("Delete", `the client ${item.name || item.client_id}`, { text: "Its tokens are refused from then on.", phrase: "delete" },
+          () => api.remove(`${base}${path(item.client_id)}`), () => { part.reload(); toast("The client is deleted."); }) },
       ], items)));
 
   async function add() {
@@ -38,14 +39,6 @@ export function clients(context) {
     if (!made) return;
     if (made.client_secret) await showOnce(`The secret of ${made.name || made.client_id}`, `It belongs to the client ${made.client_id}. Only its hash is stored.`, made.client_secret);
     part.reload();
-  }
-
-  async function remove(item) {
-    const text = "Its tokens are refused from then on.";
-    if (await confirm(`Delete ${item.name || item.client_id}`, { text, action: "Delete", phrase: "delete" }) && await attempt(() => api.remove(`${base}${path(item.client_id)}`))) {
-      part.reload();
-      toast("The client is deleted.");
-    }
   }
 
   return part.element;

@@ -64,3 +64,20 @@ export function formDialog(title, action, fields, send) {
   } }, fields, trouble, h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }),
   h("button", { type: "submit", class: "button primary" }, action))));
 }
+
+/** A form that stays on the screen: `save` runs at submit, then `done` with what it gave. Without an action it only shows. */
+export function settingsForm(fields, action, save, done, kind = "primary") {
+  const trouble = h("div", {});
+  return h("form", { class: "stack", onsubmit: async (event) => {
+    event.preventDefault();
+    let answer;
+    if (await attempt(async () => { answer = await save(); }, trouble)) await done(answer);
+  } }, fields, trouble, action && h("div", { class: "actions" }, h("button", { type: "submit", class: `button ${kind}` }, action)));
+}
+
+/** A small button that takes the row of `name` away once the person has confirmed it. */
+export function removable(label, name, question, remove, done) {
+  return button(label, { kind: "small", "aria-label": `${label} ${name}`, onclick: async () => {
+    if (await confirm(`${label} ${name}`, { action: label, ...question }) && await attempt(remove)) done();
+  } });
+}

@@ -5,7 +5,7 @@ import { api, path } from "./api.js";
 import { preferences } from "./preferences.js";
 import { ago, dateTime, number, percent, plural, toInput, fromInput, zoneName, HOUR } from "./format.js";
 import { confirm, dialog } from "./dialogs.js";
-import { button, card, field, notice, segmented, select, skeleton, stateBadge, table, toast, toggle, problemNotice } from "./ui.js";
+import { button, card, field, notice, segmented, select, shareInput, skeleton, stateBadge, table, toast, toggle, problemNotice } from "./ui.js";
 import { attempt, view } from "./views.js";
 import { swatch } from "./codes.js";
 import { icon } from "./icons.js";
@@ -54,9 +54,7 @@ export function enforcement(context) {
   }
 
   async function toRequired(rule) {
-    const ramp = h("input", { type: "range", min: 1, max: 100, value: rule.state === "required" ? rule.ramp_percent ?? 100 : 100 });
-    const rampText = h("output", {}, `${ramp.value} % of users`);
-    ramp.addEventListener("input", () => replace(rampText, `${ramp.value} % of users`));
+    const ramp = shareInput(rule.state === "required" ? rule.ramp_percent ?? 100 : 100);
     const back = autoReturn(rule.auto_return ?? { rejected_percent: 5, window_minutes: 5, minimum_requests: 100 }, rule.auto_return !== null);
     const phrase = h("input", { type: "text", autocomplete: "off", spellcheck: "false" });
     const place = h("div", {});
@@ -68,9 +66,9 @@ export function enforcement(context) {
     replace(place, skeleton(2));
     await dialog(`Require valid tokens for ${app.name || app.id}`, (close) => h("form", { onsubmit: async (event) => {
       event.preventDefault();
-      const next = { ...rule, state: "required", ramp_percent: Number(ramp.value), auto_return: back.read(), scheduled: null };
+      const next = { ...rule, state: "required", ramp_percent: Number(ramp.input.value), auto_return: back.read(), scheduled: null };
       if (await change(next, "Required is on.", trouble)) close(true);
-    } }, place, h("div", {}, field("Begin with", ramp, "Users already included stay included when you raise the share later."), rampText),
+    } }, place, h("div", {}, field("Begin with", ramp.input, "Users already included stay included when you raise the share later."), ramp.text),
     back.element, field(`Type ${app.id} to confirm`, phrase), trouble,
     h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)), { wide: true });
   }
@@ -137,13 +135,11 @@ export function enforcement(context) {
   }
 
   function rampCard(rule, operator) {
-    const ramp = h("input", { type: "range", min: 1, max: 100, value: rule.ramp_percent ?? 100, disabled: !operator });
-    const out = h("output", {}, `${ramp.value} % of users`);
-    ramp.addEventListener("input", () => replace(out, `${ramp.value} % of users`));
+    const ramp = shareInput(rule.ramp_percent ?? 100, { disabled: !operator });
     return card("Ramp", h("form", { class: "inline-form", onsubmit: (event) => {
       event.preventDefault();
-      change({ ...rule, ramp_percent: Number(ramp.value) }, `Required for ${ramp.value} % of users.`);
-    } }, field("Enforced for", ramp, "Users are chosen by their id, so raising the share never drops anyone already included."), out, operator && h("button", { type: "submit", class: "button plain" }, "Apply")));
+      change({ ...rule, ramp_percent: Number(ramp.input.value) }, `Required for ${ramp.input.value} % of users.`);
+    } }, field("Enforced for", ramp.input, "Users are chosen by their id, so raising the share never drops anyone already included."), ramp.text, operator && h("button", { type: "submit", class: "button plain" }, "Apply")));
   }
 
   replace(body, part.element);

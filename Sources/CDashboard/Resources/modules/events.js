@@ -4,9 +4,8 @@ import { h, replace } from "./dom.js";
 import { address, api, path } from "./api.js";
 import { dateTime, fromInput, zoneName } from "./format.js";
 import { dialog } from "./dialogs.js";
-import { emptyState, field, table } from "./ui.js";
+import { emptyState, exportLink, field, table } from "./ui.js";
 import { pagedView } from "./views.js";
-import { icon } from "./icons.js";
 import { userIDs } from "./userids.js";
 
 export function events(context) {
@@ -22,8 +21,8 @@ export function events(context) {
   const filter = () => ({ user: user.value.trim(), message_id: message.value.trim(), name: name.value.trim(), type: type.value.trim(), from_ms: fromInput(from.value), to_ms: fromInput(to.value) });
   const place = h("div", {});
   const ids = userIDs(context, () => search());
-  const csv = h("a", { class: "button plain", href: "#", download: `events-${app.id}.csv` }, icon("down", 16), "CSV");
-  const ndjson = h("a", { class: "button plain", href: "#", download: `events-${app.id}.ndjson` }, icon("down", 16), "NDJSON");
+  const csv = exportLink(`events-${app.id}`, "csv");
+  const ndjson = exportLink(`events-${app.id}`, "ndjson");
   function search() {
     const asked = { ...filter(), ...ids.parameters };
     csv.href = address(`${base}/export`, { ...asked, format: "csv" });

@@ -3,7 +3,7 @@
 import { h, replace } from "./dom.js";
 import { api, path, Problem } from "./api.js";
 import { ago, dateTime, number, plural, duration, DAY, MINUTE } from "./format.js";
-import { confirm, dialog } from "./dialogs.js";
+import { confirm, dialog, formDialog } from "./dialogs.js";
 import { badge, button, card, copy, copyable, field, menu, notice, problemNotice, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
 import { icon } from "./icons.js";
@@ -75,11 +75,7 @@ export function keys(context) {
 
   async function describe(key) {
     const input = h("input", { type: "text", value: key.description ?? "", maxlength: 200, autofocus: true });
-    const trouble = h("div", {});
-    const saved = await dialog("Edit description", (close) => h("form", { onsubmit: async (event) => {
-      event.preventDefault();
-      if (await attempt(() => api.patch(`${base}${path(key.id)}`, { description: input.value.trim() }), trouble)) close(true);
-    } }, field("Description", input), trouble, h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), h("button", { type: "submit", class: "button primary" }, "Save"))));
+    const saved = await formDialog("Edit description", "Save", [field("Description", input)], () => api.patch(`${base}${path(key.id)}`, { description: input.value.trim() }));
     if (saved) part.reload();
   }
 

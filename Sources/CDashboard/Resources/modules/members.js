@@ -3,7 +3,7 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime, DAY } from "./format.js";
-import { confirm, dialog, showOnce } from "./dialogs.js";
+import { confirm, formDialog, removable, showOnce } from "./dialogs.js";
 import { badge, button, card, emptyState, field, select, table, toast, toggle } from "./ui.js";
 import { attempt, view } from "./views.js";
 
@@ -29,10 +29,8 @@ export function members(context) {
         { title: "Since", cell: (user) => dateTime(user.created_ms) }, { title: "Last sign-in", cell: (user) => ago(user.last_sign_in_ms ?? NaN) },
         { title: "Second factor", cell: (user) => (user.second_factor ? h("span", { class: "actions" }, badge("on", "good"), user.name !== session.user.name
           && button("Reset", { kind: "small", "aria-label": `Reset the second factor of ${user.name}`, onclick: () => resetFactor(user) })) : badge("off")) },
-        { title: "", cell: (user) => (user.name === session.user.name ? badge("you") : button("Remove", { kind: "small", "aria-label": `Remove ${user.name}`, onclick: async () => {
-          if (await confirm(`Remove ${user.name}`, { text: "This member's sessions end at once.", action: "Remove", phrase: user.name })
-            && await attempt(() => api.remove(`/users${path(user.name)}`))) part.reload();
-        } })) },
+        { title: "", cell: (user) => (user.name === session.user.name ? badge("you") : removable("Remove", user.name, { text: "This member's sessions end at once.", phrase: user.name },
+          () => api.remove(`/users${path(user.name)}`), part.reload)) },
       ], users),
       toggle("Require a second factor from every member", rules.second_factor_required, (on) => require(on))),
     card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "API tokens"), button("Make a token", { symbol: "plus", onclick: addToken })),
@@ -40,9 +38,7 @@ export function members(context) {
         { title: "Name", heading: true, cell: (token) => token.name }, { title: "Scopes", cell: (token) => token.scopes.map((scope) => badge(scope)) },
         { title: "Made", cell: (token) => dateTime(token.created_ms) }, { title: "Last used", cell: (token) => ago(token.last_used_ms ?? NaN) },
         { title: "Expires", cell: (token) => (token.expires_ms ? dateTime(token.expires_ms) : "never") },
-        { title: "", cell: (token) => button("Revoke", { kind: "small", "aria-label": `Revoke ${token.name}`, onclick: async () => {
-          if (await confirm(`Revoke ${token.name}`, { text: "Anything that uses it stops working at once.", action: "Revoke" }) && await attempt(() => api.remove(`/tokens${path(token.id)}`))) part.reload();
-        } }) },
+        { title: "", cell: (token) => removable("Revoke", token.name, { text: "Anything that uses it stops working at once." }, () => api.remove(`/tokens${path(token.id)}`), part.reload) },
       ], tokens))));
 
   async function resetFactor(user) {
@@ -62,12 +58,8 @@ export function members(context) {
     const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autofocus: true });
     const role = select(roles, "viewer");
     const password = h("input", { type: "password", required: true, maxlength: 1024, autocomplete: "new-password" });
-    const trouble = h("div", {});
-    const added = await dialog("Add a member", (close) => h("form", { onsubmit: async (event) => {
-      event.preventDefault();
-      if (await attempt(() => api.post("/users", { name: name.value.trim(), role: role.value, password: password.value }), trouble)) close(true);
-    } }, field("Name", name), field("Role", role), field("First password", password, "At least 12 characters."), trouble,
-    h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), h("button", { type: "submit", class: "button primary" }, "Add"))));
+    const added = await formDialog("Add a member", "Add", [field("Name", name), field("Role", role), field("First password", password, "At least 12 characters.")],
+      () => api.post("/users", { name: name.value.trim(), role: role.value, password: password.value }));
     if (added) part.reload();
   }
 
@@ -75,14 +67,11 @@ export function members(context) {
     const name = h("input", { type: "text", required: true, maxlength: 100, autocomplete: "off", autofocus: true });
     const scope = select([["read", "Read"], ["write", "Read and write"], ["admin", "Everything"]], "read");
     const life = select([[30, "30 days"], [90, "90 days"], [365, "1 year"], [0, "never"]], 90);
-    const trouble = h("div", {});
     const scopes = { read: ["read"], write: ["read", "write"], admin: ["read", "write", "admin"] };
-    const made = await dialog("Make an API token", (close) => h("form", { onsubmit: async (event) => {
-      event.preventDefault();
+    const made = await formDialog("Make an API token", "Make it", [field("Name", name, "What the token is for."), field("Access", scope), field("Expires after", life)], () => {
       const days = Number(life.value);
-      await attempt(async () => close(await api.post("/tokens", { name: name.value.trim(), scopes: scopes[scope.value], expires_ms: days ? Date.now() + days * DAY : null })), trouble);
-    } }, field("Name", name, "What the token is for."), field("Access", scope), field("Expires after", life), trouble,
-    h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), h("button", { type: "submit", class: "button primary" }, "Make it"))));
+      return api.post("/tokens", { name: name.value.trim(), scopes: scopes[scope.value], expires_ms: days ? Date.now() + days * DAY : null });
+    });
     if (!made) return;
     await showOnce(`API token ${made.name}`, "Only its hash is stored.", made.token);
     part.reload();

@@ -2,9 +2,9 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { confirm, formDialog, showOnce } from "./dialogs.js";
+import { formDialog, removable, settingsForm, showOnce } from "./dialogs.js";
 import { badge, button, card, emptyState, field, privateAddress, select, table, toast } from "./ui.js";
-import { attempt, view } from "./views.js";
+import { view } from "./views.js";
 import { items } from "./items.js";
 
 const modes = [["off", "The API key only"], ["allowed", "A customer token or the API key"], ["required", "A customer token only"]];
@@ -19,23 +19,16 @@ export function project(context) {
     const mode = select(modes, about.customer_tokens, null, { name: "customer_tokens", disabled });
     const url = h("input", { type: "url", name: "webhook/url", maxlength: 2048, value: about.webhook?.url ?? "", placeholder: "none", disabled });
     const inside = privateAddress(context, about.webhook ?? { url: null, allow_private: false });
-    const trouble = h("div", {});
-    return card("Project", h("form", { class: "stack", onsubmit: async (event) => {
-      event.preventDefault();
-      let answer;
-      const done = await attempt(async () => {
-        answer = (await api.put(base, {
-          token: token.value.trim(), customer_tokens: mode.value, webhook: url.value.trim() ? { url: url.value.trim(), allow_private: inside.read(url.value.trim()) } : null,
-        }, etag)).data;
-      }, trouble);
-      if (!done) return;
-      if (answer.webhook_secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it (Standard Webhooks).", answer.webhook_secret);
+    return card("Project", settingsForm([
+      field("Project token", token, "What shipped apps have built in."), field("What opens the App Inbox", mode),
+      field("Webhook for push notifications", url, "Signed requests go there; empty sends none."), !disabled && inside.control,
+    ], !disabled && "Save the project", () => api.put(base, {
+      token: token.value.trim(), customer_tokens: mode.value, webhook: url.value.trim() ? { url: url.value.trim(), allow_private: inside.read(url.value.trim()) } : null,
+    }, etag), async ({ data }) => {
+      if (data.webhook_secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it (Standard Webhooks).", data.webhook_secret);
       await part.reload();
       toast("The project is saved.", { tone: "good" });
-    } }, field("Project token", token, "What shipped apps have built in."), field("What opens the App Inbox", mode),
-    field("Webhook for push notifications", url, "Signed requests go there; empty sends none."),
-    !disabled && inside.control,
-    trouble, !disabled && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save the project"))));
+    }));
   }
 
   function privateKeys(keys) {
@@ -43,10 +36,8 @@ export function project(context) {
       keys.length === 0 ? emptyState("key", "No private key", "Whoever holds one signs customer tokens with HS256.") : table("Private keys", [
         { title: "Id (kid)", heading: true, cell: (key) => h("span", { class: "mono wrap" }, key.id) },
         { title: "State", cell: () => badge("verifies", "good") },
-        { title: "", cell: (key) => !disabled && button("Delete", { kind: "small", "aria-label": `Delete the private key ${key.id}`, onclick: async () => {
-          if (await confirm("Delete the private key", { text: "Customer tokens signed with it are refused from then on.", action: "Delete", phrase: "delete" })
-            && await attempt(() => api.remove(`${base}/private-keys${path(key.id)}`))) part.reload();
-        } }) },
+        { title: "", cell: (key) => !disabled && removable("Delete", `the private key ${key.id}`, { text: "Customer tokens signed with it are refused from then on.", phrase: "delete" },
+          () => api.remove(`${base}/private-keys${path(key.id)}`), part.reload) },
       ], keys));
   }
 

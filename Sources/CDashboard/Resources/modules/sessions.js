@@ -3,7 +3,7 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime, plural } from "./format.js";
-import { confirm, formDialog, showOnce } from "./dialogs.js";
+import { confirm, formDialog, removable, showOnce } from "./dialogs.js";
 import { badge, button, emptyState, field, table, toast } from "./ui.js";
 import { attempt, pagedView } from "./views.js";
 import { clients } from "./clients.js";
@@ -28,7 +28,8 @@ export function sessions(context) {
       { title: "Opened", cell: (item) => dateTime(item.created_ms) }, { title: "Last used", cell: (item) => ago(item.last_used_ms) },
       { title: "Expires", cell: (item) => dateTime(item.expires_ms) },
       { title: "State", cell: (item) => badge(item.reason ? `${item.state}: ${item.reason}` : item.state, tones[item.state]) },
-      { title: "", cell: (item) => item.state === "active" && operator && button("Revoke", { kind: "small", "aria-label": `Revoke the session of ${item.user}`, onclick: () => revoke(item) }) },
+      { title: "", cell: (item) => item.state === "active" && operator && removable("Revoke", `the session of ${item.user}`, { text: "The device can not refresh its tokens any more and must sign in again." },
+        () => api.remove(`${base}${path(item.id)}`), () => { toast("The session is revoked."); search(); }) },
     ], items), emptyState("sessions", "No session", asked ? "This user has none." : "Sessions appear when devices get refresh tokens from this gateway."));
     replace(place, part.element);
   }
@@ -42,11 +43,6 @@ export function sessions(context) {
     if (!opened) return;
     await showOnce(`The refresh token of ${opened.user}`, "Hand it to the device. It works once, for the next pair of tokens.", opened.refresh_token);
     search();
-  }
-
-  async function revoke(item) {
-    if (!await confirm("Revoke the session", { text: "The device can not refresh its tokens any more and must sign in again.", action: "Revoke" })) return;
-    if (await attempt(() => api.remove(`${base}${path(item.id)}`))) { toast("The session is revoked."); search(); }
   }
 
   async function endAll(name) {

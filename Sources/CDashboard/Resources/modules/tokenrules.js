@@ -2,8 +2,9 @@
 
 import { h } from "./dom.js";
 import { api, path } from "./api.js";
+import { settingsForm } from "./dialogs.js";
 import { card, field, toast, toggle } from "./ui.js";
-import { attempt, view } from "./views.js";
+import { view } from "./views.js";
 
 export function tokenRules(context) {
   const base = path("apps", context.app.id, "token-rules");
@@ -15,23 +16,18 @@ export function tokenRules(context) {
     const reuse = seconds("reuse_seconds", 0, 60);
     const absolute = seconds("absolute_seconds", 1, 315_360_000);
     let open = rules.registration === "open";
-    const trouble = h("div", {});
-    return card("Rules", h("form", { class: "stack", onsubmit: async (event) => {
-      event.preventDefault();
-      const done = await attempt(() => api.put(base, {
-        registration: open ? "open" : "closed", access_seconds: Number(access.value), refresh_seconds: Number(refresh.value), reuse_seconds: Number(reuse.value),
-        absolute_seconds: Number(absolute.value),
-      }, etag), trouble);
-      if (done) { await part.reload(); toast("The rules are saved and in force.", { tone: "good" }); }
-    } },
-    disabled ? h("p", {}, open ? "Devices may register themselves." : "Devices may not register themselves.")
-      : toggle("Let devices register themselves at /api/register, without proof of who they are", open, (on) => { open = on; }),
-    h("div", { class: "grid-form" },
-      field("Access token lifetime, seconds", access, "Up to a day."),
-      field("Idle session lifetime, seconds", refresh, "Up to a year."),
-      field("Maximum session lifetime, seconds", absolute, "After that the user must log in again. Applies to open sessions too."),
-      field("Reuse window for a refresh token, seconds", reuse, "Up to a minute, for devices that lost the response. Using a replaced token later ends the session.")),
-    trouble, !disabled && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save the rules"))));
+    return card("Rules", settingsForm([
+      disabled ? h("p", {}, open ? "Devices may register themselves." : "Devices may not register themselves.")
+        : toggle("Let devices register themselves at /api/register, without proof of who they are", open, (on) => { open = on; }),
+      h("div", { class: "grid-form" },
+        field("Access token lifetime, seconds", access, "Up to a day."),
+        field("Idle session lifetime, seconds", refresh, "Up to a year."),
+        field("Maximum session lifetime, seconds", absolute, "After that the user must log in again. Applies to open sessions too."),
+        field("Reuse window for a refresh token, seconds", reuse, "Up to a minute, for devices that lost the response. Using a replaced token later ends the session.")),
+    ], !disabled && "Save the rules", () => api.put(base, {
+      registration: open ? "open" : "closed", access_seconds: Number(access.value), refresh_seconds: Number(refresh.value), reuse_seconds: Number(reuse.value),
+      absolute_seconds: Number(absolute.value),
+    }, etag), async () => { await part.reload(); toast("The rules are saved and in force.", { tone: "good" }); }));
   });
   return part.element;
 }

@@ -154,6 +154,19 @@ export function toast(text, { tone = "neutral", action, onaction, stay = action 
   start();
 }
 
+/** A link that saves what is listed as a file; its address follows the search. */
+export function exportLink(name, format) {
+  return h("a", { class: "button plain", href: "#", download: `${name}.${format}` }, icon("down", 16), format.toUpperCase());
+}
+
+/** The share of users that a rule holds for: the input, and beside it what it says. */
+export function shareInput(share, rest = {}) {
+  const input = h("input", { type: "range", min: 1, max: 100, value: share, ...rest });
+  const text = h("output", {}, `${input.value} % of users`);
+  input.addEventListener("input", () => { text.textContent = `${input.value} % of users`; });
+  return { input, text };
+}
+
 /** A menu behind a button: items are {label, symbol, onclick, disabled, why, danger}. */
 export function menu(label, items, { place = "", look = "button plain" } = {}) {
   const id = freshID("menu");
