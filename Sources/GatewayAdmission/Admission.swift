@@ -6,15 +6,14 @@ package import GatewayModel
 
 /// What admission needs to know of a request, whatever its dialect.
 package struct AdmissionRequest {
-    /// The token as sent; nil when there was none.
-    package var token: String?
+    package var credential: Credential
     /// All user ids of the request, each once by its UTF-8 bytes, in the order of the request. Empty: anonymous.
     package var userIDs: [String]
     /// The device's own time, in seconds since 1970, when the request states it.
     package var deviceTime: Double?
 
-    package init(token: String? = nil, userIDs: [String], deviceTime: Double? = nil) {
-        self.token = token
+    package init(credential: Credential, userIDs: [String] = [], deviceTime: Double? = nil) {
+        self.credential = credential
         self.userIDs = userIDs
         self.deviceTime = deviceTime
     }
@@ -37,20 +36,34 @@ package enum Verdict {
 extension AdmittedApp {
     /// Judges a request by this app's keys, policy and enforcement. `instant` is now, in seconds since 1970.
     package func admit(_ request: AdmissionRequest, at instant: Double) -> Verdict {
-        guard !request.userIDs.isEmpty else { return .anonymous }
-        guard enforcement != .disabled else { return .notJudged }
-        let report = report(on: request, at: instant)
-        if report.isAccepted { return .accepted(report) }
-        return enforcement(of: request.userIDs) == .required
-            ? .rejected(report) : .acceptedWithWarning(report)
+        switch request.credential.scheme {
+        case .userToken:
+            guard !request.userIDs.isEmpty else { return .anonymous }
+            guard enforcement != .disabled else { return .notJudged }
+            let report = report(on: request, at: instant)
+            if report.isAccepted { return .accepted(report) }
+            return enforcement(of: request.userIDs) == .required
+                ? .rejected(report) : .acceptedWithWarning(report)
+        case .accessToken:
+            let report = report(on: request, at: instant)
+            let namesUser = report.claims.map { !$0.subject.isEmpty } ?? false
+            return report.isAccepted && namesUser ? .accepted(report) : .rejected(report)
+        }
     }
 
     /// Judges the token of a request by this app's keys and policy, whatever its enforcement.
     package func report(on request: AdmissionRequest, at instant: Double) -> VerificationReport {
-        issued.report(on: request.token, appID: id, userIDs: request.userIDs, at: instant)
-            ?? verifier.verify(
-                request.token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
-                deviceTime: request.deviceTime)
+        let token = request.credential.token
+        switch request.credential.scheme {
+        case .userToken:
+            return issued.report(on: token, appID: id, userIDs: request.userIDs, at: instant)
+                ?? verifier.verify(
+                    token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
+                    deviceTime: request.deviceTime)
+        case .accessToken:
+            return issued.report(on: token, appID: id, userIDs: nil, at: instant)
+                ?? verifier.inspect(token, at: instant)
+        }
     }
 }
 

@@ -129,7 +129,7 @@ struct PublishedKeysTests {
         let token = try signer.sign(claims: ["sub": "user-1", "exp": 2_000])
         func verdict() throws -> Verdict {
             try #require(registry.app(writeKey: writeKey)).admit(
-                AdmissionRequest(token: token, userIDs: ["user-1"]), at: 1_000)
+                AdmissionRequest(credential: Credential(.userToken, token), userIDs: ["user-1"]), at: 1_000)
         }
         guard case .rejected(let report) = try verdict() else {
             return #expect(Bool(false), "accepted too early")

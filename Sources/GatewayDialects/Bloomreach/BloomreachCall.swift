@@ -20,6 +20,7 @@ struct BloomreachCall {
     let path: RequestPath
     let request: HTTPRequest
     let app: AdmittedApp
+    private let user: Credential
     /// The customer token that opened the endpoint; nil when the API key did.
     private let token: CustomerToken?
 
@@ -39,20 +40,20 @@ struct BloomreachCall {
         }
         self.app = app
         request.trail.appID = app.id
-        let parts = (request.header("authorization") ?? "").split(separator: " ", maxSplits: 1)
-        let credential = parts.count > 1 ? parts[1].trimmingCharacters(in: .whitespaces) : ""
+        let credentials = BloomreachCredentials(request)
+        user = credentials.user
         let mode = app.project.settings.customerTokens
-        switch parts.first?.lowercased() {
-        case "token" where !credential.isEmpty:
+        switch credentials.opening {
+        case .apiKey(let key):
             if case .inbox = access, mode == .required {
                 throw BloomreachRefusal(
                     401, "this project's App Inbox needs a customer token: Authorization: Bearer", request)
             }
-            guard path.apps.app(writeKey: credential)?.id == app.id else {
+            guard path.apps.app(writeKey: key)?.id == app.id else {
                 throw BloomreachRefusal(401, "Access key not found", request)
             }
             token = nil
-        case "bearer":
+        case .customerToken(let text):
             if case .key = access {
                 throw BloomreachRefusal(
                     401, "this endpoint takes the API key: Authorization: Token", request)
@@ -60,8 +61,8 @@ struct BloomreachCall {
             guard mode != .off else {
                 throw BloomreachRefusal(401, "customer tokens are off for this project", request)
             }
-            token = try Self.verify(credential, app: app, path: path, request: request)
-        default:
+            token = try Self.verify(text, app: app, path: path, request: request)
+        case .nothing:
             throw BloomreachRefusal(
                 401, "Access key not provided; send Authorization: Token and the project's API key", request)
         }
@@ -165,20 +166,20 @@ struct BloomreachCall {
             users.insert(identifier.value)
         }
         let admission = AdmissionRequest(
-            token: request.header("x-countersign-signature"), userIDs: users.ids, deviceTime: nil)
+            credential: user, userIDs: users.ids)
         switch path.admit(admission, app: app, request: request) {
         case .refused(let refusal):
             throw BloomreachRefusal(BloomreachAnswer.overLimit(refusal, request))
         case .rejected(let error):
             throw BloomreachRefusal(BloomreachAnswer.rejection(error, request))
-        case .accepted(let warning):
+        case .accepted(_, let warning):
             // What is let in is not yet proven: a bad token is let in beyond a ramp and while tokens are optional, and
             // while they are disabled nobody has looked at it.
             let isProven =
                 switch request.trail.verdict {
                 case .accepted: true
                 case .notJudged:
-                    hard != nil && admission.token != nil
+                    hard != nil && user.token != nil
                         && app.report(on: admission, at: path.now().timeIntervalSince1970).isAccepted
                 case .anonymous, .acceptedWithWarning, .rejected, nil: false
                 }

@@ -78,12 +78,13 @@ package struct BrazeDialect: Dialect {
             return .answer(Self.unknownKey(request))
         }
         let admission = AdmissionRequest(
-            token: request.header("x-braze-auth-signature"), userIDs: contents.userIDs.ids,
+            credential: Credential(.userToken, request.header("x-braze-auth-signature")),
+            userIDs: contents.userIDs.ids,
             deviceTime: contents.deviceTime)
         switch path.admit(admission, app: app, request: request) {
         case .refused(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
-        case .accepted(let warning):
+        case .accepted(_, let warning):
             let batch = EventBatch(
                 appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
                 events: contents.events, customers: contents.profiles.changes)

@@ -39,17 +39,24 @@ package struct RequestPath: Sendable {
         let instant = now().timeIntervalSince1970
         let verdict = app.admit(admission, at: instant)
         request.trail.note(verdict, app: app)
+        let credential = admission.credential
         request.trail.userID = admission.userIDs.first
-        if app.returnsByItself { request.trail.tokenHash = admission.token.map(KnownTokens.hash) }
+        if app.returnsByItself, credential.scheme == .userToken {
+            request.trail.tokenHash = credential.token.map(KnownTokens.hash)
+        }
         if request.trail.client == ClientInfo() {
             request.trail.client = ClientInfo(userAgent: request.headerBytes("user-agent"))
         }
         switch verdict {
-        case .accepted(let report): noteKeyUse(report, app: app, request: request)
+        case .accepted(let report):
+            noteKeyUse(report, app: app, request: request)
+            if credential.scheme == .accessToken { request.trail.userID = report.claims?.subject }
         case .rejected(let report), .acceptedWithWarning(let report):
             request.trail.failure = FailedToken(
-                token: admission.token, report: report, deviceTime: admission.deviceTime)
-            if report.code == .noMatchingPublicKeys { apps.noteUnknownKey(of: app.id) }
+                token: credential.token, report: report, deviceTime: admission.deviceTime)
+            if credential.scheme == .userToken, report.code == .noMatchingPublicKeys {
+                apps.noteUnknownKey(of: app.id)
+            }
         case .anonymous, .notJudged: break
         }
         func body(_ report: VerificationReport, _ enforcement: Enforcement) -> AuthErrorBody {
@@ -59,31 +66,11 @@ package struct RequestPath: Sendable {
         }
         switch verdict {
         case .rejected(let report): return .rejected(body(report, .required))
-        case .acceptedWithWarning(let report): return .accepted(warning: body(report, .optional))
-        case .anonymous, .notJudged, .accepted: return .accepted(warning: nil)
+        case .acceptedWithWarning(let report):
+            return .accepted(user: request.trail.userID, warning: body(report, .optional))
+        case .anonymous, .notJudged, .accepted:
+            return .accepted(user: request.trail.userID, warning: nil)
         }
-    }
-
-    /// Judges a request whose only credential is an access token, whatever the app's enforcement.
-    func admit(accessToken token: String?, app: AdmittedApp, request: HTTPRequest) -> AdmittedByToken {
-        if let refusal = overLimit(of: app, request) { return .refused(refusal) }
-        request.trail.client = ClientInfo(userAgent: request.headerBytes("user-agent"))
-        let instant = now().timeIntervalSince1970
-        let report =
-            app.issued.report(on: token, appID: app.id, userIDs: nil, at: instant)
-            ?? app.verifier.inspect(token, at: instant)
-        if report.isAccepted, let claims = report.claims, !claims.subject.isEmpty {
-            request.trail.note(.accepted(report), app: app)
-            request.trail.userID = claims.subject
-            noteKeyUse(report, app: app, request: request)
-            return .accepted(claims)
-        }
-        request.trail.note(.rejected(report), app: app)
-        request.trail.failure = FailedToken(token: token, report: report, deviceTime: nil)
-        return .rejected(
-            AuthErrorBody(
-                report: report, enforcement: .required, requestID: request.id,
-                serverMilliseconds: Int64(instant * 1000)))
     }
 
     /// The refusal of an app that has had more requests than it may; nil for all others.
@@ -98,17 +85,11 @@ package struct RequestPath: Sendable {
         store.noteKeyUse(appID: app.id, keyID: keyID, milliseconds: request.receivedMilliseconds)
     }
 
-    enum AdmittedByToken {
-        /// The app has had more requests than it may.
-        case refused(HTTPResponse)
-        case accepted(VerifiedClaims)
-        case rejected(AuthErrorBody)
-    }
-
     /// What a dialect has to do after admission.
     enum Admitted {
-        /// Go on; a warning rides along with the answer.
-        case accepted(warning: AuthErrorBody?)
+        /// Go on: the user is the one whom an access token is for or else the first that the request names, nil when
+        /// it names none. A warning rides along with the answer.
+        case accepted(user: String?, warning: AuthErrorBody?)
         /// Answer with this: the app has had more requests than it may.
         case refused(HTTPResponse)
         /// Answer with this error in the dialect's shape.

@@ -19,7 +19,7 @@ struct GeolocationDecoder {
         case refused(HTTPResponse)
     }
 
-    func decode(_ root: JSONNode, user: String) -> Result<Contents, Refusal> {
+    func decode(_ root: JSONNode, user: String?) -> Result<Contents, Refusal> {
         let text = request.body
         guard let (records, parameters) = text.withUnsafeBytes({ records(of: root, in: $0) }) else {
             return refused(413, "batch_too_large", "a request may have \(limits.batchEvents) locations")
@@ -105,7 +105,7 @@ struct GeolocationDecoder {
     private func isLocation(_ node: JSONNode) -> Bool { node["coords"] != nil }
 
     private func add(
-        _ node: JSONNode, _ json: ArraySlice<UInt8>, _ parameters: [UInt8], user: String, index: Int,
+        _ node: JSONNode, _ json: ArraySlice<UInt8>, _ parameters: [UInt8], user: String?, index: Int,
         _ derived: inout DerivedMessageIDs, to contents: inout Contents
     ) {
         func reject(_ code: String, _ reason: String) {

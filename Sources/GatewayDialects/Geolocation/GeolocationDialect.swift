@@ -34,9 +34,11 @@ package struct GeolocationDialect: Dialect {
         body: ["type": ["object", "array"]], answer: APIOperation.schema("Stored"))
 
     private func upload(_ request: HTTPRequest, project: Substring?) -> HTTPOutcome {
-        let token = Self.token(request)
+        let credential = Self.credential(request)
         let named = project.flatMap { path.apps.app(projectToken: $0) }
-        guard let app = named ?? token.flatMap({ path.apps.app(issuedFor: $0) ?? app(namedBy: $0) }) else {
+        guard
+            let app = named ?? credential.token.flatMap({ path.apps.app(issuedFor: $0) ?? app(namedBy: $0) })
+        else {
             return .answer(
                 HTTPResponse.failure(
                     401, code: "unknown_app",
@@ -44,11 +46,11 @@ package struct GeolocationDialect: Dialect {
                     requestID: request.id
                 ).with("WWW-Authenticate", "Bearer"))
         }
-        let subject: String
-        switch path.admit(accessToken: token, app: app, request: request) {
+        let subject: String?
+        switch path.admit(AdmissionRequest(credential: credential), app: app, request: request) {
         case .refused(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
-        case .accepted(let claims): subject = claims.subject
+        case .accepted(let user, _): subject = user
         }
         switch path.parsers.parse(
             request, { GeolocationDecoder(limits: path.limits, request: request).decode($0, user: subject) })
@@ -67,11 +69,12 @@ package struct GeolocationDialect: Dialect {
         }
     }
 
-    /// The token as strategy JWT sends it, behind `Bearer`, or as strategy SAS does, bare.
-    private static func token(_ request: HTTPRequest) -> String? {
-        guard let value = request.header("authorization") else { return nil }
+    /// The token as strategy JWT sends it, after `Bearer`, or as strategy SAS does, bare.
+    private static func credential(_ request: HTTPRequest) -> Credential {
+        guard let value = request.header("authorization") else { return Credential(.accessToken, nil) }
         let parts = value.split(separator: " ", maxSplits: 1)
-        return parts.count == 2 && parts[0].lowercased() == "bearer" ? String(parts[1]) : value
+        let isBearer = parts.count == 2 && parts[0].lowercased() == "bearer"
+        return Credential(.accessToken, isBearer ? String(parts[1]) : value)
     }
 
     /// The app that a token claims to be for; believed only as far as choosing whose keys must verify it.

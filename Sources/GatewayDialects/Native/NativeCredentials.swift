@@ -1,12 +1,13 @@
 internal import Foundation
+internal import GatewayAdmission
 internal import GatewayHTTP
 
 /// The write key and the token of a native request.
 struct Credentials {
     /// From `X-Write-Key` or the user name of `Authorization: Basic`; nil when the body may have it.
     var writeKey: String?
-    /// From `Authorization: Bearer` or `X-Countersign-Signature`; nil when neither is there.
-    var token: String?
+    /// From `Authorization: Bearer` or `X-Countersign-Signature`.
+    var user: Credential
 
     struct Refusal: Error {
         let response: HTTPResponse
@@ -21,7 +22,8 @@ struct Credentials {
     /// Two different keys or two different tokens are refused: one of them would otherwise be believed unseen.
     static func read(_ request: HTTPRequest) -> Result<Credentials, Refusal> {
         var credentials = Credentials(
-            writeKey: request.header("x-write-key"), token: request.header("x-countersign-signature"))
+            writeKey: request.header("x-write-key"),
+            user: Credential(.userToken, request.header("x-countersign-signature")))
         guard let authorization = request.headerBytes("authorization") else { return .success(credentials) }
         let (scheme, parameter) = schemeAndParameter(authorization)
         switch scheme {
@@ -36,10 +38,10 @@ struct Credentials {
             }
             credentials.writeKey = user
         case "bearer":
-            if let token = credentials.token, token.utf8.elementsEqual(parameter.utf8) == false {
+            if let token = credentials.user.token, token.utf8.elementsEqual(parameter.utf8) == false {
                 return .failure(conflict(request, "two different tokens"))
             }
-            credentials.token = parameter
+            credentials.user = Credential(.userToken, parameter)
         default:
             return .failure(conflict(request, "the scheme of Authorization must be Basic or Bearer"))
         }

@@ -113,11 +113,11 @@ package struct NativeDialect: Dialect {
             let app = path.apps.app(writeKey: writeKey)
         else { return .answer(Credentials.unknownWriteKey(request)) }
         let admission = AdmissionRequest(
-            token: credentials.token, userIDs: contents.userIDs.ids, deviceTime: contents.sentAt)
+            credential: credentials.user, userIDs: contents.userIDs.ids, deviceTime: contents.sentAt)
         switch path.admit(admission, app: app, request: request) {
         case .refused(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
-        case .accepted(let warning):
+        case .accepted(_, let warning):
             let batch = EventBatch(
                 appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
                 events: contents.events, customers: contents.profiles.changes)
