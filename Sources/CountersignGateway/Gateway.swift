@@ -21,7 +21,7 @@ public final class Gateway: Sendable {
     private let configuration: GatewayConfiguration
     private let registry: AppRegistry
     private let store: any EventStore
-    private let customers: SQLiteCustomerStore
+    private let customers: any CustomerStore
     /// What was counted; its recorder hears of every request.
     package let analytics: AnalyticsStore
     /// The verdicts as they come.
@@ -80,27 +80,22 @@ public final class Gateway: Sendable {
             }
         }
         folderLock = Lock(try folder.lock())
-        do {
-            let issued = IssuedTokens()
-            registry = AppRegistry(
-                directory: try AppDirectory(dataDirectory: folder.path), issued: issued, now: now)
-            try registry.refresh()
-            tokens = try TokenService(
-                dataDirectory: folder, apps: registry, issued: issued, limits: configuration.limits, log: log,
-                now: now)
-            let events = try folder.file("events.sqlite")
-            store = try SQLiteEventStore(
-                path: events, pendingBytes: configuration.limits.pendingBytes,
+        let storage = SQLiteStorage(folder: folder)
+        let issued = IssuedTokens()
+        registry = AppRegistry(
+            directory: try storage.openControl(as: .account), issued: issued, now: now)
+        try registry.refresh()
+        tokens = try TokenService(
+            storage: storage, apps: registry, issued: issued, limits: configuration.limits, log: log,
+            now: now)
+        store = try storage.openEvents(
+            EventStoreOptions(
+                pendingBytes: configuration.limits.pendingBytes,
                 diskFloorBytes: configuration.diskFloorBytes, observer: observer,
-                retention: { [registry] in registry.rules })
-            customers = SQLiteCustomerStore(path: events)
-            analytics = try AnalyticsStore(
-                path: try folder.file(AnalyticsStore.fileName), source: recorder, now: { Date() },
-                report: { log.note(.error, "analytics not written", [("detail", $0)]) })
-        } catch let error as GatewayError {
-            throw error
-        } catch {
-            throw GatewayError(.storage, "cannot open the events in \(folder.path): \(error)")
+                retention: { [registry] in registry.rules }))
+        customers = try storage.openCustomers()
+        analytics = try storage.openAnalytics(from: recorder) {
+            log.note(.error, "analytics not written", [("detail", $0)])
         }
         let path = RequestPath(
             apps: registry, store: store, parsers: ParserPool(limits: configuration.limits),
@@ -128,7 +123,7 @@ public final class Gateway: Sendable {
         let endpoints = health.endpoints + monitoring.endpoints + dialects.flatMap(\.endpoints)
         sampleJudge = SampleJudge(recorder: recorder, apps: registry, now: now)
         admin = try Administration(
-            configuration: configuration, dataDirectory: folder.path, registry: registry,
+            configuration: configuration, storage: storage, backupFolder: backups.folder, registry: registry,
             store: store, analytics: analytics, recorder: recorder, judge: sampleJudge, log: log,
             now: now)
         let isApart = configuration.adminHost != nil

@@ -30,7 +30,7 @@ extension AppDirectory {
     private func change(
         _ appID: String, _ body: (inout ProjectSettings) -> Void
     ) throws(GatewayError) {
-        var settings = try project(of: appID).settings
+        var settings = try projects.project(of: appID).settings
         body(&settings)
         try setProject(settings, for: appID)
     }

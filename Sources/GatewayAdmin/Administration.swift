@@ -16,13 +16,14 @@ package final class Administration: Sendable {
     private let watch: EnforcementWatch
 
     package init(
-        configuration: GatewayConfiguration, dataDirectory: String, registry: AppRegistry,
+        configuration: GatewayConfiguration, storage: any Storage, backupFolder: String,
+        registry: AppRegistry,
         store: any EventStore,
         analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleJudge,
         log: GatewayLog, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         self.now = now
-        let directory = try AppDirectory(dataDirectory: dataDirectory, actor: .schedule)
+        let directory = try storage.openControl(as: .schedule)
         self.directory = directory
         let changed: @Sendable () -> Void = { try? registry.refresh() }
         let alerts = WebhookSender(now: now)
@@ -40,10 +41,10 @@ package final class Administration: Sendable {
         let routes =
             signIn.all + SecondFactorRoutes(signIn: signIn).own
             + (try Self.storedRoutes(
-                dataDirectory: dataDirectory, backupFolder: configuration.backups.folder, registry: registry,
+                storage: storage, backupFolder: backupFolder, registry: registry,
                 judge: judge, flush: { analytics.flush() }, now: now))
             + SystemRoutes(
-                dataDirectory: dataDirectory, store: store,
+                log: storage.log, store: store,
                 diskFloorBytes: configuration.diskFloorBytes,
                 startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recorder: recorder,
                 registry: registry, settings: configuration.settings
@@ -54,44 +55,41 @@ package final class Administration: Sendable {
             changed: changed)
     }
 
-    /// What is done with what lies in the data directory, with or without a gateway that runs on it.
+    /// What is done with what is kept, with or without a gateway that runs.
     static func storedRoutes(
-        dataDirectory: String, backupFolder: String?, registry: AppRegistry, judge: SampleJudge,
+        storage: any Storage, backupFolder: String, registry: AppRegistry, judge: SampleJudge,
         flush: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
         let sessions = try SessionDirectory(
-            dataDirectory: dataDirectory, clock: { Int64(now().timeIntervalSince1970 * 1000) })
+            storage: storage, clock: { Int64(now().timeIntervalSince1970 * 1000) })
         return AppRoutes(
             activity: { appID, now in
                 flush()
-                guard AnalyticsReader.isThere(in: dataDirectory) else { return [:] }
-                return try AnalyticsReader(dataDirectory: dataDirectory).activity(
+                return try storage.analytics.activity(
                     of: appID, from: now - 86_400_000, to: now + 60_000)
             }, writeKeyUses: { registry.writeKeyUses }
         ).all
-            + KeyRoutes(dataDirectory: dataDirectory).all
+            + KeyRoutes(log: storage.log).all
             + KeySourceRoutes(registry: registry).all
             + ProjectRoutes().all
             + TokenServiceRoutes(sessions: sessions).all
-            + CustomerRoutes(dataDirectory: dataDirectory, sessions: sessions).all
+            + CustomerRoutes(log: storage.log, records: storage.people, sessions: sessions).all
             + EnforcementRoutes().all
-            + EventRoutes(dataDirectory: dataDirectory).all
+            + EventRoutes(log: storage.log).all
             + PeopleRoutes().all
             + SecondFactorRoutes.others
-            + BackupRoutes(
-                dataDirectory: dataDirectory, folder: backupFolder ?? dataDirectory + "/backups"
-            ).all
-            + AnalyticsRoutes(dataDirectory: dataDirectory, flush: flush).all
+            + BackupRoutes(storage: storage, folder: backupFolder).all
+            + AnalyticsRoutes(analytics: storage.analytics, flush: flush).all
             + ErrorCodeRoutes().all
-            + SampleRoutes(dataDirectory: dataDirectory, flush: flush, judge: judge).all
+            + SampleRoutes(analytics: storage.analytics, flush: flush, judge: judge).all
     }
 
     package var endpoints: [Endpoint] { api.endpoints + DashboardFiles().endpoints }
 
     /// A token for the one-time link that sets the first password; nil when there is a user already.
     package func makeSetupToken() throws(GatewayError) -> String? {
-        guard try directory.users().isEmpty else { return nil }
-        return try directory.makeSetupToken(at: Int64(now().timeIntervalSince1970 * 1000))
+        guard try directory.admins.users().isEmpty else { return nil }
+        return try directory.admins.makeSetupToken(at: Int64(now().timeIntervalSince1970 * 1000))
     }
 
     package func start() {

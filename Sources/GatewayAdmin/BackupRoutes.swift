@@ -5,7 +5,7 @@ internal import GatewayStorage
 
 /// Copies of the data directory.
 struct BackupRoutes: Sendable {
-    let dataDirectory: String
+    let storage: any Storage
     let folder: String
 
     var all: [AdminRoute] {
@@ -20,8 +20,8 @@ struct BackupRoutes: Sendable {
                 "POST", "/backups", .owner, "Make a backup now", lane: .backup,
                 .json(Self.backup, status: 201)
             ) { call in
-                let backup = try Backup.create(of: dataDirectory, in: folder)
-                try call.directory.note("backup.create", backup.name)
+                let backup = try storage.backUp(in: folder)
+                try call.directory.auditLog.note("backup.create", backup.name)
                 return call.answer(Self.json(backup), status: 201)
             },
             AdminRoute(

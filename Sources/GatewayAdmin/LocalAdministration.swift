@@ -17,13 +17,14 @@ package final class LocalAdministration: Sendable {
     /// - Throws: `dataDirectory` or `storage`.
     package init(dataDirectory: String) throws(GatewayError) {
         let now: @Sendable () -> Date = { Date() }
-        directory = try AppDirectory(dataDirectory: dataDirectory)
+        let storage = try SQLiteStorage(dataDirectory: dataDirectory)
+        directory = try storage.openControl(as: .account)
         // Never started: what others publish and who fails now, only a running gateway knows.
         let registry = AppRegistry(directory: directory, now: now)
         routes =
             [SignInRoutes.whoIs]
             + (try Administration.storedRoutes(
-                dataDirectory: dataDirectory, backupFolder: nil, registry: registry,
+                storage: storage, backupFolder: dataDirectory + "/backups", registry: registry,
                 judge: SampleJudge(recorder: AnalyticsRecorder(), apps: registry, now: now), flush: {},
                 now: now))
     }

@@ -8,7 +8,7 @@ internal import GatewayStorage
 
 /// How the gateway does, and its settings.
 struct SystemRoutes: Sendable {
-    let dataDirectory: String
+    let log: any EventLog
     let store: any EventStore
     let diskFloorBytes: Int
     let startedMilliseconds: Int64
@@ -98,7 +98,7 @@ struct SystemRoutes: Sendable {
                     checks.map { ["name": .string($0.0), "ok": .bool($0.1), "detail": .string($0.2)] }),
             ],
             "storage": [
-                "events": .integer(try AppUsage.events(in: dataDirectory)),
+                "events": .integer(try log.count()),
                 "file_bytes": .integer(Int64(load.fileBytes)), "free_bytes": .integer(Int64(load.freeBytes)),
             ],
             "last_minute": [

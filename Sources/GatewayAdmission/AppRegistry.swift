@@ -184,7 +184,7 @@ package final class AppRegistry: Sendable {
     }
 
     private func load() throws(GatewayError) -> Apps {
-        let projects = try directory.projects()
+        let projects = try directory.projects.all()
         let sources = try directory.settings(KeySource.self)
         let published = published.withLock { published in
             published = Dictionary(
@@ -217,7 +217,7 @@ package final class AppRegistry: Sendable {
         apps.rules = try directory.settings(AppRules.self)
         apps.origins = Set(apps.rules.values.flatMap(\.origins))
         for (hash, appID) in try directory.writeKeys() { apps.byWriteKey[hash] = apps.byID[appID] }
-        for client in try directory.allClients() { apps.clients[client.id] = client }
+        for client in try directory.clients.all() { apps.clients[client.id] = client }
         return apps
     }
 }

@@ -120,12 +120,3 @@ package struct ClientAuthentication {
         return text ?? nil
     }
 }
-
-/// An assertion that must not be taken a second time.
-package struct SpentAssertion: Sendable {
-    let clientID: String
-    /// `jti`.
-    let id: String
-    /// Milliseconds since 1970 from which on it is refused anyway.
-    let expiresMilliseconds: Int64
-}

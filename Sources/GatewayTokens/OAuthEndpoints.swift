@@ -56,7 +56,7 @@ package struct OAuthEndpoints: Dialect {
             throw OAuthError(.invalidScope, "there is the scope \(TokenScope.all)")
         }
         switch grant {
-        case .clientCredentials: return try clientCredentials(caller, form, request)
+        case .clientCredentials: return try clientCredentials(caller, form)
         case .refreshToken:
             guard let text = form["refresh_token"] else {
                 throw OAuthError(.invalidRequest, "refresh_token is missing")
@@ -67,7 +67,7 @@ package struct OAuthEndpoints: Dialect {
     }
 
     private func clientCredentials(
-        _ caller: ClientAuthentication.Caller, _ form: OAuthForm, _ request: HTTPRequest
+        _ caller: ClientAuthentication.Caller, _ form: OAuthForm
     ) throws(OAuthError) -> HTTPOutcome {
         switch caller {
         case .anonymous:

@@ -1,8 +1,7 @@
 internal import CountersignCore
-internal import CountersignSQLite
 internal import Foundation
 public import GatewayModel
-internal import GatewayStorage
+package import GatewayStorage
 
 /// The sessions and signing keys of a data directory, for operators. Any process may change them; a running gateway sees
 /// it within a second.
@@ -13,31 +12,6 @@ public final class SessionDirectory: Sendable {
         public let session: Session
         /// What its client exchanges for its first access token.
         public let refreshToken: String
-    }
-
-    /// One line of the sessions' history.
-    public struct AuditEntry: Sendable {
-        /// Milliseconds since 1970.
-        public let milliseconds: Int64
-        /// The session.
-        public let sessionID: String
-        /// `opened`, `repeated` (a refresh token got the one that took its place again), `revoked_operator`,
-        /// `revoked_client` or `revoked_reuse`.
-        public let action: String
-        /// Which of the session's refresh tokens was presented; nil where none was.
-        public let generation: Int?
-        /// Where the request came from; empty for an operator.
-        public let address: String
-
-        package init(
-            milliseconds: Int64, sessionID: String, action: String, generation: Int?, address: String
-        ) {
-            self.milliseconds = milliseconds
-            self.sessionID = sessionID
-            self.action = action
-            self.generation = generation
-            self.address = address
-        }
     }
 
     /// A key that signs access tokens.
@@ -61,16 +35,15 @@ public final class SessionDirectory: Sendable {
     /// - Parameter dataDirectory: The gateway's data directory.
     /// - Throws: `dataDirectory` or `storage`.
     public convenience init(dataDirectory: String) throws(GatewayError) {
-        try self.init(dataDirectory: dataDirectory, clock: { AppDirectory.now() })
+        try self.init(storage: try SQLiteStorage(dataDirectory: dataDirectory), clock: { AppDirectory.now() })
     }
 
     /// The same with a clock of its own, in milliseconds since 1970.
-    package init(dataDirectory: String, clock: @escaping @Sendable () -> Int64) throws(GatewayError) {
+    package init(storage: any Storage, clock: @escaping @Sendable () -> Int64) throws(GatewayError) {
         self.clock = clock
-        apps = try AppDirectory(dataDirectory: dataDirectory)
-        let folder = try DataDirectory(path: dataDirectory)
-        store = try SessionStore(dataDirectory: folder)
-        secrets = try TokenSecrets(dataDirectory: folder)
+        apps = try storage.openControl(as: .account)
+        secrets = try storage.openSecrets()
+        store = try storage.openSessions(refreshKey: try secrets.refreshKey())
     }
 
     /// Opens a session for a user.
@@ -93,17 +66,16 @@ public final class SessionDirectory: Sendable {
                 "a user id has 1 to \(EventIdentifier.longest) bytes and does not begin with device:")
         }
         if let clientID {
-            guard let client = try apps.clients(of: appID).first(where: { $0.id == clientID }) else {
+            guard let client = try apps.clients.all(of: appID).first(where: { $0.id == clientID }) else {
                 throw GatewayError(.notFound, "the app \(appID) has no client \(clientID)")
             }
             guard client.grants.contains(.refreshToken) else {
                 throw GatewayError(.invalid, "the client \(clientID) may not use refresh tokens")
             }
         }
-        let key = try secrets.refreshKey()
         let now = clock()
-        let (session, token) = try store.perform { sqlite in
-            try SessionLedger(connection: sqlite, key: key).open(
+        let (session, token) = try store.perform { table in
+            try table.open(
                 .init(appID: appID, subject: subject, clientID: clientID, rules: rules),
                 at: now, address: "")
         }
@@ -124,21 +96,18 @@ public final class SessionDirectory: Sendable {
         limit: Int = 1_000
     ) throws(GatewayError) -> [Session] {
         let app = try apps.app(id: appID)
-        return try ledger { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
+        return try store.perform { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
     }
 
     /// Calls back with the users who have sessions in an app, after a given one, each once and in order, until it answers true.
     package func subjects(
         of appID: String, after last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {
-        let key = try secrets.refreshKey()
         var last = last
         // A page at a time: others wait for the same connection.
         while true {
             let from = last
-            let page = try store.perform {
-                try SessionLedger(connection: $0, key: key).subjects(of: appID, after: from, limit: 1_000)
-            }
+            let page = try store.perform { try $0.subjects(of: appID, after: from, limit: 1_000) }
             for subject in page where isEnough(subject) { return }
             guard let end = page.last else { return }
             last = end
@@ -147,7 +116,7 @@ public final class SessionDirectory: Sendable {
 
     /// The session with this id, or nil.
     package func session(id: String) throws(GatewayError) -> Session? {
-        try ledger { try $0.session(id: id) }
+        try store.perform { try $0.session(id: id) }
     }
 
     /// Ends a session: its refresh token and its access tokens are refused from then on.
@@ -155,7 +124,7 @@ public final class SessionDirectory: Sendable {
     /// - Throws: `notFound` when there is none or it was ended before, `storage`.
     public func revoke(id: String) throws(GatewayError) {
         let now = clock()
-        guard try ledger({ try $0.end(id: id, .operator, "", at: now) }) != nil else {
+        guard try store.perform({ try $0.end(id: id, .operator, "", at: now) }) != nil else {
             throw GatewayError(.notFound, "there is no session \(id) that could be ended")
         }
     }
@@ -167,19 +136,11 @@ public final class SessionDirectory: Sendable {
     public func revokeAll(of subject: String, in appID: String) throws(GatewayError) -> Int {
         let app = try apps.app(id: appID)
         let now = clock()
-        return try ledger { ledger in
-            try ledger.sessions(of: app.id, subject: subject, limit: Int(Int32.max)).filter {
-                try ledger.end(id: $0.id, .operator, "", at: now) != nil
+        return try store.perform { table in
+            try table.sessions(of: app.id, subject: subject, limit: Int(Int32.max)).filter {
+                try table.end(id: $0.id, .operator, "", at: now) != nil
             }.count
         }
-    }
-
-    /// What happened to an app's sessions, the newest first.
-    ///
-    /// - Throws: `notFound`, `storage`.
-    public func audit(of appID: String, limit: Int = 1_000) throws(GatewayError) -> [AuditEntry] {
-        let app = try apps.app(id: appID)
-        return try ledger { try $0.audit(of: app.id, limit: limit) }
     }
 
     /// The keys that verify access tokens, the one that signs last first.
@@ -209,12 +170,5 @@ public final class SessionDirectory: Sendable {
             signsFrom: endsOthers ? now : now + TokenSecrets.leadMilliseconds, endsOthers: endsOthers)
         return SigningKeyInfo(
             id: key.id, signsFromMilliseconds: key.signsFromMilliseconds, signs: endsOthers)
-    }
-
-    private func ledger<Value: Sendable>(
-        _ body: @escaping @Sendable (SessionLedger) throws -> Value
-    ) throws(GatewayError) -> Value {
-        let key = try secrets.refreshKey()
-        return try store.perform { try body(SessionLedger(connection: $0, key: key)) }
     }
 }

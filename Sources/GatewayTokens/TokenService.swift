@@ -1,6 +1,5 @@
 internal import CountersignCore
 internal import CountersignJOSE
-internal import CountersignSQLite
 package import Foundation
 package import GatewayAdmission
 package import GatewayHTTP
@@ -25,9 +24,9 @@ package final class TokenService: Sendable {
     private let sessionsVersion = Lock<Int64?>(nil)
     private let prunedAt = Lock<Int64>(0)
 
-    /// Opens what it keeps in the data directory.
+    /// Opens what it keeps.
     package init(
-        dataDirectory: DataDirectory, apps: AppRegistry, issued: IssuedTokens, limits: GatewayLimits,
+        storage: any Storage, apps: AppRegistry, issued: IssuedTokens, limits: GatewayLimits,
         log: GatewayLog, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         self.apps = apps
@@ -35,9 +34,9 @@ package final class TokenService: Sendable {
         self.log = log
         self.now = now
         limiter = RateLimiter(rate: limits.tokenRequestsPerSecond)
-        secrets = try TokenSecrets(dataDirectory: dataDirectory)
+        secrets = try storage.openSecrets()
         refreshKey = try secrets.refreshKey()
-        store = try SessionStore(dataDirectory: dataDirectory)
+        store = try storage.openSessions(refreshKey: refreshKey)
         try refresh()
     }
 
@@ -71,18 +70,12 @@ package final class TokenService: Sendable {
     package func refresh() throws(GatewayError) {
         let now = nowMilliseconds
         // On the store's own queue, as every single revocation is: so none gets lost in between.
-        try store.perform { [issued, secrets, sessionsVersion] sqlite in
+        try store.perform { [issued, secrets, sessionsVersion] table in
             if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
-            let version = try sqlite.dataVersion()
+            let version = try table.version()
             guard version != sessionsVersion.withLock({ $0 }) else { return }
             let oldest = now - TokenSecrets.overlapMilliseconds
-            let ids = try sqlite.all(
-                """
-                SELECT id FROM session WHERE revoked_ms > ?1
-                UNION ALL SELECT id FROM revoked_access_token WHERE expires_ms > ?2
-                """, .integer(oldest), .integer(now)
-            ) { $0.text(0) }
-            issued.replaceRevoked(Set(ids))
+            issued.replaceRevoked(Set(try table.revokedIDs(after: oldest, at: now)))
             sessionsVersion.withLock { $0 = version }
         }
     }
@@ -95,10 +88,7 @@ package final class TokenService: Sendable {
             return true
         }
         guard isDue else { return }
-        store.submit(
-            { [refreshKey] sqlite in
-                try SessionLedger(connection: sqlite, key: refreshKey).prune(at: now)
-            }, completion: { _ in })
+        store.submit({ try $0.prune(at: now) }, completion: { _ in })
     }
 
     /// The keys that others verify our tokens with.
@@ -120,17 +110,13 @@ package final class TokenService: Sendable {
 
     /// Opens a session; `finish` makes the answer when it is on disk.
     package func open(
-        _ opening: SessionLedger.Opening, for request: HTTPRequest,
+        _ opening: SessionTable.Opening, for request: HTTPRequest,
         finish: @escaping (IssuedPair) -> HTTPResponse
     ) -> HTTPOutcome {
         let (address, now) = (request.clientAddress, nowMilliseconds)
         request.trail.appID = opening.appID
-        return .waiting({ [store, refreshKey] done in
-            store.submit(
-                { sqlite in
-                    try SessionLedger(connection: sqlite, key: refreshKey).open(
-                        opening, at: now, address: address)
-                }, completion: done)
+        return .waiting({ [store] done in
+            store.submit({ try $0.open(opening, at: now, address: address) }, completion: done)
         }) { [self] result in
             switch result {
             case .success(let (session, token)): answer(session, token, scope: nil, finish)
@@ -164,15 +150,13 @@ package final class TokenService: Sendable {
             throw OAuthError(.invalidGrant, "the refresh token is not one of ours")
         }
         try limit("session " + token.sessionID)
-        let presentation = SessionLedger.Presentation(
+        let presentation = SessionTable.Presentation(
             clientID: caller.clientID, publicClientID: caller.deviceAppID, address: request.clientAddress,
             now: nowMilliseconds, rules: { [apps] in apps.app(id: $0)?.tokenRules }, scope: scope,
             assertion: caller.assertion)
-        return .waiting({ [store, refreshKey] done in
+        return .waiting({ [store] done in
             store.submit(
-                { sqlite in
-                    try SessionLedger(connection: sqlite, key: refreshKey).exchange(token, presentation)
-                },
+                { try $0.exchange(token, presentation) },
                 completion: { [self] result in
                     if case .success(.refused(.reused(let sessionID, let appID))) = result {
                         noteReuse(sessionID: sessionID, appID: appID)
@@ -210,11 +194,8 @@ package final class TokenService: Sendable {
             }
         }
         guard let assertion else { return .answer(answer()) }
-        return .waiting({ [store, refreshKey] done in
-            store.submit(
-                { sqlite in
-                    try SessionLedger(connection: sqlite, key: refreshKey).spend(assertion)
-                }, completion: done)
+        return .waiting({ [store] done in
+            store.submit({ try $0.spend(assertion) }, completion: done)
         }) { result in
             switch result {
             case .success(true): answer()
@@ -233,21 +214,20 @@ package final class TokenService: Sendable {
         let refreshToken = refreshToken(text)
         let claims = refreshToken == nil ? issued.claims(of: text, at: Double(now) / 1000) : nil
         let address = request.clientAddress
-        return .waiting({ [store, refreshKey, issued] done in
+        return .waiting({ [store, issued] done in
             store.submit(
-                { sqlite in
-                    let ledger = SessionLedger(connection: sqlite, key: refreshKey)
-                    if let assertion = caller.assertion, try !ledger.spend(assertion) {
-                        return SessionLedger.Revocation.refused(.replayed)
+                { table in
+                    if let assertion = caller.assertion, try !table.spend(assertion) {
+                        return SessionTable.Revocation.refused(.replayed)
                     }
                     if let refreshToken {
-                        return try ledger.revoke(
+                        return try table.revoke(
                             refreshToken, clientID: caller.clientID, publicClientID: caller.deviceAppID,
                             address,
                             at: now)
                     }
                     guard let claims else { return .nothing }
-                    return try ledger.revoke(
+                    return try table.revoke(
                         claims, clientID: caller.clientID, publicClientID: caller.deviceAppID)
                 },
                 completion: { result in
@@ -308,7 +288,7 @@ package final class TokenService: Sendable {
         }
     }
 
-    private static func error(_ refusal: SessionLedger.Refusal) -> OAuthError {
+    private static func error(_ refusal: SessionTable.Refusal) -> OAuthError {
         switch refusal {
         case .unknown: OAuthError(.invalidGrant, "there is no such session; log in again")
         case .expired: OAuthError(.invalidGrant, "the session has expired; log in again")

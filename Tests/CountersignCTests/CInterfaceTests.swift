@@ -39,13 +39,13 @@ struct CInterfaceTests {
     init() throws {
         fixture = try GatewayFixture(enforcement: .disabled)
         try fixture.apps.setCustomerTokens(.required, for: fixture.appID)
-        try fixture.apps.putInboxMessage(
+        try fixture.apps.projects.putInboxMessage(
             id: "offer", type: "html", content: #"{"title":"Tea"}"#,
             recipient: CustomerIdentifier(name: "registered", value: "ada"), in: fixture.appID)
-        try fixture.apps.put(
+        try fixture.apps.projects.put(
             .recommendationEngine, json: #"{"id":"engine","items":[{"item_id":"1"}]}"#, in: fixture.appID)
-        try fixture.apps.put(.consentCategory, json: #"{"id":"newsletter"}"#, in: fixture.appID)
-        try fixture.apps.put(
+        try fixture.apps.projects.put(.consentCategory, json: #"{"id":"newsletter"}"#, in: fixture.appID)
+        try fixture.apps.projects.put(
             .inAppMessage, json: #"{"id":"hello","name":"Hello","trigger":{"event_type":"session_start"}}"#,
             in: fixture.appID)
         try fixture.gateway.refreshApps()

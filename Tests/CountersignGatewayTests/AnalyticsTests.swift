@@ -43,7 +43,7 @@ struct AnalyticsTests {
         #expect(try send(fixture, token: nil, user: nil).status == 200)
         fixture.gateway.analytics.flush()
 
-        let reader = try AnalyticsReader(dataDirectory: fixture.dataDirectory)
+        let reader = try SQLiteStorage(dataDirectory: fixture.dataDirectory).analytics
         for length in BucketLength.allCases {
             let total = try reader.total(query(), by: length)
             #expect(total.accepted == 3 && total.rejected == 4 && total.anonymous == 1, "\(length)")
@@ -60,13 +60,16 @@ struct AnalyticsTests {
                 $1.startMilliseconds - $0.startMilliseconds == 60_000
             })
 
-        let versions = try reader.top(query(), by: .appVersion, .minute)
+        let versions = try reader.top(query(), by: .appVersion, .minute, limit: 20)
         #expect(versions.first { $0.value == "4.0" }?.failures == 2)
         var filtered = query()
         filtered.appVersion = "4.0"
         #expect(try reader.total(filtered, by: .hour).rejected == 2)
-        #expect(try reader.top(query(), by: .sdk, .hour).map(\.value) == ["shop-sdk 2.0"])
-        #expect(try reader.top(query(), by: .key, .hour).contains { !$0.value.isEmpty && $0.requests >= 3 })
+        #expect(try reader.top(query(), by: .sdk, .hour, limit: 20).map(\.value) == ["shop-sdk 2.0"])
+        #expect(
+            try reader.top(query(), by: .key, .hour, limit: 20).contains {
+                !$0.value.isEmpty && $0.requests >= 3
+            })
     }
 
     @Test func thePreviewSaysWhoWouldBeRejected() throws {
@@ -81,7 +84,7 @@ struct AnalyticsTests {
             }
         }
         fixture.gateway.analytics.flush()
-        let reader = try AnalyticsReader(dataDirectory: fixture.dataDirectory)
+        let reader = try SQLiteStorage(dataDirectory: fixture.dataDirectory).analytics
         let now = Int64(Date().timeIntervalSince1970 * 1000)
         let preview = try reader.preview(of: "shop", at: now, hours: 24)
         #expect(preview.requests == 20 && preview.users == 10)
@@ -98,8 +101,9 @@ struct AnalyticsTests {
         let token = try fixture.token(for: "alice@shop.example", key: other)
         for _ in 0..<12 { #expect(try send(fixture, token: token, user: "alice@shop.example").status == 401) }
         fixture.gateway.analytics.flush()
-        let reader = try AnalyticsReader(dataDirectory: fixture.dataDirectory)
-        let samples = try reader.samples(of: "shop", code: .noMatchingPublicKeys, limit: 50)
+        let reader = try SQLiteStorage(dataDirectory: fixture.dataDirectory).analytics
+        let samples = try reader.samples(
+            of: "shop", code: .noMatchingPublicKeys, from: 0, to: .max, before: nil, limit: 50)
         // Five a minute; the minute may have turned meanwhile.
         #expect((5...10).contains(samples.count))
         let sample = try #require(samples.first)
@@ -205,7 +209,7 @@ struct AnalyticsTests {
         try earlier.execute("PRAGMA user_version = 1")
         _ = try AnalyticsStore(
             path: path, source: bench.recorder, now: { Date(timeIntervalSince1970: 0) }, report: { _ in })
-        let reader = try AnalyticsReader(dataDirectory: bench.folder)
+        let reader = AnalyticsReader(readers: SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
         var query = AnalyticsQuery(appID: "shop", fromMilliseconds: start, toMilliseconds: start + 60_000)
         for length in BucketLength.allCases {
             let sum = try reader.total(query, by: length)
@@ -254,7 +258,7 @@ struct AnalyticsTests {
         note(bench.recorder, at: start, user: "b")
         bench.store.flush()
         #expect(bench.reports.withLock { $0.count } == 1)
-        let reader = try AnalyticsReader(dataDirectory: bench.folder)
+        let reader = AnalyticsReader(readers: SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
         let query = AnalyticsQuery(appID: "shop", fromMilliseconds: start, toMilliseconds: start + 60_000)
         #expect(try reader.total(query, by: .minute).accepted == 2)
         #expect(try reader.preview(of: "shop", at: start + 1, hours: 1).users == 2)

@@ -86,7 +86,7 @@ struct EnforcementTests {
         #expect(after.state == .required && after.rampPercent == 25 && after.scheduled == nil)
         #expect(after.sinceMilliseconds == start + minute)
         #expect(bench.changes.withLock { $0 } == 1)
-        let entry = try #require(try bench.directory.auditEntries(limit: 1).first)
+        let entry = try #require(try bench.directory.auditLog.entries(limit: 1).first)
         #expect(entry.action == "enforcement.scheduled" && entry.actor == "gateway" && entry.appID == "shop")
         #expect(entry.before?.contains(#""state":"optional""#) == true)
         #expect(entry.after?.contains(#""state":"required""#) == true)
@@ -132,7 +132,7 @@ struct EnforcementTests {
         #expect(after.state == .optional && after.rampPercent == 100)
         #expect(after.returned == .init(atMilliseconds: start + 10 * minute + 4_000, rejectedPercent: 12.5))
         #expect(bench.changes.withLock { $0 } == 1)
-        let entry = try #require(try bench.directory.auditEntries(limit: 1).first)
+        let entry = try #require(try bench.directory.auditLog.entries(limit: 1).first)
         #expect(entry.action == "enforcement.returned" && entry.actor == "gateway")
         // Without a webhook nobody is told; an operator's next word ends the note.
         #expect(bench.sent.withLock { $0 }.isEmpty)

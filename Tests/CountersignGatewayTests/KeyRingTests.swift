@@ -1,10 +1,11 @@
-import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayModel
 import GatewayStorage
 import Testing
+
+@testable import CountersignGateway
 
 /// Seed 003, "Managing public keys", on a running gateway.
 @Suite(.timeLimit(.minutes(5)))
@@ -88,7 +89,7 @@ struct KeyRingTests {
         _ = try status(fixture.signingKey)
         // The count is kept with the commit of the request or of the next one.
         _ = connection.get("/readyz")
-        let uses = try KeyUse.all(of: "shop", in: fixture.dataDirectory)
+        let uses = try SQLiteStorage(dataDirectory: fixture.dataDirectory).log.keyUses(of: "shop")
         #expect(uses.first { $0.keyID == second.publicKey.thumbprint }?.verified == 3)
         #expect(uses.first { $0.keyID == fixture.signingKey.publicKey.thumbprint }?.verified == 1)
         #expect(uses.allSatisfy { $0.lastMilliseconds > 1_700_000_000_000 })

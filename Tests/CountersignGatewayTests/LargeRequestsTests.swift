@@ -256,7 +256,7 @@ struct LargeRequestsTests {
     func textThatTakesLongToCompareIsNotCompared(path: String, body: String) throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         defer { fixture.remove() }
-        try fixture.apps.put(
+        try fixture.apps.projects.put(
             .recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1","a":2}]}"#, in: "shop")
         try fixture.gateway.refreshApps()
         let connection = try RawConnection(port: fixture.gateway.port)

@@ -151,7 +151,7 @@ struct LiveEventsTests {
         let bench = try AdminBench(.live)
         defer { bench.remove() }
         let visitor = try bench.visitor(.viewer, "vi")
-        let token = try bench.apps.createAdminToken(name: "tail", scopes: ["read"])
+        let token = try bench.apps.apiTokens.create(name: "tail", scopes: ["read"])
         let connections = try [visitor.headers, ["Authorization": "Bearer \(token.text)"]].map { headers in
             let connection = try RawConnection(port: bench.gateway.adminPort)
             let fields = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
@@ -159,9 +159,10 @@ struct LiveEventsTests {
             #expect(connection.line() == "HTTP/1.1 200 OK")
             return connection
         }
-        try bench.apps.createUser(name: "ada", role: .owner, password: AdminBench.passwordHash)
-        try bench.apps.deleteUser("vi")
-        try bench.apps.deleteAdminToken(id: token.entry.id)
+        try bench.apps.admins.createUser(
+            name: "ada", role: .owner, password: AdminBench.passwordHash)
+        try bench.apps.admins.deleteUser("vi")
+        try bench.apps.apiTokens.delete(id: token.entry.id)
         // Nobody publishes a verdict here: the end comes by itself, and well before the first sign of life.
         for connection in connections {
             while let line = connection.line() {
@@ -173,7 +174,7 @@ struct LiveEventsTests {
     @Test func aRealConnectionResumesWhereItWasCut() throws {
         let fixture = try GatewayFixture(enforcement: .required)
         defer { fixture.remove() }
-        let token = try fixture.apps.createAdminToken(name: "tail", scopes: ["read"]).text
+        let token = try fixture.apps.apiTokens.create(name: "tail", scopes: ["read"]).text
         func watch(after id: String? = nil) throws -> RawConnection {
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(

@@ -33,7 +33,7 @@ struct ExponeaSampleTests {
         fixture = try GatewayFixture(enforcement: .disabled)
         try fixture.apps.setProjectToken(Self.project, for: fixture.appID)
         try fixture.apps.setCustomerTokens(.required, for: fixture.appID)
-        try fixture.apps.putInboxMessage(
+        try fixture.apps.projects.putInboxMessage(
             id: "offer", type: "html", content: #"{"title":"Tea","message":"<p>Hi</p>"}"#,
             recipient: CustomerIdentifier(name: "registered", value: "ada"), in: fixture.appID)
         try fixture.gateway.refreshApps()

@@ -27,7 +27,7 @@ enum AdminCommand {
         examples: [.init("Nobody knows the password", "countersign admin reset")]
     ) { invocation in
         let data = try invocation.dataDirectory()
-        let token = try invocation.appDirectory().makeSetupToken(
+        let token = try invocation.appDirectory().admins.makeSetupToken(
             at: Int64(Date().timeIntervalSince1970 * 1000))
         let url =
             try invocation.value(of: .url) ?? RunningGateway(dataDirectory: data)?.adminURL

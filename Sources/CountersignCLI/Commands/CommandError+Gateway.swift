@@ -2,7 +2,7 @@ internal import CountersignGateway
 internal import GatewayModel
 
 extension CommandError {
-    /// What the gateway says, with the exit code that fits it.
+    /// What the gateway says, with the exit code that fits it and what to do about it on a command line.
     init(_ error: GatewayError) {
         let code: ExitCode =
             switch error.code {
@@ -11,6 +11,13 @@ extension CommandError {
             case .cannotBind: .unavailable
             default: .failed
             }
-        self.init(code, error.reason)
+        let hint: String? =
+            switch error.code {
+            case .dataDirectory: "Give another folder with --data."
+            case .alreadyRunning: "Stop it, or give another folder with --data."
+            case .cannotBind: "Choose another address with --host or --port."
+            default: nil
+            }
+        self.init(code, error.reason, hint: hint)
     }
 }

@@ -156,13 +156,13 @@ package final class AdminAPI: Sendable {
 
     private func authenticate(_ request: AdminRequest, at milliseconds: Int64) throws -> AdminIdentity {
         if let text = request.bearerToken {
-            guard let token = try directory.adminToken(text, at: milliseconds) else {
+            guard let token = try directory.apiTokens.token(text, at: milliseconds) else {
                 throw AdminProblem(401, "unauthenticated", "there is no such API token, or it has expired")
             }
             return AdminIdentity(name: "token:\(token.name)#\(token.id)", role: token.role)
         }
         guard let cookie = request.sessionToken,
-            let session = try directory.session(cookie, at: milliseconds)
+            let session = try directory.admins.session(cookie, at: milliseconds)
         else { throw AdminProblem(401, "unauthenticated", "sign in, or send an API token as Bearer") }
         return AdminIdentity(
             name: session.user.name, role: session.user.role, session: (cookie, session.expires),

@@ -91,7 +91,7 @@ enum AdminCookie {
 
     /// The field that sets it; an empty token takes it away.
     static func field(_ token: String, isSecure: Bool) -> (name: String, value: String) {
-        let age = token.isEmpty ? 0 : AppDirectory.sessionMilliseconds / 1000
+        let age = token.isEmpty ? 0 : AdminStore.sessionMilliseconds / 1000
         // Browsers take the prefix only with `Path=/` and `Secure` (RFC 6265bis, section 4.1.3.2).
         let place = isSecure ? "\(secureName)=\(token); Path=/; Secure" : "\(plainName)=\(token); Path=/admin"
         return ("Set-Cookie", "\(place); HttpOnly; SameSite=Strict; Max-Age=\(age)")

@@ -6,7 +6,7 @@ internal import GatewayStorage
 
 /// An app's public keys.
 struct KeyRoutes: Sendable {
-    let dataDirectory: String
+    let log: any EventLog
 
     var all: [AdminRoute] {
         [
@@ -218,7 +218,7 @@ struct KeyRoutes: Sendable {
     }
 
     private func uses(of app: App) throws -> [String: KeyUse] {
-        let uses = try KeyUse.all(of: app.id, in: dataDirectory)
+        let uses = try log.keyUses(of: app.id)
         return Dictionary(uniqueKeysWithValues: uses.map { ($0.keyID, $0) })
     }
 

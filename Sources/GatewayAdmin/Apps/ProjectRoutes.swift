@@ -14,7 +14,7 @@ struct ProjectRoutes: Sendable {
                 "GET", "/apps/{app}/project", .viewer,
                 "Show what an app is to clients of the Bloomreach dialect", .json(Self.project)
             ) { call in
-                let project = try call.directory.project(of: call[0])
+                let project = try call.directory.projects.project(of: call[0])
                 return call.answer(.object(Self.members(project)), tag: project.settings.json)
             },
             AdminRoute(
@@ -26,7 +26,7 @@ struct ProjectRoutes: Sendable {
                 "DELETE", "/apps/{app}/project/sync-tokens", .operator,
                 "Make clients fetch their App Inbox from the start", .nothing
             ) { call in
-                try call.directory.endSyncTokens(of: call[0])
+                try call.directory.projects.endSyncTokens(of: call[0])
                 return call.noContent
             },
             AdminRoute(
@@ -37,7 +37,7 @@ struct ProjectRoutes: Sendable {
             ) { call in
                 let body = try call.body()
                 let given = body.optionalText("secret")
-                let secret = try call.directory.addCustomerTokenKey(
+                let secret = try call.directory.projects.addCustomerTokenKey(
                     id: try body.text("id"), secret: given, to: call[0])
                 var members: [String: JSONValue] = ["id": .string(try body.text("id"))]
                 if given == nil { members["secret"] = .string(secret) }
@@ -47,7 +47,7 @@ struct ProjectRoutes: Sendable {
                 "DELETE", "/apps/{app}/project/private-keys/{id}", .operator, "Delete a private key",
                 .nothing
             ) { call in
-                try call.directory.deleteCustomerTokenKey(id: call[1], of: try call.app().id)
+                try call.directory.projects.deleteCustomerTokenKey(id: call[1], of: try call.app().id)
                 return call.noContent
             },
         ]
@@ -86,9 +86,9 @@ struct ProjectRoutes: Sendable {
                 guard let item = try Self.item(call) else { throw Self.noItem }
                 try call.checkMatch(try Self.sealed(item, call))
                 if let kind = try Self.kind(call) {
-                    try call.directory.remove(kind, id: item.id, from: call[0])
+                    try call.directory.projects.remove(kind, id: item.id, from: call[0])
                 } else {
-                    try call.directory.removeInboxMessage(id: item.id, from: call[0])
+                    try call.directory.projects.removeInboxMessage(id: item.id, from: call[0])
                 }
                 return call.noContent
             },
@@ -129,7 +129,7 @@ struct ProjectRoutes: Sendable {
                 allowsPrivateAddresses: webhook.allowsPrivateAddresses)
         }
         try call.directory.setProject(settings, for: call[0])
-        let project = try call.directory.project(of: call[0])
+        let project = try call.directory.projects.project(of: call[0])
         var members = Self.members(project)
         members["webhook_secret"] = made.map { .string($0) }
         return call.answer(.object(members), tag: project.settings.json)
@@ -152,7 +152,7 @@ struct ProjectRoutes: Sendable {
 
     private static func items(_ call: AdminCall) throws -> [ProjectItem] {
         let kind = try kind(call)
-        let project = try call.directory.project(of: call[0])
+        let project = try call.directory.projects.project(of: call[0])
         if let kind { return project.items(kind) }
         return project.inbox.all.map { ProjectItem(id: $0.id, json: $0.json) }
     }
@@ -202,9 +202,9 @@ struct ProjectRoutes: Sendable {
         try Self.checkRecipient(members, of: current, call)
         let text = String(decoding: JSONValue.object(members).bytes, as: UTF8.self)
         if let kind {
-            try call.directory.put(kind, json: text, in: call[0])
+            try call.directory.projects.put(kind, json: text, in: call[0])
         } else {
-            _ = try call.directory.putInboxMessage(json: text, in: call[0])
+            _ = try call.directory.projects.putInboxMessage(json: text, in: call[0])
         }
         guard let item = try Self.item(call) else { throw Self.noItem }
         let shown = try call.readerMask().message(item.json, of: call[0])

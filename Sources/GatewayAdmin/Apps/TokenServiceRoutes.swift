@@ -35,7 +35,7 @@ struct TokenServiceRoutes: Sendable {
                 .list(Self.client)
             ) { call in
                 try call.page(
-                    try call.directory.clients(of: call[0]),
+                    try call.directory.clients.all(of: call[0]),
                     at: { PagePosition($0.createdMilliseconds, $0.id) }, json: \.json)
             },
             AdminRoute(
@@ -49,10 +49,10 @@ struct TokenServiceRoutes: Sendable {
                 "DELETE", "/apps/{app}/clients/{id}", .operator, "Delete a client of the token service",
                 .nothing
             ) { call in
-                guard try call.directory.clients(of: call[0]).contains(where: { $0.id == call[1] }) else {
+                guard try call.directory.clients.all(of: call[0]).contains(where: { $0.id == call[1] }) else {
                     throw AdminProblem.notFound("the app has no such client")
                 }
-                try call.directory.deleteClient(id: call[1])
+                try call.directory.clients.delete(id: call[1])
                 return call.noContent
             },
         ]
@@ -90,7 +90,7 @@ struct TokenServiceRoutes: Sendable {
                 }
                 let ended = try sessions.revokeAll(of: user, in: app.id)
                 if ended > 0 {
-                    try call.directory.note(
+                    try call.directory.auditLog.note(
                         "session.revoke_user", user, app: app.id, after: ["ended": .integer(Int64(ended))])
                 }
                 return call.answer(["ended": .integer(Int64(ended))])
@@ -103,7 +103,7 @@ struct TokenServiceRoutes: Sendable {
                     throw AdminProblem.notFound("the app has no such session")
                 }
                 try sessions.revoke(id: session.id)
-                try call.directory.note(
+                try call.directory.auditLog.note(
                     "session.revoke", session.id, app: app.id, before: ["user": .string(session.subject)])
                 return call.noContent
             },
@@ -127,7 +127,7 @@ struct TokenServiceRoutes: Sendable {
             ) { call in
                 let endsOthers = try call.body().bool("compromised") ?? false
                 let key = try sessions.rotateSigningKey(endsOthers: endsOthers)
-                try call.directory.note(
+                try call.directory.auditLog.note(
                     "signing_key.create", key.id, after: ["compromised": .bool(endsOthers)])
                 return call.answer(key.json, status: 201)
             },
@@ -170,7 +170,7 @@ struct TokenServiceRoutes: Sendable {
     private func createClient(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
         let grants = (body.texts("grants") ?? []).compactMap(OAuthClient.Grant.init(rawValue:))
-        let (client, secret) = try call.directory.createClient(
+        let (client, secret) = try call.directory.clients.create(
             of: call[0], name: body.optionalText("name") ?? "", publicKey: body.optionalText("public_key"),
             grants: Set(grants.isEmpty ? OAuthClient.Grant.allCases : grants))
         guard case .object(var members) = client.json else { preconditionFailure() }
@@ -183,7 +183,7 @@ struct TokenServiceRoutes: Sendable {
         let app = try call.app()
         let opened = try sessions.open(
             for: try body.text("user"), of: app.id, clientID: body.optionalText("client"))
-        try call.directory.note(
+        try call.directory.auditLog.note(
             "session.open", opened.session.id, app: app.id,
             after: [
                 "user": .string(opened.session.subject),

@@ -50,8 +50,8 @@ struct EnforcementRoutes: Sendable {
         let url = body.optionalText("url")
         let allowsPrivate = body.bool("allow_private") ?? false
         if let url, allowsPrivate {
-            let current = try call.directory.settingIfSet(AlertWebhook.self, of: call[0])
-            try call.checkPrivateAddress(url, before: current?.target.privateURL)
+            let current = try call.directory.settingIfSet(PushWebhook.self, of: call[0])
+            try call.checkPrivateAddress(url, before: current?.privateURL)
         }
         let made = try call.directory.setAlertWebhook(
             url: url, secret: body.optionalText("secret"), allowsPrivateAddresses: allowsPrivate, for: call[0]
@@ -63,7 +63,7 @@ struct EnforcementRoutes: Sendable {
     }
 
     private static func webhook(_ call: AdminCall) throws -> JSONValue {
-        let webhook = try call.directory.settingIfSet(AlertWebhook.self, of: call[0])
+        let webhook = try call.directory.settingIfSet(PushWebhook.self, of: call[0])
         return [
             "url": webhook.map { .string($0.url) } ?? .null,
             "allow_private": .bool(webhook?.allowsPrivateAddresses ?? false),

@@ -87,7 +87,7 @@ final class EnforcementWatch: Sendable {
                 }
             }
             if isChanged { changed() }
-            for alert in try directory.takeDueAlerts(at: milliseconds) {
+            for alert in try directory.alerts.takeDue(at: milliseconds) {
                 send(alert) { [weak self] outcome in self?.end(alert, outcome) }
             }
         } catch {
@@ -129,7 +129,7 @@ final class EnforcementWatch: Sendable {
             "enforcement.rejecting", appID, "required", rule, percent,
             ["requests": .integer(Int64(recent.requests)), "rejected": .integer(Int64(recent.rejected))],
             milliseconds)
-        try directory.tell(alert, of: appID, at: milliseconds)
+        try directory.alerts.tell(alert, of: appID, at: milliseconds)
         alerted.withLock { $0[appID] = milliseconds }
         log.note(.warning, "many requests are refused", [("app", appID)])
     }
@@ -168,6 +168,6 @@ final class EnforcementWatch: Sendable {
                 [("app", alert.appID), ("attempt", String(alert.attempt)), ("detail", reason)])
         }
         if case .overloaded = outcome { isOver = false }
-        if isOver { try? directory.removeAlert(alert.id) }
+        if isOver { try? directory.alerts.remove(alert.id) }
     }
 }

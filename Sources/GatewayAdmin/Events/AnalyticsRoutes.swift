@@ -5,7 +5,7 @@ internal import GatewayStorage
 
 /// Counts of verdicts, and what would be refused.
 struct AnalyticsRoutes: Sendable {
-    let dataDirectory: String
+    let analytics: any AnalyticsLog
     /// Brings what a running gateway has counted into the file.
     let flush: @Sendable () -> Void
 
@@ -38,7 +38,7 @@ struct AnalyticsRoutes: Sendable {
         .init("app_version", .text(longest: 512)), .init("key", .text(longest: 128)),
     ]
 
-    private static let properties: [String: AnalyticsReader.Property] = [
+    private static let properties: [String: AnalyticsProperty] = [
         "app_version": .appVersion, "sdk": .sdk, "key": .key, "endpoint": .endpoint, "mode": .mode,
     ]
 
@@ -85,8 +85,6 @@ struct AnalyticsRoutes: Sendable {
         return Range(query: query, length: length)
     }
 
-    private func reader() throws -> AnalyticsReader { try AnalyticsReader(dataDirectory: dataDirectory) }
-
     private static func members(_ bucket: VerdictBucket) -> [String: JSONValue] {
         let codes = bucket.codes.map { code, failures in
             (
@@ -107,15 +105,14 @@ struct AnalyticsRoutes: Sendable {
 
     private func counts(_ call: AdminCall) throws -> HTTPResponse {
         let range = try range(call)
-        let reader = try reader()
         let query = range.query
-        let buckets = try reader.buckets(query, by: range.length)
-        let totals = try reader.total(query, by: range.length)
+        let buckets = try analytics.buckets(query, by: range.length)
+        let totals = try analytics.total(query, by: range.length)
         var earlier = query
         earlier.toMilliseconds = query.fromMilliseconds
         earlier.fromMilliseconds = max(0, 2 * query.fromMilliseconds - query.toMilliseconds)
-        let previous = try reader.total(earlier, by: range.length)
-        let markers = try call.directory.auditEntries(
+        let previous = try analytics.total(earlier, by: range.length)
+        let markers = try call.directory.auditLog.entries(
             app: query.appID, actions: Array(Self.markers.keys), from: query.fromMilliseconds,
             to: query.toMilliseconds
         ).map { entry -> JSONValue in
@@ -155,7 +152,7 @@ struct AnalyticsRoutes: Sendable {
         var range = try range(call)
         range.query.code = call.integer("code").map { AuthErrorCode(rawValue: Int($0)) }
         let property = Self.properties[call.query("by") ?? "app_version"] ?? .appVersion
-        let rows = try reader().top(range.query, by: property, range.length, limit: call.limit)
+        let rows = try analytics.top(range.query, by: property, range.length, limit: call.limit)
         return call.answer([
             "items": .array(
                 rows.map {
@@ -169,7 +166,7 @@ struct AnalyticsRoutes: Sendable {
 
     private func export(_ call: AdminCall) throws -> HTTPResponse {
         let range = try range(call)
-        let buckets = try reader().buckets(range.query, by: range.length)
+        let buckets = try analytics.buckets(range.query, by: range.length)
         let isCSV = Export.isCSV(call)
         var body: [UInt8] = []
         if isCSV {
@@ -208,7 +205,7 @@ struct AnalyticsRoutes: Sendable {
         let app = try call.app()
         let hours = call.integer("hours") ?? 24
         flush()
-        let preview = try reader().preview(of: app.id, at: call.nowMilliseconds, hours: Int(hours))
+        let preview = try analytics.preview(of: app.id, at: call.nowMilliseconds, hours: Int(hours))
         let unknown: JSONValue =
             preview.notJudged == 0
             ? .null

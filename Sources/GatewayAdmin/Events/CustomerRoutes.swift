@@ -7,16 +7,16 @@ internal import GatewayTokens
 
 /// What is kept of one person, to be shown to them and deleted at their request.
 struct CustomerRoutes: Sendable {
-    let dataDirectory: String
+    let log: any EventLog
+    let records: any CustomerRecordStore
     let sessions: SessionDirectory
     private let index = PseudonymIndex()
 
-    init(dataDirectory: String, sessions: SessionDirectory) {
-        self.dataDirectory = dataDirectory
+    init(log: any EventLog, records: any CustomerRecordStore, sessions: SessionDirectory) {
+        self.log = log
+        self.records = records
         self.sessions = sessions
     }
-
-    private var records: CustomerRecords { CustomerRecords(dataDirectory: dataDirectory) }
 
     var all: [AdminRoute] {
         [
@@ -53,7 +53,7 @@ struct CustomerRoutes: Sendable {
         var value = call[1]
         if name == CustomerIdentifier.hardName {
             value = try call.user(named: call[1], of: appID, in: index) { last, isEnough in
-                try EventReader(dataDirectory: dataDirectory).users(of: appID, after: last, isEnough)
+                try log.users(of: appID, after: last, isEnough)
             }
         }
         return CustomerIdentifier(name: name, value: value)
@@ -83,7 +83,7 @@ struct CustomerRoutes: Sendable {
         ]
         // Only the pseudonym: the log must not keep whom everything else has forgotten.
         let pseudonyms = Pseudonyms(key: try call.directory.pseudonymKey(), appID: app.id)
-        try call.directory.note(
+        try call.directory.auditLog.note(
             "customer.delete",
             identifier.isHard
                 ? pseudonyms.user(identifier.value) : pseudonyms.anonymous(identifier.value),

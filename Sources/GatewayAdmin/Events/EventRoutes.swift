@@ -5,11 +5,11 @@ internal import GatewayStorage
 
 /// Stored events.
 struct EventRoutes: Sendable {
-    let dataDirectory: String
+    let log: any EventLog
     private let index = PseudonymIndex()
 
-    init(dataDirectory: String) {
-        self.dataDirectory = dataDirectory
+    init(log: any EventLog) {
+        self.log = log
     }
 
     var all: [AdminRoute] {
@@ -41,7 +41,7 @@ struct EventRoutes: Sendable {
     private func query(_ call: AdminCall) throws -> EventQuery {
         var query = EventQuery(appID: try call.app().id)
         query.userID = try call.user(of: query.appID, in: index) { last, isEnough in
-            try EventReader(dataDirectory: dataDirectory).users(of: query.appID, after: last, isEnough)
+            try log.users(of: query.appID, after: last, isEnough)
         }
         query.messageID = call.query("message_id")
         query.type = call.query("type")
@@ -57,7 +57,7 @@ struct EventRoutes: Sendable {
     private func list(_ call: AdminCall) throws -> HTTPResponse {
         let query = try query(call)
         let mask = try call.userMask("event", "list", app: query.appID, user: query.userID)
-        let page = try EventReader(dataDirectory: dataDirectory).newest(
+        let page = try log.newest(
             query, before: try call.cursor()?.number, limit: call.limit)
         var body = Array(#"{"items":["#.utf8)
         for (index, event) in page.events.enumerated() {
@@ -76,8 +76,8 @@ struct EventRoutes: Sendable {
         let mask = try call.userMask("event", "export", app: query.appID, user: query.userID)
         return Export.list(
             call, name: "\(query.appID)-events", columns: Self.columns, from: 0
-        ) { [dataDirectory] sequence in
-            let page = try EventReader(dataDirectory: dataDirectory).oldest(
+        ) { [log] sequence in
+            let page = try log.oldest(
                 query, after: sequence, limit: 500)
             let rows = page.events.map { event in
                 let event = mask.event(event, of: query.appID)

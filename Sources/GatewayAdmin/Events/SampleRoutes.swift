@@ -7,7 +7,7 @@ internal import GatewayStorage
 
 /// Single failed requests.
 struct SampleRoutes: Sendable {
-    let dataDirectory: String
+    let analytics: any AnalyticsLog
     /// Brings what a running gateway has noted into the file.
     let flush: @Sendable () -> Void
     let judge: SampleJudge
@@ -54,7 +54,7 @@ struct SampleRoutes: Sendable {
     private func list(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app()
         flush()
-        let found = try AnalyticsReader(dataDirectory: dataDirectory).samples(
+        let found = try analytics.samples(
             of: app.id, code: call.integer("code").map { AuthErrorCode(rawValue: Int($0)) },
             from: call.integer("from_ms") ?? 0, to: call.integer("to_ms") ?? .max,
             before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
@@ -67,7 +67,7 @@ struct SampleRoutes: Sendable {
     private func sample(_ call: AdminCall) throws -> FailureSample {
         let app = try call.app()
         flush()
-        return try AnalyticsReader(dataDirectory: dataDirectory).sample(id: call[1], of: app.id)
+        return try analytics.sample(id: call[1], of: app.id)
     }
 
     private func show(_ call: AdminCall) throws -> HTTPResponse {

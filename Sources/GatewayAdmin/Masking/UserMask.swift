@@ -191,7 +191,7 @@ extension AdminCall {
             JSONValue.string($0)
         }
         filter["user"] = user.map { .string($0) }
-        try directory.note(
+        try directory.auditLog.note(
             "\(what).unmask", target, app: appID, after: filter.isEmpty ? nil : .object(filter))
         return .none
     }

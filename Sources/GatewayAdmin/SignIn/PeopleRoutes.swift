@@ -12,7 +12,7 @@ struct PeopleRoutes: Sendable {
         [
             AdminRoute("GET", "/users", .owner, "List users", .list(Self.user)) { call in
                 try call.page(
-                    try call.directory.users(), at: { PagePosition(0, $0.name) }, json: Self.json)
+                    try call.directory.admins.users(), at: { PagePosition(0, $0.name) }, json: Self.json)
             },
             AdminRoute(
                 "POST", "/users", .owner, "Make a user",
@@ -26,7 +26,7 @@ struct PeopleRoutes: Sendable {
                 guard let role: AdminRole = body.choice("role"),
                     let password = try SignInRoutes.password(body, of: name)
                 else { throw AdminProblem.invalid("role", "is missing") }
-                try call.directory.createUser(name: name, role: role, password: password)
+                try call.directory.admins.createUser(name: name, role: role, password: password)
                 return try Self.answer(call, name, status: 201)
             },
             AdminRoute("GET", "/users/{name}", .owner, "Show a user", .json(Self.user)) { call in
@@ -40,7 +40,7 @@ struct PeopleRoutes: Sendable {
             ) { call in
                 let body = try call.body()
                 try call.checkMatch(try Self.user(call, call[0]).tagged)
-                try call.directory.changeUser(
+                try call.directory.admins.changeUser(
                     call[0], role: body.choice("role"), password: try SignInRoutes.password(body, of: call[0])
                 )
                 return try Self.answer(call, call[0])
@@ -48,7 +48,7 @@ struct PeopleRoutes: Sendable {
             AdminRoute("DELETE", "/users/{name}", .owner, "Delete a user", match: .optional, .nothing) {
                 call in
                 try call.checkMatch(try Self.user(call, call[0]).tagged)
-                try call.directory.deleteUser(call[0])
+                try call.directory.admins.deleteUser(call[0])
                 return call.noContent
             },
         ]
@@ -58,7 +58,7 @@ struct PeopleRoutes: Sendable {
         [
             AdminRoute("GET", "/tokens", .owner, "List API tokens", .list(Self.token)) { call in
                 try call.page(
-                    try call.directory.adminTokens(), at: { PagePosition($0.createdMilliseconds, $0.id) }
+                    try call.directory.apiTokens.all(), at: { PagePosition($0.createdMilliseconds, $0.id) }
                 ) { .object(Self.members($0)) }
             },
             AdminRoute(
@@ -76,7 +76,7 @@ struct PeopleRoutes: Sendable {
             AdminRoute("DELETE", "/tokens/{id}", .owner, "Delete an API token", match: .optional, .nothing) {
                 call in
                 try call.checkMatch(try Self.token(call).tagged)
-                try call.directory.deleteAdminToken(id: call[0])
+                try call.directory.apiTokens.delete(id: call[0])
                 return call.noContent
             },
         ]
@@ -90,7 +90,7 @@ struct PeopleRoutes: Sendable {
                 .list(Self.entry)
             ) { call in
                 let mask = try call.userMask("audit", "list", app: call.query("app"))
-                let entries = try call.directory.auditEntries(
+                let entries = try call.directory.auditLog.entries(
                     app: call.query("app"), actor: call.query("actor"),
                     before: try call.cursor()?.number ?? .max, limit: call.limit + 1)
                 return try call.page(read: entries, at: { PagePosition($0.seq) }) { mask.audit($0).json }
@@ -105,7 +105,7 @@ struct PeopleRoutes: Sendable {
                 "GET", "/audit/verify", .viewer, "Check that no change was altered or taken out",
                 .json(.all(["ok": .bool, "entries": .count, "broken_at": .nullable(.count)]))
             ) { call in
-                let (entries, brokenAt) = try call.directory.verifyAudit()
+                let (entries, brokenAt) = try call.directory.auditLog.verify()
                 return call.answer([
                     "ok": .bool(brokenAt == nil), "entries": .integer(Int64(entries)),
                     "broken_at": brokenAt.map { .integer($0) } ?? .null,
@@ -145,7 +145,7 @@ struct PeopleRoutes: Sendable {
         let (app, actor, directory) = (call.query("app"), call.query("actor"), call.directory)
         let mask = try call.userMask("audit", "export", app: app)
         return Export.list(call, name: "audit", columns: Self.columns, from: .max) { before in
-            let entries = try directory.auditEntries(app: app, actor: actor, before: before, limit: 500)
+            let entries = try directory.auditLog.entries(app: app, actor: actor, before: before, limit: 500)
             let rows = entries.map { entry in
                 let entry = mask.audit(entry)
                 return Export.Row(
@@ -171,7 +171,7 @@ struct PeopleRoutes: Sendable {
         guard expires.map({ $0 > call.nowMilliseconds }) ?? true else {
             throw AdminProblem.invalid("expires_ms", "must lie in the future")
         }
-        let (entry, text) = try call.directory.createAdminToken(
+        let (entry, text) = try call.directory.apiTokens.create(
             name: try body.text("name"), scopes: body.texts("scopes") ?? [], expiresMilliseconds: expires)
         var members = Self.members(entry)
         members["token"] = .string(text)
@@ -179,7 +179,7 @@ struct PeopleRoutes: Sendable {
     }
 
     private static func user(_ call: AdminCall, _ name: String) throws -> AdminUser {
-        guard let user = try call.directory.users().first(where: { $0.name == name }) else {
+        guard let user = try call.directory.admins.users().first(where: { $0.name == name }) else {
             throw AdminProblem.notFound("there is no such user")
         }
         return user
@@ -193,7 +193,7 @@ struct PeopleRoutes: Sendable {
     }
 
     private static func token(_ call: AdminCall) throws -> AdminToken {
-        guard let token = try call.directory.adminTokens().first(where: { $0.id == call[0] }) else {
+        guard let token = try call.directory.apiTokens.all().first(where: { $0.id == call[0] }) else {
             throw AdminProblem.notFound("there is no such API token")
         }
         return token

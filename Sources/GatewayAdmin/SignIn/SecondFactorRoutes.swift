@@ -18,7 +18,7 @@ struct SecondFactorRoutes: Sendable {
             ) { call in
                 let name = try signIn.confirmPassword(call)
                 let password = OneTimePassword()
-                try call.directory.beginSecondFactor(password, of: name)
+                try call.directory.admins.beginSecondFactor(password, of: name)
                 let uri = password.uri(user: name, host: call.request.host)
                 return call.answer(
                     [
@@ -32,7 +32,7 @@ struct SecondFactorRoutes: Sendable {
                 body: .object([.must("code", .text(longest: 64))]), .json(Self.codes)
             ) { call in
                 let session = try SignInRoutes.session(of: call)
-                let codes = try call.directory.confirmSecondFactor(
+                let codes = try call.directory.admins.confirmSecondFactor(
                     try call.body().text("code").filter { $0 != " " }, of: call.identity.name,
                     at: call.nowMilliseconds, keeping: session)
                 guard let codes else {
@@ -46,13 +46,13 @@ struct SecondFactorRoutes: Sendable {
                 .json(Self.codes)
             ) { call in
                 let name = try signIn.confirmPassword(call)
-                return Self.answer(try call.directory.renewRecoveryCodes(of: name), call)
+                return Self.answer(try call.directory.admins.renewRecoveryCodes(of: name), call)
             },
             AdminRoute(
                 "POST", "/session/second-factor/disable", .viewer, "Turn one's second factor off",
                 body: Self.password, lane: .password, .nothing
             ) { call in
-                try call.directory.disableSecondFactor(of: try signIn.confirmPassword(call))
+                try call.directory.admins.disableSecondFactor(of: try signIn.confirmPassword(call))
                 return call.noContent
             },
         ]
@@ -65,13 +65,13 @@ struct SecondFactorRoutes: Sendable {
                 "DELETE", "/users/{name}/second-factor", .owner,
                 "Take away the second factor of a user who has lost it", .nothing
             ) { call in
-                try call.directory.resetSecondFactor(of: call[0])
+                try call.directory.admins.resetSecondFactor(of: call[0])
                 return call.noContent
             },
             AdminRoute(
                 "GET", "/sign-in-rules", .owner, "Show what signing in needs", .json(Self.rules)
             ) { call in
-                let rules = Self.json(try call.directory.requiresSecondFactor())
+                let rules = Self.json(try call.directory.admins.requiresSecondFactor())
                 return call.answer(rules, tag: rules)
             },
             AdminRoute(
@@ -89,16 +89,16 @@ struct SecondFactorRoutes: Sendable {
     // MARK: Answers
 
     private static func setRules(_ call: AdminCall) throws -> HTTPResponse {
-        try call.checkMatch(Self.json(try call.directory.requiresSecondFactor()))
+        try call.checkMatch(Self.json(try call.directory.admins.requiresSecondFactor()))
         let isRequired = try call.body().bool("second_factor_required") ?? false
         let name = call.identity.name
         if isRequired, call.identity.session != nil,
-            try !call.directory.users().contains(where: { $0.name == name && $0.hasSecondFactor })
+            try !call.directory.admins.users().contains(where: { $0.name == name && $0.hasSecondFactor })
         {
             throw AdminProblem(
                 409, "conflict", "set up your own second factor first, so that you are not locked out")
         }
-        try call.directory.setRequiresSecondFactor(isRequired)
+        try call.directory.admins.setRequiresSecondFactor(isRequired)
         let rules = Self.json(isRequired)
         return call.answer(rules, tag: rules)
     }

@@ -15,7 +15,7 @@ struct SignInRoutes: Sendable {
                 "GET", "/setup", nil, "Say whether the first password is still to be set",
                 .json(.all(["needed": .bool]))
             ) { call in
-                call.answer(["needed": .bool(try call.directory.users().isEmpty)])
+                call.answer(["needed": .bool(try call.directory.admins.users().isEmpty)])
             },
             AdminRoute(
                 "POST", "/setup", nil, "Set an owner's password with a one-time link",
@@ -36,7 +36,9 @@ struct SignInRoutes: Sendable {
                     .must("current_password", Self.password), .must("password", Self.password),
                 ]), lane: .password, .nothing, answer: changePassword),
             AdminRoute("DELETE", "/session", .viewer, "Sign out", .nothing) { call in
-                if let session = call.identity.session { try call.directory.closeSession(session.token) }
+                if let session = call.identity.session {
+                    try call.directory.admins.closeSession(session.token)
+                }
                 let (name, value) = AdminCookie.field("", isSecure: isSecure)
                 return call.noContent.with(name, value)
             },
@@ -74,7 +76,7 @@ struct SignInRoutes: Sendable {
         let token = try body.text("token")
         let name = try body.text("name")
         try begin(call, name: SignInThrottle.oneTimeLink)
-        guard try call.directory.isSetupToken(token, at: call.nowMilliseconds) else {
+        guard try call.directory.admins.isSetupToken(token, at: call.nowMilliseconds) else {
             throw AdminProblem(
                 403, "forbidden",
                 "the link was used or is older than 30 minutes; start the gateway again while there is no user, "
@@ -85,7 +87,7 @@ struct SignInRoutes: Sendable {
             throw AdminProblem.invalid("password", "is missing")
         }
         let actor = Operator(name: name, role: AdminRole.owner.rawValue)
-        try call.directory.acting(as: actor).setUp(
+        try call.directory.acting(as: actor).admins.setUp(
             token: token, name: name, password: password, at: call.nowMilliseconds)
         return try open(call, name, .owner, status: 201)
     }
@@ -108,7 +110,7 @@ struct SignInRoutes: Sendable {
             }
             let actor = Operator(name: user.name, role: user.role.rawValue)
             guard
-                try call.directory.acting(as: actor).useSecondFactor(
+                try call.directory.acting(as: actor).admins.useSecondFactor(
                     code, of: user.name, at: call.nowMilliseconds)
             else {
                 try noteIfBlocked(name, call)
@@ -145,7 +147,7 @@ struct SignInRoutes: Sendable {
         guard let password = try Self.password(try call.body(), of: name) else {
             throw AdminProblem.invalid("password", "is missing")
         }
-        try call.directory.changeUser(
+        try call.directory.admins.changeUser(
             name, role: nil, password: password, keeping: try Self.session(of: call))
         return call.noContent
     }
@@ -154,7 +156,7 @@ struct SignInRoutes: Sendable {
     /// throttle hears otherwise.
     private func user(_ name: String, _ password: String, _ call: AdminCall) throws -> AdminUser? {
         try begin(call, name: name)
-        let user = try call.directory.users().first { $0.name == name }
+        let user = try call.directory.admins.users().first { $0.name == name }
         let isRight = (user?.password ?? PasswordHash.ofNobody).matches(password)
         if let user, isRight { return user }
         try noteIfBlocked(name, call)
@@ -164,7 +166,7 @@ struct SignInRoutes: Sendable {
     private func noteIfBlocked(_ name: String, _ call: AdminCall) throws {
         let address = call.request.clientAddress
         if throttle.isBlocked(name: name, address: address, at: call.nowMilliseconds) {
-            try call.directory.noteBlockedSignIn(name, from: address)
+            try call.directory.admins.noteBlockedSignIn(name, from: address)
         }
     }
 
@@ -181,16 +183,16 @@ struct SignInRoutes: Sendable {
     private func open(
         _ call: AdminCall, _ name: String, _ role: AdminRole, status: Int
     ) throws -> HTTPResponse {
-        let token = try call.directory.openSession(for: name, at: call.nowMilliseconds)
+        let token = try call.directory.admins.openSession(for: name, at: call.nowMilliseconds)
         let identity = AdminIdentity(
-            name: name, role: role, session: (token, call.nowMilliseconds + AppDirectory.sessionMilliseconds))
+            name: name, role: role, session: (token, call.nowMilliseconds + AdminStore.sessionMilliseconds))
         let (field, value) = AdminCookie.field(token, isSecure: isSecure)
         return call.answer(try Self.json(identity, call), status: status).with(field, value)
     }
 
     private static func json(_ identity: AdminIdentity, _ call: AdminCall) throws -> JSONValue {
         let user = try identity.session.flatMap { session in
-            try call.directory.session(session.token, at: call.nowMilliseconds)
+            try call.directory.admins.session(session.token, at: call.nowMilliseconds)
         }
         return [
             "user": ["name": .string(identity.name), "role": .string(identity.role.rawValue)],

@@ -3,6 +3,7 @@ internal import CountersignJOSE
 internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
+internal import GatewayStorage
 internal import GatewayTokens
 
 /// Registration and refresh in the shapes of Transistorsoft's SDKs and their reference server (seed 002).
@@ -45,7 +46,7 @@ struct GeolocationTokens: Sendable {
                 "no app of this id lets devices register; see `countersign app tokens APP --registration open`"
             )
         }
-        let opening = SessionLedger.Opening(
+        let opening = SessionTable.Opening(
             appID: app.id, subject: "device:" + device, rules: app.tokenRules)
         return service.open(opening, for: request, finish: Self.response)
     }

@@ -96,7 +96,7 @@ package final class HTTPServer: @unchecked Sendable {
             let why = errno == 0 ? "not an IPv4 or IPv6 address" : String(cString: strerror(errno))
             throw GatewayError(
                 .cannotBind,
-                "cannot listen on \(host) port \(port): \(why); choose another with --host or --port")
+                "cannot listen on \(host) port \(port): \(why)")
         }
         let daemon = Daemon(pointer: started)
         control.withLock { $0.isRunning = true }

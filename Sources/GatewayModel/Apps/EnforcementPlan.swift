@@ -1,5 +1,3 @@
-internal import CountersignCore
-
 /// How strictly an app is judged, and how that goes on by itself.
 package struct EnforcementPlan: Sendable, Equatable {
     package var state = Enforcement.disabled
@@ -73,34 +71,15 @@ extension EnforcementPlan: AppSetting {
     package static let fields: [SettingField<EnforcementPlan>] = [
         .choice("state", \.state, unreadable: .required),
         .integer("ramp_percent", \.rampPercent, 1...100),
-        SettingField(
-            "scheduled", shown: .nullable(switchShape(JSONMember.must)),
-            taken: .may("scheduled", switchShape(JSONMember.may)),
-            get: { $0.scheduled.map(\.json) ?? .null }, set: { $0.scheduled = Switch($1) }),
-        SettingField(
-            "auto_return", shown: .nullable(returnShape(JSONMember.must)),
-            taken: .may("auto_return", returnShape(JSONMember.may)),
-            get: { $0.autoReturn.map(\.json) ?? .null }, set: { $0.autoReturn = Return($1) }),
-        SettingField(
-            "returned", shown: .nullable(.all(["at_ms": .milliseconds, "rejected_percent": .number])),
-            taken: .ignored("returned", .any), get: { $0.returned.map(\.json) ?? .null },
-            set: { $0.returned = Returned($1) }),
+        .part("scheduled", \.scheduled, standard: Switch(state: .required, atMilliseconds: 0)),
+        .part(
+            "auto_return", \.autoReturn,
+            standard: Return(rejectedPercent: 100, windowMinutes: 60, minimumRequests: 100)),
+        .part(
+            "returned", \.returned, standard: Returned(atMilliseconds: 0, rejectedPercent: 0),
+            isOperators: false),
         .own("since_ms", \.sinceMilliseconds),
     ]
-
-    private static func switchShape(_ ramp: (String, JSONShape) -> JSONMember) -> JSONShape {
-        .object([
-            .must("state", .choice(of: Enforcement.self)),
-            .must("at_ms", .integer(1...253_402_300_799_999)), ramp("ramp_percent", .integer(1...100)),
-        ])
-    }
-
-    private static func returnShape(_ minimum: (String, JSONShape) -> JSONMember) -> JSONShape {
-        .object([
-            .must("rejected_percent", .integer(1...100)), .must("window_minutes", .integer(1...60)),
-            minimum("minimum_requests", .integer(1...1_000_000_000)),
-        ])
-    }
 
     package func check() throws(GatewayError) {
         for (state, percent) in [(state, rampPercent)]
@@ -114,58 +93,26 @@ extension EnforcementPlan: AppSetting {
     }
 }
 
-extension EnforcementPlan.Switch {
-    fileprivate var json: JSONValue {
-        [
-            "state": .string(state.rawValue), "at_ms": .integer(atMilliseconds),
-            "ramp_percent": .integer(Int64(rampPercent)),
-        ]
-    }
-
-    fileprivate init?(_ value: JSONValue) {
-        guard let members = value.members, case .string(let word)? = members["state"],
-            case .integer(let time)? = members["at_ms"]
-        else { return nil }
-        self.init(
-            state: Enforcement(rawValue: word) ?? .required, atMilliseconds: time,
-            rampPercent: members.integer("ramp_percent") ?? 100)
-    }
+extension EnforcementPlan.Switch: SettingPart {
+    package static let fields: [SettingField<Self>] = [
+        .choice("state", \.state, unreadable: .required),
+        .time("at_ms", \.atMilliseconds, .integer(1...253_402_300_799_999)),
+        .integer("ramp_percent", \.rampPercent, 1...100),
+    ]
 }
 
-extension EnforcementPlan.Return {
-    fileprivate var json: JSONValue {
-        [
-            "rejected_percent": .integer(Int64(rejectedPercent)),
-            "window_minutes": .integer(Int64(windowMinutes)),
-            "minimum_requests": .integer(Int64(minimumRequests)),
-        ]
-    }
-
-    fileprivate init?(_ value: JSONValue) {
-        guard let members = value.members, let percent = members.integer("rejected_percent"),
-            let minutes = members.integer("window_minutes")
-        else { return nil }
-        self.init(
-            rejectedPercent: percent, windowMinutes: minutes,
-            minimumRequests: members.integer("minimum_requests") ?? 100)
-    }
+extension EnforcementPlan.Return: SettingPart {
+    package static let fields: [SettingField<Self>] = [
+        .integer("rejected_percent", \.rejectedPercent, 1...100, isRequired: true),
+        .integer("window_minutes", \.windowMinutes, 1...60, isRequired: true),
+        .integer("minimum_requests", \.minimumRequests, 1...1_000_000_000),
+    ]
 }
 
-extension EnforcementPlan.Returned {
-    fileprivate var json: JSONValue {
-        ["at_ms": .integer(atMilliseconds), "rejected_percent": .number(rejectedPercent)]
-    }
-
-    fileprivate init?(_ value: JSONValue) {
-        guard let members = value.members, case .integer(let time)? = members["at_ms"] else { return nil }
-        self.init(atMilliseconds: time, rejectedPercent: members["rejected_percent"]?.double ?? 0)
-    }
-}
-
-extension [String: JSONValue] {
-    fileprivate func integer(_ name: String) -> Int? {
-        if case .integer(let number)? = self[name] { Int(number) } else { nil }
-    }
+extension EnforcementPlan.Returned: SettingPart {
+    package static let fields: [SettingField<Self>] = [
+        .time("at_ms", \.atMilliseconds), .number("rejected_percent", \.rejectedPercent),
+    ]
 }
 
 extension EnforcementPlan {

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 
 /// Whether customer tokens open the App Inbox of a project.
@@ -31,26 +30,9 @@ extension ProjectSettings: AppSetting {
     package static let fields: [SettingField<ProjectSettings>] = [
         .text("token", \.token, longest: 64),
         .choice("customer_tokens", \.customerTokens, unreadable: .required),
-        SettingField(
-            "webhook", shown: .nullable(.all(["url": .string, "allow_private": .bool])),
-            taken: .may(
-                "webhook",
-                .object([
-                    .must("url", .text(longest: 2_048)), .may("allow_private", .bool),
-                    .may("secret", .text(longest: 200)),
-                ])),
-            get: { $0.webhook.map(\.json) ?? .null },
-            set: { settings, value in
-                settings.webhook = PushWebhook(value, secret: settings.webhook?.secret ?? [])
-            }),
-        .secret("webhook_secret", \.webhookSecret),
+        .part("webhook", \.webhook, standard: PushWebhook.standard(for: "")),
         .own("inbox_epoch", \.inboxEpoch),
     ]
-
-    private var webhookSecret: [UInt8] {
-        get { webhook?.secret ?? [] }
-        set { webhook?.secret = newValue }
-    }
 }
 
 extension PushWebhook {
@@ -72,15 +54,6 @@ extension PushWebhook {
             throw GatewayError(.invalid, "a webhook's secret is whsec_ and the base64 of 24 to 64 bytes")
         }
         self.init(url: url, secret: key, allowsPrivateAddresses: allowsPrivateAddresses)
-    }
-
-    fileprivate init?(_ value: JSONValue, secret: [UInt8]) {
-        guard let members = value.members, case .string(let url)? = members["url"] else { return nil }
-        self.init(url: url, secret: secret, allowsPrivateAddresses: members["allow_private"] == true)
-    }
-
-    fileprivate var json: JSONValue {
-        ["url": .string(url), "allow_private": .bool(allowsPrivateAddresses)]
     }
 
     package static func newSecret() -> String {

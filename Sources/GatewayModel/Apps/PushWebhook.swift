@@ -1,11 +1,48 @@
-/// Where requests for a push notification go.
+internal import Foundation
+
+/// Where requests for a push notification go, or alerts of an app's enforcement.
 package struct PushWebhook: Sendable, Equatable {
-    package let url: String
+    package var url: String
     /// The key that deliveries are signed with; written `whsec_` and base64.
     package var secret: [UInt8]
     /// True when the address may be one of a private network, or of this machine.
-    package let allowsPrivateAddresses: Bool
+    package var allowsPrivateAddresses: Bool
+
+    package init(url: String, secret: [UInt8], allowsPrivateAddresses: Bool) {
+        self.url = url
+        self.secret = secret
+        self.allowsPrivateAddresses = allowsPrivateAddresses
+    }
 
     /// The URL, if its address may be private.
     package var privateURL: String? { allowsPrivateAddresses ? url : nil }
+}
+
+/// As a setting, where alerts go: that an app refuses many requests, or has returned by itself.
+extension PushWebhook: AppSetting {
+    package static let settingName = "webhook"
+    package static let mayBeMissing = true
+
+    package static func standard(for appID: String) -> PushWebhook {
+        PushWebhook(url: "", secret: [], allowsPrivateAddresses: false)
+    }
+
+    package static let fields: [SettingField<PushWebhook>] = [
+        .text("url", \.url, longest: 2_048), .bool("allow_private", \.allowsPrivateAddresses),
+        .secret("secret", taken: .may("secret", .text(longest: 200)), \.secret),
+    ]
+
+    package func check() throws(GatewayError) {
+        let own = ["localhost", "127.0.0.1", "::1", "[::1]"]
+        guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
+            parts.scheme == "https"
+                || (parts.scheme == "http" && own.contains(host) && allowsPrivateAddresses),
+            parts.user == nil, parts.password == nil
+        else {
+            throw GatewayError(
+                .invalid,
+                "url begins with https:// and has no user name in it; http:// only to this machine, with allow_private"
+            )
+        }
+    }
 }

@@ -17,6 +17,9 @@ package protocol CustomerStore: Sendable {
 
     /// True when the customer with this id has been merged into `customer`.
     func isMerged(_ id: String, into customer: StoredCustomer) throws -> Bool
+
+    /// Ends; what is asked afterwards fails.
+    func close()
 }
 
 extension CustomerStore {

@@ -41,12 +41,12 @@ package struct EventBatch: Sendable {
         package var json: Range<Int>
         /// True when the message id was made from the content and from the device that sent it, so that the event is the
         /// same after its sender has signed in.
-        package var isIdentifiedByContent = false
+        package var isIdentifiedByContent: Bool
 
         package init(
             messageID: String, kind: EventKind, userID: String? = nil, anonymousID: String? = nil,
-            name: String? = nil, timestampMilliseconds: Int64, json: Range<Int>,
-            isIdentifiedByContent: Bool = false
+            name: String? = nil,
+            timestampMilliseconds: Int64, json: Range<Int>, isIdentifiedByContent: Bool = false
         ) {
             self.messageID = messageID
             self.kind = kind

@@ -5,7 +5,7 @@ internal import CountersignJOSE
 /// The secret of a child is derived from its parent, a random nonce that is stored, and a key that lies outside of the
 /// database of sessions. So whoever presents a parent can be given its child again, while nobody can make a token
 /// that is in use from what is stored: of each token that is only a hash.
-package struct RefreshToken {
+package struct RefreshToken: Sendable {
     package static let sessionBytes = 16
     package static let nonceBytes = 32
     private static let prefix = "csr_"

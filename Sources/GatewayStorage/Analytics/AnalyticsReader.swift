@@ -50,33 +50,49 @@ package struct EnforcementPreview: Sendable {
     package var notJudged = 0
 }
 
-/// Reads the counts on a connection of its own; a gateway may run. Belongs to one thread.
-package final class AnalyticsReader {
-    private let sqlite: SQLiteConnection
+/// What was counted, as one reads it; a gateway may go on counting.
+package protocol AnalyticsLog: Sendable {
+    /// Every bucket of a range, in order, empty ones too; the first begins at or before the range. At most 5,000.
+    func buckets(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> [VerdictBucket]
 
-    /// True when a gateway has counted something in this data directory.
-    package static func isThere(in dataDirectory: String) -> Bool {
-        FileManager.default.fileExists(atPath: dataDirectory + "/" + AnalyticsStore.fileName)
-    }
+    /// The sum over a range, to the bucket.
+    func total(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> VerdictBucket
 
-    /// - Parameter dataDirectory: The gateway's data directory.
-    /// - Throws: `notFound` when nothing was counted yet, `storage`.
-    package init(dataDirectory: String) throws(GatewayError) {
-        let path = dataDirectory + "/" + AnalyticsStore.fileName
-        guard Self.isThere(in: dataDirectory) else {
-            throw GatewayError(.notFound, "nothing was counted in \(dataDirectory) yet")
-        }
-        sqlite = try Self.translate { try SQLiteConnection(path: path, mode: .readOnly) }
-    }
+    /// What an app, or each, had to do in a range, to the minute. Those that had nothing to do are missing.
+    func activity(of appID: String?, from: Int64, to: Int64) throws(GatewayError) -> [String: AppActivity]
 
-    /// Every bucket of a range, in order, empty ones too; the first begins at or before the range.
-    ///
-    /// - Parameters:
-    ///   - query: Which verdicts.
-    ///   - length: How long a bucket is.
-    /// - Returns: At most 5,000 buckets.
-    /// - Throws: `invalid` for a range of more, `storage`.
-    package func buckets(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError)
+    /// The values of a property with the most failures; the empty string stands for the unknown.
+    func top(
+        _ query: AnalyticsQuery, by property: AnalyticsProperty, _ length: BucketLength, limit: Int
+    ) throws(GatewayError) -> [(value: String, requests: Int, failures: Int)]
+
+    /// What would have been rejected in the last 1 to 168 hours had tokens been required. Users are counted by full hours.
+    func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError) -> EnforcementPreview
+
+    /// Samples of failed requests, the latest first, after the one that the page before ended with.
+    func samples(
+        of appID: String, code: AuthErrorCode?, from: Int64, to: Int64,
+        before: (atMilliseconds: Int64, id: String)?, limit: Int
+    ) throws(GatewayError) -> [FailureSample]
+
+    /// One sample of an app; `notFound` when it was deleted.
+    func sample(id: String, of appID: String) throws(GatewayError) -> FailureSample
+}
+
+/// What verdicts can be told apart by.
+package enum AnalyticsProperty: String, Sendable, CaseIterable {
+    case appVersion = "app_version"
+    case sdk
+    case key = "key_id"
+    case endpoint
+    case mode
+}
+
+/// Reads `analytics.sqlite`.
+struct AnalyticsReader: AnalyticsLog {
+    let readers: SQLiteReaders
+
+    func buckets(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError)
         -> [VerdictBucket]
     {
         let step = length.milliseconds
@@ -98,15 +114,7 @@ package final class AnalyticsReader {
         return buckets
     }
 
-    /// The sum over a range, to the bucket.
-    ///
-    /// - Parameters:
-    ///   - query: Which verdicts.
-    ///   - length: How long a bucket is.
-    /// - Returns: The sum, as one bucket.
-    /// - Throws: `storage`.
-    package func total(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> VerdictBucket
-    {
+    func total(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> VerdictBucket {
         let first = query.fromMilliseconds - query.fromMilliseconds % length.milliseconds
         var total = VerdictBucket(startMilliseconds: first)
         try each(query, from: first, length, columns: "verdict, code") { row in
@@ -116,17 +124,10 @@ package final class AnalyticsReader {
         return total
     }
 
-    /// What apps had to do in a range, to the minute.
-    ///
-    /// - Parameters:
-    ///   - appID: The app; nil for all.
-    ///   - from: Milliseconds since 1970; the whole minute counts.
-    ///   - to: Milliseconds since 1970, exclusive.
-    /// - Returns: By app; those that had nothing to do are missing.
-    /// - Throws: `storage`.
-    package func activity(
-        of appID: String? = nil, from: Int64, to: Int64
+    func activity(
+        of appID: String?, from: Int64, to: Int64
     ) throws(GatewayError) -> [String: AppActivity] {
+        guard readers.isThere else { return [:] }
         let length = BucketLength.minute
         var found: [String: AppActivity] = [:]
         try rows(
@@ -148,26 +149,8 @@ package final class AnalyticsReader {
         return found
     }
 
-    /// What verdicts can be told apart by.
-    package enum Property: String, Sendable, CaseIterable {
-        case appVersion = "app_version"
-        case sdk
-        case key = "key_id"
-        case endpoint
-        case mode
-    }
-
-    /// The values of a property with the most failures.
-    ///
-    /// - Parameters:
-    ///   - query: Which verdicts.
-    ///   - property: What to tell them apart by.
-    ///   - length: How long a bucket is.
-    ///   - limit: At most so many.
-    /// - Returns: The values with what was counted; the empty string stands for the unknown.
-    /// - Throws: `storage`.
-    package func top(
-        _ query: AnalyticsQuery, by property: Property, _ length: BucketLength, limit: Int = 20
+    func top(
+        _ query: AnalyticsQuery, by property: AnalyticsProperty, _ length: BucketLength, limit: Int
     ) throws(GatewayError) -> [(value: String, requests: Int, failures: Int)] {
         let first = query.fromMilliseconds - query.fromMilliseconds % length.milliseconds
         var found: [String: (requests: Int, failures: Int)] = [:]
@@ -181,15 +164,7 @@ package final class AnalyticsReader {
             .sorted { ($0.2, $0.1, $1.0) > ($1.2, $1.1, $0.0) }.prefix(limit).map { $0 }
     }
 
-    /// What would have been rejected in the last hours had tokens been required.
-    ///
-    /// - Parameters:
-    ///   - appID: The app.
-    ///   - now: Milliseconds since 1970.
-    ///   - hours: 1 to 168.
-    /// - Returns: The counts. Users are counted by full hours.
-    /// - Throws: `storage`.
-    package func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError)
+    func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError)
         -> EnforcementPreview
     {
         let from = now - Int64(hours) * 3_600_000
@@ -227,32 +202,22 @@ package final class AnalyticsReader {
                 users: byCode[String(code.rawValue)] ?? 0)
         }.sorted { $0.requests > $1.requests }
         let byVersion = try failed("app_version")
-        preview.byAppVersion = try top(query, by: .appVersion, length).filter { $0.failures > 0 }.map {
-            EnforcementPreview.Part(
-                appVersion: $0.value, requests: $0.failures, users: byVersion[$0.value] ?? 0)
-        }
+        preview.byAppVersion = try top(query, by: .appVersion, length, limit: 20).filter { $0.failures > 0 }
+            .map {
+                EnforcementPreview.Part(
+                    appVersion: $0.value, requests: $0.failures, users: byVersion[$0.value] ?? 0)
+            }
         return preview
     }
 
-    /// Samples of failed requests, the latest first.
-    ///
-    /// - Parameters:
-    ///   - appID: The app.
-    ///   - code: Only those of this code; nil for all.
-    ///   - from: Milliseconds since 1970, inclusive.
-    ///   - to: Milliseconds since 1970, exclusive.
-    ///   - before: The place behind which the page begins: the time and id of the last sample of the page before.
-    ///   - limit: At most so many.
-    /// - Returns: The samples.
-    /// - Throws: `storage`.
-    package func samples(
-        of appID: String, code: AuthErrorCode?, from: Int64 = 0, to: Int64 = .max,
-        before: (atMilliseconds: Int64, id: String)? = nil, limit: Int
+    func samples(
+        of appID: String, code: AuthErrorCode?, from: Int64, to: Int64,
+        before: (atMilliseconds: Int64, id: String)?, limit: Int
     ) throws(GatewayError) -> [FailureSample] {
         var samples: [FailureSample] = []
         try rows(
             """
-            SELECT * FROM sample WHERE app_id = ?1 AND (?2 IS NULL OR code = ?2) AND at_ms >= ?3 AND at_ms < ?4
+            SELECT \(FailureSample.columns) FROM sample WHERE app_id = ?1 AND (?2 IS NULL OR code = ?2) AND at_ms >= ?3 AND at_ms < ?4
                 AND (?5 IS NULL OR (at_ms, id) < (?5, ?6))
             ORDER BY at_ms DESC, id DESC LIMIT ?7
             """, .text(appID), .optionalInteger(code.map { Int64($0.rawValue) }), .integer(from),
@@ -262,17 +227,11 @@ package final class AnalyticsReader {
         return samples
     }
 
-    /// One sample of an app.
-    ///
-    /// - Parameters:
-    ///   - id: The sample's id.
-    ///   - appID: The app.
-    /// - Returns: The sample.
-    /// - Throws: `notFound`, `storage`.
-    package func sample(id: String, of appID: String) throws(GatewayError) -> FailureSample {
+    func sample(id: String, of appID: String) throws(GatewayError) -> FailureSample {
         var found: FailureSample?
         try rows(
-            "SELECT * FROM sample WHERE app_id = ?1 AND id = ?2", .text(appID), .text(id)
+            "SELECT \(FailureSample.columns) FROM sample WHERE app_id = ?1 AND id = ?2", .text(appID),
+            .text(id)
         ) { found = Self.sample($0) }
         guard let found else {
             throw GatewayError(.notFound, "there is no such sample; older ones were deleted")
@@ -283,7 +242,7 @@ package final class AnalyticsReader {
     /// The counts of a range by these columns, from the sums unless a filter or a property needs more.
     private func each(
         _ query: AnalyticsQuery, from first: Int64, _ length: BucketLength, columns: String,
-        property: Property? = nil, _ body: (SQLiteStatement) -> Void
+        property: AnalyticsProperty? = nil, _ body: (SQLiteStatement) -> Void
     ) throws(GatewayError) {
         let range: [SQLiteValue] = [
             .text(query.appID), .integer(first), .integer(query.toMilliseconds),
@@ -312,19 +271,12 @@ package final class AnalyticsReader {
     private func rows(
         _ sql: String, _ values: [SQLiteValue], body: (SQLiteStatement) -> Void
     ) throws(GatewayError) {
-        try Self.translate {
+        guard readers.isThere else { throw GatewayError(.notFound, "nothing was counted yet") }
+        try readers.read { sqlite in
             let statement = try sqlite.cached(sql)
             defer { statement.reset() }
             try statement.bind(values)
             while try statement.step() { body(statement) }
-        }
-    }
-
-    private static func translate<Value>(_ body: () throws -> Value) throws(GatewayError) -> Value {
-        do {
-            return try body()
-        } catch {
-            throw GatewayError(.storage, "\(error)")
         }
     }
 

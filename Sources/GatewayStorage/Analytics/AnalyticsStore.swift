@@ -173,7 +173,10 @@ package final class AnalyticsStore: @unchecked Sendable {
                 ]
             })
         try connection.run(
-            "INSERT OR IGNORE INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+            """
+            INSERT OR IGNORE INTO sample (\(FailureSample.columns))
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+            """,
             .text(sample.id), .text(sample.appID), .integer(sample.atMilliseconds),
             .integer(Int64(sample.code.rawValue)), .text(sample.verdict.rawValue), .text(sample.endpoint),
             .optionalText(sample.userID), .optionalText(sample.client.sdk),
@@ -210,4 +213,12 @@ package final class AnalyticsStore: @unchecked Sendable {
         try Schema.migrate(connection, migrations)
         return connection
     }
+}
+
+extension FailureSample {
+    /// The columns of the table `sample`, in the order in which they are read and written.
+    static let columns = """
+        id, app_id, at_ms, code, verdict, endpoint, user_id, sdk, app_version, network, mode, request_id, checks,
+        header, claims, token
+        """
 }

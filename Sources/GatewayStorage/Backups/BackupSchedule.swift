@@ -22,7 +22,7 @@ package final class BackupSchedule: Sendable {
         self.report = report
     }
 
-    var folder: String { rules.folder ?? dataDirectory + "/backups" }
+    package var folder: String { rules.folder ?? dataDirectory + "/backups" }
 
     /// Looks every minute, on a thread of its own: a copy of a large database takes a while.
     package func start() {

@@ -68,4 +68,25 @@ enum AdminSchema {
             next_ms INTEGER NOT NULL
         ) STRICT;
         """
+
+    static let secondFactor = """
+        CREATE TABLE admin_second_factor (
+            user TEXT PRIMARY KEY REFERENCES admin_user (name) ON DELETE CASCADE,
+            secret BLOB NOT NULL,
+            is_on INTEGER NOT NULL,
+            last_step INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE admin_recovery_code (
+            user TEXT NOT NULL REFERENCES admin_user (name) ON DELETE CASCADE,
+            hash BLOB NOT NULL,
+            PRIMARY KEY (user, hash)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE sign_in_rules (
+            id INTEGER PRIMARY KEY CHECK (id = 1), second_factor_required INTEGER NOT NULL
+        ) STRICT;
+        """
+
+    static let pseudonym = """
+        CREATE TABLE pseudonym_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
+        """
 }

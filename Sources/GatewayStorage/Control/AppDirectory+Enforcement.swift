@@ -85,7 +85,7 @@ extension AppDirectory {
             plan.rampPercent = 100
             plan.returned = .init(atMilliseconds: milliseconds, rejectedPercent: rejectedPercent)
             try change(plan, of: appID, "enforcement.returned", at: milliseconds, sqlite)
-            try addAlert(alert, of: appID, at: milliseconds, sqlite)
+            try alerts.add(alert, of: appID, at: milliseconds, sqlite)
             return true
         }
     }

@@ -4,10 +4,6 @@ package import GatewayModel
 
 /// The secret that pseudonyms of users are made with.
 extension AppDirectory {
-    static let pseudonymSchema = """
-        CREATE TABLE pseudonym_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
-        """
-
     /// The gateway's own 32 random bytes, made when they are first asked for and the same ever after.
     ///
     /// - Throws: `storage`.
@@ -19,7 +15,8 @@ extension AppDirectory {
         return try write { sqlite in
             // Another process may have been faster: what is there stays.
             try sqlite.run(
-                "INSERT INTO pseudonym_key VALUES (1, ?) ON CONFLICT DO NOTHING", .blob(.random(count: 32)))
+                "INSERT INTO pseudonym_key (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING",
+                .blob(.random(count: 32)))
             return try sqlite.first("SELECT key FROM pseudonym_key") { $0.blob(0) } ?? []
         }
     }

@@ -101,6 +101,39 @@ extension AppDirectory {
             url.map { KeySource(url: $0, allowsPrivateAddresses: allowsPrivateAddresses) }, for: appID)
     }
 
+    /// Sets where an app's alerts go. Without a webhook, those that wait are forgotten.
+    ///
+    /// - Parameters:
+    ///   - url: `https:`, without a user name; where private addresses are allowed also `http:` to this machine. Nil:
+    ///     nowhere.
+    ///   - secret: `whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks); nil keeps the one there is, or makes one.
+    ///   - allowsPrivateAddresses: Whether it may be on a private network or on this machine.
+    ///   - appID: The app.
+    /// - Returns: The secret, when one was made: it is not shown again.
+    /// - Throws: `invalid`, `notFound`, `storage`.
+    package func setAlertWebhook(
+        url: String?, secret: String?, allowsPrivateAddresses: Bool = false, for appID: String
+    ) throws(GatewayError) -> String? {
+        guard let url else {
+            try set(nil as PushWebhook?, for: appID) { sqlite in
+                try sqlite.run("DELETE FROM alert WHERE app_id = ?", .text(appID))
+            }
+            return nil
+        }
+        let before = try settingIfSet(PushWebhook.self, of: appID)
+        let made = secret == nil && before == nil ? PushWebhook.newSecret() : nil
+        var webhook = PushWebhook(
+            url: url, secret: before?.secret ?? [], allowsPrivateAddresses: allowsPrivateAddresses)
+        if let given = secret ?? made {
+            guard let key = StandardWebhook.key(given) else {
+                throw GatewayError(.invalid, "secret is whsec_ and the base64 of 24 to 64 bytes")
+            }
+            webhook.secret = key
+        }
+        try set(webhook, for: appID)
+        return made
+    }
+
     /// Sets how clients of the Bloomreach dialect reach an app.
     ///
     /// - Throws: `invalid`, `conflict` when another app has the token, `notFound`, `storage`.

@@ -4,74 +4,16 @@ internal import CountersignSQLite
 internal import Foundation
 public import GatewayModel
 
-/// The apps of a data directory, with their keys and how strictly each is judged: `control.sqlite`.
+/// The apps of a data directory, with their keys and what is set for each; and what is kept beside them.
 ///
-/// Any process may write; a running gateway sees a change within a second. The file keeps a rollback journal with
-/// `synchronous=EXTRA`, because several connections may write it (see `docs/adr/0002-two-databases.md`).
-public final class AppDirectory: @unchecked Sendable {
-    static let migrations = [
-        """
-        CREATE TABLE app (
-            id TEXT PRIMARY KEY,
-            name TEXT NOT NULL,
-            enforcement TEXT NOT NULL,
-            algorithms TEXT NOT NULL,
-            leeway_seconds REAL NOT NULL,
-            maximum_lifetime_seconds REAL,
-            audience TEXT,
-            issuer TEXT,
-            requires_audience INTEGER NOT NULL,
-            requires_issuer INTEGER NOT NULL,
-            requires_type INTEGER NOT NULL,
-            created_ms INTEGER NOT NULL
-        ) STRICT;
-        CREATE TABLE write_key (
-            hash BLOB PRIMARY KEY,
-            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
-            created_ms INTEGER NOT NULL
-        ) STRICT;
-        CREATE TABLE public_key (
-            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
-            id TEXT NOT NULL,
-            slot INTEGER NOT NULL CHECK (slot BETWEEN 1 AND 3),
-            description TEXT NOT NULL,
-            text TEXT NOT NULL,
-            added_ms INTEGER NOT NULL,
-            PRIMARY KEY (app_id, id)
-        ) STRICT;
-        """,
-        ProjectSchema.script,
-        AppRulesSchema.script,
-        """
-        CREATE TABLE key_source (
-            app_id TEXT PRIMARY KEY REFERENCES app (id) ON DELETE CASCADE,
-            url TEXT NOT NULL,
-            allows_private INTEGER NOT NULL
-        ) STRICT;
-        """,
-        TokenSchema.script,
-        AdminSchema.script,
-        AdminSchema.alerts,
-        "ALTER TABLE write_key ADD COLUMN used_ms INTEGER",
-        "ALTER TABLE enforcement_plan ADD COLUMN scheduled_ramp INTEGER",
-        TokenSchema.absoluteLifetime,
-        pseudonymSchema,
-        secondFactorSchema,
-        TokenSchema.usualReuseWindow,
-        AppSettingSchema.script,
-    ]
-
+/// Any process may write; a running gateway sees a change within a second.
+public final class AppDirectory: ControlStore {
     /// The most keys that an app may have.
     public static let maximumKeys = 3
 
-    private let connection: Lock<Connection>
+    package let database: ControlDatabase
     /// Who changes things through this directory.
-    let actor: Operator
-
-    // A connection has no lock of its own; `Lock` gives it one.
-    private struct Connection: @unchecked Sendable {
-        let sqlite: SQLiteConnection
-    }
+    package let actor: Operator
 
     /// Opens the directory of apps, and makes the folder and the file when they are not there.
     ///
@@ -79,27 +21,37 @@ public final class AppDirectory: @unchecked Sendable {
     ///   - dataDirectory: The gateway's data directory.
     ///   - actor: Who changes things through it, for the audit log.
     /// - Throws: `dataDirectory` or `storage`.
-    public init(dataDirectory: String, actor: Operator = .account) throws(GatewayError) {
-        self.actor = actor
+    public convenience init(
+        dataDirectory: String, actor: Operator = .account
+    ) throws(GatewayError) {
         let path = try DataDirectory(path: dataDirectory).file("control.sqlite")
-        connection = try Lock(
-            Connection(
-                sqlite: Self.translate {
-                    let sqlite = try SQLiteConnection(path: path)
-                    try sqlite.execute(
-                        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON")
-                    try Schema.migrate(sqlite, Self.migrations)
-                    return sqlite
-                }))
+        self.init(try ControlDatabase(path: path), actor: actor)
     }
 
-    private init(_ directory: AppDirectory, actor: Operator) {
-        connection = directory.connection
+    private init(_ database: ControlDatabase, actor: Operator) {
+        self.database = database
         self.actor = actor
     }
 
     /// The same directory for somebody else to change things through.
-    package func acting(as actor: Operator) -> AppDirectory { AppDirectory(self, actor: actor) }
+    package func acting(as actor: Operator) -> AppDirectory { AppDirectory(database, actor: actor) }
+
+    // MARK: What is kept beside the apps
+
+    /// The clients of the token service.
+    public var clients: ClientStore { ClientStore(database: database, actor: actor) }
+    /// What clients of the Bloomreach dialect get.
+    package var projects: ProjectStore { ProjectStore(database: database, actor: actor) }
+    /// Who may sign in.
+    package var admins: AdminStore { AdminStore(database: database, actor: actor) }
+    /// What programs sign their requests to the admin API with.
+    package var apiTokens: APITokenStore { APITokenStore(database: database, actor: actor) }
+    /// What webhooks have to be told.
+    package var alerts: AlertStore { AlertStore(database: database, actor: actor) }
+    /// What was changed, by whom.
+    package var auditLog: AuditLog { AuditLog(database: database, actor: actor) }
+
+    // MARK: Apps
 
     /// All apps, by id.
     ///
@@ -214,7 +166,9 @@ public final class AppDirectory: @unchecked Sendable {
         }
         let added = Self.now()
         try sqlite.run(
-            "INSERT INTO public_key VALUES (?, ?, ?, ?, ?, ?)", .text(appID), .text(id),
+            """
+            INSERT INTO public_key (app_id, id, slot, description, text, added_ms) VALUES (?, ?, ?, ?, ?, ?)
+            """, .text(appID), .text(id),
             .integer(Int64(slot.rawValue)), .text(description), .text(text), .integer(added))
         let kept = AppKey(
             id: id, slot: slot, description: description, text: text, addedMilliseconds: added)
@@ -294,9 +248,7 @@ public final class AppDirectory: @unchecked Sendable {
     // MARK: For the gateway
 
     /// Changes whenever another connection has committed.
-    package func version() throws(GatewayError) -> Int64 {
-        try read { try $0.dataVersion() }
-    }
+    package func version() throws(GatewayError) -> Int64 { try database.version() }
 
     /// The hashes of all write keys, each with its app's id.
     package func writeKeys() throws(GatewayError) -> [(hash: [UInt8], appID: String)] {
@@ -329,16 +281,6 @@ public final class AppDirectory: @unchecked Sendable {
                 policy: policies[id] ?? ClaimsPolicy(), keys: keys[id] ?? [],
                 createdMilliseconds: row.int64(2))
         }
-    }
-
-    static func appIDs(_ sqlite: SQLiteConnection) throws -> [String] {
-        try sqlite.all("SELECT id FROM app ORDER BY id") { $0.text(0) }
-    }
-
-    /// Refuses an app that is not there.
-    static func checkApp(_ id: String, _ sqlite: SQLiteConnection) throws {
-        let isThere = try sqlite.first("SELECT 1 FROM app WHERE id = ?", .text(id)) { _ in true }
-        if isThere == nil { throw noApp(id) }
     }
 
     /// The keys of an app, or of all, in the order of their slots.
@@ -374,36 +316,8 @@ public final class AppDirectory: @unchecked Sendable {
             + String((0..<32).map { _ in letters[Int.random(in: 0..<letters.count, using: &random)] })
     }
 
-    package static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
-
-    static func noApp(_ id: String) -> GatewayError {
-        GatewayError(.notFound, "there is no app \(id); `countersign app list` shows those there are")
-    }
-
     private static func noKey(_ id: String, _ appID: String) -> GatewayError {
         GatewayError(
-            .notFound, "the app \(appID) has no key \(id); `countersign key list` shows those it has")
-    }
-
-    func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
-        try connection.withLock { connection throws(GatewayError) in
-            try Self.translate { try body(connection.sqlite) }
-        }
-    }
-
-    func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
-        try connection.withLock { connection throws(GatewayError) in
-            try Self.translate { try connection.sqlite.transaction { try body(connection.sqlite) } }
-        }
-    }
-
-    private static func translate<Result>(_ body: () throws -> Result) throws(GatewayError) -> Result {
-        do {
-            return try body()
-        } catch let error as GatewayError {
-            throw error
-        } catch {
-            throw GatewayError(.storage, "\(error)")
-        }
+            .notFound, "the app \(appID) has no key \(id)")
     }
 }

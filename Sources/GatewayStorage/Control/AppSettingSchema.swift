@@ -49,9 +49,9 @@ enum AppSettingSchema {
         INSERT INTO app_setting SELECT project.app_id, 'project', json_object(
                 'token', coalesce(token, project.app_id), 'customer_tokens', customer_tokens,
                 'webhook', json(CASE WHEN url IS NULL THEN 'null' ELSE json_object(
-                    'url', url, 'allow_private',
+                    'url', url, 'secret', lower(hex(secret)), 'allow_private',
                     json(CASE WHEN allows_private_addresses THEN 'true' ELSE 'false' END)) END),
-                'webhook_secret', lower(hex(coalesce(secret, x''))), 'inbox_epoch', inbox_epoch)
+                'inbox_epoch', inbox_epoch)
             FROM project LEFT JOIN push_webhook ON push_webhook.app_id = project.app_id;
         DROP TABLE enforcement_plan;
         DROP TABLE app_rules;

@@ -24,17 +24,30 @@ package struct CustomerRecord: Sendable {
     package var events = 0
 }
 
-/// Finds and deletes what is kept of one person in a data directory, whether or not a gateway runs on it.
-package struct CustomerRecords: Sendable {
-    /// What was deleted.
-    package struct Deletion: Sendable, Equatable {
-        package var hasProfile = false
-        package var events = 0
-        /// Samples of failed requests.
-        package var samples = 0
+/// What was deleted of one person.
+package struct CustomerDeletion: Sendable, Equatable {
+    package var hasProfile = false
+    package var events = 0
+    /// Samples of failed requests.
+    package var samples = 0
 
-        package var isEmpty: Bool { self == Deletion() }
-    }
+    package var isEmpty: Bool { self == CustomerDeletion() }
+}
+
+/// Finds and deletes what is kept of one person, whether or not a gateway runs.
+///
+/// A person is known by a `registered` id, which is the user id of events, or by another id of a profile.
+package protocol CustomerRecordStore: Sendable {
+    /// What there is; nil when there is neither a profile nor an event.
+    func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerRecord?
+
+    /// Deletes the profile, the events and the samples: the events of the user, and those that the profile's devices sent
+    /// before anybody had signed in. What is stored meanwhile may stay, and what could not be deleted: try again.
+    func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerDeletion
+}
+
+/// What is kept of one person in `events.sqlite` and `analytics.sqlite`.
+package struct CustomerRecords: CustomerRecordStore {
 
     private static let mostProperties = 1_000
     private static let propertyBytes = 1 << 20
@@ -43,24 +56,14 @@ package struct CustomerRecords: Sendable {
     private static let rowsPerCommit = 500
     static let bytesPerCommit: Int64 = 4 << 20
 
-    let dataDirectory: String
+    let events: SQLiteReaders
+    let analytics: SQLiteReaders
 
-    package init(dataDirectory: String) {
-        self.dataDirectory = dataDirectory
-    }
-
-    /// What is kept of the person with an id.
-    ///
-    /// - Parameters:
-    ///   - identifier: A `registered` id, which is the user id of events, or another id of a profile.
-    ///   - appID: Of which app.
-    /// - Returns: What there is; nil when there is neither a profile nor an event.
-    /// - Throws: `storage`.
     package func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError)
         -> CustomerRecord?
     {
-        guard let events = try open("events.sqlite", .readOnly) else { return nil }
-        return try Self.translate {
+        guard events.isThere else { return nil }
+        return try events.read { events in
             var record = CustomerRecord(identifiers: [identifier])
             let profile = try Self.profile(of: identifier, appID, events)
             if let profile {
@@ -86,19 +89,14 @@ package struct CustomerRecords: Sendable {
         }
     }
 
-    /// Deletes the profile, the events and the samples of the person with an id: the events of the user, and those that
-    /// the profile's devices sent before anybody had signed in. The space is overwritten.
-    ///
-    /// - Parameters:
-    ///   - identifier: A `registered` id, or another id of a profile.
-    ///   - appID: Of which app.
-    /// - Returns: What was deleted. What is stored meanwhile may stay: try again.
-    /// - Throws: `storage`; what is left can be deleted by trying again.
-    package func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> Deletion {
-        var deletion = Deletion()
-        guard let events = try open("events.sqlite", .readWriteCreate) else { return deletion }
+    /// The space is overwritten.
+    package func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError)
+        -> CustomerDeletion
+    {
+        var deletion = CustomerDeletion()
+        guard let events = try writer(of: events) else { return deletion }
         var identifiers = [identifier]
-        try Self.translate {
+        try GatewayError.storing {
             try events.execute("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL")
             let profile = try Self.profile(of: identifier, appID, events)
             if let profile { identifiers = try Self.identifiers(of: profile, events) }
@@ -115,8 +113,8 @@ package struct CustomerRecords: Sendable {
                 deletion.hasProfile = true
             }
         }
-        guard let analytics = try open(AnalyticsStore.fileName, .readWriteCreate) else { return deletion }
-        try Self.translate {
+        guard let analytics = try writer(of: analytics) else { return deletion }
+        try GatewayError.storing {
             try analytics.execute("PRAGMA secure_delete = ON")
             for identifier in identifiers where identifier.isHard {
                 try analytics.run(
@@ -250,18 +248,8 @@ package struct CustomerRecords: Sendable {
     }
 
     /// Nil when the file is not there: no gateway has run yet.
-    private func open(_ name: String, _ mode: SQLiteConnection.Mode) throws(GatewayError) -> SQLiteConnection?
-    {
-        let path = dataDirectory + "/" + name
-        guard FileManager.default.fileExists(atPath: path) else { return nil }
-        return try Self.translate { try SQLiteConnection(path: path, mode: mode) }
-    }
-
-    private static func translate<Result>(_ body: () throws -> Result) throws(GatewayError) -> Result {
-        do {
-            return try body()
-        } catch {
-            throw GatewayError(.storage, "\(error)")
-        }
+    private func writer(of file: SQLiteReaders) throws(GatewayError) -> SQLiteConnection? {
+        guard file.isThere else { return nil }
+        return try GatewayError.storing { try SQLiteConnection(path: file.path) }
     }
 }

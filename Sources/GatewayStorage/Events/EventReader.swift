@@ -81,63 +81,63 @@ package struct EventPage: Sendable {
     package var hasMore = false
 }
 
-/// Reads the events of a data directory on a connection of its own; a gateway may run. Belongs to one thread.
-package final class EventReader {
-    /// A page ends behind the event that brings it to so many bytes, however few events it has by then.
-    package static let pageBytes = 1 << 20
+/// What has been stored, as one reads it; a gateway may go on storing.
+package protocol EventLog: Sendable {
+    /// A page of events stored before `sequence`, the newest first; nil begins with the newest.
+    func newest(_ query: EventQuery, before sequence: Int64?, limit: Int) throws(GatewayError) -> EventPage
 
-    private let sqlite: SQLiteConnection
+    /// A page of events stored after `sequence`, the oldest first; 0 begins with the oldest.
+    func oldest(_ query: EventQuery, after sequence: Int64, limit: Int) throws(GatewayError) -> EventPage
 
-    /// - Parameter dataDirectory: The gateway's data directory.
-    /// - Throws: `notFound` when no gateway has run here yet.
-    package init(dataDirectory: String) throws(GatewayError) {
-        let path = dataDirectory + "/events.sqlite"
-        guard FileManager.default.fileExists(atPath: path) else {
-            throw GatewayError(
-                .notFound, "there are no events in \(dataDirectory): no gateway has run on it yet")
+    /// Calls back with an app's users after a given one, each once, in the order of their ids, until it answers true.
+    func users(of appID: String, after last: String, _ isEnough: (String) -> Bool) throws(GatewayError)
+
+    /// How many events all apps have, as of the last commit.
+    func count() throws(GatewayError) -> Int64
+
+    /// The uses of an app's keys as of the last commit, one for each key that has verified something.
+    func keyUses(of appID: String) throws(GatewayError) -> [KeyUse]
+}
+
+/// Reads `events.sqlite`.
+struct EventReader: EventLog {
+    /// A page ends after the event that brings it to so many bytes, however few events it has by then.
+    static let pageBytes = 1 << 20
+
+    let readers: SQLiteReaders
+
+    private func read<Value>(_ body: (SQLiteConnection) throws -> Value) throws(GatewayError) -> Value {
+        guard readers.isThere else {
+            throw GatewayError(.notFound, "there are no events yet: no gateway has run on this folder")
         }
-        do {
-            sqlite = try SQLiteConnection(path: path, mode: .readOnly)
-        } catch {
-            throw GatewayError(.storage, "\(error)")
-        }
+        return try readers.read(body)
     }
 
-    /// A page of events, the newest first.
-    ///
-    /// - Parameters:
-    ///   - query: Which.
-    ///   - sequence: Only those stored before this one; nil begins with the newest.
-    ///   - limit: At most so many, and at most ``pageBytes`` and one event.
-    /// - Returns: What was found.
-    /// - Throws: `storage`.
-    package func newest(
-        _ query: EventQuery, before sequence: Int64? = nil, limit: Int
+    func count() throws(GatewayError) -> Int64 {
+        try read { try $0.first("SELECT sum(events) FROM app_usage") { $0.int64(0) } ?? 0 }
+    }
+
+    func keyUses(of appID: String) throws(GatewayError) -> [KeyUse] {
+        guard readers.isThere else { return [] }
+        return try read { try KeyUse.all(of: appID, $0) }
+    }
+
+    func newest(
+        _ query: EventQuery, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> EventPage {
         try page(query, where: "seq < ?", bound: sequence ?? .max, order: "DESC", limit: limit)
     }
 
-    /// A page of events, the oldest first.
-    ///
-    /// - Parameters:
-    ///   - query: Which.
-    ///   - sequence: Only those stored behind this one; 0 begins with the oldest.
-    ///   - limit: At most so many, and at most ``pageBytes`` and one event.
-    /// - Returns: What was found.
-    /// - Throws: `storage`.
-    package func oldest(
+    func oldest(
         _ query: EventQuery, after sequence: Int64, limit: Int
     ) throws(GatewayError) -> EventPage {
         try page(query, where: "seq > ?", bound: sequence, order: "ASC", limit: limit)
     }
 
-    /// Calls back with an app's users after a given one, each once, in the order of their ids, until it answers true.
-    ///
-    /// - Throws: `storage`.
     package func users(
-        of appID: String, after last: String = "", _ isEnough: (String) -> Bool
+        of appID: String, after last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {
-        do {
+        try read { sqlite in
             // From user to user through the index, whatever the number of events.
             let statement = try sqlite.prepare(
                 """
@@ -157,8 +157,6 @@ package final class EventReader {
                 last = user
                 statement.reset()
             }
-        } catch {
-            throw GatewayError(.storage, "\(error)")
         }
     }
 
@@ -184,7 +182,7 @@ package final class EventReader {
         add("received_ms < ?", query.toMilliseconds.map { .integer($0) })
         add(condition, .integer(bound))
         values.append(.integer(Int64(limit) + 1))
-        do {
+        return try read { sqlite in
             let statement = try sqlite.prepare(
                 """
                 SELECT seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body
@@ -207,8 +205,6 @@ package final class EventReader {
                 page.events.append(event)
             }
             return page
-        } catch {
-            throw GatewayError(.storage, "\(error)")
         }
     }
 }

@@ -1,5 +1,5 @@
 internal import CountersignSQLite
-package import GatewayModel
+internal import GatewayModel
 
 /// How much a public key has verified (seed 003, "Managing public keys": which key is safe to delete).
 package struct KeyUse: Sendable, Equatable {
@@ -20,26 +20,14 @@ package struct KeyUse: Sendable, Equatable {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// The uses of an app's keys as of the last commit; empty before the first.
-    ///
-    /// - Parameters:
-    ///   - appID: The app.
-    ///   - dataDirectory: The gateway's data directory; the gateway may run.
-    /// - Returns: One for each key that has verified something.
-    /// - Throws: `storage`.
-    package static func all(of appID: String, in dataDirectory: String) throws(GatewayError) -> [KeyUse] {
-        do {
-            let database = try SQLiteConnection(path: dataDirectory + "/events.sqlite", mode: .readOnly)
-            return try database.all(
-                "SELECT key_id, verified, last_ms FROM key_use WHERE app_id = ? ORDER BY key_id", .text(appID)
-            ) { row throws(SQLiteError) in
-                KeyUse(
-                    appID: appID, keyID: row.text(0), verified: row.int64(1), lastMilliseconds: row.int64(2))
-            }
-        } catch {
-            // No file yet: no gateway has run here. No table: an older one.
-            if error.code == 14 || error.code == 1 { return [] }
-            throw GatewayError(.storage, "\(error)")
+    static func all(of appID: String, _ sqlite: SQLiteConnection) throws -> [KeyUse] {
+        // An earlier version's file has no such table before this version's gateway has run on it.
+        let isThere = try sqlite.first("SELECT 1 FROM sqlite_schema WHERE name = 'key_use'") { _ in true }
+        guard isThere == true else { return [] }
+        return try sqlite.all(
+            "SELECT key_id, verified, last_ms FROM key_use WHERE app_id = ? ORDER BY key_id", .text(appID)
+        ) { row in
+            KeyUse(appID: appID, keyID: row.text(0), verified: row.int64(1), lastMilliseconds: row.int64(2))
         }
     }
 }

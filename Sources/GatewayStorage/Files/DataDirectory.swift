@@ -15,7 +15,7 @@ package struct DataDirectory {
         var isFolder: ObjCBool = false
         if manager.fileExists(atPath: absolute, isDirectory: &isFolder) {
             guard isFolder.boolValue else {
-                throw GatewayError(.dataDirectory, "\(absolute) is a file; give a folder with --data")
+                throw GatewayError(.dataDirectory, "\(absolute) is a file, not a folder")
             }
             let mode = (try? manager.attributesOfItem(atPath: absolute))?[.posixPermissions] as? NSNumber
             if let mode, mode.intValue & 0o077 != 0 {
@@ -30,7 +30,7 @@ package struct DataDirectory {
             try manager.createDirectory(
                 atPath: absolute, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw GatewayError(.dataDirectory, "cannot make the folder \(absolute); give another with --data")
+            throw GatewayError(.dataDirectory, "cannot make the folder \(absolute)")
         }
     }
 
@@ -57,7 +57,7 @@ package struct DataDirectory {
         if descriptor >= 0 { close(descriptor) }
         throw GatewayError(
             .alreadyRunning,
-            "another gateway runs on \(path); stop it, or give another folder with --data")
+            "another gateway runs on \(path)")
     }
 }
 

@@ -1,5 +1,5 @@
 internal import CountersignCore
-package import CountersignSQLite
+internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
@@ -19,6 +19,7 @@ package final class SessionStore: Sendable {
     // Used on `queue` only.
     private struct Connection: @unchecked Sendable {
         let sqlite: SQLiteConnection
+        let table: SessionTable
     }
 
     private struct Shared {
@@ -27,14 +28,12 @@ package final class SessionStore: Sendable {
     }
 
     private struct Job: Sendable {
-        let run: @Sendable (SQLiteConnection) throws -> Void
+        let run: @Sendable (SessionTable) throws -> Void
         let finish: @Sendable (StoreFailure?) -> Void
     }
 
-    /// Opens the file in a data directory, and makes it when it is not there.
-    ///
-    /// - Throws: `dataDirectory` or `storage`.
-    package init(dataDirectory: DataDirectory) throws(GatewayError) {
+    /// Opens the file in a data directory, and makes it when it is not there. Refresh tokens are derived with `refreshKey`.
+    package init(dataDirectory: DataDirectory, refreshKey: [UInt8]) throws(GatewayError) {
         let path = try dataDirectory.file("tokens.sqlite")
         shared = Lock(Shared())
         do {
@@ -42,7 +41,8 @@ package final class SessionStore: Sendable {
             try sqlite.execute(
                 "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON")
             try Schema.migrate(sqlite, SessionSchema.migrations)
-            connection = Connection(sqlite: sqlite)
+            connection = Connection(
+                sqlite: sqlite, table: SessionTable(connection: sqlite, key: refreshKey))
         } catch {
             throw GatewayError(.storage, "cannot open the sessions: \(error)")
         }
@@ -51,13 +51,13 @@ package final class SessionStore: Sendable {
     /// Runs `work` in a transaction that it may share with others, and calls `completion`, from any thread, when the
     /// result is on disk or has failed.
     package func submit<Value: Sendable>(
-        _ work: @escaping @Sendable (SQLiteConnection) throws -> Value,
+        _ work: @escaping @Sendable (SessionTable) throws -> Value,
         completion: @escaping @Sendable (Result<Value, StoreFailure>) -> Void
     ) {
         let result = Lock<Value?>(nil)
         let job = Job(
-            run: { sqlite in
-                let value = try work(sqlite)
+            run: { table in
+                let value = try work(table)
                 result.withLock { $0 = value }
             },
             finish: { failure in
@@ -81,7 +81,7 @@ package final class SessionStore: Sendable {
 
     /// Runs `work` in a transaction and waits for the disk. Not for the threads that serve requests.
     package func perform<Value: Sendable>(
-        _ work: @escaping @Sendable (SQLiteConnection) throws -> Value
+        _ work: @escaping @Sendable (SessionTable) throws -> Value
     ) throws(GatewayError) -> Value {
         let slot = Lock<Result<Value, StoreFailure>?>(nil)
         let done = DispatchSemaphore(value: 0)
@@ -113,7 +113,7 @@ package final class SessionStore: Sendable {
         var failure: StoreFailure?
         do {
             try connection.sqlite.transaction {
-                for job in jobs { try job.run(connection.sqlite) }
+                for job in jobs { try job.run(connection.table) }
             }
         } catch {
             let isFull = (error as? SQLiteError)?.isFull == true

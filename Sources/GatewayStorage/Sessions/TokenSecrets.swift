@@ -57,11 +57,16 @@ package final class TokenSecrets: Sendable {
     package func refreshKey() throws(GatewayError) -> [UInt8] {
         try use { state in
             if let key = state.refreshKey { return key }
-            let key = try state.sqlite.transaction {
-                try state.sqlite.run(
-                    "INSERT INTO refresh_key VALUES (1, ?) ON CONFLICT DO NOTHING", .blob(.random(count: 32)))
-                return try state.sqlite.first("SELECT key FROM refresh_key") { $0.blob(0) } ?? []
-            }
+            let kept = try state.sqlite.first("SELECT key FROM refresh_key") { $0.blob(0) }
+            let key =
+                try kept
+                ?? state.sqlite.transaction {
+                    // Another process may have been faster: what is there stays.
+                    try state.sqlite.run(
+                        "INSERT INTO refresh_key (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING",
+                        .blob(.random(count: 32)))
+                    return try state.sqlite.first("SELECT key FROM refresh_key") { $0.blob(0) } ?? []
+                }
             state.refreshKey = key
             return key
         }
@@ -154,7 +159,8 @@ package final class TokenSecrets: Sendable {
 
     private static func insert(_ key: IssuingKey, _ sqlite: SQLiteConnection) throws {
         try sqlite.run(
-            "INSERT INTO signing_key VALUES (?, ?, ?)", .text(key.id), .text(key.key.privatePEM),
+            "INSERT INTO signing_key (id, pem, signs_from_ms) VALUES (?, ?, ?)", .text(key.id),
+            .text(key.key.privatePEM),
             .integer(key.signsFromMilliseconds))
     }
 

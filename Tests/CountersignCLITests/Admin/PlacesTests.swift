@@ -77,7 +77,7 @@ struct PlacesTests {
         var places: [Place] = []
         for fixture in fixtures {
             // The other place has one too, so that both audit logs tell the same story.
-            let token = try fixture.apps.createAdminToken(name: "test", scopes: ["admin"]).text
+            let token = try fixture.apps.apiTokens.create(name: "test", scopes: ["admin"]).text
             let url = "http://127.0.0.1:\(fixture.gateway.port)"
             let send = RecordedIO(environment: [
                 "COUNTERSIGN_WRITE_KEY": fixture.writeKey, "HOME": folder.path,

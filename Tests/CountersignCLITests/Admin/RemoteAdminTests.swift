@@ -30,8 +30,8 @@ struct RemoteAdminTests {
         let fixture = try GatewayFixture()
         defer { fixture.remove() }
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
-        let reader = try fixture.apps.createAdminToken(name: "reader", scopes: ["read"]).text
-        let writer = try fixture.apps.createAdminToken(name: "writer", scopes: ["write"]).text
+        let reader = try fixture.apps.apiTokens.create(name: "reader", scopes: ["read"]).text
+        let writer = try fixture.apps.apiTokens.create(name: "writer", scopes: ["write"]).text
         for (line, token, expected) in [
             ("app list", "csa_of-somebody-else", ExitCode.notAuthorized),
             ("app create blog", reader, .notAuthorized), ("admin user list", writer, .notAuthorized),
@@ -54,10 +54,10 @@ struct RemoteAdminTests {
         #expect(await run("session create shop --user alice-4711", environment: local).code == .done)
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
         let reader = [
-            "COUNTERSIGN_TOKEN": try fixture.apps.createAdminToken(name: "r", scopes: ["read"]).text
+            "COUNTERSIGN_TOKEN": try fixture.apps.apiTokens.create(name: "r", scopes: ["read"]).text
         ]
         let writer = [
-            "COUNTERSIGN_TOKEN": try fixture.apps.createAdminToken(name: "w", scopes: ["write"]).text
+            "COUNTERSIGN_TOKEN": try fixture.apps.apiTokens.create(name: "w", scopes: ["write"]).text
         ]
         for line in ["session list shop", "audit list --json"] {
             for environment in [reader, writer] {
@@ -113,7 +113,7 @@ struct RemoteAdminTests {
         let fixture = try GatewayFixture { $0.tls = TLSFiles(certificatePath: certificate, keyPath: key) }
         defer { fixture.remove() }
         let line = "app list --server https://127.0.0.1:\(fixture.gateway.port)"
-        let token = ["COUNTERSIGN_TOKEN": try fixture.apps.createAdminToken(name: "t", scopes: ["read"]).text]
+        let token = ["COUNTERSIGN_TOKEN": try fixture.apps.apiTokens.create(name: "t", scopes: ["read"]).text]
         let (code, io) = await run(line, environment: token)
         #expect(code == .unavailable)
         #expect(io.talk.contains("--ca-file"))
@@ -152,7 +152,7 @@ struct RemoteAdminTests {
         let fixture = try GatewayFixture()
         defer { fixture.remove() }
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
-        let token = try fixture.apps.createAdminToken(name: "laptop", scopes: ["read"]).text
+        let token = try fixture.apps.apiTokens.create(name: "laptop", scopes: ["read"]).text
         let added = await run("profile add live --server \(url)/", input: token + "\n")
         #expect(added.code == .done, "\(added.io.talk)")
         #expect(!added.io.talk.contains(token) && added.io.output.isEmpty)

@@ -20,7 +20,7 @@ struct ExampleTests {
         key = try SigningKey.generate(.rs256)
         let directory = try AppDirectory(dataDirectory: folder.path + "/data")
         writeKey = try directory.createApp(id: "shop").writeKey
-        _ = try directory.addCustomerTokenKey(id: "old", to: "shop")
+        _ = try directory.projects.addCustomerTokenKey(id: "old", to: "shop")
     }
 
     @Test(

@@ -46,7 +46,7 @@ struct SendCommandTests {
 
     @Test func theProfileInUseSaysWhere() async throws {
         defer { fixture.remove() }
-        let token = try fixture.apps.createAdminToken(name: "test", scopes: ["admin"]).text
+        let token = try fixture.apps.apiTokens.create(name: "test", scopes: ["admin"]).text
         let added = RecordedIO(environment: environment, input: token)
         #expect(await added.run("profile", "add", "live", "--server", url) == .done, "\(added.talk)")
         #expect(await RecordedIO(environment: environment).run("profile", "use", "live") == .done)

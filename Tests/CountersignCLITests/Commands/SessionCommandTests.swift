@@ -52,7 +52,7 @@ struct SessionCommandTests {
         #expect(await run("client", "create", "shop", "--secret-file", path).code == .conflict)
         let list = await run("client", "list", "shop", "--json")
         #expect(!list.output.contains("css_"))
-        let clients = try AppDirectory(dataDirectory: data).clients(of: "shop")
+        let clients = try AppDirectory(dataDirectory: data).clients.all(of: "shop")
         #expect(clients.map(\.grants) == [[.clientCredentials, .refreshToken], [.refreshToken]])
         #expect(await run("client", "delete", "shop", clients[0].id).code == .done)
         #expect(await run("client", "delete", "shop", clients[0].id).code == .notFound)

@@ -78,7 +78,7 @@ struct TailTests {
             metrics[String(code), default: 0] += Int(match.output.2) ?? 0
         }
         var chart: [String: Int] = [:]
-        let token = try AppDirectory(dataDirectory: data).createAdminToken(name: "t", scopes: ["read"]).text
+        let token = try AppDirectory(dataDirectory: data).apiTokens.create(name: "t", scopes: ["read"]).text
         let admin = try RemoteAdmin(.init(url: url.absoluteString), token: token)
         for app in ["trigger", "trigger-unusable-key"] {
             let codes = try await admin.get("apps", app, "analytics").body["totals"]["codes"]
@@ -92,7 +92,7 @@ struct TailTests {
 
     @Test func aBrokenConnectionIsMadeAgainAndGoesOn() async throws {
         let url = try await gateway.start()
-        let token = try AppDirectory(dataDirectory: data).createAdminToken(name: "t", scopes: ["read"]).text
+        let token = try AppDirectory(dataDirectory: data).apiTokens.create(name: "t", scopes: ["read"]).text
         let admin = try RemoteAdmin(.init(url: url.absoluteString), token: token)
         let io = RecordedIO()
         let pauses = Lock(0)

@@ -85,7 +85,7 @@ struct AdminBench {
 
     /// The header of a new API token.
     func token(_ scopes: String..., expires: Int64? = nil) throws -> [String: String] {
-        let text = try apps.createAdminToken(
+        let text = try apps.apiTokens.create(
             name: "test", scopes: scopes, expiresMilliseconds: expires
         ).text
         return ["Authorization": "Bearer \(text)"]
@@ -97,7 +97,7 @@ struct AdminBench {
 
     /// Makes a user and signs it in.
     func visitor(_ role: AdminRole, _ name: String) throws -> Visitor {
-        try apps.createUser(name: name, role: role, password: Self.passwordHash)
+        try apps.admins.createUser(name: name, role: role, password: Self.passwordHash)
         return Self.visitor(try signIn(name))
     }
 

@@ -37,21 +37,24 @@ struct AdminChangeTests {
         let bench = try AdminBench()
         defer { bench.remove() }
         let key = try bench.apps.addKey(SigningKey.generate(.es256).publicKey.pem, to: "shop")
-        try bench.apps.createUser(name: "ada", role: .operator, password: AdminBench.passwordHash)
-        try bench.apps.createUser(name: "root", role: .owner, password: .ofNobody)
-        try bench.apps.put(.inAppMessage, json: #"{"id":"m","trigger":{"event_type":"view"}}"#, in: "shop")
-        _ = try bench.apps.putInboxMessage(json: #"{"id":"i","type":"html","content":{}}"#, in: "shop")
+        try bench.apps.admins.createUser(
+            name: "ada", role: .operator, password: AdminBench.passwordHash)
+        try bench.apps.admins.createUser(name: "root", role: .owner, password: .ofNobody)
+        try bench.apps.projects.put(
+            .inAppMessage, json: #"{"id":"m","trigger":{"event_type":"view"}}"#, in: "shop")
+        _ = try bench.apps.projects.putInboxMessage(
+            json: #"{"id":"i","type":"html","content":{}}"#, in: "shop")
         let owner = try bench.token("admin")
         let path = template.replacing("KEY", with: key.id)
         func change(_ tag: String?) throws -> AdminBench.Answer {
             try bench.ask(method, path, body, owner.merging(tag.map { ["If-Match": $0] } ?? [:]) { $1 })
         }
-        let entries = try bench.apps.auditEntries(limit: 500).count
+        let entries = try bench.apps.auditLog.entries(limit: 500).count
         let tag = try #require(try bench.ask("GET", path, nil, owner).headers["etag"])
         #expect(try change(nil).status == 428)
         #expect(try change(#""stale""#).status == 412)
         #expect(try bench.ask("GET", path, nil, owner).headers["etag"] == tag)
-        #expect(try bench.apps.auditEntries(limit: 500).count == entries)
+        #expect(try bench.apps.auditLog.entries(limit: 500).count == entries)
         let changed = try change(tag)
         #expect(changed.status == 200, "\(changed.body)")
         let next = try #require(changed.headers["etag"])
@@ -60,7 +63,7 @@ struct AdminChangeTests {
         #expect(try change(tag).status == 412)
         #expect(try change(#""a", "# + next).status == 200)
         // One entry for one change, with what was and what is.
-        let entry = try #require(try bench.apps.auditEntries(limit: 500).dropLast(entries).last)
+        let entry = try #require(try bench.apps.auditLog.entries(limit: 500).dropLast(entries).last)
         #expect(entry.actor.hasPrefix("token:test#") && entry.role == "owner")
         #expect(entry.after != nil && entry.before != entry.after)
     }
@@ -69,7 +72,8 @@ struct AdminChangeTests {
         let bench = try AdminBench()
         defer { bench.remove() }
         let owner = try bench.token("admin")
-        _ = try bench.apps.putInboxMessage(json: #"{"id":"i","type":"html","content":{}}"#, in: "shop")
+        _ = try bench.apps.projects.putInboxMessage(
+            json: #"{"id":"i","type":"html","content":{}}"#, in: "shop")
         let id = try bench.apps.createWriteKey(for: "shop", description: "old").entry.id
         for path in ["apps/shop/write-keys/\(id)", "apps/shop/project/items/inbox-message/i"] {
             let tag = try #require(try bench.ask("GET", path, nil, owner).headers["etag"])
@@ -120,21 +124,22 @@ struct AdminChangeTests {
             switch list {
             case "apps": all.insert(try bench.apps.createApp(id: name).app.id)
             case "users":
-                try bench.apps.createUser(name: name, role: .viewer, password: .ofNobody)
+                try bench.apps.admins.createUser(name: name, role: .viewer, password: .ofNobody)
                 all.insert(name)
-            case "tokens": all.insert(try bench.apps.createAdminToken(name: name, scopes: ["read"]).entry.id)
+            case "tokens": all.insert(try bench.apps.apiTokens.create(name: name, scopes: ["read"]).entry.id)
             case "write-keys":
                 all.insert(try bench.apps.createWriteKey(for: "shop", description: "").entry.id)
-            case "clients": all.insert(try bench.apps.createClient(of: "shop", name: name).client.id)
+            case "clients": all.insert(try bench.apps.clients.create(of: "shop", name: name).client.id)
             case "sessions": all.insert(try sessions.open(for: name, of: "shop").session.id)
             case "items":
-                all.insert(try bench.apps.put(.consentCategory, json: #"{"id":"\#(name)"}"#, in: "shop"))
+                all.insert(
+                    try bench.apps.projects.put(.consentCategory, json: #"{"id":"\#(name)"}"#, in: "shop"))
             case "inbox":
                 all.insert(
-                    try bench.apps.putInboxMessage(
+                    try bench.apps.projects.putInboxMessage(
                         json: #"{"id":"\#(name)","type":"html","content":{}}"#, in: "shop"))
             default:
-                try bench.apps.note("test", name)
+                try bench.apps.auditLog.note("test", name)
                 all.insert(name)
             }
         }
@@ -193,7 +198,7 @@ struct AdminChangeTests {
         defer { bench.remove() }
         let headers = try bench.token("read")
         for number in 1...4 { try bench.apps.renameApp("shop", to: "Name \(number)") }
-        var entry = try #require(try bench.apps.auditEntries(limit: 10).first { $0.seq == 3 })
+        var entry = try #require(try bench.apps.auditLog.entries(limit: 10).first { $0.seq == 3 })
         entry.actor = "nobody"
         try SQLiteConnection(path: bench.folder + "/control.sqlite").run(
             "UPDATE audit SET actor = ?1, hash = ?2 WHERE seq = 3", .text(entry.actor),

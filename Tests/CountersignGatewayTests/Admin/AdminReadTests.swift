@@ -61,7 +61,7 @@ struct AdminReadTests {
         let bench = try AdminBench()
         defer { bench.remove() }
         for number in 0..<600 { try bench.apps.renameApp("shop", to: "Shop \(number)") }
-        let entries = try bench.apps.auditEntries(limit: 1_000)
+        let entries = try bench.apps.auditLog.entries(limit: 1_000)
         #expect(entries.count > 600)
         let lines = try download(bench, "audit/export?unmask=1").filter { $0.hasPrefix("{") }
         #expect(
@@ -100,13 +100,13 @@ struct AdminReadTests {
         #expect(masked.body.contains("shop-backend"))
         #expect(masked.json["token_without_signature"] is NSNull)
         #expect(try bench.ask("GET", path + "?unmask=1", nil, viewer).status == 403)
-        #expect(try bench.apps.auditEntries(limit: 1).first?.action != "sample.unmask")
+        #expect(try bench.apps.auditLog.entries(limit: 1).first?.action != "sample.unmask")
         let shown = try bench.ask("GET", path + "?unmask=1", nil, bench.token("write"))
         #expect(shown.json["user"] as? String == user)
         #expect(shown.body.contains("alice@home.example"))
         #expect((shown.json["token_without_signature"] as? String)?.hasSuffix(".") == true)
         let entry = try #require(
-            try bench.apps.auditEntries(limit: 5).first { $0.action == "sample.unmask" })
+            try bench.apps.auditLog.entries(limit: 5).first { $0.action == "sample.unmask" })
         #expect(entry.actor.hasPrefix("token:test#") && entry.appID == "shop")
         #expect(path.hasSuffix(entry.target))
     }

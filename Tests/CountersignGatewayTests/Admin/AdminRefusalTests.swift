@@ -136,9 +136,9 @@ struct AdminRefusalTests {
             }
         }
         try put()
-        let entries = try bench.apps.auditEntries(limit: 500).count
+        let entries = try bench.apps.auditLog.entries(limit: 500).count
         try put()
-        #expect(try bench.apps.auditEntries(limit: 500).count == entries)
+        #expect(try bench.apps.auditLog.entries(limit: 500).count == entries)
     }
 
     @Test func onesOwnPasswordIsChangedWithTheOldOne() throws {
@@ -174,7 +174,7 @@ struct AdminRefusalTests {
             ).status
         }
         #expect(statuses == [422, 422, 422, 422, 422, 429])
-        let entry = try bench.apps.auditEntries(limit: 1).first
+        let entry = try bench.apps.auditLog.entries(limit: 1).first
         #expect(entry?.action == "session.blocked" && entry?.target == "vi")
     }
 

@@ -140,7 +140,7 @@ struct CustomerTests {
         #expect(try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, reader).status == 403)
         #expect(try bench.ask("DELETE", "apps/shop/customers/ada", nil, reader).status == 403)
         _ = try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, bench.token("write"))
-        #expect(try bench.apps.auditEntries(limit: 1).first?.action == "customer.unmask")
+        #expect(try bench.apps.auditLog.entries(limit: 1).first?.action == "customer.unmask")
         #expect(try !bench.ask("GET", "audit", nil, reader).body.contains(#""ada""#))
     }
 
@@ -150,7 +150,7 @@ struct CustomerTests {
         try send(bench, Self.ada)
         let writer = try bench.token("write")
         _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, writer)
-        let entries = try bench.apps.auditEntries(limit: 100).count
+        let entries = try bench.apps.auditLog.entries(limit: 100).count
         let done = try bench.ask("DELETE", "apps/shop/customers/ada", nil, writer)
         #expect(done.status == 200)
         #expect(done.body == #"{"events":4,"profile":true,"samples":0,"sessions":1}"#)
@@ -170,8 +170,8 @@ struct CustomerTests {
         ) { [$0.int(0), $0.int(1), $0.int(2)] }
         #expect(usage == [1, 1, 1])
         // Written down by the pseudonym: who reads the log with ids does not find this one either.
-        let entry = try #require(try bench.apps.auditEntries(limit: 1).first)
-        #expect(try bench.apps.auditEntries(limit: 100).count == entries + 1)
+        let entry = try #require(try bench.apps.auditLog.entries(limit: 1).first)
+        #expect(try bench.apps.auditLog.entries(limit: 100).count == entries + 1)
         #expect(entry.action == "customer.delete" && entry.appID == "shop" && !entry.target.contains("ada"))
         #expect(entry.target.hasPrefix("u-"))
         #expect(try bench.ask("DELETE", "apps/shop/customers/ada", nil, writer).status == 404)

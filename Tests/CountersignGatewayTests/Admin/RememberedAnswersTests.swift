@@ -58,7 +58,7 @@ struct RememberedAnswersTests {
         #expect(try post(bench, sender, key: "a", body: #"{"id":"Bad Id"}"#, path: "apps").status == 422)
         #expect(try post(bench, sender, key: "a", body: #"{"id":"good"}"#, path: "apps").status == 201)
         // The same answer is for who may still ask for it.
-        for token in try bench.apps.adminTokens() { try bench.apps.deleteAdminToken(id: token.id) }
+        for token in try bench.apps.apiTokens.all() { try bench.apps.apiTokens.delete(id: token.id) }
         #expect(try post(bench, sender, key: "a", body: #"{"id":"good"}"#, path: "apps").status == 401)
     }
 }

@@ -72,7 +72,7 @@ struct SecondFactorTests {
     }
 
     private func actions(_ bench: AdminBench) throws -> [String] {
-        try bench.apps.auditEntries(limit: 100).map(\.action).filter {
+        try bench.apps.auditLog.entries(limit: 100).map(\.action).filter {
             $0.hasPrefix("second_factor") || $0.hasPrefix("sign_in_rules")
         }.reversed()
     }
@@ -114,7 +114,7 @@ struct SecondFactorTests {
         let ada = try enrol(bench, try bench.visitor(.viewer, "ada"))
         #expect(try signIn(bench, "ada", code: ada.codes[3].uppercased()).status == 200)
         #expect(try signIn(bench, "ada", code: ada.codes[3]).status == 401)
-        let entry = try #require(try bench.apps.auditEntries(limit: 1).first)
+        let entry = try #require(try bench.apps.auditLog.entries(limit: 1).first)
         #expect(entry.action == "second_factor.recovery_code_used" && entry.after == #"{"left":9}"#)
         #expect(entry.actor == "ada" && entry.role == "viewer")
         let file = FileManager.default.contents(atPath: bench.folder + "/control.sqlite") ?? Data()
@@ -146,7 +146,7 @@ struct SecondFactorTests {
         }
         #expect(statuses == [401, 401, 401, 401, 401, 429, 429, 429])
         #expect(try signIn(bench, "ada", code: code(ada.app, bench), from: "192.0.2.9").status == 429)
-        #expect(try bench.apps.auditEntries(limit: 1).first?.action == "session.blocked")
+        #expect(try bench.apps.auditLog.entries(limit: 1).first?.action == "session.blocked")
         bench.clock.advance(by: 61)
         #expect(try signIn(bench, "ada", code: code(ada.app, bench), from: "192.0.2.9").status == 200)
         // Signing in in two steps uses up nothing of what an address may fail.
@@ -231,7 +231,7 @@ struct SecondFactorTests {
         let bench = try AdminBench()
         defer { bench.remove() }
         _ = try enrol(bench, try bench.visitor(.owner, "ada"))
-        let link = try bench.apps.makeSetupToken(at: bench.now)
+        let link = try bench.apps.admins.makeSetupToken(at: bench.now)
         let body = #"{"token":"\#(link)","name":"ada","password":"a new one of my own"}"#
         #expect(try bench.ask("POST", "setup", body).status == 201)
         #expect(try signIn(bench, "ada", code: nil, password: "a new one of my own").status == 200)
@@ -242,7 +242,7 @@ struct SecondFactorTests {
         defer { bench.remove() }
         let owner = try bench.visitor(.owner, "ada")
         let any = owner.headers.merging(["If-Match": "*"]) { $1 }
-        let link = try bench.apps.makeSetupToken(at: bench.now)
+        let link = try bench.apps.admins.makeSetupToken(at: bench.now)
         for (method, path, body) in [
             ("POST", "setup", #"{"token":"\#(link)","name":"eve","password":"password1234"}"#),
             ("POST", "users", #"{"name":"eve","role":"viewer","password":"eve-countersign"}"#),

@@ -37,7 +37,7 @@ struct SignInTests {
         #expect(try setUp(bench, token, name: "eve").status == 403)
         #expect(try bench.gateway.makeSetupToken() == nil)
         #expect(try bench.ask("GET", "setup").json["needed"] as? Bool == false)
-        #expect(try bench.apps.users().map(\.name) == ["ada"])
+        #expect(try bench.apps.admins.users().map(\.name) == ["ada"])
     }
 
     @Test func aShortPasswordIsRefusedAndTheLinkStays() throws {
@@ -54,7 +54,8 @@ struct SignInTests {
     func theCookieIsForThisGatewayAlone(publicURL: String?) throws {
         let bench = try AdminBench { $0.publicURL = publicURL }
         defer { bench.remove() }
-        try bench.apps.createUser(name: "ada", role: .owner, password: AdminBench.passwordHash)
+        try bench.apps.admins.createUser(
+            name: "ada", role: .owner, password: AdminBench.passwordHash)
         let parts = try #require(try bench.signIn("ada").headers["set-cookie"]).components(separatedBy: "; ")
         if publicURL == nil {
             #expect(parts[0].hasPrefix("countersign=") && parts.contains("Path=/admin"))
@@ -91,7 +92,7 @@ struct SignInTests {
         // Many names from one address.
         let names = try (1...25).map { try attempt("user-\($0)", "wrong password", from: "192.0.2.3").status }
         #expect(names == Array(repeating: 401, count: 20) + Array(repeating: 429, count: 5))
-        let blocks = try bench.apps.auditEntries(limit: 100).filter { $0.action == "session.blocked" }
+        let blocks = try bench.apps.auditLog.entries(limit: 100).filter { $0.action == "session.blocked" }
         #expect(blocks.map(\.target) == ["user-20", "ada"])
         #expect(blocks.map(\.after) == [#"{"address":"192.0.2.3"}"#, #"{"address":"192.0.2.1"}"#])
         #expect(blocks.allSatisfy { $0.actor == "anonymous" })
@@ -217,7 +218,7 @@ struct SignInTests {
         let any = owner.merging(["If-Match": "*"]) { $1 }
         #expect(try bench.ask("DELETE", "users/ada", nil, any).status == 409)
         #expect(try bench.ask("PATCH", "users/ada", #"{"role":"operator"}"#, any).status == 409)
-        #expect(try bench.apps.users().map(\.role) == [.owner])
+        #expect(try bench.apps.admins.users().map(\.role) == [.owner])
         _ = try bench.visitor(.owner, "eve")
         #expect(try bench.ask("PATCH", "users/ada", #"{"role":"operator"}"#, any).status == 200)
         #expect(try bench.ask("DELETE", "users/eve", nil, any).status == 409)

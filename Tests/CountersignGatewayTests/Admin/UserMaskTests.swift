@@ -161,15 +161,15 @@ struct UserMaskTests {
             ("apps/shop/sessions", "session.unmask"), ("audit", "audit.unmask"),
             ("audit/export", "audit.unmask"), ("apps/shop/samples", "sample.unmask"),
         ] {
-            let count = try bench.apps.auditEntries(limit: 1_000).count
+            let count = try bench.apps.auditLog.entries(limit: 1_000).count
             #expect(try !read(bench, path, cookie).contains(Self.user), "\(path)")
-            #expect(try bench.apps.auditEntries(limit: 1_000).count == count)
+            #expect(try bench.apps.auditLog.entries(limit: 1_000).count == count)
             #expect(try read(bench, path + "?unmask=1", cookie).contains(Self.user), "\(path)")
-            let entry = try #require(try bench.apps.auditEntries(limit: 1).first)
+            let entry = try #require(try bench.apps.auditLog.entries(limit: 1).first)
             #expect(entry.action == action && entry.actor == "olga" && entry.role == "operator")
         }
         _ = try bench.ask("GET", "apps/shop/events?user=\(Self.user)&name=x&unmask=1", nil, cookie)
-        let entry = try #require(try bench.apps.auditEntries(limit: 1).first)
+        let entry = try #require(try bench.apps.auditLog.entries(limit: 1).first)
         #expect(entry.after == #"{"name":"x","user":"Alice-zbevnica"}"# && entry.appID == "shop")
         // Of what was looked for, another reader learns the pseudonym.
         #expect(try !bench.ask("GET", "audit", nil, bench.token("read")).body.contains(Self.user))
@@ -221,10 +221,10 @@ struct UserMaskTests {
         // Who asks for the ids gets the message under the same tag, and that is written down.
         let unmasked = try bench.ask("GET", "\(path)/hello-Alice-zbevnica?unmask=1", nil, cookie)
         #expect(unmasked.body.contains("https://shop.example/u/Alice-zbevnica"))
-        #expect(try bench.apps.auditEntries(limit: 1).first?.action == "item.unmask")
+        #expect(try bench.apps.auditLog.entries(limit: 1).first?.action == "item.unmask")
         let again = try bench.ask("PUT", "\(path)/hello-Alice-zbevnica", unmasked.body, matching)
         #expect(again.status == 200 && !again.body.contains(Self.user))
-        let kept = try #require(try bench.apps.project(of: "shop").inbox.all.first)
+        let kept = try #require(try bench.apps.projects.project(of: "shop").inbox.all.first)
         #expect(kept.recipient == CustomerIdentifier(name: "own_id", value: Self.user))
         #expect(try bench.ask("DELETE", "\(path)/\(id)", nil, cookie).status == 204)
     }
@@ -366,9 +366,9 @@ struct UserMaskTests {
         let bench = try bench()
         defer { bench.remove() }
         let local = try LocalAdministration(dataDirectory: bench.folder)
-        let count = try bench.apps.auditEntries(limit: 1_000).count
+        let count = try bench.apps.auditLog.entries(limit: 1_000).count
         let answer = local.answer("GET", "/apps/shop/events", query: nil, ifMatch: nil, body: [])
         #expect(String(decoding: answer.body, as: UTF8.self).contains(Self.user))
-        #expect(try bench.apps.auditEntries(limit: 1_000).count == count)
+        #expect(try bench.apps.auditLog.entries(limit: 1_000).count == count)
     }
 }

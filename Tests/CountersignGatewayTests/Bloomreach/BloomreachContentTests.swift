@@ -62,7 +62,8 @@ struct BloomreachContentTests {
     @Test func nobodyHasNoAttributesButGetsRecommendations() throws {
         defer { client.remove() }
         try client.edit {
-            try $0.put(.recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1"}]}"#, in: "shop")
+            try $0.projects.put(
+                .recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1"}]}"#, in: "shop")
         }
         let answer = client.post(
             attributes,
@@ -76,7 +77,7 @@ struct BloomreachContentTests {
     @Test func recommendationsAreDecodedByTheClient() throws {
         defer { client.remove() }
         try client.edit {
-            try $0.put(
+            try $0.projects.put(
                 .recommendationEngine,
                 json:
                     #"{"id":"5dd6","name":"best","variant_id":"v","items":[{"item_id":"1","title":"Tea","price":3.5},{"item_id":"2","title":"Cup","price":9}],"fill":[{"item_id":"2"},{"item_id":"3"},{"item_id":"4"}]}"#,
@@ -142,7 +143,7 @@ struct BloomreachContentTests {
         let empty = try ShippedClient.decode(ShippedClient.Consents.self, client.get(path))
         #expect(empty.success && empty.results.isEmpty)
         try client.edit {
-            try $0.put(
+            try $0.projects.put(
                 .consentCategory,
                 json:
                     #"{"id":"mail","legitimate_interest":true,"sources":{"crm":true,"list_unsubscribe":true},"translations":{"":{"name":"Mail","description":null},"de":null}}"#,
@@ -171,12 +172,12 @@ struct BloomreachContentTests {
         #expect(empty.success)
         #expect(empty.data?.isEmpty == true)
         try client.edit {
-            try $0.put(
+            try $0.projects.put(
                 .inAppMessage,
                 json:
                     #"{"id":"m1","message_type":"modal","frequency":"only_once","payload":{"title":"Hi","buttons":[]},"load_delay":500,"trigger":{"event_type":"session_start","filter":[{"attribute":{"type":"property","property":"os_name"},"constraint":{"type":"string","operator":"equals","operands":[{"type":"constant","value":"iOS"}]}}]},"date_filter":{"enabled":true,"from_date":1700000000,"to_date":null}}"#,
                 in: "shop")
-            try $0.put(
+            try $0.projects.put(
                 .inAppMessage,
                 json: #"{"id":"m2","is_rich_text":true,"payload":{},"trigger":{"event_type":"payment"}}"#,
                 in: "shop")
@@ -206,10 +207,10 @@ struct BloomreachContentTests {
         defer { client.remove() }
         let body = #"{"customer_ids":{"cookie":"C"},"device":"ios"}"#
         try client.edit {
-            try $0.put(.inAppMessage, json: #"{"id":"m","trigger":{"event_type":"x"}}"#, in: "shop")
+            try $0.projects.put(.inAppMessage, json: #"{"id":"m","trigger":{"event_type":"x"}}"#, in: "shop")
         }
         #expect(client.post("/webxp/s/{p}/inappmessages?v=1", body)?.body.contains(#""id":"m""#) == true)
-        try client.edit { try $0.remove(.inAppMessage, id: "m", from: "shop") }
+        try client.edit { try $0.projects.remove(.inAppMessage, id: "m", from: "shop") }
         #expect(client.post("/webxp/s/{p}/inappmessages?v=1", body)?.body.contains(#""id":"m""#) == false)
     }
 

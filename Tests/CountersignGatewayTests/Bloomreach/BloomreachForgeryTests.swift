@@ -24,7 +24,7 @@ struct BloomreachForgeryTests {
             )?.status == 200)
         for (id, name, value) in [("janes", "registered", "jane"), ("mails", "email", "jane@x.com")] {
             try client.edit {
-                try $0.putInboxMessage(
+                try $0.projects.putInboxMessage(
                     id: id, type: "html", content: #"{"title":"secret"}"#,
                     recipient: CustomerIdentifier(name: name, value: value), expiresMilliseconds: nil,
                     in: "shop")

@@ -21,7 +21,7 @@ struct BloomreachInboxTests {
 
     private func put(_ id: String, to recipient: CustomerIdentifier? = nil, expires: Int64? = nil) throws {
         try client.edit {
-            try $0.putInboxMessage(
+            try $0.projects.putInboxMessage(
                 id: id, type: "html", content: #"{"title":"\#(id)","message":"<p>Hi</p>"}"#,
                 recipient: recipient, expiresMilliseconds: expires, in: "shop")
         }
@@ -192,7 +192,7 @@ struct BloomreachInboxTests {
             #expect(answer.json["error"] as? String == "invalid sync token")
             #expect(answer.json["success"] as? Bool == false)
         }
-        try client.edit { try $0.endSyncTokens(of: "shop") }
+        try client.edit { try $0.projects.endSyncTokens(of: "shop") }
         #expect(try fetch(since: good).status == 410)
         #expect(try inbox().messages?.count == 1)
     }
@@ -237,7 +237,7 @@ struct BloomreachInboxTests {
     /// Turns customer tokens on and returns the secret of the private key.
     private func turnOn(_ mode: CustomerTokens = .required) throws -> String {
         try client.edit { try $0.setCustomerTokens(mode, for: "shop") }
-        let secret = try client.fixture.apps.addCustomerTokenKey(id: "key-1", to: "shop")
+        let secret = try client.fixture.apps.projects.addCustomerTokenKey(id: "key-1", to: "shop")
         try client.fixture.gateway.refreshApps()
         return secret
     }
@@ -340,7 +340,7 @@ struct BloomreachInboxTests {
         #expect(
             client.post("/webxp/s/{p}/inappmessages?v=1", #"{"customer_ids":{}}"#, authorization: bearer)?
                 .status == 401)
-        try client.edit { try $0.deleteCustomerTokenKey(id: "key-1", of: "shop") }
+        try client.edit { try $0.projects.deleteCustomerTokenKey(id: "key-1", of: "shop") }
         #expect(try fetch(authorization: bearer).status == 401)
     }
 

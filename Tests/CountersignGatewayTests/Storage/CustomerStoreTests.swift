@@ -207,8 +207,8 @@ struct CustomerStoreTests {
             ) { _ in stored.signal() }
             try stored.waitForSignal()
         }
-        let reader = try EventReader(dataDirectory: folder.path)
-        let first = try reader.newest(EventQuery(appID: "shop"), limit: 500)
+        let reader = EventReader(readers: SQLiteReaders(path: folder.path + "/events.sqlite"))
+        let first = try reader.newest(EventQuery(appID: "shop"), before: nil, limit: 500)
         #expect(first.events.map(\.messageID) == ["m-4", "m-3", "m-2"])
         #expect(first.hasMore)
         let second = try reader.newest(

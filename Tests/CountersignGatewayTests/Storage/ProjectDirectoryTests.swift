@@ -23,7 +23,7 @@ struct ProjectDirectoryTests {
     private func remove() { try? FileManager.default.removeItem(atPath: folder) }
 
     private func project(_ app: String = "shop") throws -> Project {
-        try #require(try directory.projects()[app])
+        try #require(try directory.projects.all()[app])
     }
 
     private func code(_ body: () throws -> Void) -> GatewayError.Code? {
@@ -41,7 +41,7 @@ struct ProjectDirectoryTests {
             {"id":"hi","type":"push","content":{"title":"Hello"},"recipient":{"registered":"user-1"},
              "expires":"2026-12-24T18:00:00Z"}
             """#
-        #expect(try directory.putInboxMessage(json: json, in: "shop") == "hi")
+        #expect(try directory.projects.putInboxMessage(json: json, in: "shop") == "hi")
         let message = try #require(try project().inbox.all.first)
         #expect(message.recipient == CustomerIdentifier(name: "registered", value: "user-1"))
         #expect(message.expiresMilliseconds == 1_798_135_200_000)
@@ -56,7 +56,9 @@ struct ProjectDirectoryTests {
             #"{"id":"a","type":"html","content":{},"expires":"soon"}"#,
             #"{"id":"a","type":"html","content":{},"expire":"2026-12-24T18:00:00Z"}"#,
         ] {
-            #expect(code { _ = try directory.putInboxMessage(json: bad, in: "shop") } == .invalid, "\(bad)")
+            #expect(
+                code { _ = try directory.projects.putInboxMessage(json: bad, in: "shop") } == .invalid,
+                "\(bad)")
         }
     }
 
@@ -74,7 +76,7 @@ struct ProjectDirectoryTests {
 
     @Test func aMessageIsCompletedSoThatClientsCanDecodeIt() throws {
         defer { remove() }
-        try directory.put(
+        try directory.projects.put(
             .inAppMessage, json: #"{"id":"m","trigger":{"event_type":"session_start"}}"#, in: "shop")
         #expect(
             try project().inAppMessages.first?.json == [
@@ -82,7 +84,7 @@ struct ProjectDirectoryTests {
                 "variant_id": 0, "variant_name": "", "date_filter": ["enabled": false],
                 "trigger": ["event_type": "session_start", "filter": []],
             ])
-        try directory.put(.consentCategory, json: #"{"id":"c","sources":{"page":true}}"#, in: "shop")
+        try directory.projects.put(.consentCategory, json: #"{"id":"c","sources":{"page":true}}"#, in: "shop")
         #expect(
             try project().consentCategories.first?.json == [
                 "id": "c", "legitimate_interest": false, "translations": [:],
@@ -127,7 +129,9 @@ struct ProjectDirectoryTests {
     ])
     func whatClientsCouldNotDecodeIsNotStored(kind: ProjectItem.Kind, json: String, says: String) throws {
         defer { remove() }
-        let error = #expect(throws: GatewayError.self) { try directory.put(kind, json: json, in: "shop") }
+        let error = #expect(throws: GatewayError.self) {
+            try directory.projects.put(kind, json: json, in: "shop")
+        }
         #expect(error?.code == .invalid)
         #expect(error?.reason.contains(says) == true, "\(error?.reason ?? "")")
         #expect(try project().inAppMessages.isEmpty)
@@ -135,25 +139,27 @@ struct ProjectDirectoryTests {
 
     @Test func anItemIsReplacedInItsPlaceAndDeleted() throws {
         defer { remove() }
-        try directory.put(.recommendationEngine, json: #"{"id":"a","name":"1"}"#, in: "shop")
-        try directory.put(.recommendationEngine, json: #"{"id":"b"}"#, in: "shop")
-        try directory.put(.recommendationEngine, json: #"{"id":"a","name":"2"}"#, in: "shop")
+        try directory.projects.put(.recommendationEngine, json: #"{"id":"a","name":"1"}"#, in: "shop")
+        try directory.projects.put(.recommendationEngine, json: #"{"id":"b"}"#, in: "shop")
+        try directory.projects.put(.recommendationEngine, json: #"{"id":"a","name":"2"}"#, in: "shop")
         #expect(try project().recommendationEngines.map(\.id) == ["a", "b"])
         #expect(try project("cafe").recommendationEngines.isEmpty)
-        try directory.remove(.recommendationEngine, id: "a", from: "shop")
+        try directory.projects.remove(.recommendationEngine, id: "a", from: "shop")
         #expect(try project().recommendationEngines.map(\.id) == ["b"])
-        #expect(code { try directory.remove(.recommendationEngine, id: "a", from: "shop") } == .notFound)
-        #expect(code { try directory.remove(.inAppMessage, id: "b", from: "shop") } == .notFound)
+        #expect(
+            code { try directory.projects.remove(.recommendationEngine, id: "a", from: "shop") } == .notFound)
+        #expect(code { try directory.projects.remove(.inAppMessage, id: "b", from: "shop") } == .notFound)
     }
 
     @Test func secretsAreMadeOrTakenAndNotWeak() throws {
         defer { remove() }
-        #expect(try directory.addCustomerTokenKey(id: "k1", to: "shop").utf8.count >= 32)
-        #expect(code { _ = try directory.addCustomerTokenKey(id: "k1", to: "shop") } == .conflict)
+        #expect(try directory.projects.addCustomerTokenKey(id: "k1", to: "shop").utf8.count >= 32)
+        #expect(code { _ = try directory.projects.addCustomerTokenKey(id: "k1", to: "shop") } == .conflict)
         #expect(
-            code { _ = try directory.addCustomerTokenKey(id: "k2", secret: "short", to: "shop") } == .invalid)
-        #expect(code { _ = try directory.addCustomerTokenKey(id: "", to: "shop") } == .invalid)
-        try directory.deleteCustomerTokenKey(id: "k1", of: "shop")
+            code { _ = try directory.projects.addCustomerTokenKey(id: "k2", secret: "short", to: "shop") }
+                == .invalid)
+        #expect(code { _ = try directory.projects.addCustomerTokenKey(id: "", to: "shop") } == .invalid)
+        try directory.projects.deleteCustomerTokenKey(id: "k1", of: "shop")
         #expect(try project().customerTokenKeys.isEmpty)
         let secret = try directory.setPushWebhook(url: "https://push.example/hook", for: "shop")
         #expect(secret.hasPrefix("whsec_"))
@@ -172,13 +178,14 @@ struct ProjectDirectoryTests {
     @Test func anInboxMessageMustBeOneThatClientsShow() throws {
         defer { remove() }
         #expect(
-            code { try directory.putInboxMessage(id: "", type: "html", content: "{}", in: "shop") }
+            code { try directory.projects.putInboxMessage(id: "", type: "html", content: "{}", in: "shop") }
                 == .invalid)
         #expect(
-            code { try directory.putInboxMessage(id: "m", type: "x", content: "{}", in: "shop") } == .invalid)
-        #expect(
-            code { try directory.putInboxMessage(id: "m", type: "html", content: "[]", in: "shop") }
+            code { try directory.projects.putInboxMessage(id: "m", type: "x", content: "{}", in: "shop") }
                 == .invalid)
-        #expect(code { try directory.removeInboxMessage(id: "m", from: "shop") } == .notFound)
+        #expect(
+            code { try directory.projects.putInboxMessage(id: "m", type: "html", content: "[]", in: "shop") }
+                == .invalid)
+        #expect(code { try directory.projects.removeInboxMessage(id: "m", from: "shop") } == .notFound)
     }
 }

@@ -74,7 +74,7 @@ struct SchemaTests {
             atPath: data, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         let connection = try SQLiteConnection(path: data + "/control.sqlite")
         try connection.execute("PRAGMA foreign_keys = ON")
-        try Schema.migrate(connection, Array(AppDirectory.migrations.prefix(schema)))
+        try Schema.migrate(connection, Array(ControlDatabase.migrations.prefix(schema)))
         return connection
     }
 
@@ -118,7 +118,7 @@ struct SchemaTests {
             try apps.settingIfSet(of: "shop")
                 == KeySource(url: "https://keys.example/jwks", allowsPrivateAddresses: true))
         let key = [UInt8](repeating: 10, count: 32)
-        let alert = try #require(try apps.takeDueAlerts(at: 20).first)
+        let alert = try #require(try apps.alerts.takeDue(at: 20).first)
         #expect(
             alert.webhook
                 == PushWebhook(url: "https://alerts.example/in", secret: key, allowsPrivateAddresses: false))
@@ -126,8 +126,8 @@ struct SchemaTests {
         project.webhook = PushWebhook(
             url: "http://push.example/in", secret: key, allowsPrivateAddresses: true)
         project.inboxEpoch = 4
-        #expect(try apps.project(of: "shop").settings == project)
-        #expect(try apps.project(of: "shop").inbox.epoch == 4)
+        #expect(try apps.projects.project(of: "shop").settings == project)
+        #expect(try apps.projects.project(of: "shop").inbox.epoch == 4)
         var plan = EnforcementPlan()
         (plan.state, plan.rampPercent, plan.sinceMilliseconds) = (.required, 40, 3000)
         plan.scheduled = .init(state: .optional, atMilliseconds: 9000)
@@ -138,9 +138,9 @@ struct SchemaTests {
         let bare = try apps.app(id: "bare")
         #expect(bare.enforcement == .optional && bare.policy.json == ClaimsPolicy().json)
         #expect(try apps.rules(of: "bare") == AppRules() && apps.tokenRules(of: "bare") == TokenRules())
-        #expect(try apps.project(of: "bare").settings == .standard(for: "bare"))
+        #expect(try apps.projects.project(of: "bare").settings == .standard(for: "bare"))
         #expect(try apps.settingIfSet(KeySource.self, of: "bare") == nil)
-        #expect(try apps.settingIfSet(AlertWebhook.self, of: "bare") == nil)
+        #expect(try apps.settingIfSet(PushWebhook.self, of: "bare") == nil)
     }
 
     @Test func whatIsSetAlreadyIsNotNotedAgain() throws {
@@ -151,7 +151,7 @@ struct SchemaTests {
         rules.accessSeconds = 60
         for _ in 0..<2 { try apps.setTokenRules(rules, for: "shop") }
         try apps.setRules(AppRules(), of: "shop")
-        #expect(try apps.auditEntries(limit: 9).map(\.action) == ["tokens.rules", "app.create"])
+        #expect(try apps.auditLog.entries(limit: 9).map(\.action) == ["tokens.rules", "app.create"])
         rules.accessSeconds = 0
         #expect(throws: GatewayError.self) { try apps.setTokenRules(rules, for: "shop") }
         #expect(throws: GatewayError.self) { try apps.setTokenRules(TokenRules(), for: "none") }

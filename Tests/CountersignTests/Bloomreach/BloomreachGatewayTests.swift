@@ -106,11 +106,11 @@ struct BloomreachGatewayTests {
 
     @Test func contentIsRead() async throws {
         try edit { apps in
-            try apps.put(
+            try apps.projects.put(
                 .recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1","title":"Tea"}]}"#,
                 in: fixture.appID)
-            try apps.put(.consentCategory, json: #"{"id":"newsletter"}"#, in: fixture.appID)
-            try apps.put(
+            try apps.projects.put(.consentCategory, json: #"{"id":"newsletter"}"#, in: fixture.appID)
+            try apps.projects.put(
                 .inAppMessage,
                 json: #"{"id":"hello","name":"Hello","trigger":{"event_type":"session_start"}}"#,
                 in: fixture.appID)
@@ -132,7 +132,7 @@ struct BloomreachGatewayTests {
     @Test func appInboxIsFetchedMarkedAndStartedAnew() async throws {
         try edit { apps in
             for (id, user) in [("a", "ada"), ("g", "grace")] {
-                try apps.putInboxMessage(
+                try apps.projects.putInboxMessage(
                     id: id, type: "html", content: #"{"title":"T"}"#,
                     recipient: CustomerIdentifier(name: "registered", value: user), in: fixture.appID)
             }
@@ -144,7 +144,7 @@ struct BloomreachGatewayTests {
         try await client.markAsRead(message)
         #expect(try await client.fetchAppInbox().map(\.isRead) == [true])
         // The gateway calls all sync tokens gone: 410, once, and then from the start.
-        try edit { try $0.endSyncTokens(of: fixture.appID) }
+        try edit { try $0.projects.endSyncTokens(of: fixture.appID) }
         #expect(try await client.fetchAppInbox().map(\.id) == ["a"])
         await finish()
     }

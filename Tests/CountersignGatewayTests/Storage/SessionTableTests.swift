@@ -8,26 +8,25 @@ import Testing
 @testable import GatewayTokens
 
 @Suite(.timeLimit(.minutes(5)))
-struct SessionLedgerTests {
+struct SessionTableTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
         "countersign-" + UUID().uuidString
     ).path
     private let key = [UInt8](repeating: 7, count: 32)
 
     private func store() throws -> SessionStore {
-        try SessionStore(dataDirectory: DataDirectory(path: folder))
+        try SessionStore(dataDirectory: DataDirectory(path: folder), refreshKey: key)
     }
 
     private func open(
         _ store: SessionStore, client: String? = nil, lifetime: Int = 100_000, at seconds: Int64 = 0
     ) throws -> RefreshToken {
-        let key = key
         var rules = TokenRules()
         rules.refreshSeconds = lifetime
-        let opening = SessionLedger.Opening(
+        let opening = SessionTable.Opening(
             appID: "shop", subject: "user-1", clientID: client, rules: rules)
-        return try store.perform { sqlite in
-            try SessionLedger(connection: sqlite, key: key).open(
+        return try store.perform { table in
+            try table.open(
                 opening,
                 at: seconds * 1000, address: "192.0.2.1"
             ).1
@@ -37,10 +36,9 @@ struct SessionLedgerTests {
     private func exchange(
         _ token: RefreshToken, _ store: SessionStore, client: String? = nil, scope: String? = nil,
         at seconds: Int64 = 0, rules: TokenRules? = TokenRules()
-    ) throws -> SessionLedger.Exchange {
-        let key = key
-        return try store.perform { sqlite in
-            try SessionLedger(connection: sqlite, key: key).exchange(
+    ) throws -> SessionTable.Exchange {
+        return try store.perform { table in
+            try table.exchange(
                 token,
                 .init(
                     clientID: client, address: "192.0.2.2", now: seconds * 1000, rules: { _ in rules },
@@ -48,7 +46,7 @@ struct SessionLedgerTests {
         }
     }
 
-    private func granted(_ exchange: SessionLedger.Exchange) throws -> RefreshToken {
+    private func granted(_ exchange: SessionTable.Exchange) throws -> RefreshToken {
         guard case .granted(_, let token) = exchange else {
             Issue.record("refused: \(exchange)")
             throw CancellationError()
@@ -56,7 +54,7 @@ struct SessionLedgerTests {
         return token
     }
 
-    private func refusal(_ exchange: SessionLedger.Exchange) -> SessionLedger.Refusal? {
+    private func refusal(_ exchange: SessionTable.Exchange) -> SessionTable.Refusal? {
         if case .refused(let refusal) = exchange { refusal } else { nil }
     }
 
@@ -92,14 +90,15 @@ struct SessionLedgerTests {
     }
 
     private func history(_ store: SessionStore) throws -> [[String?]] {
-        try store.perform { sqlite in
-            try sqlite.all("SELECT action, generation, address FROM session_audit ORDER BY seq") { row in
+        try store.perform { table in
+            try table.connection.all("SELECT action, generation, address FROM session_audit ORDER BY seq") {
+                row in
                 (0..<3).map { row.optionalText($0) }
             }
         }
     }
 
-    private func isReused(_ exchange: SessionLedger.Exchange) -> Bool {
+    private func isReused(_ exchange: SessionTable.Exchange) -> Bool {
         if case .refused(.reused) = exchange { true } else { false }
     }
 
@@ -109,9 +108,8 @@ struct SessionLedgerTests {
         let second = try granted(exchange(first, store, at: 10))
         #expect(isReused(try exchange(first, store, at: 70)))
         #expect(refusal(try exchange(second, store, at: 70)) == .revoked)
-        let key = key
         let session = try store.perform {
-            try SessionLedger(connection: $0, key: key).session(id: first.sessionID)
+            try $0.session(id: first.sessionID)
         }
         #expect(session?.revocation == .reuse)
         #expect(try history(store) == [["opened", nil, "192.0.2.1"], ["revoked_reuse", "0", "192.0.2.2"]])
@@ -149,7 +147,9 @@ struct SessionLedgerTests {
         let first = try open(store, lifetime: 10_000)
         var token = first
         for number in 1...20 { token = try granted(exchange(token, store, at: Int64(number) * 100)) }
-        let rows = try store.perform { try $0.first("SELECT count(*) FROM refresh_token") { $0.int(0) } }
+        let rows = try store.perform {
+            try $0.connection.first("SELECT count(*) FROM refresh_token") { $0.int(0) }
+        }
         #expect(try #require(rows) < 8)
         guard case .reused = refusal(try exchange(first, store, at: 2_001)) else {
             Issue.record("not noticed")
@@ -176,9 +176,8 @@ struct SessionLedgerTests {
         for time in stride(from: Int64(100), to: 1_000, by: 100) {
             token = try granted(exchange(token, store, at: time, rules: rules))
         }
-        let key = key
         let id = token.sessionID
-        let session = try store.perform { try SessionLedger(connection: $0, key: key).session(id: id) }
+        let session = try store.perform { try $0.session(id: id) }
         #expect(session?.expiresMilliseconds == 1_000_000)
         #expect(refusal(try exchange(token, store, at: 999, rules: rules)) == nil)
         #expect(refusal(try exchange(token, store, at: 1_000, rules: rules)) == .expired)
@@ -209,7 +208,9 @@ struct SessionLedgerTests {
         }
         let store = try store()
         let upgrade = try #require(
-            try store.perform { try $0.first("SELECT lifetime_from_ms FROM session") { $0.int64(0) } })
+            try store.perform {
+                try $0.connection.first("SELECT lifetime_from_ms FROM session") { $0.int64(0) }
+            })
         let now = Int64(Date().timeIntervalSince1970)
         #expect(abs(upgrade / 1000 - now) < 600)
         let next = try granted(exchange(token, store, at: now))
@@ -261,9 +262,9 @@ struct SessionLedgerTests {
         let store = try store()
         let token = try open(store)
         #expect(throws: GatewayError.self) {
-            try store.perform { sqlite in
-                try sqlite.run("UPDATE session SET generation = 9")
-                try sqlite.run("no such statement")
+            try store.perform { table in
+                try table.connection.run("UPDATE session SET generation = 9")
+                try table.connection.run("no such statement")
             }
         }
         #expect(try granted(exchange(token, store)).generation == 1)

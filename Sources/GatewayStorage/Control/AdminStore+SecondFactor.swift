@@ -4,24 +4,7 @@ internal import CountersignSQLite
 package import GatewayModel
 
 /// The second factor of those who sign in.
-extension AppDirectory {
-    static let secondFactorSchema = """
-        CREATE TABLE admin_second_factor (
-            user TEXT PRIMARY KEY REFERENCES admin_user (name) ON DELETE CASCADE,
-            secret BLOB NOT NULL,
-            is_on INTEGER NOT NULL,
-            last_step INTEGER NOT NULL
-        ) STRICT;
-        CREATE TABLE admin_recovery_code (
-            user TEXT NOT NULL REFERENCES admin_user (name) ON DELETE CASCADE,
-            hash BLOB NOT NULL,
-            PRIMARY KEY (user, hash)
-        ) STRICT, WITHOUT ROWID;
-        CREATE TABLE sign_in_rules (
-            id INTEGER PRIMARY KEY CHECK (id = 1), second_factor_required INTEGER NOT NULL
-        ) STRICT;
-        """
-
+extension AdminStore {
     /// True when nobody may sign in without a second factor.
     ///
     /// - Throws: `storage`.
@@ -39,7 +22,9 @@ extension AppDirectory {
     package func setRequiresSecondFactor(_ isRequired: Bool) throws(GatewayError) {
         try write { sqlite in
             let before = try Self.requiresSecondFactor(sqlite)
-            try sqlite.run("INSERT OR REPLACE INTO sign_in_rules VALUES (1, ?)", .integer(isRequired ? 1 : 0))
+            try sqlite.run(
+                "INSERT OR REPLACE INTO sign_in_rules (id, second_factor_required) VALUES (1, ?)",
+                .integer(isRequired ? 1 : 0))
             try audit(
                 sqlite, "sign_in_rules.set", "second_factor",
                 before: ["second_factor_required": .bool(before)],
@@ -56,7 +41,9 @@ extension AppDirectory {
                 throw GatewayError(.conflict, "there is a second factor already: turn it off first")
             }
             try sqlite.run(
-                "INSERT OR REPLACE INTO admin_second_factor VALUES (?, ?, 0, 0)", .text(name),
+                """
+                INSERT OR REPLACE INTO admin_second_factor (user, secret, is_on, last_step) VALUES (?, ?, 0, 0)
+                """, .text(name),
                 .blob(password.secret))
         }
     }
@@ -181,7 +168,8 @@ extension AppDirectory {
         let codes = (0..<RecoveryCode.count).map { _ in RecoveryCode.random() }
         for code in codes {
             try sqlite.run(
-                "INSERT INTO admin_recovery_code VALUES (?, ?)", .text(name), .blob(RecoveryCode.hash(code)))
+                "INSERT INTO admin_recovery_code (user, hash) VALUES (?, ?)", .text(name),
+                .blob(RecoveryCode.hash(code)))
         }
         return codes
     }

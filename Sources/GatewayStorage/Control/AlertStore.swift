@@ -19,12 +19,15 @@ package struct Alert: Sendable {
 }
 
 /// What a gateway has to tell apps' webhooks.
-extension AppDirectory {
+package struct AlertStore: ControlStore {
+    package let database: ControlDatabase
+    package let actor: Operator
+
     /// Has an app's webhook told, in the transaction of what it is told of.
-    func addAlert(
+    func add(
         _ body: JSONValue, of appID: String, at milliseconds: Int64, _ sqlite: SQLiteConnection
     ) throws {
-        guard try SettingTable(sqlite: sqlite).one(AlertWebhook.self, of: appID) != nil else { return }
+        guard try SettingTable(sqlite: sqlite).one(PushWebhook.self, of: appID) != nil else { return }
         try sqlite.run(
             "INSERT INTO alert (id, app_id, body, attempts, next_ms) VALUES (?1, ?2, ?3, 0, ?4)",
             .text("msg_" + UUIDv7.make()), .text(appID), .blob(body.bytes), .integer(milliseconds))
@@ -34,19 +37,19 @@ extension AppDirectory {
     ///
     /// - Throws: `storage`.
     package func tell(_ body: JSONValue, of appID: String, at milliseconds: Int64) throws(GatewayError) {
-        try write { try addAlert(body, of: appID, at: milliseconds, $0) }
+        try write { try add(body, of: appID, at: milliseconds, $0) }
     }
 
     /// Takes the alerts that are due, and sets when each is due again if it is not delivered.
     ///
     /// - Throws: `storage`.
-    package func takeDueAlerts(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
+    package func takeDue(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
         let isDue = try read { sqlite in
             try sqlite.first("SELECT 1 FROM alert WHERE next_ms <= ?1", .integer(milliseconds)) { _ in true }
         }
         guard isDue == true else { return [] }
         return try write { sqlite in
-            let webhooks = try SettingTable(sqlite: sqlite).all(AlertWebhook.self)
+            let webhooks = try SettingTable(sqlite: sqlite).all(PushWebhook.self)
             let due = try sqlite.all(
                 "SELECT id, app_id, body, attempts FROM alert WHERE next_ms <= ?1 ORDER BY id",
                 .integer(milliseconds)
@@ -54,7 +57,7 @@ extension AppDirectory {
                 webhooks[row.text(1)].map { webhook in
                     Alert(
                         id: row.text(0), appID: row.text(1), body: row.blob(2), attempt: row.int(3) + 1,
-                        webhook: webhook.target)
+                        webhook: webhook)
                 }
             }.compactMap(\.self)
             for alert in due {
@@ -71,41 +74,7 @@ extension AppDirectory {
     /// Forgets an alert: it was delivered, or will not be tried again.
     ///
     /// - Throws: `storage`.
-    package func removeAlert(_ id: String) throws(GatewayError) {
+    package func remove(_ id: String) throws(GatewayError) {
         try write { try $0.run("DELETE FROM alert WHERE id = ?1", .text(id)) }
-    }
-
-    /// Sets where an app's alerts go. Without a webhook, those that wait are forgotten.
-    ///
-    /// - Parameters:
-    ///   - url: `https:`, without a user name; where private addresses are allowed also `http:` to this machine. Nil:
-    ///     nowhere.
-    ///   - secret: `whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks); nil keeps the one there is, or makes one.
-    ///   - allowsPrivateAddresses: Whether it may be on a private network or on this machine.
-    ///   - appID: The app.
-    /// - Returns: The secret, when one was made: it is not shown again.
-    /// - Throws: `invalid`, `notFound`, `storage`.
-    package func setAlertWebhook(
-        url: String?, secret: String?, allowsPrivateAddresses: Bool = false, for appID: String
-    ) throws(GatewayError) -> String? {
-        guard let url else {
-            try set(nil as AlertWebhook?, for: appID) { sqlite in
-                try sqlite.run("DELETE FROM alert WHERE app_id = ?", .text(appID))
-            }
-            return nil
-        }
-        let before = try settingIfSet(AlertWebhook.self, of: appID)
-        let made = secret == nil && before == nil ? PushWebhook.newSecret() : nil
-        var webhook = AlertWebhook(url: url, allowsPrivateAddresses: allowsPrivateAddresses)
-        if let given = secret ?? made {
-            guard let key = StandardWebhook.key(given) else {
-                throw GatewayError(.invalid, "secret is whsec_ and the base64 of 24 to 64 bytes")
-            }
-            webhook.secret = key
-        } else {
-            webhook.secret = before?.secret ?? []
-        }
-        try set(webhook, for: appID)
-        return made
     }
 }

@@ -16,32 +16,11 @@ package struct AdminUser: Sendable {
     package let password: PasswordHash
 }
 
-/// A token that a program signs its requests to the admin API with. Only its hash is kept.
-package struct AdminToken: Sendable {
-    package let id: String
-    package let name: String
-    package let scopes: [String]
-    package let createdMilliseconds: Int64
-    package let usedMilliseconds: Int64?
-    package let expiresMilliseconds: Int64?
-    let hash: [UInt8]
+/// Who may sign in, and who has.
+package struct AdminStore: ControlStore {
+    package let database: ControlDatabase
+    package let actor: Operator
 
-    /// The most that its scopes allow.
-    package var role: AdminRole {
-        scopes.contains("admin") ? .owner : scopes.contains("write") ? .operator : .viewer
-    }
-
-    /// The token as the audit log has it.
-    var json: JSONValue {
-        [
-            "name": .string(name), "scopes": .array(scopes.map { .string($0) }),
-            "expires_ms": expiresMilliseconds.map { .integer($0) } ?? .null,
-        ]
-    }
-}
-
-/// Who may use the admin API.
-extension AppDirectory {
     package static let setupMilliseconds: Int64 = 30 * 60_000
     package static let sessionMilliseconds: Int64 = 12 * 3_600_000
 
@@ -60,7 +39,7 @@ extension AppDirectory {
         try write { sqlite in
             try sqlite.run("DELETE FROM admin_setup")
             try sqlite.run(
-                "INSERT INTO admin_setup VALUES (?, ?)", .blob(SHA256.digest(token.utf8)),
+                "INSERT INTO admin_setup (hash, expires_ms) VALUES (?, ?)", .blob(SHA256.digest(token.utf8)),
                 .integer(milliseconds + Self.setupMilliseconds))
             try audit(sqlite, "setup.link", "", at: milliseconds)
         }
@@ -91,13 +70,13 @@ extension AppDirectory {
                 .blob(SHA256.digest(token.utf8)), .integer(milliseconds))
             guard sqlite.changes > 0 else {
                 throw GatewayError(
-                    .notFound, "the link was used or is older than 30 minutes; run `countersign admin reset`")
+                    .notFound, "the link was used or is older than 30 minutes")
             }
             try sqlite.run("DELETE FROM admin_session WHERE user = ?", .text(name))
             try Self.forgetSecondFactor(of: name, sqlite)
             try sqlite.run(
                 """
-                INSERT INTO admin_user VALUES (?1, 'owner', ?2, ?3, NULL)
+                INSERT INTO admin_user (name, role, password, created_ms, signed_in_ms) VALUES (?1, 'owner', ?2, ?3, NULL)
                 ON CONFLICT (name) DO UPDATE SET role = 'owner', password = ?2
                 """, .text(name), .text(password.text), .integer(milliseconds))
             try audit(sqlite, "user.setup", name, after: ["role": "owner"], at: milliseconds)
@@ -111,7 +90,10 @@ extension AppDirectory {
         try Self.check(name: name)
         try write { sqlite in
             try sqlite.run(
-                "INSERT INTO admin_user VALUES (?, ?, ?, ?, NULL) ON CONFLICT DO NOTHING", .text(name),
+                """
+                INSERT INTO admin_user (name, role, password, created_ms) VALUES (?, ?, ?, ?)
+                ON CONFLICT DO NOTHING
+                """, .text(name),
                 .text(role.rawValue), .text(password.text), .integer(Self.now()))
             guard sqlite.changes > 0 else {
                 throw GatewayError(.conflict, "there is a user \(name) already")
@@ -177,7 +159,8 @@ extension AppDirectory {
         try write { sqlite in
             try sqlite.run("DELETE FROM admin_session WHERE expires_ms <= ?", .integer(milliseconds))
             try sqlite.run(
-                "INSERT INTO admin_session VALUES (?, ?, ?)", .blob(SHA256.digest(token.utf8)), .text(name),
+                "INSERT INTO admin_session (hash, user, expires_ms) VALUES (?, ?, ?)",
+                .blob(SHA256.digest(token.utf8)), .text(name),
                 .integer(milliseconds + Self.sessionMilliseconds))
             try sqlite.run(
                 "UPDATE admin_user SET signed_in_ms = ?2 WHERE name = ?1", .text(name),
@@ -215,80 +198,6 @@ extension AppDirectory {
         try write {
             try $0.run("DELETE FROM admin_session WHERE hash = ?", .blob(SHA256.digest(token.utf8)))
         }
-    }
-
-    // MARK: Tokens
-
-    /// All tokens, the oldest first.
-    ///
-    /// - Throws: `storage`.
-    package func adminTokens() throws(GatewayError) -> [AdminToken] {
-        try read { try $0.all("SELECT * FROM admin_token ORDER BY created_ms, id", row: Self.token) }
-    }
-
-    /// Makes a token.
-    ///
-    /// - Parameters:
-    ///   - name: 1 to 100 bytes.
-    ///   - scopes: Of `read`, `write`, `admin`; at least one.
-    ///   - expiresMilliseconds: From when on it is no longer good; nil: never.
-    /// - Returns: Its entry and its text, which is shown only now.
-    /// - Throws: `invalid`, `storage`.
-    package func createAdminToken(
-        name: String, scopes: [String], expiresMilliseconds: Int64? = nil
-    ) throws(GatewayError) -> (entry: AdminToken, text: String) {
-        guard (1...100).contains(name.utf8.count) else {
-            throw GatewayError(.invalid, "a token's name has 1 to 100 bytes")
-        }
-        guard !scopes.isEmpty, scopes.allSatisfy({ ["read", "write", "admin"].contains($0) }) else {
-            throw GatewayError(.invalid, "scopes are one or more of read, write, admin")
-        }
-        let text = "csa_" + Base64URL.encode(.random(count: 32))
-        var id = ""
-        // On a command line a dash begins a flag.
-        repeat { id = Base64URL.encode(.random(count: 9)) } while id.hasPrefix("-")
-        let entry = AdminToken(
-            id: id, name: name, scopes: Set(scopes).sorted(),
-            createdMilliseconds: Self.now(), usedMilliseconds: nil, expiresMilliseconds: expiresMilliseconds,
-            hash: SHA256.digest(text.utf8))
-        try write { sqlite in
-            try sqlite.run(
-                "INSERT INTO admin_token VALUES (?, ?, ?, ?, ?, NULL, ?)", .text(entry.id), .text(name),
-                .blob(entry.hash), .text(entry.scopes.joined(separator: " ")),
-                .integer(entry.createdMilliseconds), .optionalInteger(expiresMilliseconds))
-            try audit(sqlite, "token.create", entry.id, after: entry.json)
-        }
-        return (entry, text)
-    }
-
-    /// Deletes a token.
-    ///
-    /// - Throws: `notFound`, `storage`.
-    package func deleteAdminToken(id: String) throws(GatewayError) {
-        try write { sqlite in
-            let token = try sqlite.first(
-                "SELECT * FROM admin_token WHERE id = ?", .text(id), row: Self.token)
-            guard let token else { throw GatewayError(.notFound, "there is no API token \(id)") }
-            try sqlite.run("DELETE FROM admin_token WHERE id = ?", .text(id))
-            try audit(sqlite, "token.delete", id, before: token.json)
-        }
-    }
-
-    /// The token with this text; nil when there is none or it has expired. Its use is noted once an hour.
-    package func adminToken(_ text: String, at milliseconds: Int64) throws(GatewayError) -> AdminToken? {
-        let hash = SHA256.digest(text.utf8)
-        let found = try read { sqlite in
-            try sqlite.first("SELECT * FROM admin_token WHERE hash = ?", .blob(hash), row: Self.token)
-        }
-        guard let found, found.expiresMilliseconds.map({ $0 > milliseconds }) ?? true else { return nil }
-        if milliseconds - (found.usedMilliseconds ?? 0) > 3_600_000 {
-            try write {
-                try $0.run(
-                    "UPDATE admin_token SET used_ms = ?2 WHERE id = ?1", .text(found.id),
-                    .integer(milliseconds))
-            }
-        }
-        return found
     }
 
     // MARK: Rows
@@ -333,12 +242,5 @@ extension AppDirectory {
                 hasSecondFactor: row.int64(5) != 0, recoveryCodes: row.int(6),
                 password: PasswordHash(text: row.text(4)))
         }
-    }
-
-    private static func token(_ row: SQLiteStatement) throws(SQLiteError) -> AdminToken {
-        AdminToken(
-            id: row.text(0), name: row.text(1), scopes: row.text(3).split(separator: " ").map(String.init),
-            createdMilliseconds: row.int64(4), usedMilliseconds: row.optionalInt64(5),
-            expiresMilliseconds: row.optionalInt64(6), hash: row.blob(2))
     }
 }

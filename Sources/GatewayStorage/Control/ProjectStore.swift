@@ -5,7 +5,10 @@ internal import Foundation
 package import GatewayModel
 
 /// What operators edit for clients of the Bloomreach dialect. A running gateway sees a change within a second.
-extension AppDirectory {
+package struct ProjectStore: ControlStore {
+    package let database: ControlDatabase
+    package let actor: Operator
+
     /// The most App Inbox messages that a project may have.
     package static let maximumInboxMessages = 10_000
 
@@ -31,7 +34,10 @@ extension AppDirectory {
         try writeProject(of: appID) { sqlite in
             try audit(sqlite, "project.private_key.add", id, app: appID, after: ["id": .string(id)])
             try sqlite.run(
-                "INSERT INTO customer_token_key VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+                """
+                INSERT INTO customer_token_key (app_id, id, secret, created_ms) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT DO NOTHING
+                """,
                 .text(appID), .text(id), .blob(Array(secret.utf8)), .integer(now))
             guard sqlite.changes > 0 else {
                 throw GatewayError(.conflict, "the app \(appID) has a private key \(id) already")
@@ -235,7 +241,7 @@ extension AppDirectory {
     }
 
     /// What every app is to clients of the Bloomreach dialect, by the app's id.
-    package func projects() throws(GatewayError) -> [String: Project] {
+    package func all() throws(GatewayError) -> [String: Project] {
         try read { try ProjectReader(sqlite: $0).projects() }
     }
 

@@ -4,7 +4,10 @@ internal import CountersignSQLite
 public import GatewayModel
 
 /// The clients of the token service. A running gateway sees a change within a second.
-extension AppDirectory {
+public struct ClientStore: ControlStore {
+    package let database: ControlDatabase
+    package let actor: Operator
+
     /// Makes a client, which proves itself by a secret or by assertions that it signs.
     ///
     /// - Parameters:
@@ -16,11 +19,11 @@ extension AppDirectory {
     /// - Returns: The client and its secret, which is shown only now: the directory keeps a hash. Nil for a client with a
     ///   key.
     /// - Throws: `invalid` for an unusable key or no grant, `notFound`, `storage`.
-    public func createClient(
+    public func create(
         of appID: String, name: String, publicKey: String? = nil,
         grants: Set<OAuthClient.Grant> = Set(OAuthClient.Grant.allCases)
     ) throws(GatewayError) -> (client: OAuthClient, secret: String?) {
-        let app = try app(id: appID)
+        try read { try Self.checkApp(appID, $0) }
         guard !grants.isEmpty else { throw GatewayError(.invalid, "a client needs at least one grant") }
         if let publicKey {
             do {
@@ -31,13 +34,16 @@ extension AppDirectory {
         }
         let secret = publicKey == nil ? "css_" + Base64URL.encode(.random(count: 32)) : nil
         let client = OAuthClient(
-            id: "client_" + Base64URL.encode(.random(count: 12)), appID: app.id, name: name, grants: grants,
+            id: "client_" + Base64URL.encode(.random(count: 12)), appID: appID, name: name, grants: grants,
             publicKey: publicKey, createdMilliseconds: Self.now(),
             secretHash: secret.map { SHA256.digest($0.utf8) })
         try write {
             try audit($0, "client.create", client.id, app: client.appID, after: client.json)
             try $0.run(
-                "INSERT INTO oauth_client VALUES (?, ?, ?, ?, ?, ?, ?)", .text(client.id),
+                """
+                INSERT INTO oauth_client (id, app_id, name, secret_hash, public_key, grants, created_ms)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
+                """, .text(client.id),
                 .text(client.appID), .text(client.name), client.secretHash.map { .blob($0) } ?? .null,
                 .optionalText(client.publicKey),
                 .text(grants.map(\.rawValue).sorted().joined(separator: " ")),
@@ -49,28 +55,30 @@ extension AppDirectory {
     /// An app's clients, in the order in which they were made.
     ///
     /// - Throws: `notFound`, `storage`.
-    public func clients(of appID: String) throws(GatewayError) -> [OAuthClient] {
-        let app = try app(id: appID)
-        return try allClients().filter { $0.appID == app.id }
+    public func all(of appID: String) throws(GatewayError) -> [OAuthClient] {
+        try read { sqlite in
+            try Self.checkApp(appID, sqlite)
+            return try Self.clients(sqlite).filter { $0.appID == appID }
+        }
     }
 
     /// Deletes a client. Its tokens are refused from then on.
     ///
     /// - Throws: `notFound`, `storage`.
-    public func deleteClient(id: String) throws(GatewayError) {
+    public func delete(id: String) throws(GatewayError) {
         try write { sqlite in
             let client = try Self.clients(sqlite).first { $0.id == id }
             try sqlite.run("DELETE FROM oauth_client WHERE id = ?", .text(id))
             guard let client else {
                 throw GatewayError(
-                    .notFound, "there is no client \(id); `countersign client list` shows those there are")
+                    .notFound, "there is no client \(id)")
             }
             try audit(sqlite, "client.delete", id, app: client.appID, before: client.json)
         }
     }
 
     /// The clients of all apps.
-    package func allClients() throws(GatewayError) -> [OAuthClient] { try read { try Self.clients($0) } }
+    package func all() throws(GatewayError) -> [OAuthClient] { try read { try Self.clients($0) } }
 
     private static func clients(_ sqlite: SQLiteConnection) throws -> [OAuthClient] {
         try sqlite.all(

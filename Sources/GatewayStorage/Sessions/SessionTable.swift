@@ -1,7 +1,5 @@
 internal import CountersignJOSE
 internal import CountersignSQLite
-internal import GatewayAdmission
-internal import GatewayHTTP
 package import GatewayModel
 
 /// The rules by which sessions are opened, exchanged and ended. Works inside one transaction of `tokens.sqlite`.
@@ -10,18 +8,18 @@ package import GatewayModel
 /// at once, so the direct parent of the active token gets the active one again until that one is exchanged, or the reuse
 /// window is over. Any other token that was replaced is a copy in somebody else's hands: the session ends (RFC 9700,
 /// section 4.14.2; see `docs/adr/0015-reuse-of-refresh-tokens.md`).
-package struct SessionLedger {
+package struct SessionTable {
     let connection: SQLiteConnection
     /// Derives refresh tokens; see ``RefreshToken``.
     let key: [UInt8]
 
     /// What a session is opened with.
     package struct Opening: Sendable {
-        var appID: String
-        var subject: String
-        var clientID: String?
-        var scope = TokenScope.all
-        var rules: TokenRules
+        package var appID: String
+        package var subject: String
+        package var clientID: String?
+        package var scope = TokenScope.all
+        package var rules: TokenRules
 
         package init(
             appID: String, subject: String, clientID: String? = nil, scope: String = TokenScope.all,
@@ -36,30 +34,44 @@ package struct SessionLedger {
     }
 
     /// Who presents a refresh token, and when.
-    struct Presentation: Sendable {
+    package struct Presentation: Sendable {
         /// The client that has proved itself; nil when none has.
-        var clientID: String?
+        package var clientID: String?
         /// The app whose devices ask, when the request says so.
-        var publicClientID: String?
+        package var publicClientID: String?
         /// Where the request came from; empty when unknown.
-        var address: String
+        package var address: String
         /// Milliseconds since 1970.
-        var now: Int64
+        package var now: Int64
         /// The rules of the session's app; nil when there is no such app any more.
-        var rules: @Sendable (_ appID: String) -> TokenRules?
+        package var rules: @Sendable (_ appID: String) -> TokenRules?
         /// What is asked for; nil asks for all that the session has.
-        var scope: String?
+        package var scope: String?
         /// What the client has proved itself by, when it may be used once only.
-        var assertion: SpentAssertion?
+        package var assertion: SpentAssertion?
+
+        package init(
+            clientID: String? = nil, publicClientID: String? = nil, address: String, now: Int64,
+            rules: @escaping @Sendable (_ appID: String) -> TokenRules?, scope: String? = nil,
+            assertion: SpentAssertion? = nil
+        ) {
+            self.clientID = clientID
+            self.publicClientID = publicClientID
+            self.address = address
+            self.now = now
+            self.rules = rules
+            self.scope = scope
+            self.assertion = assertion
+        }
     }
 
-    enum Exchange: Sendable {
+    package enum Exchange: Sendable {
         /// The active token, and the session that it belongs to.
         case granted(Session, RefreshToken)
         case refused(Refusal)
     }
 
-    enum Refusal: Sendable, Equatable {
+    package enum Refusal: Sendable, Equatable {
         /// There is no such session, token or app.
         case unknown
         case expired
@@ -75,7 +87,7 @@ package struct SessionLedger {
     }
 
     /// Opens a session.
-    func open(_ opening: Opening, at now: Int64, address: String) throws -> (Session, RefreshToken) {
+    package func open(_ opening: Opening, at now: Int64, address: String) throws -> (Session, RefreshToken) {
         let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
         let session = Session(
             id: token.sessionID, appID: opening.appID, subject: opening.subject, clientID: opening.clientID,
@@ -98,7 +110,7 @@ package struct SessionLedger {
     }
 
     /// Exchanges a refresh token that we made.
-    func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
+    package func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
         let now = presentation.now
         if let assertion = presentation.assertion, try !spend(assertion) { return .refused(.replayed) }
         guard let session = try session(id: token.sessionID),
@@ -181,14 +193,15 @@ package struct SessionLedger {
     }
 
     /// Notes that an assertion was used; false when it had been before.
-    func spend(_ assertion: SpentAssertion) throws -> Bool {
+    package func spend(_ assertion: SpentAssertion) throws -> Bool {
         try connection.run(
-            "INSERT INTO used_assertion VALUES (?, ?, ?) ON CONFLICT DO NOTHING", .text(assertion.clientID),
+            "INSERT INTO used_assertion (client_id, id, expires_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            .text(assertion.clientID),
             .text(assertion.id), .integer(assertion.expiresMilliseconds))
         return connection.changes > 0
     }
 
-    enum Revocation: Sendable {
+    package enum Revocation: Sendable {
         /// The session or the access token with this id.
         case revoked(String)
         /// There was nothing to revoke.
@@ -197,7 +210,7 @@ package struct SessionLedger {
     }
 
     /// Ends the session of a refresh token, whichever of its tokens it is.
-    func revoke(
+    package func revoke(
         _ token: RefreshToken, clientID: String?, publicClientID: String?, _ address: String, at now: Int64
     ) throws -> Revocation {
         guard let session = try session(id: token.sessionID), session.revokedMilliseconds == nil else {
@@ -211,20 +224,23 @@ package struct SessionLedger {
     }
 
     /// Revokes an access token; its session goes on.
-    func revoke(_ claims: IssuedClaims, clientID: String?, publicClientID: String?) throws -> Revocation {
+    package func revoke(_ claims: IssuedClaims, clientID: String?, publicClientID: String?) throws
+        -> Revocation
+    {
         let isOwner =
             clientID.map { $0 == claims.clientID }
             ?? (claims.clientID == claims.audience
                 && (publicClientID == nil || publicClientID == claims.audience))
         guard isOwner else { return .refused(.otherClient) }
         try connection.run(
-            "INSERT INTO revoked_access_token VALUES (?, ?) ON CONFLICT DO NOTHING", .text(claims.tokenID),
+            "INSERT INTO revoked_access_token (id, expires_ms) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            .text(claims.tokenID),
             .integer(claims.expiresAt * 1000))
         return .revoked(claims.tokenID)
     }
 
     /// Forgets what nobody can ask for any more.
-    func prune(at now: Int64) throws {
+    package func prune(at now: Int64) throws {
         try connection.run("DELETE FROM used_assertion WHERE expires_ms < ?", .integer(now))
         try connection.run("DELETE FROM revoked_access_token WHERE expires_ms < ?", .integer(now))
         try connection.run(
@@ -241,7 +257,9 @@ package struct SessionLedger {
     ///
     /// - Returns: The session as it was, or nil when there is none or it was ended before.
     @discardableResult
-    func end(id: String, _ reason: Session.Revocation, _ address: String, at now: Int64) throws -> Session? {
+    package func end(id: String, _ reason: Session.Revocation, _ address: String, at now: Int64) throws
+        -> Session?
+    {
         guard let session = try session(id: id), session.revokedMilliseconds == nil else { return nil }
         try end(session, reason, generation: nil, address, at: now)
         return session
@@ -289,12 +307,12 @@ package struct SessionLedger {
     }
 
     /// The session with this id, or nil.
-    func session(id: String) throws -> Session? {
+    package func session(id: String) throws -> Session? {
         try connection.first("SELECT \(Self.columns) FROM session WHERE id = ?", .text(id), row: Self.session)
     }
 
-    /// An app's sessions, the one opened last first, behind `last`; at most `limit`.
-    func sessions(
+    /// An app's sessions, the one opened last first, after `last`; at most `limit`.
+    package func sessions(
         of appID: String, subject: String?, before last: (milliseconds: Int64, id: String)? = nil, limit: Int
     ) throws -> [Session] {
         try connection.all(
@@ -307,7 +325,7 @@ package struct SessionLedger {
     }
 
     /// A page of those whose sessions an app has, each once, in the order of their ids.
-    func subjects(of appID: String, after last: String, limit: Int) throws -> [String] {
+    package func subjects(of appID: String, after last: String, limit: Int) throws -> [String] {
         try connection.all(
             """
             SELECT DISTINCT subject FROM session WHERE app_id = ?1 AND subject > ?2 ORDER BY subject LIMIT ?3
@@ -315,18 +333,17 @@ package struct SessionLedger {
         ) { $0.text(0) }
     }
 
-    /// What happened to an app's sessions, the newest first; at most `limit`.
-    func audit(of appID: String, limit: Int) throws -> [SessionDirectory.AuditEntry] {
+    /// Changes whenever another connection has committed.
+    package func version() throws -> Int64 { try connection.dataVersion() }
+
+    /// The ids of sessions that were ended after `oldest`, and of revoked access tokens that are not over yet.
+    package func revokedIDs(after oldest: Int64, at now: Int64) throws -> [String] {
         try connection.all(
             """
-            SELECT at_ms, session_id, action, generation, address FROM session_audit WHERE app_id = ?
-            ORDER BY seq DESC LIMIT ?
-            """, .text(appID), .integer(Int64(limit))
-        ) { row in
-            SessionDirectory.AuditEntry(
-                milliseconds: row.int64(0), sessionID: row.text(1), action: row.text(2),
-                generation: row.isNull(3) ? nil : row.int(3), address: row.text(4))
-        }
+            SELECT id FROM session WHERE revoked_ms > ?1
+            UNION ALL SELECT id FROM revoked_access_token WHERE expires_ms > ?2
+            """, .integer(oldest), .integer(now)
+        ) { $0.text(0) }
     }
 
     private static let columns = """

@@ -1,0 +1,121 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+package import GatewayModel
+
+/// A token that a program signs its requests to the admin API with. Only its hash is kept.
+package struct AdminToken: Sendable {
+    package let id: String
+    package let name: String
+    package let scopes: [String]
+    package let createdMilliseconds: Int64
+    package let usedMilliseconds: Int64?
+    package let expiresMilliseconds: Int64?
+    let hash: [UInt8]
+
+    /// The most that its scopes allow.
+    package var role: AdminRole {
+        scopes.contains("admin") ? .owner : scopes.contains("write") ? .operator : .viewer
+    }
+
+    /// The token as the audit log has it.
+    var json: JSONValue {
+        [
+            "name": .string(name), "scopes": .array(scopes.map { .string($0) }),
+            "expires_ms": expiresMilliseconds.map { .integer($0) } ?? .null,
+        ]
+    }
+}
+
+/// What programs sign their requests to the admin API with.
+package struct APITokenStore: ControlStore {
+    package let database: ControlDatabase
+    package let actor: Operator
+
+    /// All tokens, the oldest first.
+    ///
+    /// - Throws: `storage`.
+    package func all() throws(GatewayError) -> [AdminToken] {
+        try read {
+            try $0.all("SELECT \(Self.columns) FROM admin_token ORDER BY created_ms, id", row: Self.token)
+        }
+    }
+
+    /// Makes a token.
+    ///
+    /// - Parameters:
+    ///   - name: 1 to 100 bytes.
+    ///   - scopes: Of `read`, `write`, `admin`; at least one.
+    ///   - expiresMilliseconds: From when on it is no longer good; nil: never.
+    /// - Returns: Its entry and its text, which is shown only now.
+    /// - Throws: `invalid`, `storage`.
+    package func create(
+        name: String, scopes: [String], expiresMilliseconds: Int64? = nil
+    ) throws(GatewayError) -> (entry: AdminToken, text: String) {
+        guard (1...100).contains(name.utf8.count) else {
+            throw GatewayError(.invalid, "a token's name has 1 to 100 bytes")
+        }
+        guard !scopes.isEmpty, scopes.allSatisfy({ ["read", "write", "admin"].contains($0) }) else {
+            throw GatewayError(.invalid, "scopes are one or more of read, write, admin")
+        }
+        let text = "csa_" + Base64URL.encode(.random(count: 32))
+        var id = ""
+        // On a command line a dash begins a flag.
+        repeat { id = Base64URL.encode(.random(count: 9)) } while id.hasPrefix("-")
+        let entry = AdminToken(
+            id: id, name: name, scopes: Set(scopes).sorted(),
+            createdMilliseconds: Self.now(), usedMilliseconds: nil, expiresMilliseconds: expiresMilliseconds,
+            hash: SHA256.digest(text.utf8))
+        try write { sqlite in
+            try sqlite.run(
+                """
+                INSERT INTO admin_token (id, name, hash, scopes, created_ms, expires_ms)
+                VALUES (?, ?, ?, ?, ?, ?)
+                """, .text(entry.id), .text(name),
+                .blob(entry.hash), .text(entry.scopes.joined(separator: " ")),
+                .integer(entry.createdMilliseconds), .optionalInteger(expiresMilliseconds))
+            try audit(sqlite, "token.create", entry.id, after: entry.json)
+        }
+        return (entry, text)
+    }
+
+    /// Deletes a token.
+    ///
+    /// - Throws: `notFound`, `storage`.
+    package func delete(id: String) throws(GatewayError) {
+        try write { sqlite in
+            let token = try sqlite.first(
+                "SELECT \(Self.columns) FROM admin_token WHERE id = ?", .text(id), row: Self.token)
+            guard let token else { throw GatewayError(.notFound, "there is no API token \(id)") }
+            try sqlite.run("DELETE FROM admin_token WHERE id = ?", .text(id))
+            try audit(sqlite, "token.delete", id, before: token.json)
+        }
+    }
+
+    /// The token with this text; nil when there is none or it has expired. Its use is noted once an hour.
+    package func token(_ text: String, at milliseconds: Int64) throws(GatewayError) -> AdminToken? {
+        let hash = SHA256.digest(text.utf8)
+        let found = try read { sqlite in
+            try sqlite.first(
+                "SELECT \(Self.columns) FROM admin_token WHERE hash = ?", .blob(hash), row: Self.token)
+        }
+        guard let found, found.expiresMilliseconds.map({ $0 > milliseconds }) ?? true else { return nil }
+        if milliseconds - (found.usedMilliseconds ?? 0) > 3_600_000 {
+            try write {
+                try $0.run(
+                    "UPDATE admin_token SET used_ms = ?2 WHERE id = ?1", .text(found.id),
+                    .integer(milliseconds))
+            }
+        }
+        return found
+    }
+
+    private static let columns = "id, name, hash, scopes, created_ms, used_ms, expires_ms"
+
+    private static func token(_ row: SQLiteStatement) throws(SQLiteError) -> AdminToken {
+        AdminToken(
+            id: row.text(0), name: row.text(1), scopes: row.text(3).split(separator: " ").map(String.init),
+            createdMilliseconds: row.int64(4), usedMilliseconds: row.optionalInt64(5),
+            expiresMilliseconds: row.optionalInt64(6), hash: row.blob(2))
+    }
+}

@@ -1,0 +1,96 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import GatewayModel
+
+/// One connection to `control.sqlite`, which the stores in it share.
+///
+/// Any process may write; a running gateway sees a change within a second. The file keeps a rollback journal with
+/// `synchronous=EXTRA`, because several connections may write it (see `docs/adr/0002-two-databases.md`).
+package final class ControlDatabase: Sendable {
+    package static let migrations = [
+        """
+        CREATE TABLE app (
+            id TEXT PRIMARY KEY,
+            name TEXT NOT NULL,
+            enforcement TEXT NOT NULL,
+            algorithms TEXT NOT NULL,
+            leeway_seconds REAL NOT NULL,
+            maximum_lifetime_seconds REAL,
+            audience TEXT,
+            issuer TEXT,
+            requires_audience INTEGER NOT NULL,
+            requires_issuer INTEGER NOT NULL,
+            requires_type INTEGER NOT NULL,
+            created_ms INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE write_key (
+            hash BLOB PRIMARY KEY,
+            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
+            created_ms INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE public_key (
+            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
+            id TEXT NOT NULL,
+            slot INTEGER NOT NULL CHECK (slot BETWEEN 1 AND 3),
+            description TEXT NOT NULL,
+            text TEXT NOT NULL,
+            added_ms INTEGER NOT NULL,
+            PRIMARY KEY (app_id, id)
+        ) STRICT;
+        """,
+        ProjectSchema.script,
+        AppRulesSchema.script,
+        """
+        CREATE TABLE key_source (
+            app_id TEXT PRIMARY KEY REFERENCES app (id) ON DELETE CASCADE,
+            url TEXT NOT NULL,
+            allows_private INTEGER NOT NULL
+        ) STRICT;
+        """,
+        TokenSchema.script,
+        AdminSchema.script,
+        AdminSchema.alerts,
+        "ALTER TABLE write_key ADD COLUMN used_ms INTEGER",
+        "ALTER TABLE enforcement_plan ADD COLUMN scheduled_ramp INTEGER",
+        TokenSchema.absoluteLifetime,
+        AdminSchema.pseudonym,
+        AdminSchema.secondFactor,
+        TokenSchema.usualReuseWindow,
+        AppSettingSchema.script,
+    ]
+
+    private let connection: Lock<Connection>
+
+    // A connection has no lock of its own; `Lock` gives it one.
+    private struct Connection: @unchecked Sendable {
+        let sqlite: SQLiteConnection
+    }
+
+    init(path: String) throws(GatewayError) {
+        connection = try Lock(
+            Connection(
+                sqlite: GatewayError.storing {
+                    let sqlite = try SQLiteConnection(path: path)
+                    try sqlite.execute(
+                        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON")
+                    try Schema.migrate(sqlite, Self.migrations)
+                    return sqlite
+                }))
+    }
+
+    /// Changes whenever another connection has committed.
+    func version() throws(GatewayError) -> Int64 { try read { try $0.dataVersion() } }
+
+    func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+        try connection.withLock { connection throws(GatewayError) in
+            try GatewayError.storing { try body(connection.sqlite) }
+        }
+    }
+
+    /// Runs `body` in a transaction: all of it is kept, or nothing.
+    func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+        try connection.withLock { connection throws(GatewayError) in
+            try GatewayError.storing { try connection.sqlite.transaction { try body(connection.sqlite) } }
+        }
+    }
+}

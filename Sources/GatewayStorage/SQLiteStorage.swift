@@ -1,0 +1,62 @@
+internal import Foundation
+package import GatewayModel
+
+/// The files of a data directory (see `docs/adr/0002-two-databases.md`).
+package struct SQLiteStorage: Storage {
+    private let folder: DataDirectory
+    private let events: SQLiteReaders
+    private let counts: SQLiteReaders
+
+    /// Makes the folder when it is not there.
+    package init(dataDirectory: String) throws(GatewayError) {
+        self.init(folder: try DataDirectory(path: dataDirectory))
+    }
+
+    package init(folder: DataDirectory) {
+        self.folder = folder
+        events = SQLiteReaders(path: folder.path + "/events.sqlite")
+        counts = SQLiteReaders(path: folder.path + "/" + AnalyticsStore.fileName)
+    }
+
+    package var log: any EventLog { EventReader(readers: events) }
+    package var analytics: any AnalyticsLog { AnalyticsReader(readers: counts) }
+    package var people: any CustomerRecordStore { CustomerRecords(events: events, analytics: counts) }
+
+    package func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory {
+        try AppDirectory(dataDirectory: folder.path, actor: actor)
+    }
+
+    package func openSecrets() throws(GatewayError) -> TokenSecrets {
+        try TokenSecrets(dataDirectory: folder)
+    }
+
+    package func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore {
+        try SessionStore(dataDirectory: folder, refreshKey: refreshKey)
+    }
+
+    package func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore {
+        let path = try folder.file("events.sqlite")
+        do {
+            return try SQLiteEventStore(
+                path: path, pendingBytes: options.pendingBytes, diskFloorBytes: options.diskFloorBytes,
+                observer: options.observer, retention: options.retention)
+        } catch {
+            throw GatewayError(.storage, "cannot open the events in \(folder.path): \(error)")
+        }
+    }
+
+    package func openCustomers() throws(GatewayError) -> any CustomerStore {
+        SQLiteCustomerStore(path: try folder.file("events.sqlite"))
+    }
+
+    package func openAnalytics(
+        from source: any AnalyticsSource, report: @escaping @Sendable (String) -> Void
+    ) throws(GatewayError) -> AnalyticsStore {
+        try AnalyticsStore(
+            path: try folder.file(AnalyticsStore.fileName), source: source, now: { Date() }, report: report)
+    }
+
+    package func backUp(in folder: String) throws(GatewayError) -> Backup {
+        try Backup.create(of: self.folder.path, in: folder)
+    }
+}

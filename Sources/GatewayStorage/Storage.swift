@@ -1,0 +1,61 @@
+package import GatewayModel
+
+/// Everything that a gateway keeps, by what it is about.
+///
+/// Whatever lies above storage gets at data through this alone: it knows no file, no table and no SQL. What another engine
+/// must do is said by the protocols, and held by the conformance suite in `CountersignGatewayTesting`.
+///
+/// What is only read may be read whether or not a gateway runs. What is opened sees the changes of everything else that was
+/// opened, of this process and of others, within a second.
+package protocol Storage: Sendable {
+    /// Stored events, read.
+    var log: any EventLog { get }
+    /// Counted verdicts, read.
+    var analytics: any AnalyticsLog { get }
+    /// What is kept of one person, over all of it.
+    var people: any CustomerRecordStore { get }
+
+    /// Apps, operators and the audit log, changed in the name of `actor`.
+    func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory
+
+    /// The keys of the token service.
+    func openSecrets() throws(GatewayError) -> TokenSecrets
+
+    /// Sessions of the token service, whose refresh tokens are derived with `refreshKey`.
+    func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore
+
+    /// The events of the gateway that runs: one at a time.
+    func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore
+
+    /// The customers of the gateway that runs.
+    func openCustomers() throws(GatewayError) -> any CustomerStore
+
+    /// What keeps the counts of the gateway that runs.
+    func openAnalytics(
+        from source: any AnalyticsSource, report: @escaping @Sendable (String) -> Void
+    ) throws(GatewayError) -> AnalyticsStore
+
+    /// Copies everything into a new folder below `folder`.
+    func backUp(in folder: String) throws(GatewayError) -> Backup
+}
+
+/// What the events of a running gateway are kept by.
+package struct EventStoreOptions: Sendable {
+    /// The most bytes that may wait for the disk.
+    var pendingBytes: Int
+    /// Nothing is stored while less of the disk is free.
+    var diskFloorBytes: Int
+    var observer: (any GatewayObserver)?
+    /// How long each app's events are kept, by the app's id.
+    var retention: @Sendable () -> [String: AppRules]
+
+    package init(
+        pendingBytes: Int, diskFloorBytes: Int = 0, observer: (any GatewayObserver)? = nil,
+        retention: @escaping @Sendable () -> [String: AppRules] = { [:] }
+    ) {
+        self.pendingBytes = pendingBytes
+        self.diskFloorBytes = diskFloorBytes
+        self.observer = observer
+        self.retention = retention
+    }
+}
