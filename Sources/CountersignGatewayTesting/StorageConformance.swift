@@ -1,0 +1,344 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+package import GatewayStorage
+
+/// What every engine must do that a gateway keeps its data in, whatever it keeps them as.
+///
+/// ```swift
+/// @Test(arguments: StorageConformance.checks)
+/// func anEngineDoes(_ check: StorageConformance) throws {
+///     try check.run(on: try SQLiteStorage(dataDirectory: folder))
+/// }
+/// ```
+///
+/// Each check needs a storage in which nothing is kept yet.
+package struct StorageConformance: Sendable, CustomStringConvertible {
+    /// What was done differently.
+    package struct Violation: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// What is checked.
+    package let description: String
+    private let body: @Sendable (any Storage) throws -> Void
+
+    /// - Throws: ``Violation``, or what the engine itself has thrown.
+    package func run(on storage: any Storage) throws { try body(storage) }
+
+    package static let checks = [
+        StorageConformance(
+            description: "an event is kept once by app, sender and message id", body: eventsAreKeptOnce),
+        StorageConformance(
+            description: "events are read in their order, page after page", body: eventsAreReadInOrder),
+        StorageConformance(
+            description: "a batch is kept whole or not at all, and not after the end",
+            body: closedKeepsNothing),
+        StorageConformance(
+            description: "the uses of keys add up", body: keyUsesAddUp),
+        StorageConformance(
+            description: "the ids of one customer are joined, those of two are not", body: customersAreJoined),
+        StorageConformance(
+            description: "what is kept of one person is found and deleted", body: aPersonIsForgotten),
+        StorageConformance(
+            description: "a setting is seen by whoever has opened it, and forgotten", body: settingsAreSeen),
+        StorageConformance(description: "the audit log is a chain", body: theAuditLogIsAChain),
+        StorageConformance(
+            description: "a refresh token is exchanged once", body: refreshTokensAreExchangedOnce),
+        StorageConformance(
+            description: "ended sessions and spent assertions stay so", body: whatHasEndedStaysEnded),
+    ]
+
+    private static func expect(
+        _ isTrue: @autoclosure () throws -> Bool, _ what: String, line: Int = #line
+    ) throws {
+        if try !isTrue() { throw Violation(description: "\(what) (line \(line))") }
+    }
+
+    private static func unwrap<Value>(_ value: Value?, _ what: String) throws -> Value {
+        guard let value else { throw Violation(description: what) }
+        return value
+    }
+}
+
+// MARK: Events
+
+extension StorageConformance {
+    private static func event(
+        _ id: String, user: String? = nil, device: String? = nil, at milliseconds: Int64 = 1
+    ) -> EventBatch.Event {
+        EventBatch.Event(
+            messageID: id, kind: .track, userID: user, anonymousID: device, name: "Order",
+            timestampMilliseconds: milliseconds, json: 0..<2)
+    }
+
+    private static func append(
+        _ events: [EventBatch.Event], of app: String = "shop", customers: [CustomerChange] = [],
+        to store: any EventStore
+    ) throws -> AppendOutcome {
+        let outcome = Lock<Result<AppendOutcome, StoreFailure>?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        let batch = EventBatch(
+            appID: app, receivedMilliseconds: 5, body: Array("{}".utf8), events: events, customers: customers)
+        store.append(batch) { result in
+            outcome.withLock { $0 = result }
+            done.signal()
+        }
+        guard done.wait(timeout: .now() + 60) == .success, let result = outcome.withLock({ $0 }) else {
+            throw Violation(description: "a batch got no answer")
+        }
+        return try result.get()
+    }
+
+    private static func eventsAreKeptOnce(_ storage: any Storage) throws {
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        let first = try append([event("m", user: "ada"), event("n", device: "d-1")], to: store)
+        try expect(first.accepted == 2 && first.duplicates == 0, "two events are accepted")
+        let again = try append([event("m", user: "ada"), event("o", user: "ada")], to: store)
+        try expect(again.accepted == 1 && again.duplicates == 1, "the same event is kept once")
+        let others = try append([event("m", user: "bob"), event("m", device: "d-1")], to: store)
+        try expect(others.accepted == 2, "another sender may have the same message id")
+        try expect(
+            try append([event("m", user: "ada")], of: "kiosk", to: store).accepted == 1,
+            "another app may have the same message id")
+        try expect(try storage.log.count() == 6, "every accepted event is counted")
+    }
+
+    private static func eventsAreReadInOrder(_ storage: any Storage) throws {
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        for number in 0..<7 {
+            _ = try append([event("m-\(number)", user: number.isMultiple(of: 2) ? "ada" : "bob")], to: store)
+            _ = try append([event("x-\(number)", user: "eve")], of: "kiosk", to: store)
+        }
+        let wanted = (0..<7).map { "m-\($0)" }
+        let query = EventQuery(appID: "shop")
+        var read: [StoredEvent] = []
+        var page = try storage.log.oldest(query, after: 0, limit: 3)
+        read += page.events
+        while page.hasMore {
+            page = try storage.log.oldest(query, after: read.last?.sequence ?? 0, limit: 3)
+            read += page.events
+        }
+        try expect(read.map(\.messageID) == wanted, "the oldest event comes first")
+        try expect(
+            zip(read, read.dropFirst()).allSatisfy { $0.sequence < $1.sequence }, "positions count up")
+        read = []
+        page = try storage.log.newest(query, before: nil, limit: 3)
+        read += page.events
+        while page.hasMore {
+            page = try storage.log.newest(query, before: read.last?.sequence, limit: 3)
+            read += page.events
+        }
+        try expect(read.map(\.messageID) == wanted.reversed(), "the newest event comes first")
+        var filtered = query
+        filtered.userID = "bob"
+        try expect(
+            try storage.log.oldest(filtered, after: 0, limit: 9).events.map(\.messageID)
+                == ["m-1", "m-3", "m-5"], "a filter holds")
+        var users: [String] = []
+        try storage.log.users(of: "shop", after: "") { user in
+            users.append(user)
+            return false
+        }
+        try expect(users == ["ada", "bob"], "an app's users are listed once, in order")
+    }
+
+    private static func closedKeepsNothing(_ storage: any Storage) throws {
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        _ = try append([event("m", user: "ada")], to: store)
+        store.close()
+        do {
+            _ = try append([event("n", user: "ada")], to: store)
+            throw Violation(description: "a store that has ended accepts an event")
+        } catch let failure as StoreFailure {
+            try expect(failure.reason == .closed, "a store that has ended says so")
+        }
+        let again = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { again.close() }
+        try expect(try storage.log.count() == 1, "what was accepted is there after the end")
+        try expect(
+            try append([event("m", user: "ada")], to: again).duplicates == 1, "and is known after the end")
+    }
+
+    private static func keyUsesAddUp(_ storage: any Storage) throws {
+        try expect(try storage.log.keyUses(of: "shop").isEmpty, "before the first gateway no key has a use")
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        for milliseconds in [10, 30, 20] as [Int64] {
+            store.noteKeyUse(appID: "shop", keyID: "k", milliseconds: milliseconds)
+            _ = try append([event("m-\(milliseconds)", user: "ada")], to: store)
+        }
+        store.close()
+        let use = try unwrap(try storage.log.keyUses(of: "shop").first, "a key that was used has a use")
+        try expect(use.verified == 3 && use.lastMilliseconds == 30, "uses add up, and the latest counts")
+    }
+}
+
+// MARK: Customers
+
+extension StorageConformance {
+    private static func change(_ ids: KeyValuePairs<String, String>, _ property: String? = nil)
+        -> CustomerChange
+    {
+        var change = CustomerChange(
+            identifiers: ids.map { CustomerIdentifier(name: $0.key, value: $0.value) }, atMilliseconds: 1)
+        if let property { change.properties = [(property, Array("1".utf8))] }
+        return change
+    }
+
+    private static func customersAreJoined(_ storage: any Storage) throws {
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        let customers = try storage.openCustomers()
+        defer {
+            customers.close()
+            store.close()
+        }
+        func owner(_ name: String, _ value: String) throws -> StoredCustomer? {
+            try customers.owner(of: CustomerIdentifier(name: name, value: value), appID: "shop")
+        }
+        for customer in [
+            change(["cookie": "c-1"], "seen"), change(["registered": "ada"], "paid"),
+            change(["registered": "ada", "cookie": "c-1"]), change(["registered": "bob", "cookie": "c-2"]),
+        ] {
+            _ = try append([], customers: [customer], to: store)
+        }
+        let ada = try unwrap(try owner("registered", "ada"), "a customer is found by the hard id")
+        try expect(try owner("cookie", "c-1") == ada, "a device joins the customer who has signed in on it")
+        for property in ["seen", "paid"] {
+            try expect(
+                try customers.property(property, of: ada) == "1", "a joined customer keeps \(property)")
+        }
+        try expect(try owner("registered", "bob") != ada, "two hard ids are two customers")
+        _ = try append([], customers: [change(["registered": "bob", "cookie": "c-1"])], to: store)
+        try expect(try owner("registered", "ada") == ada, "two hard ids are never joined")
+        try expect(
+            try customers.owner(of: CustomerIdentifier(name: "registered", value: "ada"), appID: "kiosk")
+                == nil,
+            "another app knows nobody")
+    }
+
+    private static func aPersonIsForgotten(_ storage: any Storage) throws {
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        let ada = CustomerIdentifier(name: "registered", value: "ada")
+        _ = try append(
+            [event("m", user: "ada"), event("n", user: "bob")],
+            customers: [change(["registered": "ada", "cookie": "c-1"], "paid")], to: store)
+        _ = try append([event("o", device: "c-1")], to: store)
+        let record = try unwrap(try storage.people.find(ada, in: "shop"), "a person is found")
+        try expect(record.events == 2 && record.properties.count == 1, "with events and properties")
+        let deletion = try storage.people.delete(ada, in: "shop")
+        try expect(deletion.hasProfile && deletion.events == 2, "all of it is deleted")
+        try expect(try storage.people.find(ada, in: "shop") == nil, "nothing of it is left")
+        try expect(try storage.log.count() == 1, "what belongs to others stays")
+    }
+}
+
+// MARK: Control
+
+extension StorageConformance {
+    private static func settingsAreSeen(_ storage: any Storage) throws {
+        let one = try storage.openControl(as: Operator(name: "ada", role: "owner"))
+        let other = try storage.openControl(as: .account)
+        _ = try one.createApp(id: "shop")
+        _ = try one.createApp(id: "kiosk")
+        try expect(try other.tokenRules(of: "shop") == TokenRules(), "what was not set is standard")
+        var rules = TokenRules()
+        rules.accessSeconds = 60
+        try one.setTokenRules(rules, for: "shop")
+        try expect(try other.tokenRules(of: "shop") == rules, "what was set is seen by others")
+        try expect(try other.tokenRules(of: "kiosk") == TokenRules(), "and holds for that app alone")
+        do {
+            try one.setTokenRules(rules, for: "none")
+            throw Violation(description: "something was set for an app that is not there")
+        } catch let error as GatewayError {
+            try expect(error.code == .notFound, "an app that is not there is not found")
+        }
+        do {
+            _ = try other.createApp(id: "shop")
+            throw Violation(description: "two apps have one id")
+        } catch let error as GatewayError {
+            try expect(error.code == .conflict, "an id that is taken is a conflict")
+        }
+        try expect(try one.apps().map(\.id) == ["kiosk", "shop"], "apps are listed by id")
+    }
+
+    private static func theAuditLogIsAChain(_ storage: any Storage) throws {
+        let one = try storage.openControl(as: Operator(name: "ada", role: "owner"))
+        let other = try storage.openControl(as: Operator(name: "bob", role: "operator"))
+        _ = try one.createApp(id: "shop")
+        try other.setEnforcement(.required, for: "shop")
+        try one.renameApp("shop", to: "The shop")
+        let entries = try one.auditLog.entries(limit: 9)
+        try expect(
+            entries.map(\.action) == ["app.rename", "enforcement.set", "app.create"], "the newest comes first"
+        )
+        try expect(entries.map(\.actor) == ["ada", "bob", "ada"], "each in the name of who did it")
+        try expect(entries.map(\.seq) == [3, 2, 1], "numbers count up from 1")
+        try expect(
+            zip(entries, entries.dropFirst()).allSatisfy { $0.previousHash == $1.hash },
+            "each entry carries the hash of the one before")
+        let (count, brokenAt) = try other.auditLog.verify()
+        try expect(count == 3 && brokenAt == nil, "the chain is whole")
+        do { try one.renameApp("none", to: "x") } catch {}
+        try expect(try one.auditLog.entries(limit: 9).count == 3, "what has failed leaves no entry")
+    }
+}
+
+// MARK: Sessions
+
+extension StorageConformance {
+    private static let tick: Int64 = 1_000
+
+    private static func open(_ store: SessionStore, client: String? = nil) throws -> (Session, RefreshToken) {
+        try store.perform { table in
+            try table.open(
+                .init(appID: "shop", subject: "ada", clientID: client, rules: TokenRules()), at: 0,
+                address: "")
+        }
+    }
+
+    private static func exchange(
+        _ token: RefreshToken, _ store: SessionStore, at now: Int64
+    ) throws -> RefreshToken? {
+        try store.perform { table in
+            let presentation = SessionTable.Presentation(address: "", now: now, rules: { _ in TokenRules() })
+            guard case .granted(_, let child) = try table.exchange(token, presentation) else { return nil }
+            return child
+        }
+    }
+
+    private static func refreshTokensAreExchangedOnce(_ storage: any Storage) throws {
+        let key = try storage.openSecrets().refreshKey()
+        try expect(try storage.openSecrets().refreshKey() == key, "the key of refresh tokens stays the same")
+        let store = try storage.openSessions(refreshKey: key)
+        defer { store.close() }
+        let (session, first) = try open(store)
+        let second = try unwrap(try exchange(first, store, at: tick), "a new token is exchanged")
+        try expect(
+            try exchange(first, store, at: 2 * tick)?.text == second.text,
+            "repeated at once, it gives the same token again")
+        let third = try unwrap(try exchange(second, store, at: 3 * tick), "its child is exchanged")
+        try expect(try exchange(first, store, at: 4 * tick) == nil, "an older one is a copy")
+        try expect(try exchange(third, store, at: 5 * tick) == nil, "a copy ends the session")
+        let ended = try store.perform { try $0.session(id: session.id) }
+        try expect(ended?.revocation == .reuse, "and the session says why")
+    }
+
+    private static func whatHasEndedStaysEnded(_ storage: any Storage) throws {
+        let key = try storage.openSecrets().refreshKey()
+        let store = try storage.openSessions(refreshKey: key)
+        let (session, token) = try open(store)
+        let assertion = SpentAssertion(clientID: "c", id: "a", expiresMilliseconds: 10 * tick)
+        try expect(try store.perform { try $0.spend(assertion) }, "an assertion is taken")
+        _ = try store.perform { try $0.end(id: session.id, .operator, "", at: tick) }
+        store.close()
+        let again = try storage.openSessions(refreshKey: key)
+        defer { again.close() }
+        try expect(try exchange(token, again, at: 2 * tick) == nil, "an ended session gives no token")
+        try expect(try !again.perform { try $0.spend(assertion) }, "an assertion is taken once")
+        let ids = try again.perform { try $0.revokedIDs(after: 0, at: tick) }
+        try expect(ids == [session.id], "what was ended is told")
+    }
+}
