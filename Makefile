@@ -84,7 +84,8 @@ packaging: ## Check the systemd unit and the image's packages
 service: setup ## Install the systemd unit into a Debian of its own, boot it and try it (needs root)
 	@scripts/service-test.sh
 
-lint: ## Check the style
+lint: ## Check the style, and that no folders refer to each other in a circle
+	scripts/rooms.py
 	swift format lint --strict -r Sources Tests Snippets Examples/*/Sources Package.swift Examples/Package.swift
 
 format: ## Put the sources into the house style
