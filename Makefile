@@ -45,11 +45,12 @@ demo: setup ## Show events going from devices through the gateway to disk (INPUT
 	swift build --product countersign-cli
 	@$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"}
 
-test: setup lint ## Check the style, run every test, build the documentation, check the SDK for Apple and by URL, drive the dashboard
+test: setup lint ## Check the style, run every test, build the documentation and a release, check the SDK for Apple and by URL, drive the dashboard
 	@scripts/test.sh
 	@scripts/docs.sh
 	@scripts/apple-check.sh
 	@scripts/consumer-test.sh
+	swift build -c release --product countersign-cli
 	@scripts/browser.sh $(COUNTERSIGN)
 
 # Slower by an order of magnitude: on a busy machine some tests run into their time limits.

@@ -6,6 +6,12 @@ import PackageDescription
 let warnings: [SwiftSetting] =
     Context.environment["COUNTERSIGN_STRICT"] == "1" ? [.treatAllWarnings(as: .error)] : []
 
+/// Swift 6.3's optimizer crashes (DeadFunctionAndGlobalElimination) in an executable over the gateway's rooms when it
+/// optimizes across modules. A package that is added by URL, and so checked out by the build system, may hold no such flag.
+let optimization: [SwiftSetting] =
+    Context.packageDirectory.contains("/checkouts/")
+    ? [] : [.unsafeFlags(["-disable-cmo"], .when(configuration: .release))]
+
 /// Samples are compiled as an app would: `import` makes a module's names public.
 let sample: [SwiftSetting] = [.swiftLanguageMode(.v6)] + warnings
 
@@ -15,7 +21,7 @@ let strict: [SwiftSetting] =
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),
         .enableUpcomingFeature("MemberImportVisibility"),
-    ] + warnings
+    ] + warnings + optimization
 
 let package = Package(
     name: "countersign",

@@ -43,7 +43,7 @@ package final class LocalAdministration: Sendable {
     ) -> HTTPResponse {
         let account = Operator.account
         let identity = AdminIdentity(name: account.name, role: .owner, ownsData: true)
-        let milliseconds = AppDirectory.now()
+        let milliseconds = Milliseconds(Date()).count
         let router = Router(
             routes.map { [directory] route in
                 Endpoint(

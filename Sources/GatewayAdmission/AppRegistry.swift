@@ -89,7 +89,7 @@ package final class AppRegistry: Sendable {
     /// When each write key was used last since the gateway's start, by its id.
     package var writeKeyUses: [String: Int64] {
         let uses = usedWriteKeys.withLock { $0 }
-        return Dictionary(uniqueKeysWithValues: uses.map { (AppDirectory.identifier($0.key), $0.value) })
+        return Dictionary(uniqueKeysWithValues: uses.map { (WriteKey.identifier($0.key), $0.value) })
     }
 
     /// The app that this project token stands for in a path, or nil.

@@ -35,7 +35,8 @@ public final class SessionDirectory: Sendable {
     /// - Parameter dataDirectory: The gateway's data directory.
     /// - Throws: `dataDirectory` or `storage`.
     public convenience init(dataDirectory: String) throws(GatewayError) {
-        try self.init(storage: try SQLiteStorage(dataDirectory: dataDirectory), clock: { AppDirectory.now() })
+        try self.init(
+            storage: try SQLiteStorage(dataDirectory: dataDirectory), clock: { Milliseconds(Date()).count })
     }
 
     /// The same with a clock of its own, in milliseconds since 1970.

@@ -14,6 +14,9 @@ package struct WriteKey: Sendable {
 
     /// The key as the audit log has it.
     package var json: JSONValue { ["id": .string(id), "description": .string(description)] }
+
+    /// What the key with this hash is called where it must not be told.
+    package static func identifier(_ hash: [UInt8]) -> String { Array(hash.prefix(8)).hexadecimal }
 }
 
 /// An app's write keys: it may have several, so that one can be replaced without losing requests.
@@ -40,7 +43,7 @@ extension AppDirectory {
         let text = Self.newWriteKey()
         let hash = SHA256.digest(text.utf8)
         let entry = WriteKey(
-            id: Self.identifier(hash), description: description, createdMilliseconds: Self.now())
+            id: WriteKey.identifier(hash), description: description, createdMilliseconds: Self.now())
         try write { sqlite in
             guard try Self.writeKeys(of: app.id, sqlite).count < Self.maximumWriteKeys else {
                 throw GatewayError(
@@ -65,7 +68,7 @@ extension AppDirectory {
             let hashes = try sqlite.all(
                 "SELECT hash FROM write_key WHERE app_id = ?", .text(appID)
             ) { $0.blob(0) }
-            guard let key, let hash = hashes.first(where: { Self.identifier($0) == id }) else {
+            guard let key, let hash = hashes.first(where: { WriteKey.identifier($0) == id }) else {
                 throw GatewayError(.notFound, "the app \(appID) has no write key \(id)")
             }
             try sqlite.run("DELETE FROM write_key WHERE hash = ?", .blob(hash))
@@ -96,11 +99,9 @@ extension AppDirectory {
             """, .text(appID)
         ) { row in
             WriteKey(
-                id: identifier(row.blob(0)), description: row.text(1), createdMilliseconds: row.int64(2),
+                id: WriteKey.identifier(row.blob(0)), description: row.text(1),
+                createdMilliseconds: row.int64(2),
                 usedMilliseconds: row.optionalInt64(3))
         }
     }
-
-    /// What a write key is called where it must not be told.
-    package static func identifier(_ hash: [UInt8]) -> String { Array(hash.prefix(8)).hexadecimal }
 }

@@ -44,7 +44,7 @@ extension ControlStore {
             .optionalText(entry.after), .blob(entry.previousHash), .blob(entry.hash))
     }
 
-    package static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
+    static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 
     static func noApp(_ id: String) -> GatewayError {
         GatewayError(.notFound, "there is no app \(id)")
