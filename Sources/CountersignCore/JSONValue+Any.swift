@@ -5,8 +5,6 @@ extension JSONValue {
     private static let maximumDepth = 64
 
     /// A value of a dictionary with values of any type; nil if JSON has nothing like it.
-    ///
-    /// - Parameter value: Any value. Elements and members that JSON has nothing like are left out.
     package init?(any value: Any) {
         self.init(any: value, depth: 0, encode: nil)
     }

@@ -2,7 +2,7 @@
 package enum RFC3339 {
     /// Milliseconds since 1970, or nil when `text` is not a date, `T`, a time and `Z` or an offset.
     ///
-    /// Years 0000 to 9999. Digits behind the milliseconds are cut. A leap second counts as the second after it.
+    /// Years 0000 to 9999. Digits after the milliseconds are cut off. A leap second counts as the second after it.
     package static func milliseconds(_ text: some Collection<UInt8>) -> Int64? {
         text.withContiguousStorageIfAvailable(parse) ?? Array(text).withUnsafeBufferPointer(parse)
     }
@@ -30,7 +30,8 @@ package enum RFC3339 {
             offset = sign * (hours * 60 + minutes) * 60_000
         }
         guard digits.isAtEnd else { return nil }
-        let seconds = dayNumber(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second
+        let days = CalendarDay(year: year, month: month, day: day).number
+        let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second
         return seconds * 1_000 + fraction - offset
     }
 
@@ -38,33 +39,32 @@ package enum RFC3339 {
     ///
     /// The years are 0000 to 9999.
     package static func text(milliseconds: Int64) -> String {
-        let (days, ofDay) = floorDivide(milliseconds, 86_400_000)
-        let (year, month, day) = date(dayNumber: days)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(24)
-        func put(_ number: Int64, _ width: Int) {
+        write(milliseconds: milliseconds, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The same, appended to `output`.
+    package static func write(milliseconds: Int64, to output: inout [UInt8]) {
+        let (days, ofDay) = CalendarDay.floorDivide(milliseconds, 86_400_000)
+        let date = CalendarDay(number: days)
+        func put(_ number: Int64, _ width: Int, _ end: Unicode.Scalar) {
             var divisor: Int64 = 1
             for _ in 1..<width { divisor *= 10 }
             while divisor > 0 {
-                bytes.append(UInt8(ascii: "0") + UInt8(number / divisor % 10))
+                output.append(UInt8(ascii: "0") + UInt8(number / divisor % 10))
                 divisor /= 10
             }
+            output.append(UInt8(ascii: end))
         }
-        put(year, 4)
-        bytes.append(UInt8(ascii: "-"))
-        put(month, 2)
-        bytes.append(UInt8(ascii: "-"))
-        put(day, 2)
-        bytes.append(UInt8(ascii: "T"))
-        put(ofDay / 3_600_000, 2)
-        bytes.append(UInt8(ascii: ":"))
-        put(ofDay / 60_000 % 60, 2)
-        bytes.append(UInt8(ascii: ":"))
-        put(ofDay / 1_000 % 60, 2)
-        bytes.append(UInt8(ascii: "."))
-        put(ofDay % 1_000, 3)
-        bytes.append(UInt8(ascii: "Z"))
-        return String(decoding: bytes, as: UTF8.self)
+        put(date.year, 4, "-")
+        put(date.month, 2, "-")
+        put(date.day, 2, "T")
+        put(ofDay / 3_600_000, 2, ":")
+        put(ofDay / 60_000 % 60, 2, ":")
+        put(ofDay / 1_000 % 60, 2, ".")
+        put(ofDay % 1_000, 3, "Z")
     }
 
     private struct Reader {
@@ -83,7 +83,7 @@ package enum RFC3339 {
             guard index + width <= bytes.count else { return nil }
             var value: Int64 = 0
             for byte in bytes[index..<index + width] {
-                guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+                guard byte.isASCIIDigit else { return nil }
                 value = value * 10 + Int64(byte - UInt8(ascii: "0"))
             }
             index += width
@@ -93,7 +93,7 @@ package enum RFC3339 {
         mutating func milliseconds() -> Int64? {
             let start = index
             var value: Int64 = 0
-            while index < bytes.count, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[index]) {
+            while index < bytes.count, bytes[index].isASCIIDigit {
                 if index - start < 3 { value = value * 10 + Int64(bytes[index] - UInt8(ascii: "0")) }
                 index += 1
             }
@@ -109,29 +109,5 @@ package enum RFC3339 {
         case 4, 6, 9, 11: 30
         default: 31
         }
-    }
-
-    // The Gregorian calendar in eras of 400 years, which have 146,097 days; a year begins in March, so that the leap
-    // day is its last.
-
-    private static func dayNumber(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-        let shifted = month <= 2 ? year - 1 : year
-        let (era, ofEra) = floorDivide(shifted, 400)
-        let ofYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        return era * 146_097 + ofEra * 365 + ofEra / 4 - ofEra / 100 + ofYear - 719_468
-    }
-
-    private static func date(dayNumber: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        let (era, ofEra) = floorDivide(dayNumber + 719_468, 146_097)
-        let yearOfEra = (ofEra - ofEra / 1_460 + ofEra / 36_524 - ofEra / 146_096) / 365
-        let ofYear = ofEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shifted = (5 * ofYear + 2) / 153
-        let month = shifted < 10 ? shifted + 3 : shifted - 9
-        return (era * 400 + yearOfEra + (month <= 2 ? 1 : 0), month, ofYear - (153 * shifted + 2) / 5 + 1)
-    }
-
-    private static func floorDivide(_ value: Int64, _ divisor: Int64) -> (Int64, Int64) {
-        let remainder = value % divisor
-        return remainder < 0 ? (value / divisor - 1, remainder + divisor) : (value / divisor, remainder)
     }
 }

@@ -17,16 +17,8 @@ package final class SQLiteConnection {
     /// The file's path, or `:memory:`.
     package let path: String
 
-    /// Opens the database at `path`.
-    ///
-    /// - Parameters:
-    ///   - path: A file path, or `:memory:`.
-    ///   - mode: Whether to create the file, and whether to write.
-    ///   - keepsJournal: True for a file whose rollback journal is not deleted (`journal_mode` `TRUNCATE` or `PERSIST`): its
-    ///     directory is then flushed for the first transaction alone.
-    ///   - busyTimeoutMilliseconds: How long a statement waits for another connection's lock.
-    /// - Throws: `SQLiteError` when the file cannot be opened. A file that is no database is noticed at the first
-    ///   statement, not here.
+    /// Opens the database at `path`. Throws `SQLiteError` when the file cannot be opened. A file that is no database is
+    /// noticed at the first statement, not here.
     package init(
         path: String, mode: Mode = .readWriteCreate, keepsJournal: Bool = false,
         busyTimeoutMilliseconds: Int32 = 5_000
@@ -121,9 +113,8 @@ package final class SQLiteConnection {
         return rows
     }
 
-    /// Runs `body` in one `BEGIN IMMEDIATE` transaction: all of it is committed, or nothing.
-    ///
-    /// - Throws: What `body` throws, or `SQLiteError` when the commit fails. Both ways the transaction is undone.
+    /// Runs `body` in one `BEGIN IMMEDIATE` transaction: all of it is committed, or nothing. Throws what `body` throws,
+    /// or `SQLiteError` when the commit fails. Both ways the transaction is undone.
     package func transaction<Result>(
         _ body: () throws -> Result
     ) throws -> Result {
@@ -139,10 +130,8 @@ package final class SQLiteConnection {
         }
     }
 
-    /// Copies the whole database, as of one moment, into a new file (SQLite's online backup). Others may write meanwhile.
-    ///
-    /// - Parameter path: A file that does not exist yet, or is empty.
-    /// - Throws: `SQLiteError`; the new file is then of no use.
+    /// Copies the whole database, as of one moment, into a new file (SQLite's online backup). Others may write
+    /// meanwhile. Throws `SQLiteError`; the new file is then of no use.
     package func copy(to path: String) throws(SQLiteError) {
         let target = try SQLiteConnection(path: path)
         guard let backup = sqlite3_backup_init(target.handle, "main", handle, "main") else {
@@ -174,13 +163,8 @@ package final class SQLiteConnection {
         try first("PRAGMA data_version") { row throws(SQLiteError) in row.int64(0) } ?? 0
     }
 
-    /// Runs the migrations that this file has not seen, each in its own transaction, and counts them in
-    /// `PRAGMA user_version`.
-    ///
-    /// - Parameters:
-    ///   - migrations: SQL scripts in order. A script that was released is never changed or removed.
-    ///   - didApply: Called in the transaction of each script that ran, with the schema's number after it.
-    /// - Throws: `SQLiteError`; with `SQLITE_SCHEMA` when the file was written by a newer version.
+    /// Runs the migrations that this file has not seen, each in its own transaction, and counts them in `PRAGMA
+    /// user_version`. Throws `SQLiteError`; with `SQLITE_SCHEMA` when the file was written by a newer version.
     package func migrate(
         _ migrations: [String], didApply: (Int) throws -> Void = { _ in }
     ) throws {

@@ -26,7 +26,7 @@ package struct SQLiteError: Error, CustomStringConvertible {
     /// True when another connection holds the lock: worth another try.
     package var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
 
-    /// True when the disk failed; what the last transaction did is unknown until the file is opened anew.
+    /// True when the disk failed; what the last transaction did is unknown until the file is opened again.
     package var isInputOutput: Bool { code == SQLITE_IOERR }
 
     /// True when the file cannot be opened or written: not there any more, moved, or read-only.

@@ -38,12 +38,10 @@ package final class SQLiteStatement {
         sqlite3_clear_bindings(handle)
     }
 
-    /// Makes the statement ready to run again with the same bindings, as far as they are not bound anew.
+    /// Makes the statement ready to run again with the same bindings, as far as they are not bound again.
     package func rewind() { sqlite3_reset(handle) }
 
-    /// Runs to the next row.
-    ///
-    /// - Returns: True if there is a row to read, false at the end.
+    /// Runs to the next row. Returns true if there is a row to read, false at the end.
     package func step() throws(SQLiteError) -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true

@@ -49,6 +49,29 @@ struct PublicKeyTests {
             try PublicKey(pem: Fixtures.certificate).thumbprint == PublicKey(pem: Fixtures.spki).thumbprint)
     }
 
+    /// RFC 5480, section 2.2: a point may be given by its x and the parity of its y.
+    @Test func aCompressedPointIsTheSameKey() throws {
+        let key = TestKeys.ec.publicKey
+        guard case .p256(let point) = key.material else { return }
+        let prefix: [UInt8] = [
+            0x30, 0x39, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A,
+            0x86,
+            0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07, 0x03, 0x22, 0x00,
+        ]
+        let compressed = [2 + point[64] % 2] + point[1..<33]
+        let read = try PublicKey(pem: PEMBlock.write("PUBLIC KEY", prefix + compressed), algorithm: .es256)
+        #expect(read.thumbprint == key.thumbprint && read.jwk == key.jwk)
+    }
+
+    @Test func aCertificateIsReadWithItsEndAndWhole() throws {
+        let pasted = try PastedKeys(text: Fixtures.certificate)
+        #expect(pasted.items.map(\.expiresAt) == [1_795_317_150])
+        #expect(pasted.items.map(\.source) == [.certificate])
+        let bytes = try PEMBlock.parse(Fixtures.certificate)[0].bytes
+        #expect(code(PEMBlock.write("CERTIFICATE", bytes + [0])) == .unreadableKey)
+        #expect(code(PEMBlock.write("CERTIFICATE", Array(bytes.dropLast()))) == .unreadableKey)
+    }
+
     @Test func aPrivateKeyIsRefusedAsOne() throws {
         for algorithm in [JWSAlgorithm.rs256, .es256, .edDSA] {
             let pem = TestKeys.of(algorithm).privatePEM
@@ -120,7 +143,8 @@ struct PublicKeyTests {
     }
 
     @Test func pointsMustBeOnTheirCurve() throws {
-        guard case .p256(let x, let y) = TestKeys.ec.publicKey.jwkMembers else { return }
+        guard case .p256(let point) = TestKeys.ec.publicKey.material else { return }
+        let (x, y) = (Array(point[1..<33]), Array(point[33...]))
         func ec(_ x: [UInt8], _ y: [UInt8]) -> String {
             #"{"kty":"EC","crv":"P-256","x":"\#(Base64URL.encode(x))","y":"\#(Base64URL.encode(y))"}"#
         }
@@ -173,7 +197,7 @@ struct PublicKeyTests {
             (#""x5u":"https://evil.example","kid":7"#, nil),
         ] as [(String, JOSEError.Code?)])
     func theJWKsOwnWordsAreRespected(member: String, expected: JOSEError.Code?) throws {
-        guard case .rsa(let modulus, let exponent) = TestKeys.rsa.publicKey.jwkMembers else { return }
+        guard case .rsa(let modulus, let exponent) = TestKeys.rsa.publicKey.material else { return }
         #expect(code(String(rsa(modulus, exponent).dropLast()) + ",\(member)}") == expected)
     }
 

@@ -102,17 +102,17 @@ struct VerifiedTokenCacheTests {
         #expect(cache.count == 1)
     }
 
-    /// Two texts with one hash, as if by chance.
-    @Test func theTextIsComparedAndNotOnlyItsHash() throws {
+    @Test func aTokenIsItsWholeTextAndItsVerifiers() throws {
         let claims = try StrictJSONParser(maximumBytes: 100).parse(bytes: Array("{}".utf8)) {
             Claims($0, json: UnsafeRawBufferPointer(start: nil, count: 0))
         }
         let trusted = TrustedToken(claims: claims, entry: 0, typeIsMissing: false)
         let owner: UInt64 = 7
-        Array("first".utf8).withUnsafeBufferPointer { cache.insert($0, hash: 1, owner: owner, trusted) }
-        func isFound(_ text: String, owner: UInt64) -> Bool {
-            Array(text.utf8).withUnsafeBufferPointer { cache.find($0, hash: 1, owner: owner) != nil }
+        func key(_ text: String, _ owner: UInt64) -> VerifiedTokenCache.Key {
+            Array(text.utf8).withUnsafeBufferPointer { VerifiedTokenCache.key($0, owner: owner) }
         }
+        cache.insert(trusted, for: key("first", owner))
+        func isFound(_ text: String, owner: UInt64) -> Bool { cache.find(key(text, owner)) != nil }
         #expect(isFound("first", owner: owner))
         #expect(
             !isFound("other", owner: owner) && !isFound("firs", owner: owner) && !isFound("first", owner: 8))
@@ -130,7 +130,7 @@ struct VerifiedTokenCacheTests {
     }
 
     @Test func memoryIsBounded() throws {
-        let small = VerifiedTokenCache(maximumBytes: 20_000)
+        let small = VerifiedTokenCache(maximumBytes: 12_000)
         let verifier = TokenVerifier(
             keys: KeyRing(entries: [KeyRing.Entry(id: "k", key: TestKeys.ed.publicKey)]),
             policy: ClaimsPolicy(algorithms: [.edDSA]), cache: small)
@@ -144,7 +144,7 @@ struct VerifiedTokenCacheTests {
             let before = verifier.verifications
             #expect(verifier.verify(tokens[0], userID: "user-1", at: Case.now).isAccepted)
             #expect(verifier.verifications == before)
-            #expect(small.byteCount <= 20_000)
+            #expect(small.byteCount <= 12_000)
         }
         #expect(small.count > 5 && small.count < 30)
     }

@@ -20,9 +20,6 @@ package enum StrictJSONError: Error {
 package final class StrictJSONParser {
     private let parser: OpaquePointer
 
-    /// - Parameters:
-    ///   - maximumBytes: The longest text to look at.
-    ///   - maximumDepth: How deep arrays and objects may nest; `[[1]]` has depth 2; an empty one does not
     /// count.
     ///   - maximumNameBytes: How long a member's name may be. A text of a stranger whose ``JSONNode/value`` is made, which
     ///     looks names up in a table, must have a bound.

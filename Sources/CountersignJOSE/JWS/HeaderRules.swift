@@ -2,11 +2,6 @@
 /// and `x5c` never choose a key and are never fetched (RFC 8725, section 3.10).
 enum HeaderRules {
     /// Every problem of a parsed header, in words; empty for nearly all tokens.
-    ///
-    /// - Parameters:
-    ///   - header: The header.
-    ///   - types: What `typ` may be where it is there, in lower case and without `application/`.
-    /// - Returns: The problems.
     static func problems(of header: JSONNode, types: [StaticString]) -> [String] {
         guard header.kind == .object else { return ["the header is not a JSON object"] }
         var problems: [String] = []

@@ -1,7 +1,7 @@
 internal import COpenSSL
 
 /// The numbers of a public key, from whatever form they came.
-enum KeyMaterial {
+enum KeyMaterial: Sendable {
     /// Modulus and exponent, big-endian.
     case rsa(modulus: [UInt8], exponent: [UInt8])
     /// A point of P-256 as SEC 1 writes it (section 2.3.3).
@@ -61,22 +61,30 @@ enum KeyMaterial {
     /// Reads the key of an X.509 certificate. Its dates, issuer and signature are not judged: whoever adds
     /// the certificate vouches for the key.
     init(certificate bytes: [UInt8]) throws(JOSEError) {
-        let info: [UInt8]? = bytes.withUnsafeBufferPointer { buffer -> [UInt8]? in
-            var position = buffer.baseAddress
-            guard let certificate = d2i_X509(nil, &position, buffer.count) else {
-                ERR_clear_error()
-                return nil
-            }
-            defer { X509_free(certificate) }
-            guard let base = buffer.baseAddress, let position, position - base == buffer.count else {
-                return nil
-            }
-            return derBytes { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), $0) }
-        }
-        guard let info, !info.isEmpty else {
+        guard let certificate = X509Certificate(bytes), !certificate.subjectPublicKeyInfo.isEmpty else {
             throw JOSEError(.unreadableKey, "not an X.509 certificate, or it was cut")
         }
-        try self.init(subjectPublicKeyInfo: info)
+        try self.init(subjectPublicKeyInfo: certificate.subjectPublicKeyInfo)
+    }
+
+    /// The same numbers, with the point of an EC key uncompressed, as `key` has it.
+    func uncompressed(_ key: EVPKey) -> KeyMaterial {
+        guard case .p256 = self else { return self }
+        return .p256(
+            point: [4] + Self.coordinate(OSSL_PKEY_PARAM_EC_PUB_X, of: key)
+                + Self.coordinate(OSSL_PKEY_PARAM_EC_PUB_Y, of: key))
+    }
+
+    private static func coordinate(_ name: String, of key: EVPKey) -> [UInt8] {
+        var number: OpaquePointer?
+        guard EVP_PKEY_get_bn_param(key.pointer, name, &number) == 1 else {
+            preconditionFailure("a P-256 key has both coordinates")
+        }
+        defer { BN_free(number) }
+        return [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
+            BN_bn2binpad(number, buffer.baseAddress, 32)
+            count = 32
+        }
     }
 
     private static let cut = JOSEError(.unreadableKey, "not a DER public key, or it was cut")

@@ -1,5 +1,3 @@
-internal import COpenSSL
-
 /// Every public key in what somebody pasted or dropped: PEM, a certificate, a JWK or a JWK Set.
 package struct PastedKeys: Sendable {
     /// The form that a key came in.
@@ -18,9 +16,7 @@ package struct PastedKeys: Sendable {
     /// Why other members of a set cannot be used.
     package var problems: [String] = []
 
-    /// Reads all keys.
-    ///
-    /// - Throws: ``JOSEError`` when there is none that can be used; `secretKey` when one is a private key.
+    /// Reads all keys. Throws ``JOSEError`` when there is none that can be used; `secretKey` when one is a private key.
     package init(text: String) throws(JOSEError) {
         let first = text.utf8.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
         if first == UInt8(ascii: "{") {
@@ -64,26 +60,7 @@ package struct PastedKeys: Sendable {
             items.append(
                 Item(
                     key: key, source: isCertificate ? .certificate : .pem,
-                    expiresAt: isCertificate ? Self.expiry(ofCertificate: block.bytes) : nil))
-        }
-    }
-
-    private static func expiry(ofCertificate bytes: [UInt8]) -> Double? {
-        bytes.withUnsafeBufferPointer { buffer in
-            var position = buffer.baseAddress
-            guard let certificate = d2i_X509(nil, &position, buffer.count) else {
-                ERR_clear_error()
-                return nil
-            }
-            defer { X509_free(certificate) }
-            guard let epoch = ASN1_TIME_set(nil, 0) else { return nil }
-            defer { ASN1_TIME_free(epoch) }
-            var days: Int32 = 0
-            var seconds: Int32 = 0
-            guard ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(certificate)) == 1 else {
-                return nil
-            }
-            return Double(days) * 86_400 + Double(seconds)
+                    expiresAt: isCertificate ? X509Certificate(block.bytes)?.expiresAt : nil))
         }
     }
 }

@@ -15,7 +15,8 @@ public final class PublicKey: Sendable {
     public let thumbprint: String
 
     let key: EVPKey
-    let jwkMembers: JWKMembers
+    /// With the point of an EC key uncompressed.
+    let material: KeyMaterial
 
     /// Reads one public key: a JWK if the text begins with `{`, else PEM.
     ///
@@ -63,21 +64,16 @@ public final class PublicKey: Sendable {
 
     init(_ material: KeyMaterial, algorithm: JWSAlgorithm?, kid: String?) throws(JOSEError) {
         let key = try material.makeKey()
-        let members: JWKMembers
-        switch material {
-        case .rsa(let modulus, let exponent): members = .rsa(modulus: modulus, exponent: exponent)
-        case .p256: members = try JWKMembers(p256: key)
-        case .ed25519(let bytes): members = .ed25519(bytes)
-        }
-        if let algorithm, !members.serves(algorithm) {
+        let material = material.uncompressed(key)
+        if let algorithm, !material.serves(algorithm) {
             throw JOSEError(.keyNotForVerification, "a key of this type is not for \(algorithm.rawValue)")
         }
         self.kid = kid
         self.key = key
-        self.algorithm = algorithm ?? members.onlyAlgorithm
+        self.algorithm = algorithm ?? material.onlyAlgorithm
         bits = Int(EVP_PKEY_get_bits(key.pointer))
-        jwkMembers = members
-        thumbprint = Base64URL.encode(SHA256.digest(members.canonicalJSON.utf8))
+        self.material = material
+        thumbprint = Base64URL.encode(SHA256.digest(material.canonicalJSON.utf8))
     }
 
     static let privateKeyGiven = JOSEError(
@@ -92,7 +88,7 @@ public final class PublicKey: Sendable {
     }
 
     /// The JWK key type: `RSA`, `EC` or `OKP` (RFC 7518, section 6.1; RFC 8037, section 2).
-    public var keyType: String { jwkMembers.type }
+    public var keyType: String { material.type }
 
     /// The key as PEM `PUBLIC KEY` (SPKI), with a newline at the end.
     public var pem: String { PEMBlock.write("PUBLIC KEY", key.subjectPublicKeyInfo) }
@@ -100,11 +96,11 @@ public final class PublicKey: Sendable {
     /// The key as a JWK (RFC 7517): its numbers, `use`, `kid` (the thumbprint where the key has none) and,
     /// where it is bound, `alg`.
     public var jwk: String {
-        var members = jwkMembers.members
+        var members = material.members
         members.append(("use", "sig"))
         members.append(("kid", kid ?? thumbprint))
         if let algorithm { members.append(("alg", algorithm.rawValue)) }
-        return JWKMembers.json(members)
+        return KeyMaterial.json(members)
     }
 }
 

@@ -16,6 +16,8 @@ final class Claims: Sendable {
     let issuedAt: Value<Double>
     let subject: Value<String>
     let issuer: Value<String>
+    /// Nil when it is no string.
+    let tokenID: String?
     let audience: Value<[String]>
     /// The whole payload.
     let json: [UInt8]
@@ -26,6 +28,7 @@ final class Claims: Sendable {
         issuedAt = Self.number(root["iat"])
         subject = Self.text(root["sub"], nullIsAbsent: true)
         issuer = Self.text(root["iss"])
+        tokenID = Self.text(root["jti"]).value
         audience = Self.texts(root["aud"])
         self.json = Array(json)
     }

@@ -12,9 +12,6 @@ package struct CustomerTokenVerifier: Sendable {
         let id: String
         let bytes: [UInt8]
 
-        /// - Parameters:
-        ///   - id: What stands in `kid`.
-        ///   - bytes: The key; 32 bytes at least (RFC 7518, section 3.2).
         package init(id: String, bytes: [UInt8]) {
             self.id = id
             self.bytes = bytes
@@ -24,17 +21,13 @@ package struct CustomerTokenVerifier: Sendable {
     private let secrets: [Secret]
     private let ring: TokenVerifier
 
-    /// - Parameters:
-    ///   - secrets: The app's private keys.
-    ///   - ring: Judges the claims, and the signatures of all other algorithms.
     package init(secrets: [Secret], ring: TokenVerifier) {
         self.secrets = secrets
         self.ring = ring
     }
 
-    /// Judges a token. Whether its ids are those of the request is for the caller to decide.
-    ///
-    /// - Returns: The report, and the ids if nothing is wrong.
+    /// Judges a token. Whether its ids are those of the request is for the caller to decide. Returns the report, and
+    /// the ids if nothing is wrong.
     package func verify(
         _ token: String, at now: Double
     ) -> (report: VerificationReport, identifiers: [(name: String, value: String)]) {

@@ -3,7 +3,7 @@ internal import CountersignCore
 
 /// Finds the key of a ring that made a signature.
 ///
-/// `@unchecked Sendable`: everything is immutable but `idle`, which is a lock of its own.
+/// `@unchecked Sendable`: everything is immutable but `idle`, which is itself a lock.
 final class SignatureVerifier: @unchecked Sendable {
     /// What one thread needs to judge a token. It belongs to one ring for good: an `EVP_PKEY_CTX` is made for
     /// one key and never given another. (With OpenSSL 3.0, `EVP_DigestVerifyInit` on a used `EVP_MD_CTX`

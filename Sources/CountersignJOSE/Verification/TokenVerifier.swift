@@ -125,13 +125,13 @@ public struct TokenVerifier: Sendable {
             }
             return
         }
-        let hash = VerifiedTokenCache.hash(token, owner: cached.id)
-        if let known = cached.cache.find(token, hash: hash, owner: cached.id) {
+        let key = VerifiedTokenCache.key(token, owner: cached.id)
+        if let known = cached.cache.find(key) {
             judge(known, user: user, at: now, deviceTime: deviceTime, &report)
-            if timeFaults(known.claims, at: now).contains(.expired) { cached.cache.remove(hash: hash) }
+            if timeFaults(known.claims, at: now).contains(.expired) { cached.cache.remove(key) }
         } else if let trusted = trust(token, &report) {
             judge(trusted, user: user, at: now, deviceTime: deviceTime, &report)
-            if report.isAccepted { cached.cache.insert(token, hash: hash, owner: cached.id, trusted) }
+            if report.isAccepted { cached.cache.insert(trusted, for: key) }
         }
     }
 
@@ -329,7 +329,7 @@ extension TokenVerifier {
         if faults.isEmpty { return }
         func distance(_ claim: Claims.Value<Double>) -> String {
             let seconds = abs(now - (claim.value ?? now)).rounded()
-            // Beyond 2^53 a double has no seconds any more.
+            // Beyond 2^53 a double cannot tell seconds apart.
             return seconds < 9e15 ? "\(Int(seconds)) s" : "\(seconds) s"
         }
         if faults.contains(.expired) {

@@ -33,10 +33,7 @@ package struct VerificationCheck: Sendable {
         (.payloadUserIDMismatch, "the request names one user only"),
     ]
 
-    /// - Parameters:
-    ///   - report: What was found.
-    ///   - withUser: Whether the report is of a request that names a user.
-    /// - Returns: Every check in the fixed order.
+    /// Returns every check in the fixed order.
     package static func list(of report: VerificationReport, withUser: Bool) -> [VerificationCheck] {
         let firstFault = all.firstIndex { check in report.faults.contains { $0.code == check.code } }
         return all.enumerated().map { index, check in

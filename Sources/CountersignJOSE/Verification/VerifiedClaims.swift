@@ -18,6 +18,12 @@ public struct VerifiedClaims: Sendable {
     public var issuer: String? { claims.issuer.value }
     /// `aud`, as an array also if the token has one string; empty if it has none (section 4.1.3).
     public var audience: [String] { claims.audience.value ?? [] }
+    /// `jti`, of 1 to 256 bytes without control characters; nil if the token has none like that (section 4.1.7).
+    public var tokenID: String? {
+        claims.tokenID.flatMap { id in
+            (1...256).contains(id.utf8.count) && id.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } ? id : nil
+        }
+    }
     /// All claims as the token has them: one JSON object in UTF-8 without duplicate members.
     public var json: [UInt8] { claims.json }
 }

@@ -8,39 +8,48 @@ internal import Foundation
 /// verifier, or the same app's after a change of keys, policy or enforcement, never sees it, and when a verifier goes,
 /// its entries go. One cache may serve all apps.
 public final class VerifiedTokenCache: Sendable {
-    /// What is remembered of one token.
-    private final class Entry: Sendable {
+    /// Which token, and whose.
+    struct Key: Hashable {
         let owner: UInt64
-        let token: [UInt8]
+        /// SHA-256 of the token's text, so that nobody can make another one with the same key.
+        let digest: (UInt64, UInt64, UInt64, UInt64)
+
+        static func == (one: Key, other: Key) -> Bool {
+            one.owner == other.owner && one.digest == other.digest
+        }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(digest.0) }
+    }
+
+    /// What is remembered of one token. Not its text: that is most of its bytes, and whoever reads this memory could use it.
+    private final class Entry: Sendable {
         let trusted: TrustedToken
         let cost: Int
 
-        init(owner: UInt64, token: [UInt8], trusted: TrustedToken) {
-            self.owner = owner
-            self.token = token
+        init(_ trusted: TrustedToken) {
             self.trusted = trusted
             // Claims are held as JSON and, mostly once more, as strings; the rest is objects and the table.
-            cost = token.count + 2 * trusted.claims.json.count + 512
+            cost = 2 * trusted.claims.json.count + 512
         }
     }
 
     /// Entries that were used since the last turn, and those that were not: when the young ones fill half the room, the
     /// old ones are dropped and the young become the old.
     private struct Generations {
-        var young: [Int: Entry] = [:]
-        var old: [Int: Entry] = [:]
+        var young: [Key: Entry] = [:]
+        var old: [Key: Entry] = [:]
         var youngBytes = 0
         var oldBytes = 0
     }
 
-    /// The most memory that the entries take, in bytes; about 1.5 KB a token.
+    /// The most memory that the entries take, in bytes; 0.7 to 1 KB a token.
     public let maximumBytes: Int
     private let generations = Lock(Generations())
 
     /// An empty cache.
     ///
     /// - Parameter maximumBytes: The most memory that the entries take.
-    public init(maximumBytes: Int = 16 << 20) {
+    public init(maximumBytes: Int = 96 << 20) {
         self.maximumBytes = maximumBytes
     }
 
@@ -50,71 +59,65 @@ public final class VerifiedTokenCache: Sendable {
     /// How many tokens are remembered now.
     public var count: Int { generations.withLock { $0.young.count + $0.old.count } }
 
-    /// Keyed with a secret of this process, so that nobody can make tokens that collide; and the text is compared too.
-    static func hash(_ token: UnsafeBufferPointer<UInt8>, owner: UInt64) -> Int {
-        var hasher = Hasher()
-        hasher.combine(owner)
-        hasher.combine(bytes: UnsafeRawBufferPointer(token))
-        return hasher.finalize()
+    static func key(_ token: UnsafeBufferPointer<UInt8>, owner: UInt64) -> Key {
+        let digest = SHA256.digest(UnsafeRawBufferPointer(token))
+        return digest.withUnsafeBytes { bytes in
+            func word(_ index: Int) -> UInt64 {
+                bytes.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self)
+            }
+            return Key(owner: owner, digest: (word(0), word(1), word(2), word(3)))
+        }
     }
 
     /// What is known of this very text, or nil.
-    func find(
-        _ token: UnsafeBufferPointer<UInt8>, hash: Int, owner: UInt64
-    ) -> TrustedToken? {
-        let entry = generations.withLock { generations -> Entry? in
-            if let entry = generations.young[hash] { return entry }
-            guard let entry = generations.old.removeValue(forKey: hash) else { return nil }
+    func find(_ key: Key) -> TrustedToken? {
+        generations.withLock { generations -> Entry? in
+            if let entry = generations.young[key] { return entry }
+            guard let entry = generations.old.removeValue(forKey: key) else { return nil }
             generations.oldBytes -= entry.cost
-            add(entry, hash, to: &generations)
+            add(entry, key, to: &generations)
             return entry
-        }
-        guard let entry, entry.owner == owner, entry.token.count == token.count,
-            let base = token.baseAddress, memcmp(entry.token, base, token.count) == 0
-        else { return nil }
-        return entry.trusted
+        }?.trusted
     }
 
-    /// Remembers a token, in place of another with the same hash.
-    func insert(
-        _ token: UnsafeBufferPointer<UInt8>, hash: Int, owner: UInt64, _ trusted: TrustedToken
-    ) {
-        let entry = Entry(owner: owner, token: Array(token), trusted: trusted)
+    /// Remembers a token.
+    func insert(_ trusted: TrustedToken, for key: Key) {
+        let entry = Entry(trusted)
         guard entry.cost <= maximumBytes / 2 else { return }
         generations.withLock { generations in
-            Self.remove(hash, from: &generations)
-            add(entry, hash, to: &generations)
+            Self.remove(key, from: &generations)
+            add(entry, key, to: &generations)
         }
     }
 
     /// Forgets a token.
-    func remove(hash: Int) {
-        generations.withLock { Self.remove(hash, from: &$0) }
+    func remove(_ key: Key) {
+        generations.withLock { Self.remove(key, from: &$0) }
     }
 
     /// Forgets every token of a verifier.
     func removeAll(of owner: UInt64) {
         generations.withLock { generations in
-            generations.young = generations.young.filter { $0.value.owner != owner }
-            generations.old = generations.old.filter { $0.value.owner != owner }
+            generations.young = generations.young.filter { $0.key.owner != owner }
+            generations.old = generations.old.filter { $0.key.owner != owner }
             generations.youngBytes = generations.young.values.reduce(0) { $0 + $1.cost }
             generations.oldBytes = generations.old.values.reduce(0) { $0 + $1.cost }
         }
     }
 
-    private static func remove(_ hash: Int, from generations: inout Generations) {
-        generations.youngBytes -= generations.young.removeValue(forKey: hash)?.cost ?? 0
-        generations.oldBytes -= generations.old.removeValue(forKey: hash)?.cost ?? 0
+    private static func remove(_ key: Key, from generations: inout Generations) {
+        generations.youngBytes -= generations.young.removeValue(forKey: key)?.cost ?? 0
+        generations.oldBytes -= generations.old.removeValue(forKey: key)?.cost ?? 0
     }
 
-    private func add(_ entry: Entry, _ hash: Int, to generations: inout Generations) {
+    private func add(_ entry: Entry, _ key: Key, to generations: inout Generations) {
         if generations.youngBytes + entry.cost > maximumBytes / 2 {
             generations.old = generations.young
             generations.oldBytes = generations.youngBytes
             generations.young = [:]
             generations.youngBytes = 0
         }
-        generations.young[hash] = entry
+        generations.young[key] = entry
         generations.youngBytes += entry.cost
     }
 }

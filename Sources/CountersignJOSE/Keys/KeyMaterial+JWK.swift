@@ -1,30 +1,7 @@
-internal import COpenSSL
 internal import CountersignCore
 
-/// The members of a JWK that are the key itself.
-enum JWKMembers: Sendable {
-    case rsa(modulus: [UInt8], exponent: [UInt8])
-    case p256(x: [UInt8], y: [UInt8])
-    case ed25519([UInt8])
-
-    init(p256 key: EVPKey) throws(JOSEError) {
-        self = .p256(
-            x: Self.coordinate(OSSL_PKEY_PARAM_EC_PUB_X, of: key),
-            y: Self.coordinate(OSSL_PKEY_PARAM_EC_PUB_Y, of: key))
-    }
-
-    private static func coordinate(_ name: String, of key: EVPKey) -> [UInt8] {
-        var number: OpaquePointer?
-        guard EVP_PKEY_get_bn_param(key.pointer, name, &number) == 1 else {
-            preconditionFailure("a P-256 key has both coordinates")
-        }
-        defer { BN_free(number) }
-        return [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
-            BN_bn2binpad(number, buffer.baseAddress, 32)
-            count = 32
-        }
-    }
-
+/// The key as a JWK (RFC 7517).
+extension KeyMaterial {
     var type: String {
         switch self {
         case .rsa: "RSA"
@@ -50,13 +27,16 @@ enum JWKMembers: Sendable {
         }
     }
 
-    /// In the order that RFC 7638, section 3.2, asks for.
+    /// In the order that RFC 7638, section 3.2, asks for. A point must be uncompressed.
     var members: [(String, String)] {
         switch self {
         case .rsa(let modulus, let exponent):
             [("e", Base64URL.encode(exponent)), ("kty", "RSA"), ("n", Base64URL.encode(modulus))]
-        case .p256(let x, let y):
-            [("crv", "P-256"), ("kty", "EC"), ("x", Base64URL.encode(x)), ("y", Base64URL.encode(y))]
+        case .p256(let point):
+            [
+                ("crv", "P-256"), ("kty", "EC"), ("x", Base64URL.encode(Array(point[1..<33]))),
+                ("y", Base64URL.encode(Array(point[33...]))),
+            ]
         case .ed25519(let bytes):
             [("crv", "Ed25519"), ("kty", "OKP"), ("x", Base64URL.encode(bytes))]
         }
