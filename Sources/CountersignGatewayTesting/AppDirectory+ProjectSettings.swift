@@ -12,7 +12,7 @@ extension AppDirectory {
         try change(appID) { $0.customerTokens = mode }
     }
 
-    /// - Returns: The secret; one that is made when none is given.
+    /// Returns the secret; one that is made when none is given.
     package func setPushWebhook(
         url: String, secret: String? = nil, allowsPrivateAddresses: Bool = false, for appID: String
     ) throws(GatewayError) -> String {

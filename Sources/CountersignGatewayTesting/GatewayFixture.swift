@@ -5,7 +5,7 @@ internal import Foundation
 public import GatewayModel
 public import GatewayStorage
 
-/// A real gateway on a free port of this machine, with one app and a folder of its own. All of a process share one RSA key
+/// A real gateway on a free port of this machine, with one app and its own folder. All of a process share one RSA key
 /// pair.
 ///
 /// ```swift

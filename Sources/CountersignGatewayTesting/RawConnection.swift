@@ -95,7 +95,7 @@ package final class RawConnection: TestClient {
                 .trimmingCharacters(in: .whitespaces)
         }
         // What goes on for ever is read line by line.
-        let isEndless = headers["content-type"] == "text/event-stream"
+        let isEndless = headers["content-type"]?.hasPrefix("text/event-stream") == true
         var body: [UInt8]? = []
         if headers["transfer-encoding"] == "chunked" {
             if !isEndless { body = chunks() }
@@ -138,9 +138,7 @@ package final class RawConnection: TestClient {
         return hasEnded && buffer.isEmpty
     }
 
-    /// Sends a byte at a time.
-    ///
-    /// - Returns: True when the server has closed the connection before all were sent.
+    /// Sends a byte at a time. Returns true when the server has closed the connection before all were sent.
     package func isClosedWhileDripping(count: Int, everyMilliseconds: Int32) -> Bool {
         for _ in 0..<count {
             send([UInt8(ascii: "x")])

@@ -8,7 +8,10 @@ package import GatewayStorage
 /// ```swift
 /// @Test(arguments: StorageConformance.checks)
 /// func anEngineDoes(_ check: StorageConformance) throws {
-///     try check.run(on: try SQLiteStorage(dataDirectory: folder))
+///     try check.run(on: try SQLiteStorage(dataDirectory: folder)) { backup in
+///         _ = try Backup.restore(backup.path, to: otherFolder)
+///         return try SQLiteStorage(dataDirectory: otherFolder)
+///     }
 /// }
 /// ```
 ///
@@ -19,12 +22,26 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
         package let description: String
     }
 
+    /// Makes another storage of a copy.
+    package typealias Restore = (Backup) throws -> any Storage
+
     /// What is checked.
     package let description: String
-    private let body: @Sendable (any Storage) throws -> Void
+    private let body: @Sendable (any Storage, Restore) throws -> Void
 
-    /// - Throws: ``Violation``, or what the engine itself has thrown.
-    package func run(on storage: any Storage) throws { try body(storage) }
+    private init(
+        description: String, restoring body: @escaping @Sendable (any Storage, Restore) throws -> Void
+    ) {
+        self.description = description
+        self.body = body
+    }
+
+    private init(description: String, body: @escaping @Sendable (any Storage) throws -> Void) {
+        self.init(description: description, restoring: { storage, _ in try body(storage) })
+    }
+
+    /// Throws ``Violation``, or what the engine itself has thrown.
+    package func run(on storage: any Storage, restore: Restore) throws { try body(storage, restore) }
 
     package static let checks = [
         StorageConformance(
@@ -34,6 +51,8 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
         StorageConformance(
             description: "a batch is kept whole or not at all, and not after the end",
             body: closedKeepsNothing),
+        StorageConformance(
+            description: "what an app keeps no longer is deleted", body: retentionDeletes),
         StorageConformance(
             description: "the uses of keys add up", body: keyUsesAddUp),
         StorageConformance(
@@ -47,6 +66,8 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
             description: "a refresh token is exchanged once", body: refreshTokensAreExchangedOnce),
         StorageConformance(
             description: "ended sessions and spent assertions stay so", body: whatHasEndedStaysEnded),
+        StorageConformance(
+            description: "a copy of what is in use is a storage again", restoring: aCopyIsAStorage),
     ]
 
     private static func expect(
@@ -74,12 +95,13 @@ extension StorageConformance {
 
     private static func append(
         _ events: [EventBatch.Event], of app: String = "shop", customers: [CustomerChange] = [],
-        to store: any EventStore
+        receivedMilliseconds: Int64 = 5, to store: any EventStore
     ) throws -> AppendOutcome {
         let outcome = Lock<Result<AppendOutcome, StoreFailure>?>(nil)
         let done = DispatchSemaphore(value: 0)
         let batch = EventBatch(
-            appID: app, receivedMilliseconds: 5, body: Array("{}".utf8), events: events, customers: customers)
+            appID: app, receivedMilliseconds: receivedMilliseconds, body: Array("{}".utf8), events: events,
+            customers: customers)
         store.append(batch) { result in
             outcome.withLock { $0 = result }
             done.signal()
@@ -160,6 +182,49 @@ extension StorageConformance {
         try expect(try storage.log.count() == 1, "what was accepted is there after the end")
         try expect(
             try append([event("m", user: "ada")], to: again).duplicates == 1, "and is known after the end")
+    }
+
+    /// Of so little, all is gone before the first batch is answered.
+    private static func retentionDeletes(_ storage: any Storage) throws {
+        func messageIDs(of app: String) throws -> [String] {
+            try storage.log.oldest(EventQuery(appID: app), after: 0, limit: 9).events.map(\.messageID)
+        }
+        func open(_ rules: AppRules) throws -> any EventStore {
+            try storage.openEvents(
+                EventStoreOptions(pendingBytes: 1 << 20, retention: { ["shop": rules] }))
+        }
+        let now = Int64(Date().timeIntervalSince1970 * 1_000)
+        var store = try open(AppRules())
+        let eve = change(["registered": "eve"])
+        for app in ["shop", "kiosk"] {
+            _ = try append([event("old", user: "ada")], of: app, customers: [eve], to: store)
+            _ = try append([event("new", user: "ada")], of: app, receivedMilliseconds: now, to: store)
+        }
+        store.close()
+        try expect(try messageIDs(of: "shop") == ["old", "new"], "without a rule all is kept")
+
+        var rules = AppRules()
+        rules.retentionDays = 1
+        store = try open(rules)
+        _ = try append([event("later", user: "ada")], receivedMilliseconds: now, to: store)
+        try expect(try messageIDs(of: "shop") == ["new", "later"], "what is too old is deleted")
+        try expect(try messageIDs(of: "kiosk") == ["old", "new"], "another app's rules are its own")
+        let customers = try storage.openCustomers()
+        for (app, isKept) in [("shop", false), ("kiosk", true)] {
+            let owner = try customers.owner(
+                of: CustomerIdentifier(name: "registered", value: "eve"), appID: app)
+            try expect((owner != nil) == isKept, "a customer is forgotten as events are, in \(app)")
+        }
+        customers.close()
+        store.close()
+
+        // Each event has two bytes.
+        rules.retentionDays = nil
+        rules.retentionBytes = 2
+        store = try open(rules)
+        _ = try append([event("last", user: "ada")], receivedMilliseconds: now, to: store)
+        store.close()
+        try expect(try messageIDs(of: "shop") == ["later", "last"], "of too much the oldest is deleted")
     }
 
     private static func keyUsesAddUp(_ storage: any Storage) throws {
@@ -249,6 +314,10 @@ extension StorageConformance {
         try one.setTokenRules(rules, for: "shop")
         try expect(try other.tokenRules(of: "shop") == rules, "what was set is seen by others")
         try expect(try other.tokenRules(of: "kiosk") == TokenRules(), "and holds for that app alone")
+        try one.setKeySource(url: "https://keys.example/", of: "shop")
+        try one.setKeySource(url: nil, of: "shop")
+        try expect(
+            try other.settingIfSet(KeySource.self, of: "shop") == nil, "what was taken away is forgotten")
         do {
             try one.setTokenRules(rules, for: "none")
             throw Violation(description: "something was set for an app that is not there")
@@ -340,5 +409,52 @@ extension StorageConformance {
         try expect(try !again.perform { try $0.spend(assertion) }, "an assertion is taken once")
         let ids = try again.perform { try $0.revokedIDs(after: 0, at: tick) }
         try expect(ids == [session.id], "what was ended is told")
+    }
+}
+
+// MARK: Backup
+
+extension StorageConformance {
+    private static func aCopyIsAStorage(_ storage: any Storage, _ restore: Restore) throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "copies-" + UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let control = try storage.openControl(as: Operator(name: "ada", role: "owner"))
+        _ = try control.createApp(id: "shop")
+        let key = try storage.openSecrets().refreshKey()
+        let sessions = try storage.openSessions(refreshKey: key)
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer {
+            store.close()
+            sessions.close()
+        }
+        let (_, token) = try open(sessions)
+        _ = try append(
+            [event("m", user: "ada"), event("n", user: "bob")], customers: [change(["registered": "ada"])],
+            to: store)
+        let backup = try storage.backUp(in: folder.path)
+        try expect(backup.events == 2, "a copy says how many events it holds")
+        _ = try append([event("o", user: "ada")], to: store)
+        _ = try control.createApp(id: "kiosk")
+
+        let restored = try restore(backup)
+        try expect(try restored.log.count() == 2, "a copy has the events of its moment")
+        let apps = try restored.openControl(as: .account)
+        try expect(try apps.apps().map(\.id) == ["shop"], "and the apps")
+        let (entries, brokenAt) = try apps.auditLog.verify()
+        try expect(entries == 1 && brokenAt == nil, "and the audit log, whole")
+        let ada = CustomerIdentifier(name: "registered", value: "ada")
+        try expect(try restored.people.find(ada, in: "shop") != nil, "and the customers")
+        let restoredKey = try restored.openSecrets().refreshKey()
+        try expect(restoredKey == key, "and the keys of the token service")
+        let restoredSessions = try restored.openSessions(refreshKey: restoredKey)
+        defer { restoredSessions.close() }
+        try expect(try exchange(token, restoredSessions, at: tick) != nil, "and the sessions")
+        let restoredStore = try restored.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { restoredStore.close() }
+        let again = try append(
+            [event("m", user: "ada"), event("o", user: "ada")], to: restoredStore)
+        try expect(again.duplicates == 1 && again.accepted == 1, "and goes on from there")
+        try expect(try storage.log.count() == 3, "what was copied goes on by itself")
     }
 }

@@ -3,7 +3,7 @@ internal import Foundation
 
 /// How a test reaches its gateway.
 package enum TestTransport: String, CaseIterable, Sendable {
-    /// By a call in the same process: the gateway has no port. Everything behind the connection is as it is otherwise.
+    /// By a call in the same process: the gateway has no port. Everything past the connection is the same.
     case router
     /// Over connections to a port of this machine.
     case live

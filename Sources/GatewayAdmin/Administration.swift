@@ -1,4 +1,3 @@
-internal import CountersignCore
 package import Foundation
 package import GatewayAdmission
 package import GatewayHTTP

@@ -10,30 +10,31 @@ struct BackupRoutes: Sendable {
 
     var all: [AdminRoute] {
         [
-            AdminRoute("GET", "/backups", .owner, "List backups, the newest first", .list(Self.backup)) {
+            AdminRoute("GET", "/backups", .owner, "List backups, the newest first", .list(Self.backup.shape))
+            {
                 call in
                 try call.page(
                     Backup.all(in: folder), isDescending: true,
-                    at: { PagePosition($0.createdMilliseconds, $0.name) }, json: Self.json)
+                    at: { PagePosition($0.createdMilliseconds, $0.name) }, json: Self.backup.json)
             },
             AdminRoute(
                 "POST", "/backups", .owner, "Make a backup now", lane: .backup,
-                .json(Self.backup, status: 201)
+                .json(Self.backup.shape, status: 201)
             ) { call in
                 let backup = try storage.backUp(in: folder)
                 try call.directory.auditLog.note("backup.create", backup.name)
-                return call.answer(Self.json(backup), status: 201)
+                return call.answer(Self.backup.json(backup), status: 201)
             },
             AdminRoute(
                 "POST", "/backups/{name}/verify", .owner, "Check that a backup is whole", lane: .backup,
-                .json(Self.backup.with([.must("ok", .bool), .must("problem", .nullable(.string))])),
+                .json(Self.backup.shape.with([.must("ok", .bool), .must("problem", .nullable(.string))])),
                 answer: verify),
         ]
     }
 
-    private static let backup = JSONShape.named(
-        "Backup",
-        .all(["name": .string, "created_ms": .milliseconds, "bytes": .count, "events": .count]))
+    private static let backup = AnswerShape<Backup>(
+        named: "Backup", .init("name", \.name), .time("created_ms", \.createdMilliseconds),
+        .init("bytes", \.bytes), .init("events", \.events))
 
     private func verify(_ call: AdminCall) throws -> HTTPResponse {
         // Only a name from the list leads to a folder.
@@ -47,16 +48,8 @@ struct BackupRoutes: Sendable {
             guard error.code == .invalid else { throw error }
             problem = error.reason
         }
-        guard case .object(var members) = Self.json(backup) else { preconditionFailure() }
-        members["ok"] = .bool(problem == nil)
-        members["problem"] = problem.map { .string($0) } ?? .null
-        return call.answer(.object(members))
-    }
-
-    private static func json(_ backup: Backup) -> JSONValue {
-        [
-            "name": .string(backup.name), "created_ms": .integer(backup.createdMilliseconds),
-            "bytes": .integer(Int64(backup.bytes)), "events": .integer(Int64(backup.events)),
-        ]
+        return call.answer(
+            Self.backup.json(
+                backup, with: ["ok": .bool(problem == nil), "problem": problem.jsonValue]))
     }
 }

@@ -13,8 +13,7 @@ package final class LocalAdministration: Sendable {
     private let directory: AppDirectory
     private let routes: [AdminRoute]
 
-    /// - Parameter dataDirectory: The gateway's data directory; made when it is not there.
-    /// - Throws: `dataDirectory` or `storage`.
+    /// Throws `dataDirectory` or `storage`.
     package init(dataDirectory: String) throws(GatewayError) {
         let now: @Sendable () -> Date = { Date() }
         let storage = try SQLiteStorage(dataDirectory: dataDirectory)
@@ -29,15 +28,8 @@ package final class LocalAdministration: Sendable {
                 now: now))
     }
 
-    /// Answers as the gateway does, in the name of the account.
-    ///
-    /// - Parameters:
-    ///   - method: Such as `GET`.
-    ///   - path: Below `/admin/api`, encoded.
-    ///   - query: What stands behind `?`, encoded; nil for nothing.
-    ///   - ifMatch: The tag of what a change was made from.
-    ///   - body: JSON; empty for none.
-    /// - Returns: The answer, a refusal too. A list that is streamed has pages.
+    /// Answers as the gateway does, in the name of the account. Returns the answer, a refusal too. A list that is
+    /// streamed has pages.
     package func answer(
         _ method: String, _ path: String, query: String?, ifMatch: String?, body: [UInt8]
     ) -> HTTPResponse {

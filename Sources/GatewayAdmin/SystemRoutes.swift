@@ -24,10 +24,9 @@ struct SystemRoutes: Sendable {
                 answer: overview),
             AdminRoute(
                 "GET", "/settings", .owner, "List the settings that the gateway runs with",
-                .json(
-                    .all(["items": .list(Self.setting), "next": .nullable(.string)]))
+                .json(.page(of: Self.setting.shape))
             ) { call in
-                call.answer(["items": .array(settings.map(\.json)), "next": .null])
+                call.answer(all: settings, Self.setting)
             },
         ]
     }
@@ -39,16 +38,25 @@ struct SystemRoutes: Sendable {
         .all([
             "version": .string, "started_ms": .milliseconds, "now_ms": .milliseconds,
             "ready": .all([
-                "ok": .bool, "checks": .list(.all(["name": .string, "ok": .bool, "detail": .string])),
+                "ok": .bool, "checks": .list(check.shape),
             ]), "storage": .all(["events": .count, "file_bytes": .count, "free_bytes": .count]),
             "last_minute": .all(["accepted": .count, "rejected": .count, "events": .count]),
             "warnings": .list(
                 .object([.must("code", .string), .must("text", .string), .may("app", .string)])),
         ]))
 
-    private static let setting = JSONShape.all([
-        "name": .string, "value": .nullable(.string), "origin": .string, "help": .string,
-    ])
+    private static let setting = AnswerShape<GatewaySetting>(
+        .init("name", \.name), .init("value", \.value), .init("origin", \.origin), .init("help", \.help))
+
+    /// One of the things that readiness is made of.
+    private struct Check {
+        let name: String
+        let isOK: Bool
+        let detail: String
+    }
+
+    private static let check = AnswerShape<Check>(
+        .init("name", \.name), .init("ok", \.isOK), .init("detail", \.detail))
 
     // MARK: Answers
 
@@ -63,10 +71,12 @@ struct SystemRoutes: Sendable {
         done.wait()
         let problem = failure.withLock { $0 }
         let isRoomy = load.freeBytes >= diskFloorBytes
-        let checks: [(String, Bool, String)] = [
-            ("storage", problem == nil, problem?.summary ?? "written just now"),
-            ("disk", isRoomy, "\(load.freeBytes) bytes free, the floor is \(diskFloorBytes)"),
-            ("apps", registry.problem == nil, registry.problem ?? "read"),
+        let checks = [
+            Check(name: "storage", isOK: problem == nil, detail: problem?.summary ?? "written just now"),
+            Check(
+                name: "disk", isOK: isRoomy,
+                detail: "\(load.freeBytes) bytes free, the floor is \(diskFloorBytes)"),
+            Check(name: "apps", isOK: registry.problem == nil, detail: registry.problem ?? "read"),
         ]
         var warnings: [JSONValue] = []
         for app in try call.directory.apps() {
@@ -94,8 +104,7 @@ struct SystemRoutes: Sendable {
             "now_ms": .integer(call.nowMilliseconds),
             "ready": [
                 "ok": .bool(problem == nil && isRoomy),
-                "checks": .array(
-                    checks.map { ["name": .string($0.0), "ok": .bool($0.1), "detail": .string($0.2)] }),
+                "checks": .array(checks.map(Self.check.json)),
             ],
             "storage": [
                 "events": .integer(try log.count()),

@@ -108,7 +108,7 @@ package struct AuthErrorBody {
         JSONValue.object(members).write(to: &output)
     }
 
-    /// The object as the member `auth_warning` behind others, appended to `output`.
+    /// The object as the member `auth_warning` after others, appended to `output`.
     package func writeMember(to output: inout [UInt8]) {
         output.append(contentsOf: #","auth_warning":"#.utf8)
         write(to: &output)

@@ -8,12 +8,12 @@ package final class AdmittedApp: Sendable {
     package let enforcement: Enforcement
     /// How many of a hundred users are judged by it while it is `required`.
     let rampPercent: Int
-    /// Whether its enforcement goes back to `optional` by itself when users lose their tokens.
+    /// Whether its enforcement goes back to `optional` automatically when users lose their tokens.
     package let returnsByItself: Bool
     package let verifier: TokenVerifier
     /// What it is to clients of the Bloomreach dialect.
     package let project: Project
-    /// How the token service treats its sessions.
+    /// How the token service treats its token families.
     package let tokenRules: TokenRules
     /// Judges the tokens that the gateway itself has issued.
     package let issued: IssuedTokens

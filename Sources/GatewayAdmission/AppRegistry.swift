@@ -9,7 +9,7 @@ package import GatewayStorage
 /// A request takes its app once and keeps it, so it is judged by one set of keys whatever changes meanwhile.
 package final class AppRegistry: Sendable {
     private let directory: AppDirectory
-    /// Tokens that were accepted; an app that was loaded anew begins without.
+    /// Tokens that were accepted; an app that was loaded again begins without.
     private let verifiedTokens = VerifiedTokenCache()
     private let apps = Lock(Apps())
     /// What the apps in memory are as of. Held during a look: a slow one must not put older apps over newer ones.
@@ -43,7 +43,7 @@ package final class AppRegistry: Sendable {
             run: Self.runAside)
     }
 
-    /// The same with a way of its own to fetch what is published, and to run that aside.
+    /// The same with an injected way to fetch what is published, and to run that aside.
     init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(), now: @escaping @Sendable () -> Date,
         fetch: @escaping KeySourceFetch,
@@ -133,7 +133,7 @@ package final class AppRegistry: Sendable {
     /// Why the last look failed; nil when it did not.
     package var problem: String? { lastProblem.withLock { $0 } }
 
-    /// Looks for changes five times a second, on a thread of its own.
+    /// Looks for changes five times a second, on its own thread.
     package func start() {
         ticker.start { [weak self] in
             // What cannot be read now is read at the next look; until then the last good set holds.
@@ -155,7 +155,7 @@ package final class AppRegistry: Sendable {
         try? noteWriteKeyUses()
     }
 
-    /// Writes when write keys were used last, at most once in five minutes: others who look at the file read it anew.
+    /// Writes when write keys were used last, at most once in five minutes: others who look at the file read it again.
     private func noteWriteKeyUsesIfDue() throws(GatewayError) {
         guard now().timeIntervalSince(notedUses.withLock { $0.at }) >= 300 else { return }
         try noteWriteKeyUses()

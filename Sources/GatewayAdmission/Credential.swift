@@ -1,4 +1,4 @@
-/// What a request offers as proof of whose it is. Every dialect reads it in one place of its own.
+/// What a request offers as proof of whose it is. Every dialect reads it in one place.
 package struct Credential: Sendable {
     package enum Scheme: Sendable {
         /// A signed-user token beside the key of an app: for the users that the request names, as far as the app asks

@@ -45,7 +45,7 @@ package final class IssuedTokens: Sendable {
         state.withLock { $0.ids.contains(key.id) }
     }
 
-    /// Sessions and access tokens that were revoked and might otherwise still be good.
+    /// Token families and access tokens that were revoked and might otherwise still be good.
     package func replaceRevoked(_ ids: Set<String>) {
         revoked.withLock { $0 = ids }
     }
@@ -55,7 +55,7 @@ package final class IssuedTokens: Sendable {
         clients.withLock { $0 = ids }
     }
 
-    /// A session or an access token was revoked just now.
+    /// A token family or an access token was revoked just now.
     package func revoke(_ id: String) {
         _ = revoked.withLock { $0.insert(id) }
     }
@@ -66,14 +66,7 @@ package final class IssuedTokens: Sendable {
         return IssuedClaims(json: jws.payload)?.audience
     }
 
-    /// Judges a token; nil when it is none of ours.
-    ///
-    /// - Parameters:
-    ///   - token: As it came.
-    ///   - appID: The app that the request is for.
-    ///   - userIDs: All users that the request names; nil when the token alone says whose request it is.
-    ///   - instant: Now, in seconds since 1970.
-    /// - Returns: What was found, or nil.
+    /// Judges a token; nil when it is none of ours. Returns what was found, or nil.
     package func report(
         on token: String?, appID: String, userIDs: [String]?, at instant: Double
     ) -> VerificationReport? {
@@ -86,7 +79,7 @@ package final class IssuedTokens: Sendable {
         }
         if claims.audience != appID { report.add(.audienceMismatch, "aud does not name this app") }
         if isRevoked(claims) { report.add(.revoked, "the token, its session or its client was revoked") }
-        // A client's own token speaks for the whole app; a session's for its subject.
+        // A client's own token speaks for the whole app; a family's for its subject.
         if let userIDs, claims.sessionID != nil {
             let foreign = userIDs.filter { !$0.utf8.elementsEqual(claims.subject.utf8) }
             if foreign.count == userIDs.count {

@@ -4,12 +4,12 @@ internal import Foundation
 internal import GatewayHTTP
 package import GatewayModel
 
-/// Fetches the document of a key source; called on a thread of its own.
+/// Fetches the document of a key source; called on its own thread.
 typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure) -> [UInt8]
 
 /// The keys that somebody else publishes for an app: fetched, kept, and fetched again.
 ///
-/// One fetch at a time. A set is fetched anew after ten minutes, and earlier when a token came whose key is not known,
+/// One fetch at a time. A set is fetched again after ten minutes, and earlier when a token came whose key is not known,
 /// at most once in 30 seconds. What cannot be fetched leaves the last good set as it is.
 package final class PublishedKeys: Sendable {
     static let maximumAgeSeconds = 600.0

@@ -12,6 +12,7 @@ extension RequestTrail {
         case .accepted(let report):
             self.verdict = .accepted
             keyID = report.matchedKeyID
+            tokenID = report.claims?.tokenID
         case .acceptedWithWarning(let report):
             self.verdict = .acceptedWithWarning
             enforcement = .optional

@@ -25,9 +25,8 @@ package struct SampleJudge: Sendable {
         package var note: String?
     }
 
-    /// - Parameter sample: The sample.
-    /// - Returns: The verdict; nil when the token is no longer in memory or its app is gone: signatures are never kept on
-    ///   disk, so a sample from before the gateway's last start cannot be judged again.
+    /// Returns the verdict; nil when the token is no longer in memory or its app is gone: signatures are never kept on
+    /// disk, so a sample from before the gateway's last start cannot be judged again.
     package func again(_ sample: FailureSample) -> Verdict? {
         guard let failed = recorder.failedToken(of: sample.id), let app = apps.app(id: sample.appID) else {
             return nil

@@ -6,6 +6,7 @@ package struct SQLiteStorage: Storage {
     private let folder: DataDirectory
     private let events: SQLiteReaders
     private let counts: SQLiteReaders
+    private let runs = OpenIndexRuns()
 
     /// Makes the folder when it is not there.
     package init(dataDirectory: String) throws(GatewayError) {
@@ -18,9 +19,11 @@ package struct SQLiteStorage: Storage {
         counts = SQLiteReaders(path: folder.path + "/" + AnalyticsStore.fileName)
     }
 
-    package var log: any EventLog { EventReader(readers: events) }
+    package var log: any EventLog { EventReader(readers: events, runs: runs) }
     package var analytics: any AnalyticsLog { AnalyticsReader(readers: counts) }
-    package var people: any CustomerRecordStore { CustomerRecords(events: events, analytics: counts) }
+    package var people: any CustomerRecordStore {
+        CustomerRecords(events: events, analytics: counts, runs: runs)
+    }
 
     package func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory {
         try AppDirectory(dataDirectory: folder.path, actor: actor)

@@ -46,7 +46,8 @@ package struct EventStoreOptions: Sendable {
     /// Nothing is stored while less of the disk is free.
     var diskFloorBytes: Int
     var observer: (any GatewayObserver)?
-    /// How long each app's events are kept, by the app's id.
+    /// How long each app's events are kept, by the app's id. A store asks when it is opened, before it answers its first
+    /// batch, and every minute from then on.
     var retention: @Sendable () -> [String: AppRules]
 
     package init(

@@ -28,7 +28,7 @@ package struct ClientAuthentication {
         case client(OAuthClient, SpentAssertion?)
     }
 
-    /// - Throws: `invalid_client`; `invalid_request` for two ways at once.
+    /// Throws `invalid_client`; `invalid_request` for two ways at once.
     func caller(_ request: HTTPRequest, _ form: OAuthForm) throws(OAuthError) -> Caller {
         let basic = try Self.basic(request)
         let ways = [basic?.secret, form["client_secret"], form["client_assertion"]].compactMap(\.self)

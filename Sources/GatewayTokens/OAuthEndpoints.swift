@@ -94,7 +94,7 @@ package struct OAuthEndpoints: Dialect {
 
     // MARK: /oauth/revoke
 
-    /// A refresh token ends its session; an access token ends alone. What is not ours needs no revocation (RFC 7009,
+    /// A refresh token ends its token family; an access token ends alone. What is not ours needs no revocation (RFC 7009,
     /// section 2.2).
     private func revoke(_ request: HTTPRequest) throws(OAuthError) -> HTTPOutcome {
         let form = try OAuthForm(request)

@@ -39,7 +39,7 @@ package struct OAuthError: Error, Sendable, Equatable {
         ]
     ]
 
-    /// Too many requests of one session, client or address.
+    /// Too many requests of one token family, client or address.
     static func tooMany(retryAfterSeconds: Int) -> OAuthError {
         OAuthError(
             .temporarilyUnavailable, "too many requests for tokens; try again after Retry-After",

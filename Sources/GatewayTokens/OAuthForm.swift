@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import GatewayHTTP
 
 /// The parameters of a token request: `application/x-www-form-urlencoded` in the body (RFC 6749, appendix B).
@@ -10,9 +11,8 @@ package struct OAuthForm {
 
     private let values: [String: String]
 
-    /// Reads the body. What the query says is not looked at: it ends up in logs (section 2.3.1).
-    ///
-    /// - Throws: `invalid_request`.
+    /// Reads the body. What the query says is not looked at: it ends up in logs (section 2.3.1). Throws
+    /// `invalid_request`.
     package init(_ request: HTTPRequest) throws(OAuthError) {
         let type = request.header("content-type")?.split(separator: ";").first.map {
             String($0.filter { $0 != " " }).lowercased()
@@ -24,10 +24,8 @@ package struct OAuthForm {
         try self.init(body: request.body)
     }
 
-    /// Reads `multipart/form-data`, as `curl -F` sends it. RFC 6749 knows the other form only, so this is for what is not
-    /// of it.
-    ///
-    /// - Throws: `invalid_request`.
+    /// Reads `multipart/form-data`, as `curl -F` sends it. RFC 6749 knows the other form only, so this is for what is
+    /// not of it. Throws `invalid_request`.
     package init(multipart request: HTTPRequest) throws(OAuthError) {
         guard request.body.count <= Self.maximumBytes else {
             throw OAuthError(.invalidRequest, "the body may have \(Self.maximumBytes) bytes")
@@ -96,7 +94,8 @@ package struct OAuthForm {
             switch byte {
             case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
             case UInt8(ascii: "%"):
-                guard let high = rest.popFirst().flatMap(nibble), let low = rest.popFirst().flatMap(nibble)
+                guard let high = rest.popFirst().flatMap(\.hexadecimalValue),
+                    let low = rest.popFirst().flatMap(\.hexadecimalValue)
                 else { return nil }
                 bytes.append(high << 4 | low)
             default: bytes.append(byte)
@@ -104,14 +103,5 @@ package struct OAuthForm {
         }
         guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else { return nil }
         return String(validating: bytes, as: UTF8.self)
-    }
-
-    private static func nibble(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }

@@ -3,12 +3,12 @@ internal import Foundation
 public import GatewayModel
 package import GatewayStorage
 
-/// The sessions and signing keys of a data directory, for operators. Any process may change them; a running gateway sees
+/// The token families and signing keys of a data directory, for operators. Any process may change them; a running gateway sees
 /// it within a second.
 public final class SessionDirectory: Sendable {
-    /// What a new session begins with. Shown once: the directory keeps a hash.
+    /// What a new token family begins with. Shown once: the directory keeps a hash.
     public struct Opened: Sendable {
-        /// The session.
+        /// The token family.
         public let session: Session
         /// What its client exchanges for its first access token.
         public let refreshToken: String
@@ -39,7 +39,7 @@ public final class SessionDirectory: Sendable {
             storage: try SQLiteStorage(dataDirectory: dataDirectory), clock: { Milliseconds(Date()).count })
     }
 
-    /// The same with a clock of its own, in milliseconds since 1970.
+    /// The same with an injected clock, in milliseconds since 1970.
     package init(storage: any Storage, clock: @escaping @Sendable () -> Int64) throws(GatewayError) {
         self.clock = clock
         apps = try storage.openControl(as: .account)
@@ -47,13 +47,13 @@ public final class SessionDirectory: Sendable {
         store = try storage.openSessions(refreshKey: try secrets.refreshKey())
     }
 
-    /// Opens a session for a user.
+    /// Opens a token family for a user.
     ///
     /// - Parameters:
     ///   - subject: The user: 1 to 512 bytes without control characters, not beginning with `device:`.
     ///   - appID: The app.
     ///   - clientID: The client that alone may use it; nil for a device.
-    /// - Returns: The session and its refresh token.
+    /// - Returns: The token family and its refresh token.
     /// - Throws: `invalid`, `notFound`, `storage`.
     public func open(
         for subject: String, of appID: String, clientID: String? = nil
@@ -83,7 +83,7 @@ public final class SessionDirectory: Sendable {
         return Opened(session: session, refreshToken: token.text)
     }
 
-    /// An app's sessions, the one opened last first.
+    /// An app's token families, the one opened last first.
     ///
     /// - Parameters:
     ///   - appID: The app.
@@ -100,7 +100,8 @@ public final class SessionDirectory: Sendable {
         return try store.perform { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
     }
 
-    /// Calls back with the users who have sessions in an app, after a given one, each once and in order, until it answers true.
+    /// Calls back with the users who have token families in an app, after a given one, each once and in order, until it
+    /// answers true.
     package func subjects(
         of appID: String, after last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {
@@ -115,12 +116,12 @@ public final class SessionDirectory: Sendable {
         }
     }
 
-    /// The session with this id, or nil.
+    /// The token family with this id, or nil.
     package func session(id: String) throws(GatewayError) -> Session? {
         try store.perform { try $0.session(id: id) }
     }
 
-    /// Ends a session: its refresh token and its access tokens are refused from then on.
+    /// Ends a token family: its refresh token and its access tokens are refused from then on.
     ///
     /// - Throws: `notFound` when there is none or it was ended before, `storage`.
     public func revoke(id: String) throws(GatewayError) {
@@ -130,7 +131,7 @@ public final class SessionDirectory: Sendable {
         }
     }
 
-    /// Ends all sessions of a user or device.
+    /// Ends all token families of a user or device.
     ///
     /// - Returns: How many were ended.
     /// - Throws: `notFound`, `storage`.
@@ -162,7 +163,7 @@ public final class SessionDirectory: Sendable {
     /// Makes a new signing key.
     ///
     /// - Parameter endsOthers: False: it signs in an hour, and the tokens of the others stay good. True, for when a key is
-    ///   in wrong hands: it signs at once, and no token of the others is good any more.
+    ///   compromised: it signs at once, and no token of the others is valid any longer.
     /// - Returns: The key.
     /// - Throws: `storage`.
     public func rotateSigningKey(endsOthers: Bool = false) throws(GatewayError) -> SigningKeyInfo {

@@ -12,7 +12,7 @@ package final class TokenService: Sendable {
     package let apps: AppRegistry
     let issued: IssuedTokens
     let store: SessionStore
-    /// Requests a second of one session, client or address.
+    /// Requests a second of one token family, client or address.
     let limiter: RateLimiter<String>
     let now: @Sendable () -> Date
     private let secrets: TokenSecrets
@@ -47,8 +47,6 @@ package final class TokenService: Sendable {
     var issuer: String { baseURL.withLock { $0 } }
 
     /// Looks for changes that others make, and takes care of keys, from now on.
-    ///
-    /// - Parameter urls: Where clients reach the gateway, the issuer first, without a slash at the end.
     package func start(urls: [String]) {
         baseURL.withLock { $0 = urls.first ?? "" }
         // Some clients name the token endpoint as they were told it, without its last part (Segment's).
@@ -66,7 +64,7 @@ package final class TokenService: Sendable {
         store.close()
     }
 
-    /// Takes over what others have changed: keys, and sessions that were ended.
+    /// Takes over what others have changed: keys, and token families that were ended.
     package func refresh() throws(GatewayError) {
         let now = nowMilliseconds
         // On the store's own queue, as every single revocation is: so none gets lost in between.
@@ -80,7 +78,7 @@ package final class TokenService: Sendable {
         }
     }
 
-    /// Forgets what nobody can ask for any more, once an hour.
+    /// Forgets what nobody can ask for any longer, once an hour.
     private func prune(at now: Int64) {
         let isDue = prunedAt.withLock { last in
             guard now - last >= 3_600_000 else { return false }
@@ -108,7 +106,7 @@ package final class TokenService: Sendable {
         }
     }
 
-    /// Opens a session; `finish` makes the answer when it is on disk.
+    /// Opens a token family; `finish` makes the answer when it is on disk.
     package func open(
         _ opening: SessionTable.Opening, for request: HTTPRequest,
         finish: @escaping (IssuedPair) -> HTTPResponse
@@ -313,7 +311,7 @@ struct AccessGrant {
     let scope: String
     /// Seconds.
     let lifetime: Int
-    /// When its session ends whatever happens, in milliseconds since 1970.
+    /// When its token family ends whatever happens, in milliseconds since 1970.
     var endsMilliseconds = Int64.max - 999
 
     /// RFC 9068, section 2.2.

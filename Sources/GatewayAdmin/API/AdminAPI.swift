@@ -13,7 +13,7 @@ package final class AdminAPI: Sendable {
     private let publicURL: String?
     private let routes: [AdminRoute]
     private let now: @Sendable () -> Date
-    /// Called behind each change.
+    /// Called after each change.
     private let changed: @Sendable () -> Void
     private let queue = DispatchQueue(label: "admin")
     private let passwordQueue = DispatchQueue(label: "admin passwords")
@@ -21,12 +21,6 @@ package final class AdminAPI: Sendable {
     private let places = AdminPlaces()
     private let remembered = RememberedAnswers()
 
-    /// - Parameters:
-    ///   - directory: A connection of its own, so that the gateway notices what it changes.
-    ///   - publicURL: Where browsers reach the gateway, when that is known.
-    ///   - routes: What there is.
-    ///   - now: The clock that sessions are judged by.
-    ///   - changed: Called behind each change, before its answer.
     init(
         directory: AppDirectory, publicURL: String?, routes: [AdminRoute],
         now: @escaping @Sendable () -> Date, changed: @escaping @Sendable () -> Void

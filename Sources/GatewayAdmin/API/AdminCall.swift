@@ -39,12 +39,7 @@ struct AdminCall: Sendable {
         return try AdminBody(request.body, operation.body ?? .object([]))
     }
 
-    /// Refuses a change that was made from something else than what there is now.
-    ///
-    /// - Parameters:
-    ///   - current: What GET answers, without what changes by itself; nil when there is nothing yet.
-    ///   - more: What else may have been read instead, such as the list that it is in.
-    /// - Throws: 428 or 412.
+    /// Refuses a change that was made from something else than what there is now. Throws 428 or 412.
     func checkMatch(_ current: JSONValue?, _ more: JSONValue...) throws {
         assert(operation.match != .no, "the route does not say that it takes If-Match")
         guard let given = request.ifMatch else {
@@ -63,11 +58,7 @@ struct AdminCall: Sendable {
     }
 
     /// Refuses to let the gateway's own requests into the inner network, unless an owner asks or nothing changes.
-    ///
-    /// - Parameters:
-    ///   - url: Where requests are to go.
-    ///   - before: Where they go now, if that may be a private address.
-    /// - Throws: 403.
+    /// Throws 403.
     func checkPrivateAddress(_ url: String, before: String?) throws {
         guard identity.role < .owner, url != before else { return }
         throw AdminProblem(

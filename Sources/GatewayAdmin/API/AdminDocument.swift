@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import GatewayHTTP
 internal import GatewayModel
 
 /// The OpenAPI 3.1 document of the admin API, made of the table of routes that serves.
@@ -20,51 +21,23 @@ struct AdminDocument {
         for route in routes { paths[route.path, default: [:]][route.method.lowercased()] = operation(route) }
         var schemas: [String: JSONValue] = ["Problem": Self.problem]
         for route in routes { route.types.forEach { $0.collect(into: &schemas) } }
-        return [
-            "openapi": "3.1.0",
-            "info": [
-                "title": "Countersign admin API", "version": .string(countersignVersion),
-                "summary": "Apps, keys, enforcement, analytics, sessions and people of a gateway",
-                "license": ["name": "Apache-2.0", "identifier": "Apache-2.0"],
-            ],
-            "servers": [["url": .string(AdminOperation.prefix)]],
-            "paths": .object(paths.mapValues { .object($0) }),
-            "components": ["schemas": .object(schemas), "securitySchemes": Self.credentials],
-        ]
+        return OpenAPI.document(
+            "Countersign admin API", "Apps, keys, enforcement, analytics, sessions and people of a gateway",
+            server: AdminOperation.prefix, paths: paths, schemas: schemas,
+            securitySchemes: Self.credentials)
     }
 
     private func operation(_ route: AdminOperation) -> JSONValue {
-        let words = route.path.split { !$0.isLetter && !$0.isNumber }
-        var members: [String: JSONValue] = [
-            "operationId": .string(
-                route.method.lowercased()
-                    + words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()),
-            "summary": .string(route.summary), "responses": .object(responses(route)),
-            "security": Self.security(route), "x-role": route.role.map { .string($0.rawValue) } ?? .null,
-        ]
-        let parameters = Self.parameters(route)
-        if !parameters.isEmpty { members["parameters"] = .array(parameters) }
-        if let body = route.body {
-            members["requestBody"] = [
-                "required": true, "content": ["application/json": ["schema": body.schema(isBody: true)]],
-            ]
-        }
-        return .object(members)
+        OpenAPI.operation(
+            route.method, route.path, route.summary, part: ["type": "string", "minLength": 1],
+            parameters: Self.parameters(route), body: route.body?.schema(isBody: true),
+            responses: responses(route), security: Self.security(route),
+            with: ["x-role": route.role.map { .string($0.rawValue) } ?? .null])
     }
 
     private static func parameters(_ route: AdminOperation) -> [JSONValue] {
-        var parameters: [JSONValue] = route.path.split(separator: "/").filter { $0.first == "{" }.map {
-            part in
-            [
-                "name": .string(String(part.dropFirst().dropLast())), "in": "path", "required": true,
-                "schema": ["type": "string", "minLength": 1],
-            ]
-        }
-        parameters += route.query.map { parameter in
-            [
-                "name": .string(parameter.name), "in": "query",
-                "schema": parameter.type.schema(isBody: false),
-            ]
+        var parameters: [JSONValue] = route.query.map {
+            ["name": .string($0.name), "in": "query", "schema": $0.type.schema(isBody: false)]
         }
         if route.match != .no {
             parameters.append([
@@ -94,16 +67,9 @@ struct AdminDocument {
         if route.match == .required { statuses.append(428) }
         var responses: [String: JSONValue] = [:]
         for status in statuses {
-            var response: [String: JSONValue] = [
-                "description": .string(AdminProblem.title(status)),
-                "content": [
-                    "application/problem+json": ["schema": ["$ref": "#/components/schemas/Problem"]]
-                ],
-            ]
-            if status == 429 || status == 503 {
-                response["headers"] = ["Retry-After": ["schema": ["type": "integer", "minimum": 1]]]
-            }
-            responses[String(status)] = .object(response)
+            responses[String(status)] = OpenAPI.refusal(
+                status, AdminProblem.title(status), "application/problem+json",
+                ["$ref": "#/components/schemas/Problem"])
         }
         // What lies below every endpoint, such as the limit of bytes, has a shape of its own.
         responses["default"] = [
@@ -114,7 +80,7 @@ struct AdminDocument {
             case .json(let type, let status):
                 (status, ["application/json": ["schema": type.schema(isBody: false)]])
             case .list(let type):
-                (200, ["application/json": ["schema": Self.page(type).schema(isBody: false)]])
+                (200, ["application/json": ["schema": JSONShape.page(of: type).schema(isBody: false)]])
             case .nothing: (204, [:])
             case .file(let types): (200, Dictionary(uniqueKeysWithValues: types.map { ($0, [:]) }))
             }
@@ -126,10 +92,6 @@ struct AdminDocument {
         }
         responses[String(status)] = .object(success)
         return responses
-    }
-
-    fileprivate static func page(_ type: JSONShape) -> JSONShape {
-        .all(["items": .list(type), "next": .nullable(.string)])
     }
 
     private static func security(_ route: AdminOperation) -> JSONValue {
@@ -168,7 +130,7 @@ extension AdminOperation {
         let answer: JSONShape? =
             switch returns {
             case .json(let type, _): type
-            case .list(let type): AdminDocument.page(type)
+            case .list(let type): JSONShape.page(of: type)
             case .nothing, .file: nil
             }
         return [body, answer].compactMap { $0 }
@@ -176,6 +138,11 @@ extension AdminOperation {
 }
 
 extension JSONShape {
+    /// A page of a list, or all of one that is short.
+    static func page(of item: JSONShape) -> JSONShape {
+        .all(["items": .list(item), "next": .nullable(.string)])
+    }
+
     /// JSON Schema 2020-12. Members that may be missing may be null in bodies only.
     func schema(isBody: Bool) -> JSONValue {
         switch self {

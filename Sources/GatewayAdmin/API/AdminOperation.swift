@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
@@ -67,10 +66,8 @@ struct AdminOperation: Sendable {
 }
 
 extension AdminOperation {
-    /// Reads the query of a request.
-    ///
-    /// - Returns: The parameters that are not empty.
-    /// - Throws: 422 for one that is not known, stands twice or is not as it must be.
+    /// Reads the query of a request. Returns the parameters that are not empty. Throws 422 for one that is not known,
+    /// stands twice or is not as it must be.
     func parameters(of query: String?) throws(AdminProblem) -> [String: String] {
         var found: [String: String] = [:]
         for pair in (query ?? "").split(separator: "&") {

@@ -64,7 +64,7 @@ struct AdminRequest: Sendable {
         return nil
     }
 
-    /// The token behind `Bearer`; nil when there is none.
+    /// The token after `Bearer`; nil when there is none.
     var bearerToken: String? {
         guard let authorization, authorization.lowercased().hasPrefix("bearer ") else { return nil }
         return String(authorization.dropFirst(7)).trimmingCharacters(in: .whitespaces)

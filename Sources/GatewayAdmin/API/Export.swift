@@ -15,7 +15,7 @@ enum Export {
             if index > 0 { output.append(UInt8(ascii: ",")) }
             let text = Int64(cell) == nil ? withoutFormulas(cell) : cell
             if text.utf8.contains(where: { ",;\t\"\r\n".utf8.contains($0) }) {
-                // Byte by byte: a quote with a combining mark behind it is another character, and still a quote.
+                // Byte by byte: a quote followed by a combining mark is another character, and still a quote.
                 output.append(UInt8(ascii: "\""))
                 for byte in text.utf8 {
                     if byte == UInt8(ascii: "\"") { output.append(byte) }
@@ -30,7 +30,7 @@ enum Export {
     }
 
     /// Where a spreadsheet takes `;`, a tab or `|` for the separator, as in many languages, quotes in the middle of a line
-    /// hold nothing together: a cell may begin behind each of them and at each line break. Blanks and quotes do not
+    /// hold nothing together: a cell may begin after each of them and at each line break. Blanks and quotes do not
     /// count, since some spreadsheets drop them. Behind a comma a cell begins for those that read this as it is written,
     /// and there the quotes hold.
     private static func withoutFormulas(_ cell: String) -> String {
@@ -64,14 +64,6 @@ enum Export {
     }
 
     /// A whole list, read page by page while it is sent.
-    ///
-    /// - Parameters:
-    ///   - call: Who asked, and in which format.
-    ///   - name: The file's, without its ending.
-    ///   - columns: The first line of CSV.
-    ///   - start: Where the first page begins.
-    ///   - page: A page, and where the next one begins; nil when there is none.
-    /// - Returns: The answer.
     static func list(
         _ call: AdminCall, name: String, columns: [String], from start: Int64,
         page: @escaping @Sendable (Int64) throws -> (rows: [Row], next: Int64?)

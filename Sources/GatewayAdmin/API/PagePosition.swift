@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import GatewayHTTP
+internal import GatewayModel
 
 /// Where a page of a list ends: the key of its last item, which no other item has. A list that is read on from there has
 /// no gap and repeats nothing, whatever was added meanwhile.
@@ -35,9 +36,7 @@ extension AdminCall {
     /// How many items a list may have.
     var limit: Int { Int(integer("limit") ?? 50) }
 
-    /// Where the page before ended; nil for the first one.
-    ///
-    /// - Throws: 422 for what no list has given out.
+    /// Where the page before ended; nil for the first one. Throws 422 for what no list has given out.
     func cursor() throws -> PagePosition? {
         guard let text = query("cursor") else { return nil }
         guard let position = PagePosition(text) else {
@@ -46,15 +45,12 @@ extension AdminCall {
         return position
     }
 
-    /// A page of items that are all in memory.
-    ///
-    /// - Parameters:
-    ///   - items: All, in any order.
-    ///   - isDescending: Whether the largest position comes first.
-    ///   - position: The key of an item.
-    ///   - json: The item as it is answered.
-    /// - Returns: `items` and `next`.
-    /// - Throws: 422 for a cursor that is none.
+    /// All items of a list that is short.
+    func answer<Item>(all items: [Item], _ shape: AnswerShape<Item>, status: Int = 200) -> HTTPResponse {
+        answer(["items": .array(items.map(shape.json)), "next": .null], status: status)
+    }
+
+    /// A page of items that are all in memory. Throws 422 for a cursor that is none.
     func page<Item>(
         _ items: [Item], isDescending: Bool = false, at position: (Item) -> PagePosition,
         json: (Item) throws -> JSONValue

@@ -20,10 +20,8 @@ final class RememberedAnswers: Sendable {
 
     private let entries = Lock<[String: Entry]>([:])
 
-    /// The answer that the same sender has had to the same request under the same key.
-    ///
-    /// - Returns: Nil when there is none, or no key.
-    /// - Throws: 422 for a key that is empty or longer than 255 bytes, or was sent with another request.
+    /// The answer that the same sender has had to the same request under the same key. Returns nil when there is none,
+    /// or no key. Throws 422 for a key that is empty or longer than 255 bytes, or was sent with another request.
     func answer(
         to request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, at milliseconds: Int64
     ) throws(AdminProblem) -> HTTPResponse? {

@@ -10,44 +10,44 @@ struct KeyRoutes: Sendable {
 
     var all: [AdminRoute] {
         [
-            AdminRoute("GET", "/apps/{app}/keys", .viewer, "List an app's public keys", .list(Self.key)) {
+            AdminRoute(
+                "GET", "/apps/{app}/keys", .viewer, "List an app's public keys", .list(Self.keyShape.shape)
+            ) {
                 call in
                 let app = try call.app()
-                let uses = try uses(of: app)
-                return try call.page(app.keys, at: { PagePosition(Int64($0.slot.rawValue)) }) {
-                    json($0, app, uses)
-                }.with("ETag", AdminCall.tag(Self.tagged(app)))
+                return try call.page(
+                    shown(app), at: { PagePosition(Int64($0.kept.slot.rawValue)) }, json: Self.keyShape.json
+                ).with("ETag", AdminCall.tag(Self.tagged(app)))
             },
             AdminRoute(
                 "POST", "/apps/{app}/keys", .operator, "Add a public key",
                 body: .object([.must("text", Self.text), .may("description", .text(longest: 200))]),
-                .json(Self.key, status: 201), answer: add),
+                .json(Self.keyShape.shape, status: 201), answer: add),
             AdminRoute(
                 "POST", "/apps/{app}/keys/import", .operator,
                 "Add those keys of a JWK Set that the app does not have, or none",
                 body: .object([.must("text", Self.text)]),
-                .json(.all(["items": .list(Self.key), "next": .nullable(.string)]), status: 201)
+                .json(.page(of: Self.keyShape.shape), status: 201)
             ) { call in
                 let keys = try call.directory.importKeys(
                     fromJWKSet: try call.body().text("text"), to: call[0])
-                let app = try call.app()
-                let uses = try uses(of: app)
-                let added = app.keys.filter { key in keys.contains { $0.id == key.id } }
-                return call.answer(
-                    ["items": .array(added.map { json($0, app, uses) }), "next": .null], status: 201)
+                let added = try shown(try call.app()).filter { key in keys.contains { $0.id == key.kept.id } }
+                return call.answer(all: added, Self.keyShape, status: 201)
             },
             AdminRoute(
                 "POST", "/apps/{app}/keys/preview", .operator, "Look at keys before they are added",
                 body: .object([.must("text", Self.text), .may("token", Self.text)]), .json(Self.preview),
                 answer: preview),
-            AdminRoute("GET", "/apps/{app}/keys/{id}", .viewer, "Show a public key", .json(Self.key)) {
+            AdminRoute(
+                "GET", "/apps/{app}/keys/{id}", .viewer, "Show a public key", .json(Self.keyShape.shape)
+            ) {
                 call in
-                try answer(call, key(call).key.id)
+                try answer(call, call[1])
             },
             AdminRoute(
                 "PATCH", "/apps/{app}/keys/{id}", .operator, "Make a key primary, or describe it",
                 body: .object([.may("slot", .choice(["primary"])), .may("description", .text(longest: 200))]),
-                match: .required, .json(Self.key), answer: change),
+                match: .required, .json(Self.keyShape.shape), answer: change),
             AdminRoute(
                 "DELETE", "/apps/{app}/keys/{id}", .operator, "Delete a public key", match: .optional,
                 .nothing
@@ -67,29 +67,57 @@ struct KeyRoutes: Sendable {
 
     private static let text = JSONShape.text(longest: 65_536)
 
-    private static let facts: [JSONMember] = [
-        .must("id", .string), .must("kty", .nullable(.string)), .must("alg", .nullable(.string)),
-        .must("bits", .nullable(.count)), .must("crv", .nullable(.string)), .must("pem", .string),
-        .must("warnings", .list(.string)),
-    ]
+    /// What can be said of a key; without one that can be read, of its text.
+    private struct Facts {
+        let id: String
+        let text: String
+        let key: PublicKey?
+        let algorithm: String?
+        let warnings: [String]
+    }
 
-    private static let key = JSONShape.named(
-        "Key",
-        .all([
-            "slot": .choice(["primary", "secondary", "tertiary"]), "description": .string,
-            "added_ms": .milliseconds, "verified_total": .count, "last_verified_ms": .nullable(.milliseconds),
-            "can_delete": .bool, "delete_blocked_reason": .nullable(.string),
-        ]).with(facts))
+    private static let factsShape = AnswerShape<Facts>(
+        .init("id", \.id), .init("kty", \.key?.keyType), .init("alg", \.algorithm),
+        .init("bits") { facts in facts.key.flatMap { $0.keyType == "RSA" ? $0.bits : nil } },
+        .init("crv", \.key?.curve), .init("pem") { $0.key?.pem ?? $0.text }, .init("warnings", \.warnings))
+
+    /// A key of an app, and what it has done.
+    private struct Shown {
+        let kept: AppKey
+        let facts: Facts
+        let use: KeyUse?
+        let deleteBlocked: String?
+    }
+
+    private static let keyShape = AnswerShape<Shown>(
+        named: "Key", first: factsShape.fields.map { $0.of(\.facts) },
+        .init("slot", .choice(["primary", "secondary", "tertiary"])) { "\($0.kept.slot)" },
+        .init("description", \.kept.description), .time("added_ms", \.kept.addedMilliseconds),
+        .init("verified_total", .count) { $0.use?.verified ?? 0 },
+        .time("last_verified_ms", \.use?.lastMilliseconds), .init("can_delete") { $0.deleteBlocked == nil },
+        .init("delete_blocked_reason", \.deleteBlocked))
+
+    /// A key that was pasted.
+    private struct Pasted {
+        let item: PastedKeys.Item
+        let facts: Facts
+        /// The apps that have it.
+        let users: [String]
+        let isHere: Bool
+        let verifiesToken: Bool?
+    }
+
+    private static let pastedShape = AnswerShape<Pasted>(
+        first: factsShape.fields.map { $0.of(\.facts) }, .init("kid", \.item.key.kid),
+        .init("source", .choice(["pem", "jwk", "jwks", "certificate"]), \.item.source.rawValue),
+        .init("in_apps", \.users), .init("already_here", \.isHere),
+        .init("verifies_token", \.verifiesToken))
 
     private static let preview = JSONShape.named(
         "KeyPreview",
         .all([
-            "keys": .list(
-                .all([
-                    "kid": .nullable(.string), "source": .choice(["pem", "jwk", "jwks", "certificate"]),
-                    "in_apps": .list(.string), "already_here": .bool, "verifies_token": .nullable(.bool),
-                ]).with(facts + [.may("expires_ms", .integer(.min ... .max))])), "problems": .list(.string),
-            "free_slots": .count,
+            "keys": .list(pastedShape.shape.with([.may("expires_ms", .integer(.min ... .max))])),
+            "problems": .list(.string), "free_slots": .count,
         ]))
 
     // MARK: Answers
@@ -99,19 +127,16 @@ struct KeyRoutes: Sendable {
 
     private func key(_ call: AdminCall) throws -> (app: App, key: AppKey) {
         let app = try call.app()
-        guard let key = app.keys.first(where: { $0.id == call[1] }) else {
-            throw AdminProblem(404, "not_found", "the app has no such key")
-        }
+        guard let key = app.keys.first(where: { $0.id == call[1] }) else { throw Self.noKey }
         return (app, key)
     }
 
     private func answer(_ call: AdminCall, _ id: String, status: Int = 200) throws -> HTTPResponse {
-        let app = try call.app()
-        guard let key = app.keys.first(where: { $0.id == id }) else {
-            throw AdminProblem(404, "not_found", "the app has no such key")
-        }
-        return call.answer(json(key, app, try uses(of: app)), status: status, tag: key.json)
+        guard let key = try shown(try call.app()).first(where: { $0.kept.id == id }) else { throw Self.noKey }
+        return call.answer(Self.keyShape.json(key), status: status, tag: key.kept.json)
     }
+
+    private static let noKey = AdminProblem.notFound("the app has no such key")
 
     private static func read(_ text: String) throws -> PastedKeys {
         do throws(JOSEError) {
@@ -127,7 +152,7 @@ struct KeyRoutes: Sendable {
     private func add(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
         let text = try body.text("text")
-        let description = body.optionalText("description") ?? ""
+        let description = body.value("description") ?? ""
         let app = try call.app()
         let pasted = try Self.read(text)
         guard let item = pasted.items.first, pasted.items.count == 1 else {
@@ -144,8 +169,8 @@ struct KeyRoutes: Sendable {
         let body = try call.body()
         let (app, key) = try key(call)
         try call.checkMatch(key.json, Self.tagged(app))
-        if body.optionalText("slot") != nil { try call.directory.makePrimary(keyID: key.id, of: app.id) }
-        if let description = body.optionalText("description") {
+        if let _: String = body.value("slot") { try call.directory.makePrimary(keyID: key.id, of: app.id) }
+        if let description: String = body.value("description") {
             try call.directory.describeKey(keyID: key.id, of: app.id, as: description)
         }
         return try answer(call, key.id)
@@ -155,30 +180,23 @@ struct KeyRoutes: Sendable {
         let body = try call.body()
         let app = try call.app()
         let pasted = try Self.read(try body.text("text"))
-        let token = body.optionalText("token")
+        let token: String? = body.value("token")
         let apps = try call.directory.apps()
         let keys = pasted.items.map { item -> JSONValue in
-            let key = item.key
-            let users = apps.filter { $0.keys.contains { $0.id == key.thumbprint } }.map(\.id)
-            var warnings = Self.warnings(key, app)
-            var members = Self.members(key, app)
-            if let expiresAt = item.expiresAt {
-                members["expires_ms"] = .integer(Int64(expiresAt * 1000))
-                if expiresAt * 1000 < Double(call.nowMilliseconds) {
-                    warnings.append("The certificate has expired; only its key is used, its dates are not.")
-                }
+            let users = apps.filter { $0.keys.contains { $0.id == item.key.thumbprint } }.map(\.id)
+            let milliseconds = item.expiresAt.map { Int64($0 * 1000) }
+            var warnings = Self.warnings(item.key, app)
+            if let milliseconds, milliseconds < call.nowMilliseconds {
+                warnings.append("The certificate has expired; only its key is used, its dates are not.")
             }
-            members["kid"] = key.kid.map { .string($0) } ?? .null
-            members["source"] = .string(item.source.rawValue)
-            members["warnings"] = .array(warnings.map { .string($0) })
-            members["in_apps"] = .array(users.map { .string($0) })
-            members["already_here"] = .bool(users.contains(app.id))
-            members["verifies_token"] =
-                token.map { .bool(Self.verifies($0, key, at: call.nowMilliseconds)) } ?? .null
-            return .object(members)
+            let shown = Pasted(
+                item: item, facts: Self.facts(item.key, app, warnings), users: users,
+                isHere: users.contains(app.id),
+                verifiesToken: token.map { Self.verifies($0, item.key, at: call.nowMilliseconds) })
+            return Self.pastedShape.json(shown, with: ["expires_ms": milliseconds.map { .integer($0) }])
         }
         return call.answer([
-            "keys": .array(keys), "problems": .array(pasted.problems.map { .string($0) }),
+            "keys": .array(keys), "problems": pasted.problems.jsonValue,
             "free_slots": .integer(Int64(AppDirectory.maximumKeys - app.keys.count)),
         ])
     }
@@ -203,13 +221,10 @@ struct KeyRoutes: Sendable {
         return app.policy.algorithms.map(\.rawValue).first { $0 == "RS256" || $0 == "PS256" } ?? "RS256"
     }
 
-    private static func members(_ key: PublicKey, _ app: App) -> [String: JSONValue] {
-        [
-            "id": .string(key.thumbprint), "kty": .string(key.keyType),
-            "alg": .string(algorithm(of: key, app)),
-            "bits": key.keyType == "RSA" ? .integer(Int64(key.bits)) : .null,
-            "crv": key.curve.map { .string($0) } ?? .null, "pem": .string(key.pem),
-        ]
+    private static func facts(_ key: PublicKey, _ app: App, _ warnings: [String]) -> Facts {
+        Facts(
+            id: key.thumbprint, text: key.pem, key: key, algorithm: algorithm(of: key, app),
+            warnings: warnings)
     }
 
     private static func deleteBlocked(_ key: AppKey, _ app: App) -> String? {
@@ -217,29 +232,17 @@ struct KeyRoutes: Sendable {
         return "The primary key cannot be deleted while there is another: make another one primary first."
     }
 
-    private func uses(of app: App) throws -> [String: KeyUse] {
+    private func shown(_ app: App) throws -> [Shown] {
         let uses = try log.keyUses(of: app.id)
-        return Dictionary(uniqueKeysWithValues: uses.map { ($0.keyID, $0) })
-    }
-
-    private func json(_ key: AppKey, _ app: App, _ uses: [String: KeyUse]) -> JSONValue {
-        let use = uses[key.id]
-        let blocked = Self.deleteBlocked(key, app)
-        var members: [String: JSONValue] = [
-            "id": .string(key.id), "kty": .null, "alg": .null, "bits": .null, "crv": .null,
-            "pem": .string(key.text), "warnings": ["The key cannot be read: delete it and add it again."],
-        ]
-        if let read = try? PublicKey(text: key.text) {
-            members = Self.members(read, app)
-            members["warnings"] = .array(Self.warnings(read, app).map { .string($0) })
+        return app.keys.map { key in
+            let facts =
+                (try? PublicKey(text: key.text)).map { Self.facts($0, app, Self.warnings($0, app)) }
+                ?? Facts(
+                    id: key.id, text: key.text, key: nil, algorithm: nil,
+                    warnings: ["The key cannot be read: delete it and add it again."])
+            return Shown(
+                kept: key, facts: facts, use: uses.first { $0.keyID == key.id },
+                deleteBlocked: Self.deleteBlocked(key, app))
         }
-        members["slot"] = .string("\(key.slot)")
-        members["description"] = .string(key.description)
-        members["added_ms"] = .integer(key.addedMilliseconds)
-        members["verified_total"] = .integer(use?.verified ?? 0)
-        members["last_verified_ms"] = use.map { .integer($0.lastMilliseconds) } ?? .null
-        members["can_delete"] = .bool(blocked == nil)
-        members["delete_blocked_reason"] = blocked.map { .string($0) } ?? .null
-        return .object(members)
     }
 }

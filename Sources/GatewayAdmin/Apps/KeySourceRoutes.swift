@@ -13,7 +13,7 @@ struct KeySourceRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/key-source", .viewer, "Show which published JWK Set an app follows",
-                .json(Self.source)
+                .json(Self.source.shape)
             ) { call in
                 try answer(call)
             },
@@ -23,12 +23,12 @@ struct KeySourceRoutes: Sendable {
                 body: .object([
                     .must("url", .text(longest: 2_048)), .may("allow_private", .bool),
                     .ignored("keys", .any), .ignored("fetched_ms", .any), .ignored("problem", .any),
-                ]), match: .required, .json(Self.source)
+                ]), match: .required, .json(Self.source.shape)
             ) { call in
                 let body = try call.body()
                 try call.checkMatch(try Self.tagged(call))
                 let url = try body.text("url")
-                let allowsPrivate = body.bool("allow_private") ?? false
+                let allowsPrivate = body.value("allow_private") ?? false
                 if allowsPrivate {
                     let source = try call.directory.settingIfSet(KeySource.self, of: call[0])
                     try call.checkPrivateAddress(url, before: source?.privateURL)
@@ -48,12 +48,17 @@ struct KeySourceRoutes: Sendable {
         ]
     }
 
-    private static let source = JSONShape.named(
-        "KeySource",
-        .all([
-            "url": .nullable(.string), "allow_private": .bool, "keys": .list(.string),
-            "fetched_ms": .nullable(.milliseconds), "problem": .nullable(.string),
-        ]))
+    private struct Shown {
+        let source: KeySource?
+        let published: PublishedKeys?
+    }
+
+    private static let source = AnswerShape<Shown>(
+        named: "KeySource", .init("url", \.source?.url),
+        .init("allow_private") { $0.source?.allowsPrivateAddresses ?? false },
+        .init("keys") { $0.published?.keys.map(\.thumbprint) ?? [] },
+        .time("fetched_ms") { $0.published?.fetchedAt.map { Int64($0 * 1000) } },
+        .init("problem") { $0.published?.problem })
 
     /// What an operator sets; not there for an app that follows none.
     private static func tagged(_ call: AdminCall) throws -> JSONValue {
@@ -65,12 +70,6 @@ struct KeySourceRoutes: Sendable {
         // What is known of another URL says nothing of this one.
         let published = registry.publishedKeys(of: call[0]).flatMap { $0.source == source ? $0 : nil }
         return call.answer(
-            [
-                "url": source.map { .string($0.url) } ?? .null,
-                "allow_private": .bool(source?.allowsPrivateAddresses ?? false),
-                "keys": .array((published?.keys ?? []).map { .string($0.thumbprint) }),
-                "fetched_ms": published?.fetchedAt.map { .integer(Int64($0 * 1000)) } ?? .null,
-                "problem": published?.problem.map { .string($0) } ?? .null,
-            ], tag: source?.json ?? .null)
+            Self.source.json(Shown(source: source, published: published)), tag: source?.json ?? .null)
     }
 }

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignJOSE
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
@@ -36,7 +35,7 @@ struct ProjectRoutes: Sendable {
                 .json(.object([.must("id", .string), .may("secret", .string)]), status: 201)
             ) { call in
                 let body = try call.body()
-                let given = body.optionalText("secret")
+                let given: String? = body.value("secret")
                 let secret = try call.directory.projects.addCustomerTokenKey(
                     id: try body.text("id"), secret: given, to: call[0])
                 var members: [String: JSONValue] = ["id": .string(try body.text("id"))]
@@ -117,11 +116,11 @@ struct ProjectRoutes: Sendable {
         var settings = current
         settings.replace(with: body.members, for: call[0])
         var made: String?
-        if let given = body.object("webhook"), let webhook = settings.webhook {
+        if let given = body.members["webhook"]?.members, let webhook = settings.webhook {
             if webhook.allowsPrivateAddresses {
                 try call.checkPrivateAddress(webhook.url, before: current.webhook?.privateURL)
             }
-            let secret = given.optionalText("secret")
+            let secret = given["secret"].flatMap { String(jsonValue: $0) }
             if secret == nil, current.webhook == nil { made = PushWebhook.newSecret() }
             // The secret there is stays when none is given.
             settings.webhook = try PushWebhook(

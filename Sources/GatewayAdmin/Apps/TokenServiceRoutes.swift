@@ -7,11 +7,7 @@ internal import GatewayTokens
 /// What the token service does for an app: its rules, clients and sessions, and the keys that sign for all.
 struct TokenServiceRoutes: Sendable {
     let sessions: SessionDirectory
-    private let index = PseudonymIndex()
-
-    init(sessions: SessionDirectory) {
-        self.sessions = sessions
-    }
+    let index = PseudonymIndex()
 
     var all: [AdminRoute] { rules + clients + sessionRoutes + signingKeys }
 
@@ -22,7 +18,9 @@ struct TokenServiceRoutes: Sendable {
         ) { call, body, current, rules in
             var rules = rules
             // Programs that were written before there was an absolute lifetime leave it as it is.
-            if body.integer("absolute_seconds") == nil { rules.absoluteSeconds = current.absoluteSeconds }
+            if body.members["absolute_seconds"] ?? .null == .null {
+                rules.absoluteSeconds = current.absoluteSeconds
+            }
             try call.directory.setTokenRules(rules, for: call[0])
             return [:]
         }
@@ -32,18 +30,18 @@ struct TokenServiceRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/clients", .viewer, "List an app's clients of the token service",
-                .list(Self.client)
+                .list(Self.client.shape)
             ) { call in
                 try call.page(
                     try call.directory.clients.all(of: call[0]),
-                    at: { PagePosition($0.createdMilliseconds, $0.id) }, json: \.json)
+                    at: { PagePosition($0.createdMilliseconds, $0.id) }, json: Self.client.json)
             },
             AdminRoute(
                 "POST", "/apps/{app}/clients", .operator, "Make a client of the token service",
                 body: .object([
                     .may("name", .text(longest: 200)), .may("public_key", .text(longest: 65_536)),
                     .may("grants", .list(Self.grant)),
-                ]), .json(Self.client.with([.may("client_secret", .string)]), status: 201),
+                ]), .json(Self.client.shape.with([.may("client_secret", .string)]), status: 201),
                 answer: createClient),
             AdminRoute(
                 "DELETE", "/apps/{app}/clients/{id}", .operator, "Delete a client of the token service",
@@ -62,7 +60,7 @@ struct TokenServiceRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/sessions", .viewer, "List an app's sessions, the one opened last first",
-                query: [Self.user, .unmask], .list(Self.session)
+                query: [Self.user, .unmask], .list(Self.session.shape)
             ) { call in
                 let app = try call.app()
                 let user = try user(call, of: app.id)
@@ -71,15 +69,15 @@ struct TokenServiceRoutes: Sendable {
                     of: app.id, subject: user,
                     before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
                 return try call.page(read: found, at: { PagePosition($0.createdMilliseconds, $0.id) }) {
-                    var members = $0.members(at: call.nowMilliseconds)
-                    members["user"] = mask.user($0.subject, of: app.id).map { .string($0) }
-                    return .object(members)
+                    Self.session.json(
+                        Shown(session: $0, user: mask.user($0.subject, of: app.id), now: call.nowMilliseconds)
+                    )
                 }
             },
             AdminRoute(
                 "POST", "/apps/{app}/sessions", .operator, "Open a session for a user",
                 body: .object([.must("user", .text(longest: 512)), .may("client", .text(longest: 128))]),
-                .json(Self.session.with([.must("refresh_token", .string)]), status: 201), answer: open),
+                .json(Self.session.shape.with([.must("refresh_token", .string)]), status: 201), answer: open),
             AdminRoute(
                 "DELETE", "/apps/{app}/sessions", .operator, "End all sessions of a user",
                 query: [Self.user], .json(.all(["ended": .count]))
@@ -115,21 +113,21 @@ struct TokenServiceRoutes: Sendable {
             AdminRoute(
                 "GET", "/signing-keys", .owner,
                 "List the keys that sign access tokens, the one that signs last first",
-                .list(Self.signingKey)
+                .list(Self.signingKey.shape)
             ) { call in
                 try call.page(
                     try sessions.signingKeys(), isDescending: true,
-                    at: { PagePosition($0.signsFromMilliseconds, $0.id) }, json: \.json)
+                    at: { PagePosition($0.signsFromMilliseconds, $0.id) }, json: Self.signingKey.json)
             },
             AdminRoute(
                 "POST", "/signing-keys", .owner, "Make a new key that signs access tokens",
-                body: .object([.may("compromised", .bool)]), .json(Self.signingKey, status: 201)
+                body: .object([.may("compromised", .bool)]), .json(Self.signingKey.shape, status: 201)
             ) { call in
-                let endsOthers = try call.body().bool("compromised") ?? false
+                let endsOthers = try call.body().value("compromised") ?? false
                 let key = try sessions.rotateSigningKey(endsOthers: endsOthers)
                 try call.directory.auditLog.note(
                     "signing_key.create", key.id, after: ["compromised": .bool(endsOthers)])
-                return call.answer(key.json, status: 201)
+                return call.answer(Self.signingKey.json(key), status: 201)
             },
         ]
     }
@@ -138,27 +136,38 @@ struct TokenServiceRoutes: Sendable {
 
     private static let grant = JSONShape.choice(of: OAuthClient.Grant.self)
 
-    private static let client = JSONShape.named(
-        "Client",
-        .all([
-            "client_id": .string, "app": .string, "name": .string, "grants": .list(grant),
-            "proof": .choice(["secret", "key"]), "created_ms": .milliseconds,
-        ]))
+    private static let client = AnswerShape<OAuthClient>(
+        named: "Client", .init("client_id", \.id), .init("app", \.appID), .init("name", \.name),
+        .init("grants", .list(grant)) { $0.grants.map(\.rawValue).sorted() },
+        .init("proof", .choice(["secret", "key"])) { $0.publicKey == nil ? "secret" : "key" },
+        .time("created_ms", \.createdMilliseconds))
 
     private static let user = AdminOperation.Parameter("user", .text(longest: 600))
 
-    private static let session = JSONShape.named(
-        "TokenSession",
-        .all([
-            "id": .string, "user": .string, "client": .nullable(.string), "scope": .string,
-            "state": .choice(["active", "expired", "revoked"]), "refreshes": .count,
-            "created_ms": .milliseconds, "last_used_ms": .milliseconds, "expires_ms": .milliseconds,
-            "revoked_ms": .nullable(.milliseconds),
-            "reason": .nullable(.choice(["operator", "client", "reuse"])),
-        ]))
+    /// A session, its user as the reader is told, and when it is looked at.
+    private struct Shown {
+        let session: Session
+        let user: String?
+        let now: Int64
 
-    private static let signingKey = JSONShape.named(
-        "SigningKey", .all(["id": .string, "signs": .bool, "signs_from_ms": .milliseconds]))
+        var state: String {
+            session.revokedMilliseconds != nil
+                ? "revoked" : session.isActive(atMilliseconds: now) ? "active" : "expired"
+        }
+    }
+
+    private static let session = AnswerShape<Shown>(
+        named: "TokenSession", .init("id", \.session.id), .init("user", .string, \.user),
+        .init("client", \.session.clientID), .init("scope", \.session.scope),
+        .init("state", .choice(["active", "expired", "revoked"]), \.state),
+        .init("refreshes", \.session.generation), .time("created_ms", \.session.createdMilliseconds),
+        .time("last_used_ms", \.session.usedMilliseconds), .time("expires_ms", \.session.expiresMilliseconds),
+        .time("revoked_ms", \.session.revokedMilliseconds),
+        .init("reason", .nullable(.choice(["operator", "client", "reuse"])), \.session.revocation?.rawValue))
+
+    private static let signingKey = AnswerShape<SessionDirectory.SigningKeyInfo>(
+        named: "SigningKey", .init("id", \.id), .init("signs", \.signs),
+        .time("signs_from_ms", \.signsFromMilliseconds))
 
     // MARK: Answers
 
@@ -169,50 +178,27 @@ struct TokenServiceRoutes: Sendable {
 
     private func createClient(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
-        let grants = (body.texts("grants") ?? []).compactMap(OAuthClient.Grant.init(rawValue:))
+        let grants: [OAuthClient.Grant] = body.value("grants") ?? []
         let (client, secret) = try call.directory.clients.create(
-            of: call[0], name: body.optionalText("name") ?? "", publicKey: body.optionalText("public_key"),
+            of: call[0], name: body.value("name") ?? "", publicKey: body.value("public_key"),
             grants: Set(grants.isEmpty ? OAuthClient.Grant.allCases : grants))
-        guard case .object(var members) = client.json else { preconditionFailure() }
-        members["client_secret"] = secret.map { .string($0) }
-        return call.answer(.object(members), status: 201)
+        return call.answer(
+            Self.client.json(client, with: ["client_secret": secret.map { .string($0) }]), status: 201)
     }
 
     private func open(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
         let app = try call.app()
         let opened = try sessions.open(
-            for: try body.text("user"), of: app.id, clientID: body.optionalText("client"))
+            for: try body.text("user"), of: app.id, clientID: body.value("client"))
         try call.directory.auditLog.note(
             "session.open", opened.session.id, app: app.id,
             after: [
                 "user": .string(opened.session.subject),
                 "client": opened.session.clientID.map { .string($0) } ?? .null,
             ])
-        var members = opened.session.members(at: call.nowMilliseconds)
-        members["refresh_token"] = .string(opened.refreshToken)
-        return call.answer(.object(members), status: 201)
-    }
-}
-
-extension Session {
-    fileprivate func members(at milliseconds: Int64) -> [String: JSONValue] {
-        let state =
-            revokedMilliseconds != nil
-            ? "revoked" : isActive(atMilliseconds: milliseconds) ? "active" : "expired"
-        return [
-            "id": .string(id), "user": .string(subject), "client": clientID.map { .string($0) } ?? .null,
-            "scope": .string(scope), "state": .string(state), "refreshes": .integer(Int64(generation)),
-            "created_ms": .integer(createdMilliseconds), "last_used_ms": .integer(usedMilliseconds),
-            "expires_ms": .integer(expiresMilliseconds),
-            "revoked_ms": revokedMilliseconds.map { .integer($0) } ?? .null,
-            "reason": revocation.map { .string($0.rawValue) } ?? .null,
-        ]
-    }
-}
-
-extension SessionDirectory.SigningKeyInfo {
-    fileprivate var json: JSONValue {
-        ["id": .string(id), "signs": .bool(signs), "signs_from_ms": .integer(signsFromMilliseconds)]
+        let shown = Shown(session: opened.session, user: opened.session.subject, now: call.nowMilliseconds)
+        return call.answer(
+            Self.session.json(shown, with: ["refresh_token": .string(opened.refreshToken)]), status: 201)
     }
 }

@@ -26,12 +26,11 @@ struct EnforcementRoutes: Sendable {
     }
 
     private var webhook: [AdminRoute] {
-        let shape = JSONShape.object([
-            .must("url", .nullable(.string)), .must("allow_private", .bool), .must("secret_set", .bool),
-        ])
-        return [
-            AdminRoute("GET", "/apps/{app}/webhook", .viewer, "Show where an app's alerts go", .json(shape)) {
-                call in
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/webhook", .viewer, "Show where an app's alerts go",
+                .json(Self.webhook.shape)
+            ) { call in
                 let json = try Self.webhook(call)
                 return call.answer(json, tag: json)
             },
@@ -40,34 +39,33 @@ struct EnforcementRoutes: Sendable {
                 body: .object([
                     .may("url", .text(longest: 2_048)), .may("secret", .text(longest: 200)),
                     .may("allow_private", .bool), .ignored("secret_set", .bool),
-                ]), match: .required, .json(shape.with([.may("secret", .string)])), answer: setWebhook),
+                ]), match: .required, .json(Self.webhook.shape.with([.may("secret", .string)])),
+                answer: setWebhook),
         ]
     }
 
     private func setWebhook(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
         try call.checkMatch(Self.webhook(call))
-        let url = body.optionalText("url")
-        let allowsPrivate = body.bool("allow_private") ?? false
+        let url: String? = body.value("url")
+        let allowsPrivate = body.value("allow_private") ?? false
         if let url, allowsPrivate {
             let current = try call.directory.settingIfSet(PushWebhook.self, of: call[0])
             try call.checkPrivateAddress(url, before: current?.privateURL)
         }
         let made = try call.directory.setAlertWebhook(
-            url: url, secret: body.optionalText("secret"), allowsPrivateAddresses: allowsPrivate, for: call[0]
+            url: url, secret: body.value("secret"), allowsPrivateAddresses: allowsPrivate, for: call[0]
         )
-        let json = try Self.webhook(call)
-        var members = json.members ?? [:]
-        members["secret"] = made.map { .string($0) }
-        return call.answer(.object(members), tag: json)
+        let kept = try call.directory.settingIfSet(PushWebhook.self, of: call[0])
+        return call.answer(
+            Self.webhook.json(kept, with: ["secret": made.map { .string($0) }]), tag: Self.webhook.json(kept))
     }
 
+    private static let webhook = AnswerShape<PushWebhook?>(
+        .init("url") { $0?.url }, .init("allow_private") { $0?.allowsPrivateAddresses ?? false },
+        .init("secret_set") { $0 != nil })
+
     private static func webhook(_ call: AdminCall) throws -> JSONValue {
-        let webhook = try call.directory.settingIfSet(PushWebhook.self, of: call[0])
-        return [
-            "url": webhook.map { .string($0.url) } ?? .null,
-            "allow_private": .bool(webhook?.allowsPrivateAddresses ?? false),
-            "secret_set": .bool(webhook != nil),
-        ]
+        webhook.json(try call.directory.settingIfSet(PushWebhook.self, of: call[0]))
     }
 }

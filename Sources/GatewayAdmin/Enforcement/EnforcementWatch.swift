@@ -38,14 +38,6 @@ final class EnforcementWatch: Sendable {
     private let queue = DispatchQueue(label: "enforcement")
     private let ticker: Ticker
 
-    /// - Parameters:
-    ///   - directory: Where the plans are.
-    ///   - now: The clock that switches are made by.
-    ///   - recent: Requests of identified users since a time, and how many of them were refused.
-    ///   - known: Users whose token was good, and how many of them have lost it since a time.
-    ///   - changed: Called when a plan was changed.
-    ///   - send: Delivers an alert to its webhook.
-    ///   - log: Hears of what was done, and of what failed: the next look is a second later.
     init(
         directory: AppDirectory, now: @escaping @Sendable () -> Date,
         recent: @escaping @Sendable (String, Int64) -> Recent,

@@ -1,20 +1,34 @@
+internal import CountersignCore
 internal import GatewayModel
+internal import GatewayStorage
 
 /// What the analytics answer.
 extension AnalyticsRoutes {
-    private static let verdicts: [JSONMember] = [
-        .must("accepted", .count), .must("anonymous", .count), .must("not_judged", .count),
-        .must("warned", .count), .must("rejected", .count),
-        .must("codes", .map(.all(["rejected": .count, "warned": .count]))),
-    ]
+    private typealias Failures = VerdictBucket.Failures
+
+    private static let failures = AnswerShape<Failures>(
+        .init("rejected", \.rejected), .init("warned", \.warned))
+
+    static let verdicts = AnswerShape<VerdictBucket>(
+        .init("accepted", \.accepted), .init("anonymous", \.anonymous), .init("not_judged", \.notJudged),
+        .init("warned", \.warned), .init("rejected", \.rejected),
+        .init("codes", .map(failures.shape)) { bucket in
+            JSONValue.object(
+                Dictionary(
+                    uniqueKeysWithValues: bucket.codes.map {
+                        (String($0.key.rawValue), failures.json($0.value))
+                    }))
+        })
+
+    static let bucket = AnswerShape<VerdictBucket>(
+        first: verdicts.fields, .time("start_ms", \.startMilliseconds))
 
     static let counts = JSONShape.named(
         "Analytics",
         .all([
             "from_ms": .milliseconds, "to_ms": .count,
             "bucket": .choice(of: BucketLength.self),
-            "buckets": .list(.all(["start_ms": .milliseconds]).with(verdicts)), "totals": .object(verdicts),
-            "previous": .object(verdicts),
+            "buckets": .list(bucket.shape), "totals": verdicts.shape, "previous": verdicts.shape,
             "markers": .list(
                 .all([
                     "at_ms": .milliseconds, "kind": .choice(Set(markers.values).sorted()), "text": .string,
@@ -22,19 +36,28 @@ extension AnalyticsRoutes {
                 ])), "now_ms": .milliseconds,
         ]))
 
-    static let rank = JSONShape.all(["value": .string, "requests": .count, "failures": .count])
+    static let rank = AnswerShape<(value: String, requests: Int, failures: Int)>(
+        .init("value") { $0.value }, .init("requests") { $0.requests }, .init("failures") { $0.failures })
 
-    static let preview = JSONShape.named(
-        "EnforcementPreview",
-        .all([
-            "hours": .count, "requests": .count, "users": .count, "users_estimated": .bool,
-            "would_reject": .all(["requests": .count, "users": .count]),
-            "by_code": .list(
-                .all([
-                    "code": .nullable(.count), "reason": .nullable(.string), "requests": .count,
-                    "users": .count,
-                ])),
-            "by_app_version": .list(.all(["app_version": .string, "requests": .count, "users": .count])),
-            "unknown": .nullable(.string),
-        ]))
+    private static let codePart = AnswerShape<EnforcementPreview.Part>(
+        .init("code", \.code?.rawValue), .init("reason", \.code?.reason), .init("requests", \.requests),
+        .init("users", \.users))
+
+    private static let versionPart = AnswerShape<EnforcementPreview.Part>(
+        .init("app_version") { $0.appVersion ?? "" }, .init("requests", \.requests), .init("users", \.users))
+
+    static let previewShape = AnswerShape<(hours: Int, found: EnforcementPreview)>(
+        named: "EnforcementPreview", .init("hours") { $0.hours }, .init("requests") { $0.found.requests },
+        .init("users") { $0.found.users }, .init("users_estimated") { _ in true },
+        .object("would_reject", refused) { $0.found }, .list("by_code", codePart) { $0.found.byCode },
+        .list("by_app_version", versionPart) { $0.found.byAppVersion },
+        .init("unknown") { preview in
+            preview.found.notJudged == 0
+                ? nil
+                : "\(preview.found.notJudged) requests came while enforcement was disabled: their tokens were not checked, "
+                    + "so nobody knows what they would get. Set it to optional for a while first."
+        })
+
+    private static let refused = AnswerShape<EnforcementPreview>(
+        .init("requests", \.failedRequests), .init("users", \.failedUsers))
 }

@@ -19,14 +19,14 @@ struct AnalyticsRoutes: Sendable {
                 query: Self.filters + [
                     .init("by", .choice(Self.properties.keys.sorted())), .init("limit", .integer(1...500)),
                     .init("code", SampleRoutes.code),
-                ], .json(.all(["items": .list(Self.rank), "next": .nullable(.string)])), answer: top),
+                ], .json(.page(of: Self.rank.shape)), answer: top),
             AdminRoute(
                 "GET", "/apps/{app}/analytics/export", .viewer, "Export counts as CSV or NDJSON",
                 query: Self.filters + [Export.format], .file(Export.mediaTypes), answer: export),
             AdminRoute(
                 "GET", "/apps/{app}/enforcement/preview", .viewer,
                 "Say what would be refused if it were required", query: [.init("hours", .integer(1...168))],
-                .json(Self.preview), answer: preview),
+                .json(Self.previewShape.shape), answer: preview),
         ]
     }
 
@@ -85,24 +85,6 @@ struct AnalyticsRoutes: Sendable {
         return Range(query: query, length: length)
     }
 
-    private static func members(_ bucket: VerdictBucket) -> [String: JSONValue] {
-        let codes = bucket.codes.map { code, failures in
-            (
-                String(code.rawValue),
-                JSONValue.object([
-                    "rejected": .integer(Int64(failures.rejected)),
-                    "warned": .integer(Int64(failures.warned)),
-                ])
-            )
-        }
-        return [
-            "accepted": .integer(Int64(bucket.accepted)), "anonymous": .integer(Int64(bucket.anonymous)),
-            "not_judged": .integer(Int64(bucket.notJudged)), "warned": .integer(Int64(bucket.warned)),
-            "rejected": .integer(Int64(bucket.rejected)),
-            "codes": .object(Dictionary(uniqueKeysWithValues: codes)),
-        ]
-    }
-
     private func counts(_ call: AdminCall) throws -> HTTPResponse {
         let range = try range(call)
         let query = range.query
@@ -125,13 +107,8 @@ struct AnalyticsRoutes: Sendable {
         return call.answer([
             "from_ms": .integer(query.fromMilliseconds), "to_ms": .integer(query.toMilliseconds),
             "bucket": .string(range.length.rawValue),
-            "buckets": .array(
-                buckets.map { bucket in
-                    var members = Self.members(bucket)
-                    members["start_ms"] = .integer(bucket.startMilliseconds)
-                    return .object(members)
-                }),
-            "totals": .object(Self.members(totals)), "previous": .object(Self.members(previous)),
+            "buckets": .array(buckets.map(Self.bucket.json)), "totals": Self.verdicts.json(totals),
+            "previous": Self.verdicts.json(previous),
             "markers": .array(markers), "now_ms": .integer(call.nowMilliseconds),
         ])
     }
@@ -142,7 +119,7 @@ struct AnalyticsRoutes: Sendable {
         case "key.primary": "Key \(entry.target.prefix(8)) made primary"
         case "key.delete": "Key \(entry.target.prefix(8)) deleted"
         case "policy.set": "Policy changed"
-        case "enforcement.returned": "Returned to optional by itself"
+        case "enforcement.returned": "Reverted to optional automatically"
         case "enforcement.scheduled": "Switched to \(entry.target) as scheduled"
         default: "Enforcement set to \(entry.target)"
         }
@@ -153,15 +130,7 @@ struct AnalyticsRoutes: Sendable {
         range.query.code = call.integer("code").map { AuthErrorCode(rawValue: Int($0)) }
         let property = Self.properties[call.query("by") ?? "app_version"] ?? .appVersion
         let rows = try analytics.top(range.query, by: property, range.length, limit: call.limit)
-        return call.answer([
-            "items": .array(
-                rows.map {
-                    [
-                        "value": .string($0.value), "requests": .integer(Int64($0.requests)),
-                        "failures": .integer(Int64($0.failures)),
-                    ]
-                }), "next": .null,
-        ])
+        return call.answer(all: rows, Self.rank)
     }
 
     private func export(_ call: AdminCall) throws -> HTTPResponse {
@@ -180,9 +149,7 @@ struct AnalyticsRoutes: Sendable {
         for bucket in buckets {
             let start = String(bucket.startMilliseconds)
             guard isCSV else {
-                var members = Self.members(bucket)
-                members["start_ms"] = .integer(bucket.startMilliseconds)
-                JSONValue.object(members).write(to: &body)
+                Self.bucket.json(bucket).write(to: &body)
                 body.append(0x0A)
                 continue
             }
@@ -206,34 +173,6 @@ struct AnalyticsRoutes: Sendable {
         let hours = call.integer("hours") ?? 24
         flush()
         let preview = try analytics.preview(of: app.id, at: call.nowMilliseconds, hours: Int(hours))
-        let unknown: JSONValue =
-            preview.notJudged == 0
-            ? .null
-            : .string(
-                "\(preview.notJudged) requests came while enforcement was disabled: their tokens were not looked at, "
-                    + "so nobody knows what they would get. Set it to optional for a while first.")
-        return call.answer([
-            "hours": .integer(hours), "requests": .integer(Int64(preview.requests)),
-            "users": .integer(Int64(preview.users)), "users_estimated": true,
-            "would_reject": [
-                "requests": .integer(Int64(preview.failedRequests)),
-                "users": .integer(Int64(preview.failedUsers)),
-            ],
-            "by_code": .array(
-                preview.byCode.map { part in
-                    [
-                        "code": part.code.map { .integer(Int64($0.rawValue)) } ?? .null,
-                        "reason": part.code.map { .string($0.reason) } ?? .null,
-                        "requests": .integer(Int64(part.requests)), "users": .integer(Int64(part.users)),
-                    ]
-                }),
-            "by_app_version": .array(
-                preview.byAppVersion.map { part in
-                    [
-                        "app_version": .string(part.appVersion ?? ""),
-                        "requests": .integer(Int64(part.requests)), "users": .integer(Int64(part.users)),
-                    ]
-                }), "unknown": unknown,
-        ])
+        return call.answer(Self.previewShape.json((hours: Int(hours), found: preview)))
     }
 }

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignJOSE
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
@@ -10,13 +9,7 @@ struct CustomerRoutes: Sendable {
     let log: any EventLog
     let records: any CustomerRecordStore
     let sessions: SessionDirectory
-    private let index = PseudonymIndex()
-
-    init(log: any EventLog, records: any CustomerRecordStore, sessions: SessionDirectory) {
-        self.log = log
-        self.records = records
-        self.sessions = sessions
-    }
+    let index = PseudonymIndex()
 
     var all: [AdminRoute] {
         [

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import GatewayHTTP
 internal import GatewayModel
 
 /// The table of what can be wrong with a token.
@@ -8,26 +7,15 @@ struct ErrorCodeRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/error-codes", .viewer, "List what can be wrong with a token",
-                .json(.all(["items": .list(Self.code), "next": .nullable(.string)]))
+                .json(.page(of: Self.code.shape))
             ) { call in
-                call.answer(["items": .array(AuthErrorCode.all.map(Self.json)), "next": .null])
+                call.answer(all: AuthErrorCode.all, Self.code)
             }
         ]
     }
 
-    private static let code = JSONShape.named(
-        "ErrorCode",
-        .all([
-            "code": .count, "reason": .string, "title": .string, "fix": .string, "causes": .list(.string),
-            "docs": .string,
-        ]))
-
-    private static func json(_ code: AuthErrorCode) -> JSONValue {
-        [
-            "code": .integer(Int64(code.rawValue)), "reason": .string(code.reason),
-            "title": .string(code.summary), "fix": .string(code.fix),
-            "causes": .array(code.likelyCauses.map { .string($0) }),
-            "docs": .string("docs/error-codes.md#\(code.rawValue)-\(code.reason.lowercased())"),
-        ]
-    }
+    private static let code = AnswerShape<AuthErrorCode>(
+        named: "ErrorCode", .init("code", \.rawValue), .init("reason", \.reason), .init("title", \.summary),
+        .init("fix", \.fix), .init("causes", \.likelyCauses),
+        .init("docs") { "docs/error-codes.md#\($0.rawValue)-\($0.reason.lowercased())" })
 }

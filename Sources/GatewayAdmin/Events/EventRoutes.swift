@@ -6,11 +6,7 @@ internal import GatewayStorage
 /// Stored events.
 struct EventRoutes: Sendable {
     let log: any EventLog
-    private let index = PseudonymIndex()
-
-    init(log: any EventLog) {
-        self.log = log
-    }
+    let index = PseudonymIndex()
 
     var all: [AdminRoute] {
         [
@@ -26,6 +22,7 @@ struct EventRoutes: Sendable {
     private static let filters: [AdminOperation.Parameter] = [
         .init("user", .text(longest: 512)), .init("message_id", .text(longest: 512)),
         .init("type", .text(longest: 64)), .init("name", .text(longest: 512)),
+        .init("verdict", .choice(VerdictFilter.words)),
         .init("from_ms", .milliseconds), .init("to_ms", .milliseconds), .unmask,
     ]
 
@@ -35,7 +32,11 @@ struct EventRoutes: Sendable {
             "seq": .count, "message_id": .string, "type": .string, "user_id": .nullable(.string),
             "anonymous_id": .nullable(.string), "name": .nullable(.string),
             "timestamp_ms": .integer(.min ... .max),
-            "received_ms": .milliseconds, "body": .any,
+            "received_ms": .milliseconds,
+            "verdict": .choice(EventProof.Verdict.allCases.map(\.rawValue) + ["unknown"]),
+            "code": .nullable(.count), "key_id": .nullable(.string), "enforcement": .nullable(.string),
+            "dialect": .nullable(.string), "request_id": .nullable(.string), "token_id": .nullable(.string),
+            "body": .any,
         ]))
 
     private func query(_ call: AdminCall) throws -> EventQuery {
@@ -46,6 +47,7 @@ struct EventRoutes: Sendable {
         query.messageID = call.query("message_id")
         query.type = call.query("type")
         query.name = call.query("name")
+        query.verdict = call.query("verdict").flatMap { VerdictFilter($0) }
         query.fromMilliseconds = call.integer("from_ms")
         query.toMilliseconds = call.integer("to_ms")
         if let from = query.fromMilliseconds, let to = query.toMilliseconds, from >= to {
@@ -87,7 +89,11 @@ struct EventRoutes: Sendable {
                     cells: [
                         String(event.sequence), event.messageID, event.type, event.userID ?? "",
                         event.anonymousID ?? "", event.name ?? "", String(event.timestampMilliseconds),
-                        String(event.receivedMilliseconds), String(decoding: event.body, as: UTF8.self),
+                        String(event.receivedMilliseconds), event.verdict,
+                        (event.proof?.code).map(String.init) ?? "",
+                        event.proof?.keyID ?? "", event.proof?.enforcement ?? "", event.proof?.dialect ?? "",
+                        event.proof?.requestID ?? "", event.proof?.tokenID ?? "",
+                        String(decoding: event.body, as: UTF8.self),
                     ], line: line)
             }
             return (rows, page.hasMore ? page.events.last?.sequence : nil)
@@ -95,6 +101,7 @@ struct EventRoutes: Sendable {
     }
 
     private static let columns = [
-        "seq", "message_id", "type", "user_id", "anonymous_id", "name", "timestamp_ms", "received_ms", "body",
+        "seq", "message_id", "type", "user_id", "anonymous_id", "name", "timestamp_ms", "received_ms",
+        "verdict", "code", "key_id", "enforcement", "dialect", "request_id", "token_id", "body",
     ]
 }

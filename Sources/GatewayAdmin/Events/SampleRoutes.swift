@@ -19,37 +19,49 @@ struct SampleRoutes: Sendable {
                 query: [
                     .init("code", Self.code), .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
                     .unmask,
-                ], .list(.named("Sample", .object(Self.facts))), answer: list),
+                ], .list(.named("Sample", Self.facts.shape)), answer: list),
             AdminRoute(
                 "GET", "/apps/{app}/samples/{id}", .viewer, "Show a sample",
                 query: [.unmask],
                 .json(
                     .all([
-                        "checks": .list(Self.check), "header": .any, "claims": .any,
+                        "checks": .list(Self.check.shape), "header": .any, "claims": .any,
                         "token_without_signature": .nullable(.string), "fix": .string,
-                    ]).with(Self.facts)), answer: show),
+                    ]).with(Self.facts.members)), answer: show),
             AdminRoute(
                 "POST", "/apps/{app}/samples/{id}/recheck", .viewer,
                 "Judge a sample by today's keys and policy",
                 .json(
                     .all([
-                        "checks": .list(Self.check), "code": .nullable(.count), "note": .nullable(.string),
+                        "checks": .list(Self.check.shape), "code": .nullable(.count),
+                        "note": .nullable(.string),
                     ])), answer: recheck),
         ]
     }
 
     static let code = JSONShape.integer(1...999)
 
-    private static let check = JSONShape.named(
-        "Check", .all(["name": .string, "ok": .nullable(.bool), "detail": .string]))
+    private static let check = AnswerShape<FailureSample.Check>(
+        named: "Check", .init("name", \.name), .init("ok", \.isOK), .init("detail", \.detail))
 
-    private static let facts: [JSONMember] = [
-        .must("id", .string), .must("at_ms", .milliseconds), .must("code", code), .must("reason", .string),
-        .must("verdict", .choice(["rejected", "warned"])), .must("endpoint", .string),
-        .must("user", .nullable(.string)), .must("sdk", .nullable(.string)),
-        .must("app_version", .nullable(.string)), .must("client", .string),
-        .must("enforcement", .choice(of: Enforcement.self)), .must("request_id", .string),
-    ]
+    /// A sample, and its user as the reader is told.
+    private struct Shown {
+        let sample: FailureSample
+        let user: String?
+
+        init(_ sample: FailureSample, _ mask: UserMask) {
+            self.sample = sample
+            user = mask.user(sample.userID, of: sample.appID)
+        }
+    }
+
+    private static let facts = AnswerShape<Shown>(
+        .init("id", \.sample.id), .time("at_ms", \.sample.atMilliseconds),
+        .init("code", code, \.sample.code.rawValue), .init("reason", \.sample.code.reason),
+        .init("verdict", .choice(["rejected", "warned"]), \.sample.verdict.rawValue),
+        .init("endpoint", \.sample.endpoint), .init("user", \.user), .init("sdk", \.sample.client.sdk),
+        .init("app_version", \.sample.client.appVersion), .init("client", \.sample.network),
+        .init("enforcement", \.sample.enforcement), .init("request_id", \.sample.requestID))
 
     private func list(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app()
@@ -60,7 +72,7 @@ struct SampleRoutes: Sendable {
             before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
         let mask = try call.userMask("sample", "list", app: app.id)
         return try call.page(read: found, at: { PagePosition($0.atMilliseconds, $0.id) }) {
-            .object(Self.members($0, mask))
+            Self.facts.json(Shown($0, mask))
         }
     }
 
@@ -73,14 +85,14 @@ struct SampleRoutes: Sendable {
     private func show(_ call: AdminCall) throws -> HTTPResponse {
         let sample = try sample(call)
         let mask = try call.userMask("sample", sample.id, app: sample.appID)
-        var members = Self.members(sample, mask)
-        members["checks"] = Self.json(sample.checks)
-        members["header"] = mask.header(Self.json(sample.header), user: sample.userID)
-        members["claims"] = mask.claims(
-            Self.json(sample.claims), user: sample.userID, of: sample.appID)
-        members["token_without_signature"] = mask.hides ? .null : .string(sample.tokenWithoutSignature)
-        members["fix"] = .string(sample.code.fix)
-        return call.answer(.object(members))
+        let more: [String: JSONValue] = [
+            "checks": Self.json(sample.checks),
+            "header": mask.header(Self.json(sample.header), user: sample.userID),
+            "claims": mask.claims(Self.json(sample.claims), user: sample.userID, of: sample.appID),
+            "token_without_signature": mask.hides ? .null : .string(sample.tokenWithoutSignature),
+            "fix": .string(sample.code.fix),
+        ]
+        return call.answer(Self.facts.json(Shown(sample, mask), with: more))
     }
 
     private func recheck(_ call: AdminCall) throws -> HTTPResponse {
@@ -93,8 +105,7 @@ struct SampleRoutes: Sendable {
         }
         return call.answer([
             "checks": Self.json(verdict.checks),
-            "code": verdict.code.map { .integer(Int64($0.rawValue)) } ?? .null,
-            "note": verdict.note.map { .string($0) } ?? .null,
+            "code": (verdict.code?.rawValue).jsonValue, "note": verdict.note.jsonValue,
         ])
     }
 
@@ -108,25 +119,6 @@ struct SampleRoutes: Sendable {
     }
 
     private static func json(_ checks: [FailureSample.Check]) -> JSONValue {
-        .array(
-            checks.map {
-                [
-                    "name": .string($0.name), "ok": $0.isOK.map { .bool($0) } ?? .null,
-                    "detail": .string($0.detail),
-                ]
-            })
-    }
-
-    private static func members(_ sample: FailureSample, _ mask: UserMask) -> [String: JSONValue] {
-        [
-            "id": .string(sample.id), "at_ms": .integer(sample.atMilliseconds),
-            "code": .integer(Int64(sample.code.rawValue)), "reason": .string(sample.code.reason),
-            "verdict": .string(sample.verdict.rawValue), "endpoint": .string(sample.endpoint),
-            "user": mask.user(sample.userID, of: sample.appID).map { .string($0) } ?? .null,
-            "sdk": sample.client.sdk.map { .string($0) } ?? .null,
-            "app_version": sample.client.appVersion.map { .string($0) } ?? .null,
-            "client": .string(sample.network), "enforcement": .string(sample.enforcement.rawValue),
-            "request_id": .string(sample.requestID),
-        ]
+        .array(checks.map(Self.check.json))
     }
 }

@@ -55,13 +55,6 @@ final class LiveEvents: Sendable {
     private let nanoseconds: @Sendable () -> UInt64
     private let state: Lock<State>
 
-    /// - Parameters:
-    ///   - feed: Where they come from.
-    ///   - lastID: The last one that the watcher has; nil begins with what comes now.
-    ///   - filter: Which ones.
-    ///   - mask: How users are named.
-    ///   - isAllowed: Whether the watcher may still watch; asked every two seconds, on another thread.
-    ///   - nanoseconds: A clock that never goes back.
     init(
         _ feed: LiveFeed, after lastID: UInt64?, _ filter: Filter, _ mask: UserMask,
         isAllowed: @escaping @Sendable () -> Bool = { true },

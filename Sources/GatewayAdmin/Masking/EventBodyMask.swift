@@ -87,10 +87,6 @@ struct EventBodyMask {
     private var known: Set<[UInt8]> = []
     private var hidesAllText = false
 
-    /// - Parameters:
-    ///   - pseudonyms: Of the event's app.
-    ///   - event: The event, with its ids.
-    ///   - body: Its body.
     init(_ pseudonyms: Pseudonyms, _ event: StoredEvent, body: JSONValue) {
         self.pseudonyms = pseudonyms
         isIdentify = event.type == EventKind.identify.rawValue
@@ -101,10 +97,6 @@ struct EventBodyMask {
         replacements.sort { $0.text.count > $1.text.count }
     }
 
-    /// - Parameters:
-    ///   - pseudonyms: Of the app.
-    ///   - user: Whom the text is for.
-    ///   - body: The text.
     init(_ pseudonyms: Pseudonyms, user: String, body: JSONValue) {
         self.pseudonyms = pseudonyms
         isIdentify = false
@@ -113,9 +105,6 @@ struct EventBodyMask {
         replacements.sort { $0.text.count > $1.text.count }
     }
 
-    /// - Parameters:
-    ///   - pseudonyms: Of the app.
-    ///   - identifiers: Of one customer.
     init(_ pseudonyms: Pseudonyms, _ identifiers: [CustomerIdentifier]) {
         self.pseudonyms = pseudonyms
         isIdentify = false

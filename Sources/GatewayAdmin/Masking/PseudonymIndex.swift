@@ -22,16 +22,8 @@ final class PseudonymIndex: Sendable {
 
     private let state = Lock(State())
 
-    /// The user whom a pseudonym stands for.
-    ///
-    /// - Parameters:
-    ///   - pseudonym: The pseudonym.
-    ///   - pseudonyms: Of the app.
-    ///   - appID: Whose users.
-    ///   - milliseconds: Now, since 1970.
-    ///   - candidates: Calls back with the users after a given one, in order, until it answers true.
-    /// - Returns: The user's id; nil when it is nobody's, as of the last ten seconds.
-    /// - Throws: 503 while there are more users to look at, 422 when they are too many.
+    /// The user whom a pseudonym stands for. Returns the user's id; nil when it is nobody's, as of the last ten
+    /// seconds. Throws 503 while there are more users to look at, 422 when they are too many.
     func user(
         _ pseudonym: String, _ pseudonyms: Pseudonyms, of appID: String, at milliseconds: Int64,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void

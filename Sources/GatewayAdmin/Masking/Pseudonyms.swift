@@ -8,9 +8,6 @@ internal import CountersignJOSE
 struct Pseudonyms: Sendable {
     private let key: [UInt8]
 
-    /// - Parameters:
-    ///   - key: The gateway's secret.
-    ///   - appID: The app whose users they stand for.
     init(key: [UInt8], appID: String) {
         self.key = HMACSHA256.authenticate(Array(appID.utf8), key: key)
     }

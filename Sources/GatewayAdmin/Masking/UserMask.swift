@@ -6,13 +6,9 @@ internal import GatewayStorage
 /// How an answer of the admin API names the users of apps: by pseudonyms, or as they are.
 struct UserMask: Sendable {
     /// The key of the pseudonyms; nil shows ids as they are.
-    private let key: [UInt8]?
+    let key: [UInt8]?
 
     static let none = UserMask(key: nil)
-
-    init(key: [UInt8]?) {
-        self.key = key
-    }
 
     /// True when ids are not shown.
     var hides: Bool { key != nil }
@@ -41,12 +37,20 @@ struct UserMask: Sendable {
         guard let pseudonyms = pseudonyms(appID) else { return event }
         let body = event.bodyValue
         let mask = EventBodyMask(pseudonyms, event, body: body)
+        // Clients choose these, so they may name the user.
+        let proof = event.proof.map { proof in
+            var shown = proof
+            shown.requestID = mask.text(proof.requestID)
+            shown.tokenID = proof.tokenID.map { _ in EventBodyMask.nothing }
+            return shown
+        }
         return StoredEvent(
             sequence: event.sequence, messageID: mask.text(event.messageID), type: event.type,
             userID: event.userID.map(pseudonyms.user),
             anonymousID: event.anonymousID.map(pseudonyms.anonymous),
             name: event.name.map(mask.text), timestampMilliseconds: event.timestampMilliseconds,
-            receivedMilliseconds: event.receivedMilliseconds, body: mask.masked(body).bytes)
+            receivedMilliseconds: event.receivedMilliseconds, proof: proof,
+            body: mask.masked(body).bytes)
     }
 
     /// The header of a user's token. Of what else than these members holds, nobody knows whether it names the user.
@@ -172,14 +176,8 @@ extension AdminCall {
     }
 
     /// How this answer names users. Who may and asks with `unmask=1` sees them as they are, which is written down.
-    ///
-    /// - Parameters:
-    ///   - what: What is looked at, for the audit log, such as `event`.
-    ///   - target: Which of it.
-    ///   - appID: The app that it belongs to; nil for all.
-    ///   - user: Whose, when that was asked for.
-    /// - Returns: What shows them as they are, also to whoever owns the data directory; else what gives pseudonyms.
-    /// - Throws: 403 for a viewer that asks for more; `storage` when it cannot be written down.
+    /// Returns what shows them as they are, also to whoever owns the data directory; else what gives pseudonyms. Throws
+    /// 403 for a viewer that asks for more; `storage` when it cannot be written down.
     func userMask(
         _ what: String, _ target: String, app appID: String? = nil, user: String? = nil
     ) throws -> UserMask {
@@ -196,14 +194,9 @@ extension AdminCall {
         return .none
     }
 
-    /// The user that a filter means, who may be named by the pseudonym.
-    ///
-    /// - Parameters:
-    ///   - appID: Whose users.
-    ///   - index: What is known of their pseudonyms.
-    ///   - candidates: Calls back with the ids after a given one, in order, until it answers true.
-    /// - Returns: The user's id; the text as it stands when it is nobody's pseudonym; nil when nobody is asked for.
-    /// - Throws: 503 while there are more users to look at, 422 when they are too many.
+    /// The user that a filter means, who may be named by the pseudonym. Returns the user's id; the text as it stands
+    /// when it is nobody's pseudonym; nil when nobody is asked for. Throws 503 while there are more users to look at,
+    /// 422 when they are too many.
     func user(
         of appID: String, in index: PseudonymIndex,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void

@@ -5,12 +5,7 @@ internal import GatewayModel
 /// Which passwords are refused when one is set (NIST SP 800-63B, revision 4, section 3.1.1.2): what is short, common or
 /// to be expected. Nothing is asked of its composition.
 enum PasswordRules {
-    /// What is wrong with a password.
-    ///
-    /// - Parameters:
-    ///   - password: What was chosen.
-    ///   - user: Whose it will be.
-    /// - Returns: What follows its name in a sentence; nil when nothing is wrong.
+    /// What is wrong with a password. Returns what follows its name in a sentence; nil when nothing is wrong.
     static func fault(_ password: String, of user: String) -> String? {
         guard PasswordHash.range.contains(password.utf8.count) else {
             return "must have 12 to 1024 bytes"

@@ -10,38 +10,38 @@ struct PeopleRoutes: Sendable {
 
     private var users: [AdminRoute] {
         [
-            AdminRoute("GET", "/users", .owner, "List users", .list(Self.user)) { call in
+            AdminRoute("GET", "/users", .owner, "List users", .list(Self.user.shape)) { call in
                 try call.page(
-                    try call.directory.admins.users(), at: { PagePosition(0, $0.name) }, json: Self.json)
+                    try call.directory.admins.users(), at: { PagePosition(0, $0.name) }, json: Self.user.json)
             },
             AdminRoute(
                 "POST", "/users", .owner, "Make a user",
                 body: .object([
                     .must("name", .text(longest: 64)), .must("role", .choice(of: AdminRole.self)),
                     .must("password", SignInRoutes.password),
-                ]), lane: .password, .json(Self.user, status: 201)
+                ]), lane: .password, .json(Self.user.shape, status: 201)
             ) { call in
                 let body = try call.body()
                 let name = try body.text("name")
-                guard let role: AdminRole = body.choice("role"),
+                guard let role: AdminRole = body.value("role"),
                     let password = try SignInRoutes.password(body, of: name)
                 else { throw AdminProblem.invalid("role", "is missing") }
                 try call.directory.admins.createUser(name: name, role: role, password: password)
                 return try Self.answer(call, name, status: 201)
             },
-            AdminRoute("GET", "/users/{name}", .owner, "Show a user", .json(Self.user)) { call in
+            AdminRoute("GET", "/users/{name}", .owner, "Show a user", .json(Self.user.shape)) { call in
                 try Self.answer(call, call[0])
             },
             AdminRoute(
                 "PATCH", "/users/{name}", .owner, "Change a user's role, password or both",
                 body: .object([
                     .may("role", .choice(of: AdminRole.self)), .may("password", SignInRoutes.password),
-                ]), match: .required, lane: .password, .json(Self.user)
+                ]), match: .required, lane: .password, .json(Self.user.shape)
             ) { call in
                 let body = try call.body()
                 try call.checkMatch(try Self.user(call, call[0]).tagged)
                 try call.directory.admins.changeUser(
-                    call[0], role: body.choice("role"), password: try SignInRoutes.password(body, of: call[0])
+                    call[0], role: body.value("role"), password: try SignInRoutes.password(body, of: call[0])
                 )
                 return try Self.answer(call, call[0])
             },
@@ -56,10 +56,10 @@ struct PeopleRoutes: Sendable {
 
     private var tokens: [AdminRoute] {
         [
-            AdminRoute("GET", "/tokens", .owner, "List API tokens", .list(Self.token)) { call in
+            AdminRoute("GET", "/tokens", .owner, "List API tokens", .list(Self.token.shape)) { call in
                 try call.page(
-                    try call.directory.apiTokens.all(), at: { PagePosition($0.createdMilliseconds, $0.id) }
-                ) { .object(Self.members($0)) }
+                    try call.directory.apiTokens.all(),
+                    at: { PagePosition($0.createdMilliseconds, $0.id) }, json: Self.token.json)
             },
             AdminRoute(
                 "POST", "/tokens", .owner, "Make an API token",
@@ -67,15 +67,15 @@ struct PeopleRoutes: Sendable {
                     .must("name", .text(longest: 100)),
                     .must("scopes", .list(.choice(["read", "write", "admin"]))),
                     .may("expires_ms", .milliseconds),
-                ]), .json(Self.token.with([.must("token", .string)]), status: 201), answer: createToken),
-            AdminRoute("GET", "/tokens/{id}", .owner, "Show an API token's entry", .json(Self.token)) {
+                ]), .json(Self.token.shape.with([.must("token", .string)]), status: 201), answer: createToken),
+            AdminRoute("GET", "/tokens/{id}", .owner, "Show an API token's entry", .json(Self.token.shape)) {
                 call in
-                let token = try Self.token(call)
-                return call.answer(.object(Self.members(token)), tag: token.tagged)
+                guard let token = try call.directory.apiTokens.all().first(where: { $0.id == call[0] }) else {
+                    throw AdminProblem.notFound("there is no such API token")
+                }
+                return call.answer(Self.token.json(token))
             },
-            AdminRoute("DELETE", "/tokens/{id}", .owner, "Delete an API token", match: .optional, .nothing) {
-                call in
-                try call.checkMatch(try Self.token(call).tagged)
+            AdminRoute("DELETE", "/tokens/{id}", .owner, "Delete an API token", .nothing) { call in
                 try call.directory.apiTokens.delete(id: call[0])
                 return call.noContent
             },
@@ -87,13 +87,15 @@ struct PeopleRoutes: Sendable {
             AdminRoute(
                 "GET", "/audit", .viewer, "List changes, the newest first",
                 query: [.init("app", .text(longest: 64)), .init("actor", .text(longest: 512)), .unmask],
-                .list(Self.entry)
+                .list(Self.entry.shape)
             ) { call in
                 let mask = try call.userMask("audit", "list", app: call.query("app"))
                 let entries = try call.directory.auditLog.entries(
                     app: call.query("app"), actor: call.query("actor"),
                     before: try call.cursor()?.number ?? .max, limit: call.limit + 1)
-                return try call.page(read: entries, at: { PagePosition($0.seq) }) { mask.audit($0).json }
+                return try call.page(read: entries, at: { PagePosition($0.seq) }) {
+                    Self.entry.json(mask.audit($0))
+                }
             },
             AdminRoute(
                 "GET", "/audit/export", .viewer, "Export changes, the newest first",
@@ -116,28 +118,30 @@ struct PeopleRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static let user = JSONShape.named(
-        "User",
-        .all([
-            "name": .string, "role": .choice(of: AdminRole.self), "created_ms": .milliseconds,
-            "last_sign_in_ms": .nullable(.milliseconds), "second_factor": .bool,
-        ]))
+    private static let user = AnswerShape<AdminUser>(
+        named: "User", .init("name", \.name), .init("role", \.role),
+        .time("created_ms", \.createdMilliseconds),
+        .time("last_sign_in_ms", \.signedInMilliseconds), .init("second_factor", \.hasSecondFactor))
 
-    private static let token = JSONShape.named(
-        "Token",
-        .all([
-            "id": .string, "name": .string, "scopes": .list(.choice(["read", "write", "admin"])),
-            "created_ms": .milliseconds, "last_used_ms": .nullable(.milliseconds),
-            "expires_ms": .nullable(.milliseconds),
-        ]))
+    private static let token = AnswerShape<AdminToken>(
+        named: "Token", .init("id", \.id), .init("name", \.name),
+        .init("scopes", .list(.choice(["read", "write", "admin"])), \.scopes),
+        .time("created_ms", \.createdMilliseconds), .time("last_used_ms", \.usedMilliseconds),
+        .time("expires_ms", \.expiresMilliseconds))
 
-    private static let entry = JSONShape.named(
-        "AuditEntry",
-        .all([
-            "seq": .count, "at_ms": .milliseconds, "actor": .string, "role": .string, "action": .string,
-            "target": .string, "app": .nullable(.string), "before": .any, "after": .any,
-            "hash": .nullable(.string), "previous_hash": .nullable(.string),
-        ]))
+    private static let entry = AnswerShape<AuditEntry>(
+        named: "AuditEntry", .init("seq", \.seq), .time("at_ms", \.atMilliseconds), .init("actor", \.actor),
+        .init("role", \.role), .init("action", \.action), .init("target", \.target), .init("app", \.appID),
+        .init("before") { value($0.before) }, .init("after") { value($0.after) },
+        .init("hash") { hash($0.hash) }, .init("previous_hash") { hash($0.previousHash) })
+
+    private static func value(_ text: String?) -> JSONValue {
+        guard let text else { return .null }
+        return (try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: Array(text.utf8)) { $0.value })
+            ?? .string(text)
+    }
+
+    private static func hash(_ bytes: [UInt8]) -> String? { bytes.isEmpty ? nil : Base64URL.encode(bytes) }
 
     // MARK: Answers
 
@@ -154,7 +158,7 @@ struct PeopleRoutes: Sendable {
                         entry.action, entry.target, entry.appID ?? "", entry.before ?? "",
                         entry.after ?? "", Base64URL.encode(entry.hash),
                         Base64URL.encode(entry.previousHash),
-                    ], line: entry.json.bytes)
+                    ], line: Self.entry.json(entry).bytes)
             }
             return (rows, entries.count == 500 ? entries.last?.seq : nil)
         }
@@ -167,15 +171,13 @@ struct PeopleRoutes: Sendable {
 
     private func createToken(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
-        let expires = body.integer("expires_ms")
+        let expires: Int64? = body.value("expires_ms")
         guard expires.map({ $0 > call.nowMilliseconds }) ?? true else {
             throw AdminProblem.invalid("expires_ms", "must lie in the future")
         }
         let (entry, text) = try call.directory.apiTokens.create(
-            name: try body.text("name"), scopes: body.texts("scopes") ?? [], expiresMilliseconds: expires)
-        var members = Self.members(entry)
-        members["token"] = .string(text)
-        return call.answer(.object(members), status: 201, tag: entry.tagged)
+            name: try body.text("name"), scopes: body.value("scopes") ?? [], expiresMilliseconds: expires)
+        return call.answer(Self.token.json(entry, with: ["token": .string(text)]), status: 201)
     }
 
     private static func user(_ call: AdminCall, _ name: String) throws -> AdminUser {
@@ -189,33 +191,7 @@ struct PeopleRoutes: Sendable {
         _ call: AdminCall, _ name: String, status: Int = 200
     ) throws -> HTTPResponse {
         let user = try user(call, name)
-        return call.answer(json(user), status: status, tag: user.tagged)
-    }
-
-    private static func token(_ call: AdminCall) throws -> AdminToken {
-        guard let token = try call.directory.apiTokens.all().first(where: { $0.id == call[0] }) else {
-            throw AdminProblem.notFound("there is no such API token")
-        }
-        return token
-    }
-
-    private static func json(_ user: AdminUser) -> JSONValue {
-        [
-            "name": .string(user.name), "role": .string(user.role.rawValue),
-            "created_ms": .integer(user.createdMilliseconds),
-            "last_sign_in_ms": user.signedInMilliseconds.map { .integer($0) } ?? .null,
-            "second_factor": .bool(user.hasSecondFactor),
-        ]
-    }
-
-    private static func members(_ token: AdminToken) -> [String: JSONValue] {
-        [
-            "id": .string(token.id), "name": .string(token.name),
-            "scopes": .array(token.scopes.map { .string($0) }),
-            "created_ms": .integer(token.createdMilliseconds),
-            "last_used_ms": token.usedMilliseconds.map { .integer($0) } ?? .null,
-            "expires_ms": token.expiresMilliseconds.map { .integer($0) } ?? .null,
-        ]
+        return call.answer(Self.user.json(user), status: status, tag: user.tagged)
     }
 }
 
@@ -224,8 +200,4 @@ extension AdminUser {
     fileprivate var tagged: JSONValue {
         .array([.string(name), .string(role.rawValue), .string(password.text)])
     }
-}
-
-extension AdminToken {
-    fileprivate var tagged: JSONValue { .array([.string(id)]) }
 }

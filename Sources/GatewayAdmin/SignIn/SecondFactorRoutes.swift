@@ -23,7 +23,7 @@ struct SecondFactorRoutes: Sendable {
                 return call.answer(
                     [
                         "secret": .string(password.text), "uri": .string(uri),
-                        "qr": .array((QRCode.rows(uri) ?? []).map { .string($0) }),
+                        "qr": (QRCode.rows(uri) ?? []).jsonValue,
                     ], status: 201)
             },
             AdminRoute(
@@ -90,7 +90,7 @@ struct SecondFactorRoutes: Sendable {
 
     private static func setRules(_ call: AdminCall) throws -> HTTPResponse {
         try call.checkMatch(Self.json(try call.directory.admins.requiresSecondFactor()))
-        let isRequired = try call.body().bool("second_factor_required") ?? false
+        let isRequired = try call.body().value("second_factor_required") ?? false
         let name = call.identity.name
         if isRequired, call.identity.session != nil,
             try !call.directory.admins.users().contains(where: { $0.name == name && $0.hasSecondFactor })
@@ -108,6 +108,6 @@ struct SecondFactorRoutes: Sendable {
     }
 
     private static func answer(_ codes: [String], _ call: AdminCall) -> HTTPResponse {
-        call.answer(["recovery_codes": .array(codes.map { .string($0) })])
+        call.answer(["recovery_codes": codes.jsonValue])
     }
 }

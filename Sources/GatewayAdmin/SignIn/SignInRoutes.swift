@@ -62,11 +62,9 @@ struct SignInRoutes: Sendable {
         call.answer(try Self.json(call.identity, call))
     }
 
-    /// Reads a password that is about to be set.
-    ///
-    /// - Throws: 422 for one that is too easy to guess.
+    /// Reads a password that is about to be set. Throws 422 for one that is too easy to guess.
     static func password(_ body: AdminBody, of user: String) throws -> PasswordHash? {
-        guard let text = body.optionalText("password") else { return nil }
+        guard let text: String = body.value("password") else { return nil }
         if let fault = PasswordRules.fault(text, of: user) { throw AdminProblem.invalid("password", fault) }
         return PasswordHash(text)
     }
@@ -101,7 +99,7 @@ struct SignInRoutes: Sendable {
             throw AdminProblem(401, "unauthenticated", "the name or the password is not right")
         }
         if user.hasSecondFactor {
-            guard let code = body.optionalText("code"), !code.isEmpty else {
+            guard let code: String = body.value("code"), !code.isEmpty else {
                 // Neither a failure nor a success: who has the password must not wipe out what was counted by asking
                 // again, and may not be kept from giving the code.
                 throttle.takeBack(name: name, address: address)
@@ -122,8 +120,7 @@ struct SignInRoutes: Sendable {
     }
 
     /// The session's user, whose password stands in the body once more: who only has the open page does not know it.
-    ///
-    /// - Throws: 409 for an API token, 422 when the password is wrong, 429.
+    /// Throws 409 for an API token, 422 when the password is wrong, 429.
     func confirmPassword(_ call: AdminCall, _ member: String = "password") throws -> String {
         _ = try Self.session(of: call)
         let name = call.identity.name
@@ -196,8 +193,8 @@ struct SignInRoutes: Sendable {
         }
         return [
             "user": ["name": .string(identity.name), "role": .string(identity.role.rawValue)],
-            "csrf": identity.csrfToken.map { .string($0) } ?? .null,
-            "expires_ms": identity.session.map { .integer($0.expiresMilliseconds) } ?? .null,
+            "csrf": identity.csrfToken.jsonValue,
+            "expires_ms": (identity.session?.expiresMilliseconds).jsonValue,
             "second_factor": user.map { user, _, mustEnrol in
                 [
                     "on": .bool(user.hasSecondFactor), "setup_required": .bool(mustEnrol),

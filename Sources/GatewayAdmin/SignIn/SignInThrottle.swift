@@ -1,7 +1,7 @@
 import CountersignCore
 internal import GatewayModel
 
-/// Counts wrong passwords, and allows none for a while behind too many: five for one name from one place, twenty from one
+/// Counts wrong passwords, and allows none for a while after too many: five for one name from one place, twenty from one
 /// place, fifty for one name. A minute first, then twice as long each time, up to an hour.
 ///
 /// A place is an IPv4 address or an IPv6 /64, which one customer has whole. The fifty do not hold where the name has
@@ -35,8 +35,7 @@ final class SignInThrottle: Sendable {
     private let state = Lock(State())
 
     /// Counts an attempt as failed until ``succeed(name:address:)`` says otherwise, so that many at once count too.
-    ///
-    /// - Returns: Seconds to wait, when this one may not be made.
+    /// Returns seconds to wait, when this one may not be made.
     func begin(name: String, address: String, at milliseconds: Int64) -> Int? {
         state.withLock { state in
             let limits = Self.limits(name, address, state)

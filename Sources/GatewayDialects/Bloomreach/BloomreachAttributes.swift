@@ -11,7 +11,7 @@ struct BloomreachAttributes {
 
     /// The most attributes of one request.
     static let maximum = 100
-    /// Bytes of an answer behind which further attributes fail.
+    /// Bytes of an answer beyond which further attributes fail.
     static let maximumBytes = 1 << 20
 
     private static let closed =
@@ -83,7 +83,7 @@ struct BloomreachAttributes {
             for (index, attribute) in attributes.enumerated() {
                 if index > 0 { results.append(UInt8(ascii: ",")) }
                 if results.count >= BloomreachAttributes.maximumBytes {
-                    fail("the answer has grown too large: ask for this attribute by itself", &results)
+                    fail("the answer has grown too large: ask for this attribute alone", &results)
                 } else {
                     try write(attribute, of: customer, to: &results)
                 }

@@ -116,9 +116,7 @@ struct BloomreachCall {
 
     func refuse(_ message: String) -> BloomreachRefusal { BloomreachRefusal(400, message, request) }
 
-    /// The ids in `customer_ids`.
-    ///
-    /// - Returns: Each name once; empty when there are none.
+    /// The ids in `customer_ids`. Returns each name once; empty when there are none.
     func identifiers(
         _ root: JSONNode, _ member: StaticString = "customer_ids"
     ) throws(BloomreachRefusal) -> [CustomerIdentifier] {

@@ -50,7 +50,7 @@ struct BloomreachInbox {
         let batch = EventBatch(
             appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: [], events: [],
             customers: change.map { [$0] } ?? [])
-        return call.path.store(batch, for: request) { result in
+        return call.path.store(batch, for: request, dialect: "bloomreach") { result in
             switch result {
             case .success: BloomreachAnswer.success()
             case .failure(let failure): BloomreachAnswer.failure(failure, request)

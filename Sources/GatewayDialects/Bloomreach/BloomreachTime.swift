@@ -7,7 +7,7 @@ struct BloomreachTime {
     enum Source {
         /// `timestamp`: an instant, the same at every try.
         case instant
-        /// `age`, counted anew at every try.
+        /// `age`, counted again at every try.
         case age(Double)
         /// Neither: when the request came.
         case none

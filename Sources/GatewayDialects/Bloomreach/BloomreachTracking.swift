@@ -48,7 +48,7 @@ struct BloomreachTracking {
         let batch = EventBatch(
             appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
             events: [event], customers: change.map { [$0] } ?? [])
-        return call.path.store(batch, for: request) { result in
+        return call.path.store(batch, for: request, dialect: "bloomreach") { result in
             switch result {
             case .success(let outcome): Self.success(outcome, caller.warning)
             case .failure(let failure): BloomreachAnswer.failure(failure, request)

@@ -10,13 +10,8 @@ extension CustomerIdentifier {
         let reason: String
     }
 
-    /// The ids in an object that has each under its name.
-    ///
-    /// - Parameters:
-    ///   - node: The object; members that are null are no ids.
-    ///   - member: What it is called, for the reason of a refusal.
-    /// - Returns: Each name once, in the order of the object.
-    /// - Throws: What is wrong with them; to try again is of no use.
+    /// The ids in an object that has each under its name. Returns each name once, in the order of the object. Throws
+    /// what is wrong with them; trying again does not help.
     static func all(in node: JSONNode, named member: StaticString) throws(Invalid) -> [CustomerIdentifier] {
         guard node.kind == .object else { throw Invalid(reason: "\(member) must be a JSON object") }
         var identifiers: [CustomerIdentifier] = []

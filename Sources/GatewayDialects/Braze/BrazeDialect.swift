@@ -4,7 +4,7 @@ internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel
 
-/// The data endpoint of Braze's SDKs: the API key and the signature in headers of their own, events and attributes
+/// The data endpoint of Braze's SDKs: the API key and the signature in their own headers, events and attributes
 /// in one body (seed 003).
 package struct BrazeDialect: Dialect {
     let path: RequestPath
@@ -90,7 +90,7 @@ package struct BrazeDialect: Dialect {
                 events: contents.events, customers: contents.profiles.changes)
             let members = members + (contents.wantsTriggers ? #","triggers":[]"# : "")
             request.trail.rejected = contents.rejected.count
-            return path.store(batch, for: request) { result in
+            return path.store(batch, for: request, dialect: "braze") { result in
                 switch result {
                 case .success: Self.stored(contents, members, warning)
                 case .failure(let failure): failure.response(request)
@@ -106,7 +106,7 @@ package struct BrazeDialect: Dialect {
     }
 
     /// 201 even when nothing was good: what shipped clients do with a 400 is not documented, and one that sent the same again
-    /// for ever would deliver nothing any more.
+    /// for ever would never deliver anything again.
     private static func stored(
         _ contents: BrazeDecoder.Contents, _ members: String, _ warning: AuthErrorBody?
     ) -> HTTPResponse {

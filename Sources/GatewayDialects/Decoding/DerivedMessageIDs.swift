@@ -7,7 +7,6 @@ struct DerivedMessageIDs {
     private let namespace: String
     private var seen: [[UInt8]: Int] = [:]
 
-    /// - Parameter namespace: What keeps apart the equal events of two senders, such as the device's id.
     init(namespace: String) {
         self.namespace = namespace
     }

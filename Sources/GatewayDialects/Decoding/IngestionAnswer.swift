@@ -5,14 +5,6 @@ internal import GatewayModel
 
 extension HTTPResponse {
     /// What became of a batch, event by event where one was rejected.
-    ///
-    /// - Parameters:
-    ///   - outcome: What the store has.
-    ///   - rejected: What it will never have.
-    ///   - warning: What is wrong with the token all the same.
-    ///   - failsWithoutEvents: True to answer 400 when every event was rejected, for clients that give up on that. Others
-    ///     would send the same again for ever; for them only the body says it.
-    /// - Returns: The answer.
     static func ingested(
         _ outcome: AppendOutcome, rejected: [RejectedEvent], warning: AuthErrorBody?,
         failsWithoutEvents: Bool = false

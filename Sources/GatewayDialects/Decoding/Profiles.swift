@@ -13,13 +13,6 @@ struct Profiles {
     private var room = mostProperties
 
     /// Notes who somebody is, and what is said of them.
-    ///
-    /// - Parameters:
-    ///   - user: The user id, which is the customer's `registered` id; nil for somebody who has not signed in.
-    ///   - device: The id of the device, which is the customer's `cookie`; nil leaves it out.
-    ///   - properties: The object whose members are set; nil sets none.
-    ///   - skipped: Members of it that are none.
-    ///   - milliseconds: When that held, since 1970.
     mutating func add(
         user: String?, device: String?, _ properties: JSONNode?, except skipped: Set<String> = [],
         at milliseconds: Int64

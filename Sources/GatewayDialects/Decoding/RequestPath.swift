@@ -54,9 +54,7 @@ package struct RequestPath: Sendable {
         case .rejected(let report), .acceptedWithWarning(let report):
             request.trail.failure = FailedToken(
                 token: credential.token, report: report, deviceTime: admission.deviceTime)
-            if credential.scheme == .userToken, report.code == .noMatchingPublicKeys {
-                apps.noteUnknownKey(of: app.id)
-            }
+            if report.code == .noMatchingPublicKeys { apps.noteUnknownKey(of: app.id) }
         case .anonymous, .notJudged: break
         }
         func body(_ report: VerificationReport, _ enforcement: Enforcement) -> AuthErrorBody {
@@ -96,24 +94,23 @@ package struct RequestPath: Sendable {
         case rejected(AuthErrorBody)
     }
 
-    /// Stores a batch; `finish` makes the answer when it is on disk or has failed.
+    /// Stores a batch of a dialect with what admission said of it; `finish` makes the answer when it is on disk or has failed.
     func store(
-        _ batch: EventBatch, for request: HTTPRequest,
+        _ batch: EventBatch, for request: HTTPRequest, dialect: String,
         finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
     ) -> HTTPOutcome {
         guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
-        return .waiting({ store.append(batch, completion: $0) }) { result in
+        var batch = batch
+        batch.proof = request.trail.proof(dialect: dialect, requestID: request.id)
+        let judged = batch
+        return .waiting({ store.append(judged, completion: $0) }) { result in
             if case .success(let outcome) = result { request.trail.note(outcome) }
             return finish(result)
         }
     }
 
-    /// Answers with what `work` has read, on a queue where it may wait for the disk.
-    ///
-    /// - Parameters:
-    ///   - work: Reads.
-    ///   - finish: Makes the answer; of a failure also when too many wait to read.
-    /// - Returns: An outcome that is not there yet, or an answer when too many wait.
+    /// Answers with what `work` has read, on a queue where it may wait for the disk. Returns an outcome that is not
+    /// there yet, or an answer when too many wait.
     func read<Value: Sendable>(
         _ work: @escaping @Sendable () throws -> Value,
         finish: @escaping (Result<Value, StoreFailure>) -> HTTPResponse

@@ -60,7 +60,7 @@ package struct GeolocationDialect: Dialect {
             let batch = EventBatch(
                 appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: contents.body,
                 events: contents.events)
-            return path.store(batch, for: request) { result in
+            return path.store(batch, for: request, dialect: "geolocation") { result in
                 switch result {
                 case .success(let outcome): .ingested(outcome, rejected: contents.rejected, warning: nil)
                 case .failure(let failure): failure.response(request)

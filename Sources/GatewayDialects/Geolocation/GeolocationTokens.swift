@@ -22,7 +22,7 @@ struct GeolocationTokens: Sendable {
         ]
     }
 
-    /// A device that nobody vouches for gets a session whose subject is `device:` and its id: it can never pass for a
+    /// An unauthenticated device gets a token family whose subject is `device:` and its id: it can never pass for a
     /// user.
     private func register(_ request: HTTPRequest) throws(OAuthError) -> HTTPOutcome {
         if let unit = request.limitedUnit { try service.limit("address \(unit)") }

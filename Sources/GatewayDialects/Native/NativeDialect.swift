@@ -122,7 +122,7 @@ package struct NativeDialect: Dialect {
                 appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
                 events: contents.events, customers: contents.profiles.changes)
             request.trail.rejected = contents.rejected.count
-            return path.store(batch, for: request) { result in
+            return path.store(batch, for: request, dialect: "native") { result in
                 switch result {
                 case .success(let outcome):
                     .ingested(

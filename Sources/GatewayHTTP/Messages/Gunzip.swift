@@ -24,14 +24,7 @@ enum Gunzip {
         min(limits.bodyBytes, max(exempt, bytes.count * limits.compressionRatio))
     }
 
-    /// Decompresses a body.
-    ///
-    /// - Parameters:
-    ///   - bytes: The body as sent.
-    ///   - size: What ``size(of:limits:)`` has found; a body with more is damaged or too large.
-    ///   - limits: What a body may have.
-    /// - Returns: The body.
-    /// - Throws: Why it cannot be decompressed.
+    /// Decompresses a body. Throws why it cannot be decompressed.
     static func decompress(_ bytes: [UInt8], size: Int, limits: GatewayLimits) throws(Failure) -> [UInt8] {
         var stream = z_stream()
         // 16 + 15: a gzip header is required, with the largest window.

@@ -86,15 +86,6 @@ package final class HTTPRequest {
 
     /// An id that may go back out in a header and into a log: 1 to 128 letters, digits, `-`, `_`, `.`.
     private static func isHarmless(_ id: UnsafeBufferPointer<UInt8>) -> Bool {
-        (1...128).contains(id.count)
-            && id.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
-                    UInt8(ascii: "."):
-                    true
-                default: false
-                }
-            }
+        (1...128).contains(id.count) && id.allSatisfy { $0.isASCIIAlphanumeric(or: "-_.") }
     }
 }

@@ -1,16 +1,14 @@
-/// The header fields of a request: in the server's memory, or in memory of its own.
+/// The header fields of a request: in the server's memory, or in its own memory.
 package struct HeaderBlock {
     let all: [HTTPField]
     /// What the fields point into, when that is not the server's.
     private let own: Memory?
 
-    /// - Parameter fields: Point into memory that stays as it is for as long as this and all who have it are in use.
     init(borrowing fields: [HTTPField]) {
         all = fields
         own = nil
     }
 
-    /// - Parameter fields: Names and values; copied.
     package init(_ fields: [(name: String, value: String)]) {
         let memory = Memory(count: fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count })
         all = fields.map {
@@ -19,7 +17,7 @@ package struct HeaderBlock {
         own = memory
     }
 
-    /// The same fields in memory of their own.
+    /// The same fields in their own memory.
     func copy() -> HeaderBlock { HeaderBlock(copying: all) }
 
     private init(copying fields: [HTTPField]) {

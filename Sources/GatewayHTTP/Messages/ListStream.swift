@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// A long list, read page by page on a queue of its own and sent as fast as the client takes it.
+/// A long list, read page by page on its own queue and sent as fast as the client takes it.
 package final class ListStream: Sendable {
     private struct State {
         var ready: [[UInt8]] = []
@@ -14,7 +14,6 @@ package final class ListStream: Sendable {
     private let state = Lock(State())
     private let page: @Sendable () throws -> [UInt8]?
 
-    /// - Parameter page: The next page's bytes; nil behind the last. Called by one thread at a time.
     package init(page: @escaping @Sendable () throws -> [UInt8]?) {
         self.page = page
     }

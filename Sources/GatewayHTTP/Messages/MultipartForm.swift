@@ -30,10 +30,6 @@ package struct MultipartForm {
     ///
     /// Nil comes back for anything but fields that each stand once, in a body that ends as it must: for files, too many
     /// fields, a missing boundary.
-    ///
-    /// - Parameters:
-    ///   - body: The body.
-    ///   - connection: The connection that it came over, for its content type; used only now, on its own thread.
     init?(_ body: [UInt8], connection: OpaquePointer) {
         let collector = Collector()
         let isWhole = withExtendedLifetime(collector) {

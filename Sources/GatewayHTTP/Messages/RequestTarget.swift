@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// What stands between method and version of the request line (RFC 9112, section 3.2).
 struct RequestTarget {
     /// Where it stood; only to be compared.
@@ -51,21 +53,12 @@ struct RequestTarget {
                 index += 1
                 continue
             }
-            guard index + 2 < path.count, let high = Self.digit(path[index + 1]),
-                let low = Self.digit(path[index + 2])
+            guard index + 2 < path.count, let high = path[index + 1].hexadecimalValue,
+                let low = path[index + 2].hexadecimalValue
             else { return "the path has a percent sign without two hexadecimal digits" }
             guard high | low != 0 else { return "the path holds an encoded NUL" }
             index += 3
         }
         return nil
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }

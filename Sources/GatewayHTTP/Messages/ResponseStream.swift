@@ -2,13 +2,13 @@ internal import CountersignCore
 
 /// The body of an answer that comes piece by piece.
 package final class ResponseStream: Sendable {
-    /// What there is to send at the moment.
+    /// What there is to send now.
     package enum Piece: Sendable {
         case bytes([UInt8])
         /// Nothing yet; asked again at the server's next pass.
         case nothing
         case end
-        /// The rest cannot be had: the connection is closed, so that nobody takes what came for the whole.
+        /// The rest is not available: the connection is closed, so that nobody takes what came for the whole.
         case failed
     }
 
@@ -21,10 +21,6 @@ package final class ResponseStream: Sendable {
     private let ended: @Sendable () -> Void
     private let rest = Lock<ArraySlice<UInt8>>([])
 
-    /// - Parameters:
-    ///   - pull: The next piece; called on the server's thread, so it must not block.
-    ///   - page: The same page by page, for whoever may wait; nil behind the last.
-    ///   - ended: Called once the last byte is sent or the client has left.
     package init(
         pull: @escaping @Sendable () -> Piece, page: (@Sendable () throws -> [UInt8]?)? = nil,
         ended: @escaping @Sendable () -> Void = {}
@@ -38,10 +34,8 @@ package final class ResponseStream: Sendable {
         ended()
     }
 
-    /// Fills the buffer.
-    ///
-    /// - Returns: Bytes written, 0 when there is nothing yet, nil at the end.
-    /// - Throws: When the rest cannot be had.
+    /// Fills the buffer. Returns bytes written, 0 when there is nothing yet, nil at the end. Throws when the rest
+    /// is not available.
     package func read(into buffer: UnsafeMutableBufferPointer<UInt8>) throws(Failed) -> Int? {
         try rest.withLock { rest throws(Failed) in
             if rest.isEmpty {

@@ -3,7 +3,7 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// Delivers to the webhooks of projects, on threads of its own.
+/// Delivers to the webhooks of projects, on its own threads.
 package final class WebhookSender: Sendable {
     /// How long a delivery may take, in milliseconds.
     private static let timeout = 10_000
@@ -13,7 +13,6 @@ package final class WebhookSender: Sendable {
     private let waiting = Lock(0)
     private let now: @Sendable () -> Date
 
-    /// - Parameter now: The clock that deliveries are stamped by.
     package init(now: @escaping @Sendable () -> Date) {
         self.now = now
         queue = OperationQueue()

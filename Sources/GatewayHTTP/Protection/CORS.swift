@@ -29,12 +29,7 @@ package struct CORS: Sendable {
     private static let exposedHeaders =
         "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id, traceresponse"
 
-    /// The answer to a preflight request; nil when this is none.
-    ///
-    /// - Parameters:
-    ///   - request: The request.
-    ///   - methods: What the path takes; empty when there is no such path.
-    /// - Returns: 204 with what the page may do, or 403.
+    /// The answer to a preflight request; nil when this is none. Returns 204 with what the page may do, or 403.
     func preflight(_ request: HTTPRequest, methods: [String]) -> HTTPResponse? {
         guard request.method == "OPTIONS", !methods.isEmpty, let origin = request.header("origin"),
             request.header("access-control-request-method") != nil

@@ -20,10 +20,6 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     private let now: @Sendable () -> UInt64
     private let fullAt = Lock<[Key: UInt64]>([:])
 
-    /// - Parameters:
-    ///   - rate: Requests a second; 0 sets no limit.
-    ///   - capacity: The most keys to remember.
-    ///   - now: A clock that never goes back, in nanoseconds.
     package init(
         rate: Int, capacity: Int = 65_536,
         now: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
@@ -59,13 +55,7 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
 }
 
 extension RateLimiter.Decision {
-    /// The refusal of a request that came too soon, or nil.
-    ///
-    /// - Parameters:
-    ///   - request: The request.
-    ///   - policy: `address` or `app`.
-    ///   - burst: Requests at once.
-    /// - Returns: 429 with when to come again, or nil.
+    /// The refusal of a request that came too soon, or nil. Returns 429 with when to come again, or nil.
     package func refusal(_ request: HTTPRequest, policy: String, burst: Int) -> HTTPResponse? {
         guard case .limited(let seconds) = self else { return nil }
         // draft-ietf-httpapi-ratelimit-headers-10.

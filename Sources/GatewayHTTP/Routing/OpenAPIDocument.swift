@@ -18,32 +18,21 @@ package struct OpenAPIDocument {
 
     /// The document as JSON.
     package var bytes: [UInt8] {
-        JSONValue.object([
-            "openapi": "3.1.0",
-            "info": [
-                "title": "Countersign gateway", "version": .string(countersignVersion),
-                "summary": "Takes events of apps under tokens that their own backends sign",
-                "license": ["name": "Apache-2.0", "identifier": "Apache-2.0"],
-            ],
-            "servers": [["url": "/"]],
-            "paths": paths,
-            "components": [
-                "schemas": .object(schemas), "securitySchemes": .object(securitySchemes),
-            ],
-        ]).bytes
+        OpenAPI.document(
+            "Countersign gateway", "Takes events of apps under tokens that their own backends sign",
+            server: "/", paths: paths, schemas: schemas, securitySchemes: .object(securitySchemes)
+        ).bytes
     }
 
-    private var paths: JSONValue {
-        var paths: [String: JSONValue] = [:]
-        for (path, group) in Dictionary(grouping: endpoints, by: \.path) {
-            var item: [String: JSONValue] = [:]
-            for endpoint in group {
-                guard let operation = endpoint.operation else { continue }
-                item[endpoint.method.lowercased()] = Self.operation(operation, endpoint)
-            }
-            paths[path] = .object(item)
+    private var paths: [String: [String: JSONValue]] {
+        Dictionary(grouping: endpoints, by: \.path).mapValues { group in
+            Dictionary(
+                uniqueKeysWithValues: group.compactMap { endpoint in
+                    endpoint.operation.map {
+                        (endpoint.method.lowercased(), Self.operation($0, endpoint))
+                    }
+                })
         }
-        return .object(paths)
     }
 
     private var securitySchemes: [String: JSONValue] {
@@ -52,44 +41,16 @@ package struct OpenAPIDocument {
     }
 
     private static func operation(_ operation: APIOperation, _ endpoint: Endpoint) -> JSONValue {
-        let words = endpoint.path.split { !$0.isLetter && !$0.isNumber }
-        var members: [String: JSONValue] = [
-            "operationId": .string(
-                endpoint.method.lowercased()
-                    + words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()),
-            "summary": .string(operation.summary),
-            "responses": .object(responses(operation)),
-            "security": .array(
+        OpenAPI.operation(
+            endpoint.method, endpoint.path, operation.summary,
+            part: ["type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"],
+            parameters: operation.query.map { name, isRequired, schema in
+                ["name": .string(name), "in": "query", "required": .bool(isRequired), "schema": schema]
+            }, body: operation.body, types: operation.bodyTypes, responses: responses(operation),
+            security: .array(
                 operation.security.map { row in
                     .object(Dictionary(uniqueKeysWithValues: row.map { ($0.name, []) }))
-                }),
-        ]
-        let parameters = parameters(operation, endpoint)
-        if !parameters.isEmpty { members["parameters"] = .array(parameters) }
-        if let body = operation.body {
-            let content = operation.bodyTypes.map { ($0, JSONValue.object(["schema": body])) }
-            members["requestBody"] = [
-                "required": true, "content": .object(Dictionary(uniqueKeysWithValues: content)),
-            ]
-        }
-        return .object(members)
-    }
-
-    private static func parameters(_ operation: APIOperation, _ endpoint: Endpoint) -> [JSONValue] {
-        let names = endpoint.path.split(separator: "/").filter { $0.first == "{" }
-            .map { String($0.dropFirst().dropLast()) }
-        let inPath: [JSONValue] = names.map { name in
-            [
-                "name": .string(name), "in": "path", "required": true,
-                "schema": ["type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"],
-            ]
-        }
-        let inQuery: [JSONValue] = operation.query.map { name, isRequired, schema in
-            [
-                "name": .string(name), "in": "query", "required": .bool(isRequired), "schema": schema,
-            ]
-        }
-        return inPath + inQuery
+                }))
     }
 
     /// What every request may meet before its endpoint, and what it has of its own.
@@ -104,14 +65,8 @@ package struct OpenAPIDocument {
                 own == "Failure"
                 ? APIOperation.schema(own)
                 : ["anyOf": [APIOperation.schema(own), APIOperation.schema("Failure")]]
-            var response: [String: JSONValue] = [
-                "description": .string(OpenAPISchemas.meanings[status] ?? "Refused"),
-                "content": ["application/json": ["schema": schema]],
-            ]
-            if status == 429 || status == 503 {
-                response["headers"] = ["Retry-After": ["schema": ["type": "integer", "minimum": 1]]]
-            }
-            responses[String(status)] = .object(response)
+            responses[String(status)] = OpenAPI.refusal(
+                status, OpenAPISchemas.meanings[status] ?? "Refused", "application/json", schema)
         }
         var success: [String: JSONValue] = ["description": "Done"]
         success["content"] = .object([

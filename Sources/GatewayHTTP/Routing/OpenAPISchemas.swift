@@ -5,7 +5,7 @@ enum OpenAPISchemas {
     static let meanings: [Int: String] = [
         400: "The request is not valid; the reason says why", 401: "The credential is missing or not good",
         403: "This address may not do that", 404: "There is no such thing",
-        410: "What the request refers to is gone; begin anew",
+        410: "What the request refers to is gone; start over",
         413: "More bytes or events than may be; send fewer at a time",
         415: "The body's encoding is not known; send it as it is or as gzip",
         422: "What is asked cannot be done as things are set up",

@@ -21,14 +21,11 @@ package struct Router: Sendable {
         }
     }
 
-    /// - Parameters:
-    ///   - endpoints: All that there are.
-    ///   - refusals: Dialects whose refusals have a shape of their own; all others have the native one.
     package init(_ endpoints: [Endpoint], refusals: [Refusal] = []) {
         self.refusals = refusals
         exact = Dictionary(grouping: endpoints.filter { !$0.path.contains("{") }, by: \.path)
         templates = endpoints.filter { $0.path.contains("{") }.map {
-            // As requests are split: a slash at the end is a segment of its own.
+            // As requests are split: a slash at the end is a separate segment.
             (Array($0.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()), $0)
         }
     }
@@ -76,7 +73,7 @@ package struct Router: Sendable {
         if allowed.isEmpty {
             return .answer(
                 refusal(
-                    404, "not_found", "there is no such endpoint; the documents list those there are", request
+                    404, "not_found", "there is no such endpoint; see /openapi.json", request
                 ))
         }
         let methods = allowed.joined(separator: ", ")

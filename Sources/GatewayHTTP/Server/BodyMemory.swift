@@ -9,17 +9,11 @@ package final class BodyMemory: Sendable {
     private let limit: Int
     private let used = Lock(0)
 
-    /// - Parameter limit: Bytes of all together.
     package init(limit: Int) {
         self.limit = limit
     }
 
-    /// Takes room for more bytes of a body.
-    ///
-    /// - Parameters:
-    ///   - count: Bytes that come.
-    ///   - held: Bytes that it has already.
-    /// - Returns: False when there is no room.
+    /// Takes room for more bytes of a body. Returns false when there is no room.
     func take(_ count: Int, held: Int) -> Bool {
         let limit = held + count > Self.small ? limit / 4 * 3 : limit
         return used.withLock { used in

@@ -1,15 +1,12 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Does work one piece behind the other, beside the server's thread, and takes no more than it has places for.
+/// Does work one piece after the other, beside the server's thread, and takes no more than it has places for.
 package final class BoundedQueue: Sendable {
     private let queue: DispatchQueue
     private let places: Int
     private let taken = Lock(0)
 
-    /// - Parameters:
-    ///   - label: The queue's name, for whoever looks at the process.
-    ///   - places: How many pieces may wait, the one that is being done included.
     package init(label: String, places: Int) {
         queue = DispatchQueue(label: label)
         self.places = places

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import GatewayModel
 
 /// Whom a request comes from, behind proxies that may be believed.
@@ -8,17 +9,12 @@ enum ClientAddress {
     /// How many proxies there may be between a client and the gateway.
     private static let longestWay = 32
 
-    /// The address that limits and logs hold against the client.
+    /// The address that limits and logs use for the client.
     ///
     /// Each proxy appends whom it heard from, so the list is read from its end, and only as far as its writers are
-    /// trusted (RFC 7239, section 7.4 on why the rest is worth nothing). Some write the port too.
-    ///
-    /// - Parameters:
-    ///   - peer: The other end of the connection.
-    ///   - forwarded: The values of `X-Forwarded-For`, in their order.
-    ///   - proxies: Who is believed.
-    /// - Returns: The last address that nobody trusted wrote; `unknown` where a trusted proxy wrote something else than an
-    ///   address, which is not taken for the proxy's own.
+    /// trusted (RFC 7239, section 7.4 on why the rest is worth nothing). Some write the port too. Returns the last
+    /// address that nobody trusted wrote; `unknown` where a trusted proxy wrote something else than an address, which
+    /// is not taken for the proxy's own.
     static func resolve(peer: String, forwarded: [String], proxies: [AddressRange]) -> String {
         guard isTrusted(peer, proxies) else { return peer }
         var client = peer
@@ -56,7 +52,7 @@ enum ClientAddress {
             let behind = text[text.index(after: end)...]
             guard behind.isEmpty || isPort(behind), host.contains(":") else { return nil }
         } else if let colon = text.firstIndex(of: ":"), text.firstIndex(of: ".") ?? text.endIndex < colon {
-            // Without brackets only an IPv4 address can have a port behind it.
+            // Without brackets only an IPv4 address can be followed by a port.
             guard isPort(text[colon...]) else { return nil }
             host = text[..<colon]
         }
@@ -66,7 +62,7 @@ enum ClientAddress {
     /// True for a colon and a number that a port can have.
     private static func isPort(_ text: Substring) -> Bool {
         text.first == ":" && (2...6).contains(text.utf8.count)
-            && text.utf8.dropFirst().allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            && text.utf8.dropFirst().allSatisfy(\.isASCIIDigit)
             && UInt16(text.dropFirst()) != nil
     }
 

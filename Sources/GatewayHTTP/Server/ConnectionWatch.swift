@@ -190,7 +190,6 @@ final class ConnectionWatch: @unchecked Sendable {
         return false
     }
 
-    /// - Parameter passes: How often the server has looked at all connections.
     func start(passes: @escaping @Sendable () -> Int) {
         ticker.start { [weak self] in self?.look(passes: passes()) }
     }

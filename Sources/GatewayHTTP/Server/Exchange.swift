@@ -54,9 +54,7 @@ final class Exchange {
         target = RequestTarget(bytes(uri, strlen(uri)))
     }
 
-    /// Reads the header fields.
-    ///
-    /// - Returns: The refusal of a request whose body is not worth reading, or nil.
+    /// Reads the header fields. Returns the refusal of a request whose body is not worth reading, or nil.
     func readHeader(
         method rawMethod: UnsafePointer<CChar>, version: UnsafePointer<CChar>, service: RequestService
     ) -> HTTPResponse? {
@@ -88,14 +86,8 @@ final class Exchange {
         return service.judgeHeader(of: request)
     }
 
-    /// Takes a piece of the body.
-    ///
-    /// - Parameters:
-    ///   - bytes: The piece.
-    ///   - limits: What a body may have.
-    ///   - makeRoom: Takes memory from others; false when there is none to take.
-    /// - Returns: False when the sender goes on long after the limit, or sends chunks that cost more than they carry: the
-    ///   library takes no answer before the end of the body, so the connection is closed.
+    /// Takes a piece of the body. Returns false when the sender goes on long after the limit, or sends chunks that cost
+    /// more than they carry: the library takes no answer before the end of the body, so the connection is closed.
     func append(_ bytes: UnsafeRawBufferPointer, limits: GatewayLimits, makeRoom: () -> Bool) -> Bool {
         guard let request else { return false }
         watched?.notePiece()
@@ -145,9 +137,8 @@ final class Exchange {
         letGo()
     }
 
-    /// Looks at the trailer fields, and takes the memory that a compressed body will need.
-    ///
-    /// - Returns: The refusal of a body that is too large or damaged, or nil.
+    /// Looks at the trailer fields, and takes the memory that a compressed body will need. Returns the refusal of a
+    /// body that is too large or damaged, or nil.
     func finishBody(limits: GatewayLimits, makeRoom: () -> Bool) -> HTTPResponse? {
         guard let request else { return nil }
         switch discarding {

@@ -5,7 +5,7 @@ internal import GatewayModel
 
 /// What the HTTP library lets through and we do not (RFC 9112, sections 5.1, 6.1 and 6.3; RFC 9110, section 5.5).
 ///
-/// A request whose end is in doubt may hide a second one behind it, so it is refused and its connection closed.
+/// A request whose end is in doubt may hide a second one after it, so it is refused and its connection closed.
 enum Framing {
     /// Why the request must not be believed, or nil.
     static func fault(
@@ -49,7 +49,7 @@ enum Framing {
             if field.isNamed("content-length") {
                 lengths += 1
                 guard !field.valueBytes.isEmpty,
-                    field.valueBytes.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+                    field.valueBytes.allSatisfy(\.isASCIIDigit)
                 else {
                     return refusal(400, "invalid_framing", "Content-Length is not a number")
                 }
@@ -81,7 +81,7 @@ enum Framing {
         return nil
     }
 
-    /// Why the fields behind a chunked body must not be believed, or nil. They are not looked at otherwise.
+    /// Why the fields after a chunked body must not be believed, or nil. They are not looked at otherwise.
     static func fault(inTrailers fields: [HTTPField]) -> HTTPResponse? {
         let isSound = fields.allSatisfy {
             !$0.nameBytes.isEmpty && $0.nameBytes.allSatisfy { isTokenByte[Int($0)] }
@@ -125,23 +125,15 @@ enum Framing {
             rest = rest[rest.index(after: end)...]
         } else {
             let end = rest.firstIndex(of: UInt8(ascii: ":")) ?? rest.endIndex
-            guard end != rest.startIndex, rest[..<end].allSatisfy(isNameByte) else { return false }
+            guard end != rest.startIndex, rest[..<end].allSatisfy({ $0.isASCIIAlphanumeric(or: "-._") })
+            else { return false }
             rest = rest[end...]
         }
         guard let colon = rest.first else { return true }
         let port = rest.dropFirst()
         return colon == UInt8(ascii: ":") && port.count <= 5
-            && port.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            && port.allSatisfy(\.isASCIIDigit)
             && (port.isEmpty || UInt16(String(Substring(port))) != nil)
-    }
-
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-            true
-        default: false
-        }
     }
 
     /// True for versions of the HTTP library that overlook NUL, a lone CR and a lone LF in a header.
@@ -156,8 +148,8 @@ enum Framing {
         method: UnsafePointer<CChar>, target: UnsafePointer<UInt8>?, count: Int, version: UnsafePointer<CChar>
     )
 
-    /// True when one space stands between the parts of the request line, each field begins two bytes (CR LF) behind the
-    /// one before, and the header ends four bytes behind the last: nothing is there that the library did not show.
+    /// True when one space stands between the parts of the request line, each field begins two bytes (CR LF) after the
+    /// one before, and the header ends four bytes after the last: nothing is there that the library did not show.
     static func isWhole(_ fields: [HTTPField], after line: RequestLine, count: Int) -> Bool {
         let start = line.method
         guard let target = line.target,

@@ -7,7 +7,7 @@ package import GatewayModel
 /// HTTP/1.1 on libmicrohttpd: framing, limits, deadlines, and requests that wait for the disk.
 ///
 /// One thread runs the library pass by pass: a pass reads what has arrived on all connections, and what it found
-/// complete is handed over behind it, so that requests which came together share a commit. A handler runs on that
+/// complete is handed over after it, so that requests which came together share a commit. A handler runs on that
 /// thread and must not block. A request that waits is asked again at every pass: the library would take two system
 /// calls to suspend a connection, two more to resume it, and then read from it in vain.
 package final class HTTPServer: @unchecked Sendable {
@@ -50,15 +50,7 @@ package final class HTTPServer: @unchecked Sendable {
     /// Answers that this pass has made, which the next one sends, and bodies of which it has brought a piece.
     private var unfinished = 0
 
-    /// - Parameters:
-    ///   - limits: What a request may take.
-    ///   - memory: What all listeners together may hold of bodies; nil for one listener alone.
-    ///   - trustedProxies: Whose word on the client's address counts.
-    ///   - certificates: What HTTPS is served with; nil serves HTTP.
-    ///   - observer: Hears of every request that has ended.
-    ///   - together: Lets the work of one pass begin as one.
-    ///   - handler: Answers a request; called on the server's thread.
-    /// - Throws: `cannotBind` when the process has no file descriptors left.
+    /// Throws `cannotBind` when the process has no file descriptors left.
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver,
@@ -78,9 +70,7 @@ package final class HTTPServer: @unchecked Sendable {
             handler: handler)
     }
 
-    /// Binds and starts to serve.
-    ///
-    /// - Returns: The port, which is a free one when `port` was 0.
+    /// Binds and starts to serve. Returns the port, which is a free one when `port` was 0.
     package func start(host: String, port: UInt16) throws(GatewayError) -> UInt16 {
         var options = countersign_mhd_options(
             // More than may be, because those that are told to go are gone a little later.
@@ -109,8 +99,6 @@ package final class HTTPServer: @unchecked Sendable {
     }
 
     /// Stops accepting, answers every request that has begun, and closes.
-    ///
-    /// - Parameter graceSeconds: How long a request may still take to arrive; one that is complete is always answered.
     package func stop(graceSeconds: Double) {
         let wasRunning = control.withLock { control in
             control.stopGraceSeconds = graceSeconds

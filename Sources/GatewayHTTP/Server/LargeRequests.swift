@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// Handles requests whose bodies may take long to unpack or to read, one after another on a queue of its own: nothing
+/// Handles requests whose bodies may take long to unpack or to read, one after another on its own queue: nothing
 /// that a client sends may hold the server's thread, which serves all others too.
 final class LargeRequests: Sendable {
     /// Bytes of a body that the server's thread still reads itself. The slowest body of this size takes it a few
@@ -9,7 +9,6 @@ final class LargeRequests: Sendable {
 
     private let queue: BoundedQueue
 
-    /// - Parameter places: How many may wait; the slowest take some 20 ms each.
     init(places: Int = 128) {
         queue = BoundedQueue(label: "large requests", places: places)
     }
@@ -22,13 +21,7 @@ final class LargeRequests: Sendable {
         var poll: (() -> HTTPResponse?)?
     }
 
-    /// What becomes of a request.
-    ///
-    /// - Parameters:
-    ///   - request: As the server has it, for what is learnt on the way; its body is taken out.
-    ///   - held: What its body takes of the memory of all.
-    ///   - handle: Reads and answers it; called on the queue, with a request of its own.
-    /// - Returns: An outcome that is not there yet, or 503 when too many wait.
+    /// What becomes of a request. Returns an outcome that is not there yet, or 503 when too many wait.
     func outcome(
         of request: HTTPRequest, holding held: HeldMemory,
         _ handle: @escaping @Sendable (HTTPRequest) -> HTTPOutcome

@@ -24,9 +24,8 @@ package struct RequestService: Sendable {
         self.handler = handler
     }
 
-    /// Finds out whose request it is and how its body is coded.
-    ///
-    /// - Returns: The refusal of a request whose body is not worth reading, or nil.
+    /// Finds out whose request it is and how its body is coded. Returns the refusal of a request whose body is not
+    /// worth reading, or nil.
     func judgeHeader(of request: HTTPRequest) -> HTTPResponse? {
         request.isForwarded =
             ClientAddress.isTrusted(request.clientAddress, trustedProxies) || request.namesProxies
@@ -145,13 +144,6 @@ extension RequestService {
 }
 
 extension RequestRecord {
-    /// - Parameters:
-    ///   - request: Nil when its header never came.
-    ///   - path: As sent.
-    ///   - response: Nil for a request that got no answer.
-    ///   - trace: The trace that the client says it belongs to.
-    ///   - bytesIn: Bytes of the body.
-    ///   - began: When the request line was here.
     init(
         _ request: HTTPRequest?, path: String, response: HTTPResponse?, trace: TraceParent?, bytesIn: Int,
         began: DispatchTime

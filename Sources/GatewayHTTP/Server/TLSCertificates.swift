@@ -22,10 +22,7 @@ package final class TLSCertificates: @unchecked Sendable {
     /// Handshakes may still use the certificate before: so many generations are kept.
     private static let kept = 8
 
-    /// - Parameters:
-    ///   - files: Where the certificate and its key are.
-    ///   - report: Hears of each attempt to read them again: nil, or what is wrong.
-    /// - Throws: `invalid` when there is no valid certificate to begin with.
+    /// Throws `invalid` when there is no valid certificate to begin with.
     package init(files: TLSFiles, report: @escaping @Sendable (_ problem: String?) -> Void)
         throws(GatewayError)
     {

@@ -39,7 +39,7 @@ final class WakePipe: Sendable {
         if isFirst { _ = write(writing, [1], 1) }
     }
 
-    /// Called by the server's thread behind its wait and before it looks at what it was woken for: a signal from then on
+    /// Called by the server's thread after its wait and before it looks at what it was woken for: a signal from then on
     /// ends the next wait.
     func rearm() {
         isSignalled.withLock { $0 = false }

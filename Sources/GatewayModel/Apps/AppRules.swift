@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 
 /// What an operator allows and keeps for an app beside its tokens.
@@ -20,13 +19,12 @@ extension AppRules: AppSetting {
 
     package static func standard(for appID: String) -> AppRules { AppRules() }
 
-    package static let fields: [SettingField<AppRules>] = [
-        SettingField(
-            "origins", shown: .list(.string), taken: .may("origins", .list(.text(longest: 300))),
-            get: { .array($0.origins.map { .string($0) }) },
-            set: { if let origins = $1.strings { $0.origins = origins } }),
-        .integer("retention_days", \.retentionDays, 1...36_500),
-        .integer("retention_bytes", \.retentionBytes, 1...(1 << 50)),
+    package static let fields: [JSONField<AppRules>] = [
+        JSONField(
+            "origins", at: \.origins, shown: .list(.string),
+            taken: .may("origins", .list(.text(longest: 300)))),
+        .optional("retention_days", \.retentionDays, .integer(1...36_500)),
+        .optional("retention_bytes", \.retentionBytes, .integer(1...(1 << 50))),
     ]
 
     package func check() throws(GatewayError) {

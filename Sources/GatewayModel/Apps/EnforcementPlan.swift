@@ -1,11 +1,11 @@
-/// How strictly an app is judged, and how that goes on by itself.
+/// How strictly an app is judged, and how that changes automatically.
 package struct EnforcementPlan: Sendable, Equatable {
     package var state = Enforcement.disabled
     /// How many of a hundred users are judged by it while it is `required`; the others as if it were `optional`.
     package var rampPercent = 100
     package var scheduled: Switch?
     package var autoReturn: Return?
-    /// When it last went back to `optional` by itself; nil once an operator has set it again.
+    /// When it last went back to `optional` automatically; nil once an operator has set it again.
     package var returned: Returned?
     /// Milliseconds since 1970 when the state was set.
     package var sinceMilliseconds: Int64 = 0
@@ -36,8 +36,8 @@ package struct EnforcementPlan: Sendable, Equatable {
         }
     }
 
-    /// When `required` becomes `optional` again by itself: when users whose token was good are refused, because it has
-    /// expired or no key verifies it any more. What anybody else sends does not count, for a stranger could bring it about.
+    /// When `required` automatically becomes `optional` again: when users whose token was good are refused, because it has
+    /// expired or no key verifies it any longer. Nothing else counts, since a stranger could cause it.
     package struct Return: Sendable, Equatable {
         /// Of the users within the window whose token is or was good.
         package var rejectedPercent: Int
@@ -68,7 +68,7 @@ extension EnforcementPlan: AppSetting {
 
     package static func standard(for appID: String) -> EnforcementPlan { EnforcementPlan() }
 
-    package static let fields: [SettingField<EnforcementPlan>] = [
+    package static let fields: [JSONField<EnforcementPlan>] = [
         .choice("state", \.state, unreadable: .required),
         .integer("ramp_percent", \.rampPercent, 1...100),
         .part("scheduled", \.scheduled, standard: Switch(state: .required, atMilliseconds: 0)),
@@ -94,15 +94,15 @@ extension EnforcementPlan: AppSetting {
 }
 
 extension EnforcementPlan.Switch: SettingPart {
-    package static let fields: [SettingField<Self>] = [
+    package static let fields: [JSONField<Self>] = [
         .choice("state", \.state, unreadable: .required),
-        .time("at_ms", \.atMilliseconds, .integer(1...253_402_300_799_999)),
+        .member("at_ms", \.atMilliseconds, .integer(1...253_402_300_799_999), isRequired: true),
         .integer("ramp_percent", \.rampPercent, 1...100),
     ]
 }
 
 extension EnforcementPlan.Return: SettingPart {
-    package static let fields: [SettingField<Self>] = [
+    package static let fields: [JSONField<Self>] = [
         .integer("rejected_percent", \.rejectedPercent, 1...100, isRequired: true),
         .integer("window_minutes", \.windowMinutes, 1...60, isRequired: true),
         .integer("minimum_requests", \.minimumRequests, 1...1_000_000_000),
@@ -110,8 +110,9 @@ extension EnforcementPlan.Return: SettingPart {
 }
 
 extension EnforcementPlan.Returned: SettingPart {
-    package static let fields: [SettingField<Self>] = [
-        .time("at_ms", \.atMilliseconds), .number("rejected_percent", \.rejectedPercent),
+    package static let fields: [JSONField<Self>] = [
+        .member("at_ms", \.atMilliseconds, .milliseconds, isRequired: true),
+        .member("rejected_percent", \.rejectedPercent, .number),
     ]
 }
 

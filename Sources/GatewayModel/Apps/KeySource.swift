@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 
 /// Where an app's keys are published as a JWK Set (RFC 7517, section 5).
@@ -25,7 +24,7 @@ extension KeySource: AppSetting {
         KeySource(url: "", allowsPrivateAddresses: false)
     }
 
-    package static let fields: [SettingField<KeySource>] = [
+    package static let fields: [JSONField<KeySource>] = [
         .text("url", \.url, longest: 2_048), .bool("allow_private", \.allowsPrivateAddresses),
     ]
 

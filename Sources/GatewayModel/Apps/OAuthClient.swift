@@ -1,12 +1,12 @@
 package import CountersignCore
 
-/// A program that gets tokens of its own from the token service (RFC 6749, section 2): a backend, not a device.
+/// A program that gets its own tokens from the token service (RFC 6749, section 2): a backend, not a device.
 public struct OAuthClient: Sendable, Identifiable {
     /// What a client may ask `/oauth/token` for.
     public enum Grant: String, Sendable, CaseIterable {
         /// Tokens that speak for the whole app (section 4.4).
         case clientCredentials = "client_credentials"
-        /// New tokens for sessions that were opened for this client (section 6).
+        /// New tokens for token families that were opened for this client (section 6).
         case refreshToken = "refresh_token"
     }
 

@@ -1,9 +1,7 @@
 package import CountersignCore
 
 extension ProjectItem {
-    /// Checks and completes what an operator wrote.
-    ///
-    /// - Throws: `invalid`, which names the member and what it must be.
+    /// Checks and completes what an operator wrote. Throws `invalid`, which names the member and what it must be.
     package init(_ kind: Kind, _ value: JSONValue) throws(GatewayError) {
         var reader = try ProjectItemReader(value)
         id = try reader.text("id")

@@ -27,7 +27,7 @@ extension ProjectSettings: AppSetting {
 
     package static func standard(for appID: String) -> ProjectSettings { ProjectSettings(token: appID) }
 
-    package static let fields: [SettingField<ProjectSettings>] = [
+    package static let fields: [JSONField<ProjectSettings>] = [
         .text("token", \.token, longest: 64),
         .choice("customer_tokens", \.customerTokens, unreadable: .required),
         .part("webhook", \.webhook, standard: PushWebhook.standard(for: "")),
@@ -36,12 +36,7 @@ extension ProjectSettings: AppSetting {
 }
 
 extension PushWebhook {
-    /// - Parameters:
-    ///   - url: `https:` or `http:`, without a user name.
-    ///   - secret: `whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks); nil for `key`.
-    ///   - key: The key that is kept.
-    ///   - allowsPrivateAddresses: Whether the address may be one of a private network, or of this machine.
-    /// - Throws: `invalid`.
+    /// Throws `invalid`.
     package init(
         url: String, secret: String?, keeping key: [UInt8] = [], allowsPrivateAddresses: Bool
     ) throws(GatewayError) {

@@ -18,7 +18,7 @@ package struct PushWebhook: Sendable, Equatable {
     package var privateURL: String? { allowsPrivateAddresses ? url : nil }
 }
 
-/// As a setting, where alerts go: that an app refuses many requests, or has returned by itself.
+/// As a setting, where alerts go: that an app refuses many requests, or has returned automatically.
 extension PushWebhook: AppSetting {
     package static let settingName = "webhook"
     package static let mayBeMissing = true
@@ -27,7 +27,7 @@ extension PushWebhook: AppSetting {
         PushWebhook(url: "", secret: [], allowsPrivateAddresses: false)
     }
 
-    package static let fields: [SettingField<PushWebhook>] = [
+    package static let fields: [JSONField<PushWebhook>] = [
         .text("url", \.url, longest: 2_048), .bool("allow_private", \.allowsPrivateAddresses),
         .secret("secret", taken: .may("secret", .text(longest: 200)), \.secret),
     ]

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// How the gateway's token service treats an app's sessions.
+/// How the gateway's token service treats an app's token families.
 public struct TokenRules: Sendable, Equatable {
     /// What ``accessSeconds`` may be.
     public static let accessRange = 1...86_400
@@ -11,24 +11,24 @@ public struct TokenRules: Sendable, Equatable {
     /// What ``absoluteSeconds`` may be: up to ten years.
     public static let absoluteRange = 1...315_360_000
 
-    /// Whether devices may register themselves at `/api/register`, where nobody vouches for them.
+    /// Whether devices may register themselves at `/api/register`, without authentication.
     public var allowsRegistration = false
     /// How long an access token lives, in seconds.
     public var accessSeconds = 3_600
-    /// How long a session lives without being used, in seconds.
+    /// How long a token family lives without being used, in seconds.
     public var refreshSeconds = 30 * 86_400
     /// How long after its exchange a refresh token still gets the one that took its place, in seconds.
     public var reuseSeconds = 60
-    /// How long a session lives however much it is used, in seconds.
+    /// How long a token family lives however much it is used, in seconds.
     public var absoluteSeconds = 90 * 86_400
 
     /// No registration; an hour, thirty days, a minute, ninety days.
     public init() {}
 
-    /// When a session's absolute lifetime ends, in the unit of `start`: milliseconds since 1970.
+    /// When a family's absolute lifetime ends, in the unit of `start`: milliseconds since 1970.
     package func end(of start: Int64) -> Int64 { start + Int64(absoluteSeconds) * 1000 }
 
-    /// When a session is over that is not used again, in milliseconds since 1970.
+    /// When a token family is over that is not used again, in milliseconds since 1970.
     package func expiry(of start: Int64, usedAt now: Int64) -> Int64 {
         min(now + Int64(refreshSeconds) * 1000, end(of: start))
     }
@@ -40,8 +40,8 @@ extension TokenRules: AppSetting {
 
     package static func standard(for appID: String) -> TokenRules { TokenRules() }
 
-    package static let fields: [SettingField<TokenRules>] = [
-        SettingField(
+    package static let fields: [JSONField<TokenRules>] = [
+        JSONField(
             "registration", shown: .choice(["open", "closed"]),
             taken: .must("registration", .choice(["open", "closed"])),
             get: { .string($0.allowsRegistration ? "open" : "closed") },

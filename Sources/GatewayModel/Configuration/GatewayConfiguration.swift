@@ -1,5 +1,3 @@
-package import CountersignCore
-
 /// How a gateway runs.
 public struct GatewayConfiguration: Sendable {
     /// The folder that holds everything the gateway keeps. Made with mode 0700 when it does not exist.
@@ -41,7 +39,7 @@ public struct GatewayConfiguration: Sendable {
     /// Free bytes on the disk below which nothing is stored: 503 with `Retry-After`, and `/readyz` says no.
     public var diskFloorBytes = 256 * 1024 * 1024
 
-    /// Copies of the data directory that the gateway makes by itself; see ``BackupRules``.
+    /// Copies of the data directory that the gateway makes automatically; see ``BackupRules``.
     public var backups = BackupRules()
 
     /// How much is logged to standard error, as JSON; see ``LogLevel``.
@@ -97,14 +95,6 @@ package struct GatewaySetting: Sendable {
         self.value = value
         self.origin = origin
         self.help = help
-    }
-
-    /// The setting as the admin API has it.
-    package var json: JSONValue {
-        [
-            "name": .string(name), "value": value.map { .string($0) } ?? .null, "origin": .string(origin),
-            "help": .string(help),
-        ]
     }
 }
 

@@ -18,7 +18,6 @@ package struct NetworkAddress: Hashable, Sendable {
         low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// - Parameter v4: An IPv4 address, its first byte the highest.
     package init(v4: UInt32) {
         low = 0xFFFF << 32 | UInt64(v4)
     }
@@ -33,7 +32,7 @@ package struct NetworkAddress: Hashable, Sendable {
 
     package var isV4: Bool { high == 0 && low >> 32 == 0xFFFF }
 
-    /// The address with all bits behind the first `bits` cleared.
+    /// The address with all bits after the first `bits` cleared.
     func masked(_ bits: Int) -> NetworkAddress {
         func mask(_ bits: Int) -> UInt64 { bits <= 0 ? 0 : bits >= 64 ? .max : ~(UInt64.max >> UInt64(bits)) }
         return NetworkAddress(high: high & mask(bits), low: low & mask(bits - 64))
@@ -50,7 +49,7 @@ public struct AddressRange: Sendable, Equatable, CustomStringConvertible {
     /// The range as it was given.
     public let description: String
 
-    /// nil when the text is no such range, or has bits set behind its leading ones.
+    /// nil when the text is no such range, or has bits set after its leading ones.
     ///
     /// - Parameter text: A literal IPv4 or IPv6 address, with or without `/` and the number of leading bits.
     public init?(_ text: String) {

@@ -7,9 +7,6 @@ package final class Ticker: Sendable {
     private let seconds: Double
     private let timer = Lock<(any DispatchSourceTimer)?>(nil)
 
-    /// - Parameters:
-    ///   - queue: Where the calls are made. Who must wait for a call that has begun waits for this queue.
-    ///   - seconds: Between two calls, and before the first.
     package init(queue: DispatchQueue, everySeconds seconds: Double) {
         self.queue = queue
         self.seconds = seconds

@@ -25,15 +25,10 @@ package protocol CustomerStore: Sendable {
 extension CustomerStore {
     /// Finds whom the ids of a request open, for reading.
     ///
-    /// A hard id opens its customer. Soft ids open a customer only who has no hard id: whoever knows somebody's cookie or
-    /// address is not yet that customer.
-    ///
-    /// - Parameters:
-    ///   - identifiers: The ids; a hard one only if a token has vouched for it.
-    ///   - appID: Of which app.
-    /// - Returns: The customer, nil if there is none or they stay closed; and the ids without those of other customers
-    ///   who have a hard id.
-    /// - Throws: `SQLiteError` when the storage cannot be read; try again.
+    /// A hard id opens its customer. Soft ids open a customer only who has no hard id: whoever knows somebody's cookie
+    /// or address is not yet that customer. Returns the customer, nil if there is none or they stay closed; and the ids
+    /// without those of other customers who have a hard id. Throws `SQLiteError` when the storage cannot be read; try
+    /// again.
     package func open(
         _ identifiers: [CustomerIdentifier], appID: String
     ) throws -> (customer: StoredCustomer?, identifiers: [CustomerIdentifier]) {

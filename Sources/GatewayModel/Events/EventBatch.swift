@@ -11,6 +11,8 @@ package struct EventBatch: Sendable {
     package let events: [Event]
     /// What the request says of customers.
     package let customers: [CustomerChange]
+    /// How the request was judged; nil when nobody says.
+    package var proof: EventProof?
 
     package init(
         appID: String, receivedMilliseconds: Int64, body: [UInt8], events: [Event],
@@ -28,7 +30,7 @@ package struct EventBatch: Sendable {
 
     /// One event, in the model that every dialect decodes into.
     package struct Event: Sendable {
-        /// What makes the event one of a kind among those of its sender: of its user or, without one, of its device.
+        /// Makes the event unique among those of its sender: of its user or, without one, of its device.
         package var messageID: String
         package var kind: EventKind
         package var userID: String?

@@ -1,4 +1,4 @@
-package import CountersignCore
+internal import CountersignCore
 internal import CountersignJOSE
 
 /// One change, as the audit log keeps it.
@@ -57,26 +57,5 @@ package struct AuditEntry: Sendable {
             .string(target), optional(appID), optional(before), optional(after),
         ])
         return SHA256.digest(previousHash + content.bytes)
-    }
-}
-
-extension AuditEntry {
-    /// The entry as the admin API has it.
-    package var json: JSONValue {
-        func value(_ text: String?) -> JSONValue {
-            guard let text else { return .null }
-            return (try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: Array(text.utf8)) { $0.value })
-                ?? .string(text)
-        }
-        return [
-            "seq": .integer(seq), "at_ms": .integer(atMilliseconds), "actor": .string(actor),
-            "role": .string(role), "action": .string(action), "target": .string(target),
-            "app": appID.map { .string($0) } ?? .null, "before": value(before), "after": value(after),
-            "hash": Self.json(hash), "previous_hash": Self.json(previousHash),
-        ]
-    }
-
-    private static func json(_ hash: [UInt8]) -> JSONValue {
-        hash.isEmpty ? .null : .string(Base64URL.encode(hash))
     }
 }

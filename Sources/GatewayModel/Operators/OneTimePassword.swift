@@ -1,6 +1,7 @@
+internal import CountersignCore
 internal import CountersignJOSE
 
-/// Passwords of six digits that are good for half a minute (TOTP, RFC 6238), as every authenticator app makes them:
+/// Passwords of six digits that are valid for half a minute (TOTP, RFC 6238), as every authenticator app makes them:
 /// SHA-1, steps of 30 seconds since 1970.
 package struct OneTimePassword: Sendable {
     package static let digits = 6
@@ -17,21 +18,12 @@ package struct OneTimePassword: Sendable {
     package var text: String { Base32.encode(secret) }
 
     /// What an authenticator app reads out of a QR code.
-    ///
-    /// - Parameters:
-    ///   - user: The name to sign in with.
-    ///   - host: Which gateway, for people who use several; nil when that is not known.
-    /// - Returns: An `otpauth:` URI.
     package func uri(user: String, host: String?) -> String {
         func encoded(_ text: String) -> String {
             text.utf8.map { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-                    UInt8(ascii: "_"):
-                    String(UnicodeScalar(byte))
-                default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-                }
+                byte.isASCIIAlphanumeric(or: "-._")
+                    ? String(UnicodeScalar(byte))
+                    : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
             }.joined()
         }
         let account = encoded(host.map { "\(user)@\($0)" } ?? user)
@@ -55,13 +47,7 @@ package struct OneTimePassword: Sendable {
     }
 
     /// The step whose password this is: the present one, or its neighbours, for clocks that differ and people who type
-    /// slowly (RFC 6238, section 5.2).
-    ///
-    /// - Parameters:
-    ///   - code: What was typed.
-    ///   - milliseconds: Now, since 1970.
-    ///   - last: The step that was used last. It and those before are not good a second time.
-    /// - Returns: Nil when the password is wrong or was used.
+    /// slowly (RFC 6238, section 5.2). Returns nil when the password is wrong or was used.
     package func step(of code: String, at milliseconds: Int64, after last: Int64) -> Int64? {
         let now = milliseconds / Self.stepMilliseconds
         return (now - 1...now + 1).first { step in
@@ -70,7 +56,7 @@ package struct OneTimePassword: Sendable {
     }
 }
 
-/// Passwords for the day on which the phone is gone: each good once.
+/// One-time passwords for when the phone is lost.
 package enum RecoveryCode {
     package static let count = 10
 

@@ -1,5 +1,4 @@
 package import CountersignCore
-internal import CountersignJOSE
 
 /// What is learnt of a request on its way, written by whoever learns it; metrics and logs are made from it.
 package struct RequestTrail: Sendable {
@@ -17,7 +16,9 @@ package struct RequestTrail: Sendable {
     package var userID: String?
     /// The key that verified the token; nil when none did.
     package var keyID: String?
-    /// Stands for the token, for apps whose enforcement may return by itself; nil for all others.
+    /// The `jti` of a token that is good.
+    package var tokenID: String?
+    /// Stands for the token, for apps whose enforcement may return automatically; nil for all others.
     package var tokenHash: UInt64?
     /// What the client says of its software.
     package var client = ClientInfo()
@@ -33,7 +34,8 @@ package struct RequestTrail: Sendable {
     package init(
         route: String? = nil, appID: String? = nil, enforcement: Enforcement? = nil,
         verdict: VerdictKind? = nil, authCode: AuthErrorCode? = nil, userID: String? = nil,
-        keyID: String? = nil, tokenHash: UInt64? = nil, client: ClientInfo = ClientInfo(),
+        keyID: String? = nil, tokenID: String? = nil, tokenHash: UInt64? = nil,
+        client: ClientInfo = ClientInfo(),
         failure: FailedToken? = nil, accepted: Int = 0, duplicates: Int = 0, rejected: Int = 0
     ) {
         self.route = route
@@ -43,6 +45,7 @@ package struct RequestTrail: Sendable {
         self.authCode = authCode
         self.userID = userID
         self.keyID = keyID
+        self.tokenID = tokenID
         self.tokenHash = tokenHash
         self.client = client
         self.failure = failure

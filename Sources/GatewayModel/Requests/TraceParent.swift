@@ -18,7 +18,7 @@ package struct TraceParent: Sendable, Equatable {
         isSampled = flags & 1 != 0
     }
 
-    /// The field `traceresponse` (W3C Trace Context Level 2, a draft) that names this trace and a span of its own.
+    /// The field `traceresponse` (W3C Trace Context Level 2, a draft) that names this trace and a new span.
     package func response(spanID: UInt64) -> String {
         let hex = String(max(spanID, 1), radix: 16)
         let span = String(repeating: "0", count: 16 - hex.count) + hex

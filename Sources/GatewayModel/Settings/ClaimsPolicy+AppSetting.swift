@@ -6,18 +6,20 @@ extension ClaimsPolicy: AppSetting {
 
     static func standard(for appID: String) -> ClaimsPolicy { ClaimsPolicy() }
 
-    static let fields: [SettingField<ClaimsPolicy>] = [
-        SettingField(
+    static let fields: [JSONField<ClaimsPolicy>] = [
+        JSONField(
             "algorithms", shown: algorithmNames, taken: .may("algorithms", algorithmNames),
             get: { .array($0.algorithms.map { .string($0.rawValue) }) },
             set: { policy, value in
-                if let names = value.strings {
+                if let names = [String](jsonValue: value) {
                     policy.algorithms = names.map { JWSAlgorithm(rawValue: $0) }
                 }
             }),
-        .number("leeway_seconds", \.leeway), .number("maximum_lifetime_seconds", \.maximumLifetime),
-        .text("audience", \.audience, longest: 512), .text("issuer", \.issuer, longest: 512),
-        SettingField(
+        .member("leeway_seconds", \.leeway, .number),
+        .optional("maximum_lifetime_seconds", \.maximumLifetime),
+        .optional("audience", \.audience, .text(longest: 512)),
+        .optional("issuer", \.issuer, .text(longest: 512)),
+        JSONField(
             "required", shown: claimNames, taken: .may("required", claimNames),
             get: { policy in
                 .array(
@@ -27,7 +29,7 @@ extension ClaimsPolicy: AppSetting {
                     ].filter(\.0).map { .string($0.1) })
             },
             set: { policy, value in
-                let names = value.strings ?? []
+                let names = [String](jsonValue: value) ?? []
                 policy.requiresAudience = names.contains("aud")
                 policy.requiresIssuer = names.contains("iss")
                 policy.requiresType = names.contains("typ")

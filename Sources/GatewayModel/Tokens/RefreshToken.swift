@@ -1,9 +1,9 @@
 internal import CountersignJOSE
 
-/// A refresh token of ours: which session and which generation it belongs to, a secret, and proof that we made it.
+/// A refresh token of ours: which token family and which generation it belongs to, a secret, and proof that we made it.
 ///
 /// The secret of a child is derived from its parent, a random nonce that is stored, and a key that lies outside of the
-/// database of sessions. So whoever presents a parent can be given its child again, while nobody can make a token
+/// database of token families. So whoever presents a parent can be given its child again, while nobody can make a token
 /// that is in use from what is stored: of each token that is only a hash.
 package struct RefreshToken: Sendable {
     package static let sessionBytes = 16
@@ -13,12 +13,12 @@ package struct RefreshToken: Sendable {
     private static let bodyBytes = sessionBytes + 4 + secretBytes
     private static let tagBytes = 32
 
-    /// Session, generation and secret, in this order.
+    /// Family, generation and secret, in this order.
     private let body: [UInt8]
     /// Proves that we made it, before the database is asked.
     private let tag: [UInt8]
 
-    /// The first token of a session.
+    /// The first token of a token family.
     package init(session: [UInt8], key: [UInt8]) {
         self.init(session: session, generation: 0, secret: .random(count: Self.secretBytes), key: key)
     }
@@ -50,10 +50,10 @@ package struct RefreshToken: Sendable {
             secret: HMACSHA256.authenticate(Array("child".utf8) + body + nonce, key: key), key: key)
     }
 
-    /// The session's id as it is stored and shown.
+    /// The family's id as it is stored and shown.
     package var sessionID: String { "ses_" + Base64URL.encode(Array(body[..<Self.sessionBytes])) }
 
-    /// How many exchanges the session had before it.
+    /// How many exchanges the token family had before it.
     package var generation: UInt32 {
         body[Self.sessionBytes..<Self.sessionBytes + 4].reduce(0) { $0 << 8 | UInt32($1) }
     }

@@ -1,6 +1,6 @@
 /// One device or program of one user that is logged in: a family of refresh tokens, of which one is active.
 public struct Session: Sendable, Identifiable {
-    /// What the session is called in commands and in the claim `sid`.
+    /// What the token family is called in commands and in the claim `sid`.
     public let id: String
     /// The app that its tokens are for.
     public let appID: String
@@ -8,7 +8,7 @@ public struct Session: Sendable, Identifiable {
     public let subject: String
     /// The client that alone may use it; nil for a device, which has nothing to prove itself by.
     public let clientID: String?
-    /// What its tokens are good for, separated by blanks (RFC 6749, section 3.3).
+    /// What its tokens may be used for, separated by blanks (RFC 6749, section 3.3).
     public let scope: String
     /// How often its refresh token was exchanged.
     public let generation: Int
@@ -44,7 +44,7 @@ public struct Session: Sendable, Identifiable {
         self.revocation = revocation
     }
 
-    /// Why a session was ended before its time.
+    /// Why a token family was ended before its time.
     public enum Revocation: String, Sendable {
         /// An operator.
         case `operator`

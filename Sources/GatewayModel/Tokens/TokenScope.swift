@@ -1,4 +1,4 @@
-/// What tokens of the token service are good for (RFC 6749, section 3.3).
+/// What tokens of the token service may be used for (RFC 6749, section 3.3).
 package enum TokenScope {
     /// Writing events. The word that Segment's clients ask for.
     static let writeEvents = "tracking_api:write"

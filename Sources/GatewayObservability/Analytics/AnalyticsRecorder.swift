@@ -10,7 +10,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         var gathered = GatheredAnalytics()
         /// By app.
         var recent: [String: RecentVerdicts] = [:]
-        /// By app, of those whose enforcement may return by itself.
+        /// By app, of those whose enforcement may return automatically.
         var knownTokens: [String: KnownTokens] = [:]
         /// By app; all other clients are counted together.
         var clients: [String: FrequentClients] = [:]
@@ -70,12 +70,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         }
     }
 
-    /// What was judged since a time, to the second.
-    ///
-    /// - Parameters:
-    ///   - appID: Of which app; nil adds up all.
-    ///   - milliseconds: Milliseconds since 1970.
-    /// - Returns: The sum, of an hour at most.
+    /// What was judged since a time, to the second. Returns the sum, of an hour at most.
     package func recent(of appID: String? = nil, since milliseconds: Int64) -> RecentVerdicts.Sum {
         state.withLock { state in
             var sum = RecentVerdicts.Sum()

@@ -3,7 +3,7 @@ internal import GatewayModel
 /// Which of the clients that an app hears from are counted by their names: those that send most, in bounded memory.
 ///
 /// Clients choose their names themselves, so there may be any number. The counts are those of Misra and Gries: whatever
-/// makes up more than one in ``capacity`` of the requests is among them. Who is named is decided anew each minute and
+/// makes up more than one in ``capacity`` of the requests is among them. Who is named is decided again each minute and
 /// stays so for it: no more than ``longest`` names a minute reach the disk.
 struct FrequentClients {
     static let longest = 300
@@ -15,12 +15,7 @@ struct FrequentClients {
     private var minute: Int64 = 0
     private var halvedAt: Int64 = 0
 
-    /// Counts a request.
-    ///
-    /// - Parameters:
-    ///   - client: Who sent it.
-    ///   - minute: When its minute began, in milliseconds since 1970.
-    /// - Returns: Whether it is to be counted by its name.
+    /// Counts a request. Returns whether it is to be counted by its name.
     mutating func note(_ client: ClientInfo, minute: Int64) -> Bool {
         if minute > self.minute { elect(at: minute) }
         count(client)

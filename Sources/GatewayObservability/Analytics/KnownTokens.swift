@@ -4,7 +4,7 @@ internal import GatewayModel
 
 /// Tokens that were good here, and the users who have had no good one since theirs expired or its key went.
 ///
-/// What brings enforcement down by itself must be nothing that a stranger can send: a request counts only if the very
+/// A stranger must not be able to bring enforcement down: a request counts only if the very
 /// token in it was accepted before. Tokens and users are kept as keyed hashes, in memory only.
 package struct KnownTokens: Sendable {
     package struct Sum: Equatable {
@@ -42,13 +42,6 @@ package struct KnownTokens: Sendable {
     }
 
     /// Notes what became of a token.
-    ///
-    /// - Parameters:
-    ///   - token: Its hash.
-    ///   - userID: Whom the request was for; believed if the token was accepted.
-    ///   - verdict: How admission ended.
-    ///   - code: What was wrong with it first.
-    ///   - milliseconds: Milliseconds since 1970.
     mutating func note(
         _ token: UInt64, of userID: String, _ verdict: VerdictKind, _ code: AuthErrorCode?,
         atMilliseconds milliseconds: Int64

@@ -18,7 +18,7 @@ package final class LiveFeed: Sendable {
         package var sampleID: String?
     }
 
-    /// What came behind an id.
+    /// What came after an id.
     package struct Page: Sendable {
         package var entries: [Entry] = []
         /// What came and was forgotten before this look; nil when nobody knows how much, because the gateway was started
@@ -39,10 +39,6 @@ package final class LiveFeed: Sendable {
     private let nanoseconds: @Sendable () -> UInt64
     private let state: Lock<State>
 
-    /// - Parameters:
-    ///   - capacity: How many are remembered at least.
-    ///   - started: When the gateway was started.
-    ///   - nanoseconds: A clock that never goes back.
     init(
         capacity: Int = 2_000, started: Date = Date(),
         nanoseconds: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
@@ -67,7 +63,7 @@ package final class LiveFeed: Sendable {
         }
     }
 
-    /// What came behind an id; nil begins with what comes from now on.
+    /// What came after an id; nil begins with what comes from now on.
     package func entries(after id: UInt64?) -> Page {
         let now = nanoseconds()
         return state.withLock { state in

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// The log: JSON, one line a request, written by a thread of its own.
+/// The log: JSON, one line a request, written by its own thread.
 ///
 /// A request only leaves its record behind. When the reader of the log is so slow that too many records wait, further
 /// ones are dropped, counted, and the count is logged as soon as there is room.
@@ -24,11 +24,6 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private var isClosing = false
     private var hasEnded = false
 
-    /// - Parameters:
-    ///   - level: How much is logged.
-    ///   - capacity: Records that may wait.
-    ///   - gatherSeconds: How long the writer lets records gather, so that it wakes rarely.
-    ///   - write: Takes some whole lines; called on one thread, and may block.
     package init(
         level: LogLevel, capacity: Int = 8_192, gatherSeconds: Double = 0.05,
         write: @escaping @Sendable ([UInt8]) -> Void = GatewayLog.writeToStandardError
@@ -72,7 +67,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
         return dropped
     }
 
-    /// Writes what waits and ends; gives up on a reader that takes nothing.
+    /// Writes what waits and ends; gives up on a reader that stalls.
     package func close(within seconds: Double = 2) {
         let deadline = Date(timeIntervalSinceNow: seconds)
         condition.lock()

@@ -81,9 +81,6 @@ package final class Metrics: GatewayObserver {
     }
 
     /// Everything that was counted, as Prometheus reads it.
-    ///
-    /// - Parameter gauges: What is measured now rather than counted.
-    /// - Returns: UTF-8 text.
     package func text(_ gauges: Gauges) -> [UInt8] {
         let state = state.withLock { $0 }
         var text = PrometheusText()

@@ -63,9 +63,7 @@ package final class AnalyticsStore: @unchecked Sendable {
     private var connection: SQLiteConnection
     private var nextSweep: Int64 = 0
 
-    /// Opens the file, and makes it when it is not there.
-    ///
-    /// - Throws: `storage`.
+    /// Opens the file, and makes it when it is not there. Throws `storage`.
     package init(
         path: String, source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (String) -> Void

@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
 package import Foundation
@@ -41,14 +41,8 @@ package struct Backup: Sendable, Equatable {
         "control.sqlite", "token-keys.sqlite", "tokens.sqlite", "events.sqlite", "analytics.sqlite",
     ]
 
-    /// Copies a data directory; a gateway may run on it.
-    ///
-    /// - Parameters:
-    ///   - dataDirectory: The gateway's data directory.
-    ///   - folder: Where the copy's folder goes; made with mode 0700 when it is not there.
-    ///   - now: The time, which names the copy.
-    /// - Returns: The copy, verified.
-    /// - Throws: `notFound` when nothing is there to copy, `storage`. What was begun is deleted then.
+    /// Copies a data directory; a gateway may run on it. Throws `notFound` when nothing is there to copy, `storage`.
+    /// What was begun is deleted then.
     package static func create(
         of dataDirectory: String, in folder: String, now: Date = Date()
     ) throws(GatewayError) -> Backup {
@@ -77,7 +71,7 @@ package struct Backup: Sendable, Equatable {
             let backup = Backup(
                 path: path, createdMilliseconds: milliseconds, program: countersignVersion,
                 files: try present.map { try inspect(partial + "/" + $0) })
-            try Data(backup.manifest.bytes).write(
+            try Data(JSONValue.object(backup.manifest).bytes).write(
                 to: URL(fileURLWithPath: partial + "/" + manifestName), options: .atomic)
             try synchronize(partial + "/" + manifestName)
             try synchronize(partial)
@@ -99,10 +93,8 @@ package struct Backup: Sendable, Equatable {
             .compactMap { try? Backup(readingManifestOf: folder + "/" + $0) }
     }
 
-    /// Reads a copy and holds it against its manifest: the files' digests, SQLite's own check of each, and the counts.
-    ///
-    /// - Returns: The copy.
-    /// - Throws: `notFound` when it is no finished copy, `invalid` when it is damaged; the reason names the file.
+    /// Reads a copy and checks it against its manifest: the files' digests, SQLite's own check of each, and the counts.
+    /// Throws `notFound` when it is no finished copy, `invalid` when it is damaged; the reason names the file.
     package static func verify(_ path: String) throws(GatewayError) -> Backup {
         let backup = try Backup(readingManifestOf: path)
         let listed = Set(backup.files.map(\.name))
@@ -129,13 +121,8 @@ package struct Backup: Sendable, Equatable {
         return backup
     }
 
-    /// Makes a new data directory of a copy, after verifying it.
-    ///
-    /// - Parameters:
-    ///   - path: The copy's folder.
-    ///   - dataDirectory: A folder that does not exist yet, or is empty.
-    /// - Returns: The copy.
-    /// - Throws: `conflict` when there is something in the folder; what ``verify(_:)`` throws; `storage`.
+    /// Makes a new data directory of a copy, after verifying it. Throws `conflict` when there is something in the
+    /// folder; what ``verify(_:)`` throws; `storage`.
     package static func restore(_ path: String, to dataDirectory: String) throws(GatewayError) -> Backup {
         let backup = try verify(path)
         let present = (try? FileManager.default.contentsOfDirectory(atPath: dataDirectory)) ?? []
@@ -160,9 +147,7 @@ package struct Backup: Sendable, Equatable {
         return backup
     }
 
-    /// Deletes all but the newest copies of a folder.
-    ///
-    /// - Throws: `storage`.
+    /// Deletes all but the newest copies of a folder. Throws `storage`.
     package static func prune(_ folder: String, keeping count: Int) throws(GatewayError) {
         for backup in all(in: folder).dropFirst(count) {
             do {
@@ -216,7 +201,8 @@ package struct Backup: Sendable, Equatable {
         }
     }
 
-    private var manifest: JSONValue {
+    /// The members of `manifest.json`.
+    package var manifest: [String: JSONValue] {
         [
             "created_ms": .integer(createdMilliseconds), "program": .string(program),
             "files": .array(
@@ -258,10 +244,9 @@ package struct Backup: Sendable, Equatable {
     }
 
     private static func synchronize(_ path: String) throws(GatewayError) {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        defer { close(descriptor) }
-        guard descriptor >= 0, fsync(descriptor) == 0 else {
-            throw GatewayError(.storage, "cannot write \(path): \(String(cString: strerror(errno)))")
+        let failure = synchronizeFile(path)
+        guard failure == 0 else {
+            throw GatewayError(.storage, "cannot write \(path): \(String(cString: strerror(failure)))")
         }
     }
 }

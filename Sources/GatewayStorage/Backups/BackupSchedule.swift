@@ -9,10 +9,6 @@ package final class BackupSchedule: Sendable {
     private let report: @Sendable (Result<Backup, GatewayError>) -> Void
     private let ticker = Ticker(queue: DispatchQueue(label: "backups"), everySeconds: 60)
 
-    /// - Parameters:
-    ///   - dataDirectory: What is copied.
-    ///   - rules: How often, and where to.
-    ///   - report: Hears of each backup that was made or failed.
     package init(
         dataDirectory: String, rules: BackupRules,
         report: @escaping @Sendable (Result<Backup, GatewayError>) -> Void

@@ -32,23 +32,14 @@ package struct APITokenStore: ControlStore {
     package let database: ControlDatabase
     package let actor: Operator
 
-    /// All tokens, the oldest first.
-    ///
-    /// - Throws: `storage`.
+    /// All tokens, the oldest first. Throws `storage`.
     package func all() throws(GatewayError) -> [AdminToken] {
         try read {
             try $0.all("SELECT \(Self.columns) FROM admin_token ORDER BY created_ms, id", row: Self.token)
         }
     }
 
-    /// Makes a token.
-    ///
-    /// - Parameters:
-    ///   - name: 1 to 100 bytes.
-    ///   - scopes: Of `read`, `write`, `admin`; at least one.
-    ///   - expiresMilliseconds: From when on it is no longer good; nil: never.
-    /// - Returns: Its entry and its text, which is shown only now.
-    /// - Throws: `invalid`, `storage`.
+    /// Makes a token. Returns its entry and its text, which is shown only now. Throws `invalid`, `storage`.
     package func create(
         name: String, scopes: [String], expiresMilliseconds: Int64? = nil
     ) throws(GatewayError) -> (entry: AdminToken, text: String) {
@@ -79,9 +70,7 @@ package struct APITokenStore: ControlStore {
         return (entry, text)
     }
 
-    /// Deletes a token.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// Deletes a token. Throws `notFound`, `storage`.
     package func delete(id: String) throws(GatewayError) {
         try write { sqlite in
             let token = try sqlite.first(

@@ -5,9 +5,7 @@ package import GatewayModel
 
 /// The second factor of those who sign in.
 extension AdminStore {
-    /// True when nobody may sign in without a second factor.
-    ///
-    /// - Throws: `storage`.
+    /// True when nobody may sign in without a second factor. Throws `storage`.
     package func requiresSecondFactor() throws(GatewayError) -> Bool {
         try read { try Self.requiresSecondFactor($0) }
     }
@@ -16,9 +14,7 @@ extension AdminStore {
         try sqlite.first("SELECT second_factor_required FROM sign_in_rules") { $0.int64(0) != 0 } ?? false
     }
 
-    /// Says whether a second factor is needed from now on, of those who are signed in too.
-    ///
-    /// - Throws: `storage`.
+    /// Says whether a second factor is needed from now on, of those who are signed in too. Throws `storage`.
     package func setRequiresSecondFactor(_ isRequired: Bool) throws(GatewayError) {
         try write { sqlite in
             let before = try Self.requiresSecondFactor(sqlite)
@@ -32,9 +28,8 @@ extension AdminStore {
         }
     }
 
-    /// Keeps a secret until its first password has come. One that was kept before is forgotten.
-    ///
-    /// - Throws: `conflict` when the user has a second factor already, `notFound`, `storage`.
+    /// Keeps a secret until its first password has come. One that was kept before is forgotten. Throws `conflict` when
+    /// the user has a second factor already, `notFound`, `storage`.
     package func beginSecondFactor(_ password: OneTimePassword, of name: String) throws(GatewayError) {
         try write { sqlite in
             guard try !Self.user(name, sqlite).hasSecondFactor else {
@@ -48,15 +43,8 @@ extension AdminStore {
         }
     }
 
-    /// Turns the second factor on when the password is one of the secret that is kept.
-    ///
-    /// - Parameters:
-    ///   - code: The first password.
-    ///   - name: The user.
-    ///   - milliseconds: Now, since 1970.
-    ///   - session: What the cookie of the session holds that goes on; the user's others end.
-    /// - Returns: The recovery codes, which are shown only now; nil when the password is wrong.
-    /// - Throws: `conflict` when no secret waits, `storage`.
+    /// Turns the second factor on when the password is one of the secret that is kept. Returns the recovery codes,
+    /// which are shown only now; nil when the password is wrong. Throws `conflict` when no secret waits, `storage`.
     package func confirmSecondFactor(
         _ code: String, of name: String, at milliseconds: Int64, keeping session: String
     ) throws(GatewayError) -> [String]? {
@@ -80,14 +68,8 @@ extension AdminStore {
         }
     }
 
-    /// Uses a code: of the authenticator app, or a recovery code. It is not good again.
-    ///
-    /// - Parameters:
-    ///   - code: What was typed.
-    ///   - name: The user.
-    ///   - milliseconds: Now, since 1970.
-    /// - Returns: False when it is wrong or was used.
-    /// - Throws: `storage`.
+    /// Uses a code: of the authenticator app, or a recovery code. It is not good again. Returns false when it is wrong
+    /// or was used. Throws `storage`.
     package func useSecondFactor(_ code: String, of name: String, at milliseconds: Int64) throws(GatewayError)
         -> Bool
     {
@@ -118,10 +100,8 @@ extension AdminStore {
         }
     }
 
-    /// Makes new recovery codes; those before are void.
-    ///
-    /// - Returns: The codes, which are shown only now.
-    /// - Throws: `conflict` when the user has no second factor, `notFound`, `storage`.
+    /// Makes new recovery codes; those before are void. Returns the codes, which are shown only now. Throws `conflict`
+    /// when the user has no second factor, `notFound`, `storage`.
     package func renewRecoveryCodes(of name: String) throws(GatewayError) -> [String] {
         try write { sqlite in
             guard try Self.user(name, sqlite).hasSecondFactor else { throw Self.noSecondFactor }
@@ -131,9 +111,8 @@ extension AdminStore {
         }
     }
 
-    /// Turns a user's own second factor off.
-    ///
-    /// - Throws: `conflict` when there is none or it is required, `notFound`, `storage`.
+    /// Turns a user's own second factor off. Throws `conflict` when there is none or it is required, `notFound`,
+    /// `storage`.
     package func disableSecondFactor(of name: String) throws(GatewayError) {
         try write { sqlite in
             guard try Self.user(name, sqlite).hasSecondFactor else { throw Self.noSecondFactor }
@@ -146,9 +125,7 @@ extension AdminStore {
     }
 
     /// Takes a user's second factor away, for one who has lost it, and ends the user's sessions; nothing when there is
-    /// none.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// none. Throws `notFound`, `storage`.
     package func resetSecondFactor(of name: String) throws(GatewayError) {
         try write { sqlite in
             guard try Self.user(name, sqlite).hasSecondFactor else { return }

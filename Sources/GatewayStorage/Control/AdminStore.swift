@@ -24,16 +24,13 @@ package struct AdminStore: ControlStore {
     package static let setupMilliseconds: Int64 = 30 * 60_000
     package static let sessionMilliseconds: Int64 = 12 * 3_600_000
 
-    /// Everybody who may sign in, by name.
-    ///
-    /// - Throws: `storage`.
+    /// Everybody who may sign in, by name. Throws `storage`.
     package func users() throws(GatewayError) -> [AdminUser] {
         try read { try Self.users($0) }
     }
 
     /// Makes a one-time link's token, which sets the password of an owner within 30 minutes. The one before is void.
-    ///
-    /// - Throws: `storage`.
+    /// Throws `storage`.
     package func makeSetupToken(at milliseconds: Int64) throws(GatewayError) -> String {
         let token = Base64URL.encode(.random(count: 24))
         try write { sqlite in
@@ -57,9 +54,7 @@ package struct AdminStore: ControlStore {
     }
 
     /// Uses a one-time link: makes an owner, or gives the one of this name a new password and takes the second factor
-    /// away.
-    ///
-    /// - Throws: `notFound` when the token is not good any more, `invalid`, `storage`.
+    /// away. Throws `notFound` when the token is not good any more, `invalid`, `storage`.
     package func setUp(
         token: String, name: String, password: PasswordHash, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -83,9 +78,7 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Makes a user.
-    ///
-    /// - Throws: `invalid`, `conflict`, `storage`.
+    /// Makes a user. Throws `invalid`, `conflict`, `storage`.
     package func createUser(name: String, role: AdminRole, password: PasswordHash) throws(GatewayError) {
         try Self.check(name: name)
         try write { sqlite in
@@ -102,14 +95,8 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Changes a user's role, password or both; either ends the user's sessions.
-    ///
-    /// - Parameters:
-    ///   - name: The user.
-    ///   - role: The new role; nil leaves it.
-    ///   - password: The new password; nil leaves it.
-    ///   - session: What the cookie of a session holds that goes on; nil for none.
-    /// - Throws: `conflict` when there would be no owner left, `notFound`, `storage`.
+    /// Changes a user's role, password or both; either ends the user's sessions. Throws `conflict` when there would be
+    /// no owner left, `notFound`, `storage`.
     package func changeUser(
         _ name: String, role: AdminRole?, password: PasswordHash?, keeping session: String? = nil
     ) throws(GatewayError) {
@@ -137,9 +124,8 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Deletes a user and the user's sessions.
-    ///
-    /// - Throws: `conflict` when there would be no owner left, `notFound`, `storage`.
+    /// Deletes a user and the user's sessions. Throws `conflict` when there would be no owner left, `notFound`,
+    /// `storage`.
     package func deleteUser(_ name: String) throws(GatewayError) {
         try write { sqlite in
             let user = try Self.user(name, sqlite)
@@ -151,9 +137,7 @@ package struct AdminStore: ControlStore {
 
     // MARK: Sessions
 
-    /// Opens a session for a user whose password was right.
-    ///
-    /// - Returns: What the cookie holds.
+    /// Opens a session for a user whose password was right. Returns what the cookie holds.
     package func openSession(for name: String, at milliseconds: Int64) throws(GatewayError) -> String {
         let token = Base64URL.encode(.random(count: 32))
         try write { sqlite in

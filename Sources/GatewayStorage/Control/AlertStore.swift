@@ -33,16 +33,12 @@ package struct AlertStore: ControlStore {
             .text("msg_" + UUIDv7.make()), .text(appID), .blob(body.bytes), .integer(milliseconds))
     }
 
-    /// Has an app's webhook told.
-    ///
-    /// - Throws: `storage`.
+    /// Has an app's webhook told. Throws `storage`.
     package func tell(_ body: JSONValue, of appID: String, at milliseconds: Int64) throws(GatewayError) {
         try write { try add(body, of: appID, at: milliseconds, $0) }
     }
 
-    /// Takes the alerts that are due, and sets when each is due again if it is not delivered.
-    ///
-    /// - Throws: `storage`.
+    /// Takes the alerts that are due, and sets when each is due again if it is not delivered. Throws `storage`.
     package func takeDue(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
         let isDue = try read { sqlite in
             try sqlite.first("SELECT 1 FROM alert WHERE next_ms <= ?1", .integer(milliseconds)) { _ in true }
@@ -71,9 +67,7 @@ package struct AlertStore: ControlStore {
         }
     }
 
-    /// Forgets an alert: it was delivered, or will not be tried again.
-    ///
-    /// - Throws: `storage`.
+    /// Forgets an alert: it was delivered, or will not be tried again. Throws `storage`.
     package func remove(_ id: String) throws(GatewayError) {
         try write { try $0.run("DELETE FROM alert WHERE id = ?1", .text(id)) }
     }

@@ -15,16 +15,13 @@ extension AppDirectory {
         try setEnforcementPlan(plan, for: appID)
     }
 
-    /// How strictly an app is judged.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// How strictly an app is judged. Throws `notFound`, `storage`.
     package func enforcementPlan(of appID: String) throws(GatewayError) -> EnforcementPlan {
         try setting(of: appID)
     }
 
-    /// Sets how strictly an app is judged; what an automatic return has left is forgotten.
-    ///
-    /// - Throws: `invalid` for a number out of its range, `notFound`, `storage`.
+    /// Sets how strictly an app is judged; what an automatic return has left is forgotten. Throws `invalid` for a
+    /// number out of its range, `notFound`, `storage`.
     package func setEnforcementPlan(
         _ plan: EnforcementPlan, for appID: String, at milliseconds: Int64? = nil
     ) throws(GatewayError) {
@@ -40,9 +37,7 @@ extension AppDirectory {
         }
     }
 
-    /// Makes the switches that are due.
-    ///
-    /// - Returns: The apps that were switched.
+    /// Makes the switches that are due. Returns the apps that were switched.
     package func switchScheduled(at milliseconds: Int64) throws(GatewayError) -> [String] {
         let due = try settings(EnforcementPlan.self).filter {
             $0.value.scheduled.map { $0.atMilliseconds <= milliseconds } ?? false
@@ -65,15 +60,8 @@ extension AppDirectory {
         }
     }
 
-    /// Takes an app back from `required` to `optional`, and has its webhook told.
-    ///
-    /// - Parameters:
-    ///   - appID: The app.
-    ///   - rejectedPercent: Of the requests that were judged.
-    ///   - alert: The body for the webhook.
-    ///   - milliseconds: Milliseconds since 1970.
-    /// - Returns: False when it is no longer required.
-    /// - Throws: `storage`.
+    /// Takes an app back from `required` to `optional`, and has its webhook told. Returns false when it is no longer
+    /// required. Throws `storage`.
     package func returnToOptional(
         _ appID: String, rejectedPercent: Double, alert: JSONValue, at milliseconds: Int64
     ) throws(GatewayError) -> Bool {

@@ -4,9 +4,7 @@ package import GatewayModel
 
 /// The secret that pseudonyms of users are made with.
 extension AppDirectory {
-    /// The gateway's own 32 random bytes, made when they are first asked for and the same ever after.
-    ///
-    /// - Throws: `storage`.
+    /// The gateway's own 32 random bytes, made when they are first asked for and the same ever after. Throws `storage`.
     package func pseudonymKey() throws(GatewayError) -> [UInt8] {
         let kept = try read { sqlite in
             try sqlite.first("SELECT key FROM pseudonym_key") { $0.blob(0) }

@@ -5,9 +5,7 @@ public import GatewayModel
 
 /// What operators set for apps. A running gateway sees a change within a second.
 extension AppDirectory {
-    /// What is set for an app, or what is standard.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// What is set for an app, or what is standard. Throws `notFound`, `storage`.
     package func setting<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String
     ) throws(GatewayError) -> Setting {
@@ -31,9 +29,8 @@ extension AppDirectory {
         try read { try SettingTable(sqlite: $0).all() }
     }
 
-    /// Sets something for an app; nil forgets it. What is set already is not noted again.
-    ///
-    /// - Throws: `invalid`, `notFound`, `storage`, and what `check` throws in the transaction.
+    /// Sets something for an app; nil forgets it. What is set already is not noted again. Throws `invalid`, `notFound`,
+    /// `storage`, and what `check` throws in the transaction.
     package func set<Setting: AppSetting>(
         _ setting: Setting?, for appID: String, check: (SQLiteConnection) throws -> Void = { _ in }
     ) throws(GatewayError) {
@@ -101,16 +98,8 @@ extension AppDirectory {
             url.map { KeySource(url: $0, allowsPrivateAddresses: allowsPrivateAddresses) }, for: appID)
     }
 
-    /// Sets where an app's alerts go. Without a webhook, those that wait are forgotten.
-    ///
-    /// - Parameters:
-    ///   - url: `https:`, without a user name; where private addresses are allowed also `http:` to this machine. Nil:
-    ///     nowhere.
-    ///   - secret: `whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks); nil keeps the one there is, or makes one.
-    ///   - allowsPrivateAddresses: Whether it may be on a private network or on this machine.
-    ///   - appID: The app.
-    /// - Returns: The secret, when one was made: it is not shown again.
-    /// - Throws: `invalid`, `notFound`, `storage`.
+    /// Sets where an app's alerts go. Without a webhook, those that wait are forgotten. Returns the secret, when one
+    /// was made: it is not shown again. Throws `invalid`, `notFound`, `storage`.
     package func setAlertWebhook(
         url: String?, secret: String?, allowsPrivateAddresses: Bool = false, for appID: String
     ) throws(GatewayError) -> String? {
@@ -134,9 +123,8 @@ extension AppDirectory {
         return made
     }
 
-    /// Sets how clients of the Bloomreach dialect reach an app.
-    ///
-    /// - Throws: `invalid`, `conflict` when another app has the token, `notFound`, `storage`.
+    /// Sets how clients of the Bloomreach dialect reach an app. Throws `invalid`, `conflict` when another app has the
+    /// token, `notFound`, `storage`.
     package func setProject(_ settings: ProjectSettings, for appID: String) throws(GatewayError) {
         try set(settings, for: appID) { sqlite in
             try Self.check(settings.token, of: appID, sqlite)
@@ -157,14 +145,6 @@ extension AppDirectory {
 
     /// True for 1 to 64 letters, digits, `-` and `_`.
     static func isWord(_ text: String) -> Bool {
-        (1...64).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
+        (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "-_") }
     }
 }

@@ -3,10 +3,8 @@ package import GatewayModel
 
 extension AppDirectory {
     /// Puts a key in place that cannot be used, as a damaged file would have it: for provoking the error 25, which
-    /// ``addKey(_:description:to:)`` keeps from happening.
-    ///
-    /// - Returns: The key's id, for ``deleteKey(keyID:of:)``.
-    /// - Throws: `notFound`, `storage`.
+    /// ``addKey(_:description:to:)`` keeps from happening. Returns the key's id, for ``deleteKey(keyID:of:)``. Throws
+    /// `notFound`, `storage`.
     package func putUnusableKey(in appID: String) throws(GatewayError) -> String {
         let id = "unusable"
         _ = try app(id: appID)

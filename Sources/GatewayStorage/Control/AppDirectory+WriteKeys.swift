@@ -24,18 +24,14 @@ extension AppDirectory {
     /// The most that an app may have.
     package static let maximumWriteKeys = 20
 
-    /// An app's write keys, the oldest first.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// An app's write keys, the oldest first. Throws `notFound`, `storage`.
     package func writeKeys(of appID: String) throws(GatewayError) -> [WriteKey] {
         let app = try app(id: appID)
         return try read { try Self.writeKeys(of: app.id, $0) }
     }
 
-    /// Makes a write key.
-    ///
-    /// - Returns: The key's entry and its text, which is shown only now.
-    /// - Throws: `conflict` when the app has as many as it may, `notFound`, `storage`.
+    /// Makes a write key. Returns the key's entry and its text, which is shown only now. Throws `conflict` when the app
+    /// has as many as it may, `notFound`, `storage`.
     package func createWriteKey(
         for appID: String, description: String
     ) throws(GatewayError) -> (entry: WriteKey, text: String) {
@@ -59,9 +55,7 @@ extension AppDirectory {
         return (entry, text)
     }
 
-    /// Deletes a write key; requests with it are refused from then on.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// Deletes a write key; requests with it are refused from then on. Throws `notFound`, `storage`.
     package func deleteWriteKey(id: String, of appID: String) throws(GatewayError) {
         try write { sqlite in
             let key = try Self.writeKeys(of: appID, sqlite).first { $0.id == id }
@@ -77,9 +71,7 @@ extension AppDirectory {
     }
 
     /// Notes when write keys were used last, by their hashes, so that it is known after a restart. No change that an
-    /// operator makes: the audit log has nothing of it.
-    ///
-    /// - Throws: `storage`.
+    /// operator makes: the audit log has nothing of it. Throws `storage`.
     package func noteWriteKeyUses(_ uses: [[UInt8]: Int64]) throws(GatewayError) {
         try write { sqlite in
             for (hash, milliseconds) in uses {

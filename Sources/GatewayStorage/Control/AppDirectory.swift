@@ -176,7 +176,7 @@ public final class AppDirectory: ControlStore {
         return kept
     }
 
-    /// Makes a key the primary one; the others keep their order behind it.
+    /// Makes a key the primary one; the others keep their order after it.
     ///
     /// - Throws: `notFound`, `storage`.
     public func makePrimary(keyID: String, of appID: String) throws(GatewayError) {
@@ -191,7 +191,7 @@ public final class AppDirectory: ControlStore {
         }
     }
 
-    /// Deletes a key; those behind it move up.
+    /// Deletes a key; those after it move up.
     ///
     /// - Throws: `conflict` for the primary key while another exists (seed 003, "Deleting a key"), `notFound`,
     ///   `storage`.
@@ -210,9 +210,7 @@ public final class AppDirectory: ControlStore {
         }
     }
 
-    /// Sets what is noted beside a key.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// Sets what is noted beside a key. Throws `notFound`, `storage`.
     package func describeKey(keyID: String, of appID: String, as description: String) throws(GatewayError) {
         try write { sqlite in
             let keys = try Self.keys(of: appID, sqlite).map(\.key)
@@ -226,9 +224,7 @@ public final class AppDirectory: ControlStore {
         }
     }
 
-    /// Sets what people call an app.
-    ///
-    /// - Throws: `invalid`, `notFound`, `storage`.
+    /// Sets what people call an app. Throws `invalid`, `notFound`, `storage`.
     package func renameApp(_ appID: String, to name: String) throws(GatewayError) {
         try Self.check(appName: name)
         try write { sqlite in

@@ -8,9 +8,8 @@ package struct AuditLog: ControlStore {
     package let database: ControlDatabase
     package let actor: Operator
 
-    /// Notes what changes nothing here: a look at what is hidden, or a change to what is kept elsewhere.
-    ///
-    /// - Throws: `storage`.
+    /// Notes what changes nothing here: a look at what is hidden, or a change to what is kept elsewhere. Throws
+    /// `storage`.
     package func note(
         _ action: String, _ target: String, app appID: String? = nil, before: JSONValue? = nil,
         after: JSONValue? = nil
@@ -18,15 +17,7 @@ package struct AuditLog: ControlStore {
         try write { try audit($0, action, target, app: appID, before: before, after: after) }
     }
 
-    /// Entries, the newest first.
-    ///
-    /// - Parameters:
-    ///   - appID: Only of this app; nil for all.
-    ///   - actor: Only of this one; nil for all.
-    ///   - before: Only those with a lower number.
-    ///   - limit: The most to read.
-    /// - Returns: The entries.
-    /// - Throws: `storage`.
+    /// Entries, the newest first. Throws `storage`.
     package func entries(
         app appID: String? = nil, actor: String? = nil, before: Int64 = .max, limit: Int
     ) throws(GatewayError) -> [AuditEntry] {
@@ -52,10 +43,8 @@ package struct AuditLog: ControlStore {
         }
     }
 
-    /// Holds the chain against itself.
-    ///
-    /// - Returns: How many entries there are, and the number of the first that is not what was written; nil when all are.
-    /// - Throws: `storage`.
+    /// Holds the chain against itself. Returns how many entries there are, and the number of the first that is not what
+    /// was written; nil when all are. Throws `storage`.
     package func verify() throws(GatewayError) -> (entries: Int, brokenAt: Int64?) {
         try read { sqlite in
             var previous = AuditEntry.root

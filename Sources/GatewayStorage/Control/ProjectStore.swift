@@ -12,14 +12,8 @@ package struct ProjectStore: ControlStore {
     /// The most App Inbox messages that a project may have.
     package static let maximumInboxMessages = 10_000
 
-    /// Adds a private key whose holder may sign customer tokens with HS256.
-    ///
-    /// - Parameters:
-    ///   - id: What stands in the tokens' `kid`.
-    ///   - secret: At least 32 bytes (RFC 7518, section 3.2); nil makes one.
-    ///   - appID: The app.
-    /// - Returns: The secret, which is not shown again.
-    /// - Throws: `invalid`, `conflict` when the app has a key with this id, `notFound`, `storage`.
+    /// Adds a private key whose holder may sign customer tokens with HS256. Returns the secret, which is not shown
+    /// again. Throws `invalid`, `conflict` when the app has a key with this id, `notFound`, `storage`.
     package func addCustomerTokenKey(
         id: String, secret: String? = nil, to appID: String
     ) throws(GatewayError) -> String {
@@ -46,24 +40,15 @@ package struct ProjectStore: ControlStore {
         return secret
     }
 
-    /// Deletes a private key; tokens signed with it are refused from then on.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// Deletes a private key; tokens signed with it are refused from then on. Throws `notFound`, `storage`.
     package func deleteCustomerTokenKey(id: String, of appID: String) throws(GatewayError) {
         try delete(
             "DELETE FROM customer_token_key WHERE app_id = ?1 AND id = ?2", id: id,
             "project.private_key.delete", "private key", of: appID, before: { _ in ["id": .string(id)] })
     }
 
-    /// Adds an in-app message, a consent category or a recommendation engine, or replaces the one with its id.
-    ///
-    /// - Parameters:
-    ///   - kind: What it is.
-    ///   - json: The object in the shape in which clients receive it; members that they require and that are not
-    ///     given get a default. An engine has `id`, `name`, `items` and `fill`, arrays of objects with `item_id`.
-    ///   - appID: The app.
-    /// - Returns: Its id.
-    /// - Throws: `invalid`, which names the member and what it must be; `notFound`, `storage`.
+    /// Adds an in-app message, a consent category or a recommendation engine, or replaces the one with its id. Throws
+    /// `invalid`, which names the member and what it must be; `notFound`, `storage`.
     @discardableResult
     package func put(_ kind: ProjectItem.Kind, json: String, in appID: String) throws(GatewayError) -> String
     {
@@ -84,9 +69,7 @@ package struct ProjectStore: ControlStore {
         return item.id
     }
 
-    /// Deletes an in-app message, a consent category or a recommendation engine.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// Deletes an in-app message, a consent category or a recommendation engine. Throws `notFound`, `storage`.
     package func remove(_ kind: ProjectItem.Kind, id: String, from appID: String) throws(GatewayError) {
         try delete(
             "DELETE FROM project_item WHERE app_id = ?1 AND id = ?2 AND kind = '\(kind.rawValue)'", id: id,
@@ -94,16 +77,8 @@ package struct ProjectStore: ControlStore {
             before: { $0.items(kind).first { $0.id == id }?.json })
     }
 
-    /// Adds an App Inbox message, or replaces the one with its id, which clients then receive again.
-    ///
-    /// - Parameters:
-    ///   - id: 1 to 128 bytes.
-    ///   - type: `html` or `push`.
-    ///   - content: The content as a JSON object.
-    ///   - recipient: Who gets it; nil for everybody.
-    ///   - expiresMilliseconds: Milliseconds since 1970 from which on it is not shown; nil when it stays.
-    ///   - appID: The app.
-    /// - Throws: `invalid`, `conflict` when the inbox is full, `notFound`, `storage`.
+    /// Adds an App Inbox message, or replaces the one with its id, which clients then receive again. Throws `invalid`,
+    /// `conflict` when the inbox is full, `notFound`, `storage`.
     package func putInboxMessage(
         id: String, type: String, content: String, recipient: CustomerIdentifier? = nil,
         expiresMilliseconds: Int64? = nil, in appID: String
@@ -157,10 +132,8 @@ package struct ProjectStore: ControlStore {
     }
 
     /// Adds or replaces the App Inbox message that an operator wrote as a JSON object: `id`, `type`, `content` and, as
-    /// needed, `recipient` (an object with one id and its value) and `expires` (RFC 3339).
-    ///
-    /// - Returns: Its id.
-    /// - Throws: `invalid`, which names the member and what it must be; `conflict`, `notFound`, `storage`.
+    /// needed, `recipient` (an object with one id and its value) and `expires` (RFC 3339). Throws `invalid`, which
+    /// names the member and what it must be; `conflict`, `notFound`, `storage`.
     package func putInboxMessage(json: String, in appID: String) throws(GatewayError) -> String {
         guard case .object(let members) = try Self.value(of: json) else {
             throw GatewayError(.invalid, "a message must be a JSON object")
@@ -203,10 +176,8 @@ package struct ProjectStore: ControlStore {
         return id
     }
 
-    /// Deletes an App Inbox message. Clients that have it keep it until they fetch from the start; to make them, end the
-    /// sync tokens.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// Deletes an App Inbox message. Clients that have it keep it until they fetch from the start; to make them, end
+    /// the sync tokens. Throws `notFound`, `storage`.
     package func removeInboxMessage(id: String, from appID: String) throws(GatewayError) {
         try delete(
             "DELETE FROM inbox_message WHERE app_id = ?1 AND id = ?2", id: id, "project.item.delete",
@@ -215,9 +186,8 @@ package struct ProjectStore: ControlStore {
 
     /// Makes every sync token that was given out invalid, so that clients fetch their App Inbox from the start.
     ///
-    /// Clients before iOS SDK 4.0 do not do that by themselves: their inbox stays as it is until they identify.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// Clients before iOS SDK 4.0 do not do that by themselves: their inbox stays as it is until they identify. Throws
+    /// `notFound`, `storage`.
     package func endSyncTokens(of appID: String) throws(GatewayError) {
         try writeProject(of: appID) { sqlite in
             let table = SettingTable(sqlite: sqlite)
@@ -228,9 +198,7 @@ package struct ProjectStore: ControlStore {
         }
     }
 
-    /// What an app is to clients of the Bloomreach dialect.
-    ///
-    /// - Throws: `notFound`, `storage`.
+    /// What an app is to clients of the Bloomreach dialect. Throws `notFound`, `storage`.
     package func project(of appID: String) throws(GatewayError) -> Project {
         try read { sqlite in
             guard let project = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID] else {

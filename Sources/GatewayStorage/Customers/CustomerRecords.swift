@@ -58,6 +58,11 @@ package struct CustomerRecords: CustomerRecordStore {
 
     let events: SQLiteReaders
     let analytics: SQLiteReaders
+    let runs: OpenIndexRuns
+
+    private func index(_ events: SQLiteConnection) throws -> EventIndexReader {
+        try EventIndexReader(events, folder: IndexFolder.path(besides: self.events.path), runs: runs)
+    }
 
     package func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError)
         -> CustomerRecord?
@@ -74,15 +79,9 @@ package struct CustomerRecords: CustomerRecordStore {
                 (record.createdMilliseconds, record.seenMilliseconds) = (times?.0, times?.1)
                 try Self.readProperties(of: profile, events, into: &record)
             }
-            for identifier in record.identifiers {
-                record.events +=
-                    try events.first(
-                        """
-                        SELECT count(*) FROM (
-                            SELECT 1 FROM event WHERE \(Self.condition(identifier)) LIMIT ?4)
-                        """, .text(appID), .text(identifier.value), .text(identifier.name),
-                        .integer(Int64(Self.mostCounted))
-                    ) { $0.int(0) } ?? 0
+            let index = try index(events)
+            for identifier in record.identifiers where record.events < Self.mostCounted {
+                record.events += try Self.count(identifier, appID, events, index)
             }
             record.events = min(record.events, Self.mostCounted)
             return profile == nil && record.events == 0 ? nil : record
@@ -100,12 +99,16 @@ package struct CustomerRecords: CustomerRecordStore {
             try events.execute("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL")
             let profile = try Self.profile(of: identifier, appID, events)
             if let profile { identifiers = try Self.identifiers(of: profile, events) }
-            while true {
-                let piece = try Self.leavingTime {
-                    try Self.deletePiece(of: identifiers, in: appID, events)
+            let index = try index(events)
+            for identifier in identifiers {
+                var reached: Int64? = 0
+                while let after = reached {
+                    let piece = try Self.leavingTime {
+                        try Self.deletePiece(of: identifier, in: appID, after: after, events, index)
+                    }
+                    deletion.events += piece.events
+                    reached = piece.reached
                 }
-                deletion.events += piece.events
-                if piece.isLast { break }
             }
             // The profile goes last: it says which devices are this person's, should this be interrupted.
             if let profile {
@@ -128,20 +131,47 @@ package struct CustomerRecords: CustomerRecordStore {
 
     // MARK: Reading
 
-    /// What all events from a person's id have in common, with the app as ?1, the id's value as ?2 and its name as ?3.
+    /// How the events from a person's id are found.
+    private static func subject(_ identifier: CustomerIdentifier) -> EventSubject {
+        identifier.isHard ? .user(identifier.value) : .device(identifier.value)
+    }
+
+    /// What an event from a person's id says, with its number as ?1, the app as ?2, the id's value as ?3 and its name as ?4.
     ///
     /// A device is known by its cookie. An id of another name may have the same value as somebody else's device, so the
     /// event must say that it is meant.
     private static func condition(_ identifier: CustomerIdentifier) -> String {
-        if identifier.isHard { return "app_id = ?1 AND user_id = ?2 AND ?3 = ?3" }
-        let device = "app_id = ?1 AND anonymous_id = ?2 AND user_id IS NULL AND "
+        if identifier.isHard { return "seq = ?1 AND app_id = ?2 AND user_id = ?3 AND ?4 = ?4" }
+        let device = "seq = ?1 AND app_id = ?2 AND anonymous_id = ?3 AND user_id IS NULL AND "
         return identifier.isCookie
-            ? device + "?3 = ?3"
+            ? device + "?4 = ?4"
             : device
                 + """
                 EXISTS (SELECT 1 FROM json_each(iif(json_valid(body), body, '{}'), '$.customer_ids')
-                    WHERE key = ?3 AND value = ?2)
+                    WHERE key = ?4 AND value = ?3)
                 """
+    }
+
+    private static func count(
+        _ identifier: CustomerIdentifier, _ appID: String, _ events: SQLiteConnection,
+        _ index: EventIndexReader
+    ) throws -> Int {
+        var count = 0
+        var reached: Int64 = 0
+        while count < mostCounted {
+            let sequences = try index.sequences(
+                of: subject(identifier), in: appID, .after(reached), limit: rowsPerCommit)
+            for sequence in sequences {
+                let isThere = try events.first(
+                    "SELECT 1 FROM event WHERE \(condition(identifier))", .integer(sequence), .text(appID),
+                    .text(identifier.value), .text(identifier.name)
+                ) { _ in true }
+                if isThere == true { count += 1 }
+            }
+            guard sequences.count == rowsPerCommit, let last = sequences.last else { break }
+            reached = last
+        }
+        return count
     }
 
     private static func profile(
@@ -198,40 +228,42 @@ package struct CustomerRecords: CustomerRecordStore {
         return value
     }
 
-    /// Deletes as much of a person's events as one commit may.
-    ///
-    /// - Returns: How many, and whether there were no more.
+    /// Deletes as many of a person's events after `sequence` as one commit may. Returns how many, and how far it came: nil
+    /// at the end.
     static func deletePiece(
-        of identifiers: [CustomerIdentifier], in appID: String, _ events: SQLiteConnection
-    ) throws -> (events: Int, isLast: Bool) {
-        for identifier in identifiers {
-            let count = try deleteEvents(of: identifier, appID, events)
-            if count > 0 { return (count, false) }
-        }
-        return (0, true)
-    }
-
-    private static func deleteEvents(
-        of identifier: CustomerIdentifier, _ appID: String, _ events: SQLiteConnection
-    ) throws -> Int {
+        of identifier: CustomerIdentifier, in appID: String, after sequence: Int64,
+        _ events: SQLiteConnection,
+        _ index: EventIndexReader
+    ) throws -> (events: Int, reached: Int64?) {
         try events.transaction {
-            let rows = try events.all(
-                "SELECT seq FROM event WHERE \(condition(identifier)) LIMIT ?4", .text(appID),
-                .text(identifier.value), .text(identifier.name), .integer(Int64(rowsPerCommit))
-            ) { $0.int64(0) }
+            let sequences = try index.sequences(
+                of: subject(identifier), in: appID, .after(sequence), limit: rowsPerCommit)
             var (count, bytes) = (0, Int64(0))
-            for row in rows where bytes < bytesPerCommit {
-                bytes +=
-                    try events.first(
-                        "DELETE FROM event WHERE seq = ?1 RETURNING length(CAST(body AS BLOB))", .integer(row)
-                    ) { $0.int64(0) } ?? 0
+            var reached = sequences.count == rowsPerCommit ? sequences.last : nil
+            for sequence in sequences {
+                if bytes >= bytesPerCommit { break }
+                let size = try events.first(
+                    "DELETE FROM event WHERE \(condition(identifier)) RETURNING length(CAST(body AS BLOB))",
+                    .integer(sequence), .text(appID), .text(identifier.value), .text(identifier.name)
+                ) { $0.int64(0) }
+                guard let size else { continue }
+                bytes += size
                 count += 1
+                if bytes >= bytesPerCommit { reached = sequence }
             }
-            guard count > 0 else { return 0 }
-            try events.run(
-                "UPDATE app_usage SET events = events - ?2, bytes = bytes - ?3 WHERE app_id = ?1",
-                .text(appID), .integer(Int64(count)), .integer(bytes))
-            return count
+            if count > 0 {
+                try events.run(
+                    "UPDATE app_usage SET events = events - ?2, bytes = bytes - ?3 WHERE app_id = ?1",
+                    .text(appID), .integer(Int64(count)), .integer(bytes))
+            }
+            if reached == nil, identifier.isHard, try EventLogState.read(events) != nil {
+                for table in ["event_claim", "app_user"] {
+                    try events.run(
+                        "DELETE FROM \(table) WHERE app_id = ?1 AND user_id = ?2", .text(appID),
+                        .text(identifier.value))
+                }
+            }
+            return (count, reached)
         }
     }
 

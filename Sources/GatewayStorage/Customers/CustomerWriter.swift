@@ -162,14 +162,8 @@ struct CustomerWriter {
         try connection.run("DELETE FROM customer WHERE id = ?1", .text(source))
     }
 
-    /// Forgets a customer, or a part of one that has much.
-    ///
-    /// - Parameters:
-    ///   - customer: Its own id.
-    ///   - rows: At most so many of each table.
-    ///   - connection: In a transaction.
-    /// - Returns: True when nothing of it is left.
-    /// - Throws: `SQLiteError`; try again.
+    /// Forgets a customer, or a part of one that has much. Returns true when nothing of it is left. Throws
+    /// `SQLiteError`; try again.
     static func forget(_ customer: String, rows: Int, _ connection: SQLiteConnection) throws -> Bool {
         for (table, key) in [
             ("customer_property", "name"), ("inbox_read", "seq"), ("customer_identifier", "seq"),

@@ -15,7 +15,6 @@ package final class SQLiteCustomerStore: CustomerStore {
     private let path: String
     private let connections = Lock(Connections())
 
-    /// - Parameter path: The database, which its writer has opened before.
     package init(path: String) {
         self.path = path
     }
@@ -104,7 +103,7 @@ package final class SQLiteCustomerStore: CustomerStore {
         }
         let connection = try taken ?? SQLiteConnection(path: path, mode: .readOnly)
         let result = try body(connection)
-        // After a failure the connection is not kept: the next reader opens the file anew.
+        // After a failure the connection is not kept: the next reader opens the file again.
         connections.withLock { if !$0.isClosed { $0.free.append(connection) } }
         return result
     }

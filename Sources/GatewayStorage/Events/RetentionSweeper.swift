@@ -40,11 +40,23 @@ struct RetentionSweeper {
     }
 
     /// Does a part of the sweep in a transaction of its own. The apps take turns.
-    mutating func step(_ connection: SQLiteConnection) throws {
+    ///
+    /// `hasEvents` says whether an app's user has an event after one; `forgotten` hears of those that had none.
+    mutating func step(
+        _ connection: SQLiteConnection, hasEvents: (String, String, Int64) throws -> Bool,
+        forgotten: (String, String) -> Void = { _, _ in }
+    ) throws {
         guard let (appID, rules) = waiting.first else { return }
         let app = AppSweep(id: appID, connection: connection)
         let cutoff = rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? Int64.min
-        let goesOn = try connection.transaction { try app.sweep(cutoff, rules.retentionBytes) }
+        var gone: [String] = []
+        let goesOn = try connection.transaction {
+            try app.sweep(cutoff, rules.retentionBytes) { users, reached in
+                gone = try users.filter { try !hasEvents(appID, $0, reached) }
+                for user in users { try app.forget(user, until: reached, isGone: gone.contains(user)) }
+            }
+        }
+        for user in gone { forgotten(appID, user) }
         waiting.removeFirst()
         if goesOn { waiting.append((appID, rules)) }
     }
@@ -67,8 +79,10 @@ struct RetentionSweeper {
         let id: String
         let connection: SQLiteConnection
 
-        /// - Returns: True when there may be more to delete.
-        func sweep(_ cutoff: Int64, _ limit: Int?) throws -> Bool {
+        /// Returns true when there may be more to delete.
+        func sweep(
+            _ cutoff: Int64, _ limit: Int?, usersOfDeleted: (Set<String>, Int64) throws -> Void
+        ) throws -> Bool {
             var room = Room()
             // Customers first: a look at an index tells whether there is anything to do.
             while let customer = try oldestCustomer(), customer.seenMilliseconds < cutoff {
@@ -86,6 +100,7 @@ struct RetentionSweeper {
             ) { (seq: $0.int64(0), received: $0.isNull(1) ? nil : $0.int64(1)) }
             var reached = before
             var deleted: (events: Int64, bytes: Int64) = (0, 0)
+            var users: Set<String> = []
             var isComplete = rows.count < RetentionSweeper.rowsPerStep
             for row in rows where !room.isUsedUp {
                 if let received = row.received {
@@ -96,7 +111,8 @@ struct RetentionSweeper {
                         isComplete = true
                         break
                     }
-                    let bytes = try delete(event: row.seq)
+                    let (bytes, user) = try delete(event: row.seq)
+                    if let user { users.insert(user) }
                     deleted = (deleted.events + 1, deleted.bytes + bytes)
                     excess -= bytes
                     room.rows -= 1
@@ -106,6 +122,7 @@ struct RetentionSweeper {
             }
             if isComplete { try forgetExcess(&excess, seenUntil: .max, &room) }
             try note(reached, before, deleted)
+            try usersOfDeleted(users, reached)
             return room.isUsedUp || !isComplete
         }
 
@@ -121,11 +138,23 @@ struct RetentionSweeper {
             } ?? 0
         }
 
-        /// Deletes an event and returns its bytes.
-        private func delete(event seq: Int64) throws -> Int64 {
+        /// Deletes an event and returns its bytes and its user.
+        private func delete(event seq: Int64) throws -> (bytes: Int64, user: String?) {
             try connection.first(
-                "DELETE FROM event WHERE seq = ?1 RETURNING length(CAST(body AS BLOB))", .integer(seq)
-            ) { $0.int64(0) } ?? 0
+                "DELETE FROM event WHERE seq = ?1 RETURNING length(CAST(body AS BLOB)), user_id",
+                .integer(seq)
+            ) { ($0.int64(0), $0.optionalText(1)) } ?? (0, nil)
+        }
+
+        /// Forgets what was kept of a user beside the events that were deleted.
+        func forget(_ user: String, until reached: Int64, isGone: Bool) throws {
+            try connection.run(
+                "DELETE FROM event_claim WHERE app_id = ?1 AND user_id = ?2 AND seq <= ?3", .text(id),
+                .text(user),
+                .integer(reached))
+            guard isGone else { return }
+            try connection.run(
+                "DELETE FROM app_user WHERE app_id = ?1 AND user_id = ?2", .text(id), .text(user))
         }
 
         private func note(_ reached: Int64, _ before: Int64, _ deleted: (events: Int64, bytes: Int64)) throws
@@ -180,7 +209,7 @@ struct RetentionSweeper {
             return customer.bytes - kept
         }
 
-        /// - Returns: False when there may be more rows.
+        /// Returns false when there may be more rows.
         private func forgetRows(of customer: String, _ most: Int, _ room: inout Room) throws -> Bool {
             var left = most
             for (table, owner, key) in [

@@ -5,9 +5,8 @@ package import GatewayModel
 package struct DataDirectory {
     package let path: String
 
-    /// Makes the folder with mode 0700, or checks the one that is there.
-    ///
-    /// - Throws: `dataDirectory` when it cannot be made, is no folder, or others may write to it.
+    /// Makes the folder with mode 0700, or checks the one that is there. Throws `dataDirectory` when it cannot be made,
+    /// is no folder, or others may write to it.
     package init(path: String) throws(GatewayError) {
         let absolute = URL(fileURLWithPath: path).standardizedFileURL.path
         self.path = absolute

@@ -9,9 +9,8 @@ enum Schema {
     ///
     /// The copy goes into the folder `backups` beside the file, is complete and on disk before anything is changed, and
     /// is named after the file, its schema and the time. To go back, stop the gateway and put it in the file's place.
-    ///
-    /// - Throws: `SQLiteError` when the file was written by a newer version, or the copy or a migration fails; the file
-    ///   is then as it was.
+    /// Throws `SQLiteError` when the file was written by a newer version, or the copy or a migration fails; the file is
+    /// then as it was.
     static func migrate(_ connection: SQLiteConnection, _ migrations: [String]) throws {
         let version = try connection.first("PRAGMA user_version") { row in row.int(0) } ?? 0
         if version > 0, version < migrations.count { try backUp(connection, version: version) }
@@ -37,12 +36,8 @@ enum Schema {
         let name = "\(file.deletingPathExtension().lastPathComponent)-schema\(version)-\(time).sqlite"
         let copy = folder.appendingPathComponent(name).path
         try connection.run("VACUUM INTO ?1", .text(copy))
-        for path in [copy, folder.path] {
-            let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-            defer { close(descriptor) }
-            guard descriptor >= 0, fsync(descriptor) == 0 else {
-                throw GatewayError(.storage, "cannot write the copy \(copy)")
-            }
+        for path in [copy, folder.path] where synchronizeFile(path) != 0 {
+            throw GatewayError(.storage, "cannot write the copy \(copy)")
         }
     }
 }

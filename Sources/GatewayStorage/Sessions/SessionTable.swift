@@ -253,9 +253,8 @@ package struct SessionTable {
     /// How long a session that has expired can still be listed.
     private static let keptMilliseconds: Int64 = 30 * 86_400_000
 
-    /// Ends a session; nothing happens to one that is over.
-    ///
-    /// - Returns: The session as it was, or nil when there is none or it was ended before.
+    /// Ends a session; nothing happens to one that is over. Returns the session as it was, or nil when there is none or
+    /// it was ended before.
     @discardableResult
     package func end(id: String, _ reason: Session.Revocation, _ address: String, at now: Int64) throws
         -> Session?

@@ -27,9 +27,7 @@ package final class TokenSecrets: Sendable {
         var refreshKey: [UInt8]?
     }
 
-    /// Opens the file in a data directory, and makes it when it is not there.
-    ///
-    /// - Throws: `dataDirectory` or `storage`.
+    /// Opens the file in a data directory, and makes it when it is not there. Throws `dataDirectory` or `storage`.
     package init(dataDirectory: DataDirectory) throws(GatewayError) {
         let path = try dataDirectory.file("token-keys.sqlite")
         do {
@@ -96,13 +94,7 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// Makes a key that signs from `instant` on.
-    ///
-    /// - Parameters:
-    ///   - instant: Milliseconds since 1970.
-    ///   - endsOthers: True when all others verify nothing any more, because one of them is in wrong hands.
-    /// - Returns: The key.
-    /// - Throws: `storage`.
+    /// Makes a key that signs from `instant` on. Throws `storage`.
     package func rotate(signsFrom instant: Int64, endsOthers: Bool = false) throws(GatewayError) -> IssuingKey
     {
         try use { state in
@@ -116,9 +108,8 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// Makes a new key when it is time to, and deletes those that verify nothing any more.
-    ///
-    /// - Returns: The keys that verify now, when they may have changed since the last call; else nil.
+    /// Makes a new key when it is time to, and deletes those that verify nothing any more. Returns the keys that verify
+    /// now, when they may have changed since the last call; else nil.
     package func maintain(at now: Int64) throws(GatewayError) -> [IssuingKey]? {
         let newest = try published(at: now).map(\.signsFromMilliseconds).max()
         if let newest, now >= newest + Self.signingMilliseconds {

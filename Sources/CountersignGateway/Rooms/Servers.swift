@@ -1,0 +1,85 @@
+internal import CountersignCore
+internal import GatewayAdmin
+internal import GatewayAdmission
+internal import GatewayDialects
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayObservability
+
+/// The listeners: one for all, or a second one for operators where they have their own address.
+struct Servers: Sendable {
+    let main: HTTPServer
+    /// Nil when operators use the main one.
+    let admin: HTTPServer?
+
+    init(
+        _ configuration: GatewayConfiguration, dialects: [any Dialect], admin: Administration, health: Health,
+        apps: AppRegistry, stores: Stores, observability: Observability, certificates: TLSCertificates?
+    ) throws(GatewayError) {
+        let limits = configuration.limits
+        let events = stores.events
+        let log = observability.log
+        // The server answers for its connections, but is made last of all.
+        let connectionCount = Lock<@Sendable () -> Int>({ 0 })
+        let monitoring = Monitoring(metrics: observability.metrics, readers: configuration.metricsFrom) {
+            Gauges(
+                store: events.load, connections: connectionCount.withLock { $0 }(),
+                droppedLogLines: log.droppedLines)
+        }
+        let isApart = configuration.adminHost != nil
+        let endpoints = health.endpoints + monitoring.endpoints + dialects.flatMap(\.endpoints)
+        let description = OpenAPIDocument.endpoint(for: endpoints, schemas: dialects.map(\.schemas))
+        let router = Router(
+            endpoints + UnsupportedProtocol.endpoints + [description] + (isApart ? [] : admin.endpoints),
+            refusals: dialects.compactMap(\.refusal) + [AdminAPI.refusal])
+        let door = FrontDoor(
+            router: router, addresses: RateLimiter(rate: limits.requestsPerSecondPerAddress),
+            cors: CORS(
+                requestHeaders: dialects.flatMap(\.requestHeaders), origins: { apps.origins(of: $0) },
+                originsOfAllApps: { apps.originsOfAllApps }))
+        let memory = BodyMemory(limit: limits.bodyMemoryBytes)
+        let main = try HTTPServer(
+            limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
+            certificates: certificates, observer: observability.observer,
+            together: { events.together($0) }
+        ) { door.answer($0) }
+        connectionCount.withLock { $0 = { [weak main] in main?.connectionCount ?? 0 } }
+        self.main = main
+        guard isApart else {
+            self.admin = nil
+            return
+        }
+        let adminDoor = FrontDoor(
+            router: Router(admin.endpoints, refusals: [AdminAPI.refusal]), addresses: door.addresses,
+            cors: door.cors)
+        self.admin = try HTTPServer(
+            limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
+            certificates: certificates, observer: observability.observer
+        ) { adminDoor.answer($0) }
+    }
+
+    func stop(graceSeconds: Double) {
+        main.stop(graceSeconds: graceSeconds)
+        admin?.stop(graceSeconds: graceSeconds)
+    }
+}
+
+extension OpenAPIDocument {
+    /// Serves the document, which is made when somebody first asks for it, as hardly anybody does.
+    fileprivate static func endpoint(
+        for endpoints: [Endpoint], schemas: [[String: JSONValue]]
+    ) -> Endpoint {
+        let made = Lock<HTTPResponse?>(nil)
+        return Endpoint(method: "GET", path: "/openapi.json") { _, _ in
+            .answer(
+                made.withLock { made in
+                    if let made { return made }
+                    let document = OpenAPIDocument(endpoints: endpoints, schemas: schemas)
+                    var response = HTTPResponse.json(200, document.bytes)
+                    response.isShared = true
+                    made = response
+                    return response
+                })
+        }
+    }
+}

@@ -1,0 +1,60 @@
+package import CountersignCore
+
+/// What the gateway's OpenAPI 3.1 documents are written with.
+package enum OpenAPI {
+    package static func document(
+        _ title: String, _ summary: String, server: String, paths: [String: [String: JSONValue]],
+        schemas: [String: JSONValue], securitySchemes: JSONValue
+    ) -> JSONValue {
+        [
+            "openapi": "3.1.0",
+            "info": [
+                "title": .string(title), "version": .string(countersignVersion), "summary": .string(summary),
+                "license": ["name": "Apache-2.0", "identifier": "Apache-2.0"],
+            ],
+            "servers": [["url": .string(server)]], "paths": .object(paths.mapValues { .object($0) }),
+            "components": ["schemas": .object(schemas), "securitySchemes": securitySchemes],
+        ]
+    }
+
+    /// An operation; `part` is the schema of each part of the path that stands in braces, and `types` are the body's.
+    package static func operation(
+        _ method: String, _ path: String, _ summary: String, part: JSONValue, parameters: [JSONValue],
+        body: JSONValue?, types: [String] = ["application/json"], responses: [String: JSONValue],
+        security: JSONValue, with more: [String: JSONValue] = [:]
+    ) -> JSONValue {
+        let words = path.split { !$0.isLetter && !$0.isNumber }
+        var members = more
+        members["operationId"] = .string(
+            method.lowercased() + words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined())
+        members["summary"] = .string(summary)
+        members["responses"] = .object(responses)
+        members["security"] = security
+        let inPath: [JSONValue] = path.split(separator: "/").filter { $0.first == "{" }.map {
+            [
+                "name": .string(String($0.dropFirst().dropLast())), "in": "path", "required": true,
+                "schema": part,
+            ]
+        }
+        if !(inPath + parameters).isEmpty { members["parameters"] = .array(inPath + parameters) }
+        if let body {
+            let content = types.map { ($0, JSONValue.object(["schema": body])) }
+            members["requestBody"] = [
+                "required": true, "content": .object(Dictionary(uniqueKeysWithValues: content)),
+            ]
+        }
+        return .object(members)
+    }
+
+    package static func refusal(
+        _ status: Int, _ description: String, _ type: String, _ schema: JSONValue
+    ) -> JSONValue {
+        var response: [String: JSONValue] = [
+            "description": .string(description), "content": .object([type: ["schema": schema]]),
+        ]
+        if status == 429 || status == 503 {
+            response["headers"] = ["Retry-After": ["schema": ["type": "integer", "minimum": 1]]]
+        }
+        return .object(response)
+    }
+}

@@ -1,0 +1,19 @@
+internal import CountersignCore
+
+extension RequestTrail {
+    /// What the events of the request are worth; nil for one that was not judged to its end, or was refused.
+    package func proof(dialect: String, requestID: String) -> EventProof? {
+        let judged: EventProof.Verdict
+        switch verdict {
+        case .accepted: judged = .verified
+        case .acceptedWithWarning: judged = .warned
+        case .notJudged: judged = .notJudged
+        case .anonymous: judged = .anonymous
+        case .rejected, nil: return nil
+        }
+        return EventProof(
+            verdict: judged, code: authCode?.rawValue, keyID: judged == .verified ? keyID : nil,
+            enforcement: enforcement?.rawValue, dialect: dialect, requestID: requestID,
+            tokenID: judged == .verified ? tokenID : nil)
+    }
+}

@@ -1,0 +1,38 @@
+package import CountersignCore
+
+/// How values of one kind are answered: the document's shape of them and their JSON, from the same fields.
+package struct AnswerShape<Value>: Sendable {
+    package let shape: JSONShape
+    package let members: [JSONMember]
+    package let fields: [JSONField<Value>]
+
+    /// The shape stands in the document under `name`, or where it is used. `first` are fields of another shape or setting.
+    package init(named name: String? = nil, first: [JSONField<Value>] = [], _ fields: JSONField<Value>...) {
+        self.fields = (first + fields).filter { $0.shown != nil }
+        members = self.fields.compactMap { field in field.shown.map { .must(field.name, $0) } }
+        shape = name.map { [members] in .named($0, .object(members)) } ?? .object(members)
+    }
+
+    /// A value as it is answered.
+    package func json(_ value: Value) -> JSONValue { json(value, with: [:]) }
+
+    /// The same with what only this answer has.
+    package func json(_ value: Value, with more: [String: JSONValue?]) -> JSONValue {
+        let members = Dictionary(uniqueKeysWithValues: fields.map { ($0.name, $0.get(value)) })
+        return .object(members.merging(more.compactMapValues { $0 }) { $1 })
+    }
+}
+
+extension JSONField {
+    package static func list<Item>(
+        _ name: String, _ shape: AnswerShape<Item>, _ get: @escaping @Sendable (Owner) -> [Item]
+    ) -> JSONField {
+        JSONField(answered: name, .list(shape.shape)) { .array(get($0).map { shape.json($0) }) }
+    }
+
+    package static func object<Part>(
+        _ name: String, _ shape: AnswerShape<Part>, _ get: @escaping @Sendable (Owner) -> Part
+    ) -> JSONField {
+        JSONField(answered: name, shape.shape) { shape.json(get($0)) }
+    }
+}

@@ -1,0 +1,277 @@
+internal import CountersignCore
+internal import Foundation
+
+/// What the index knows of one event.
+struct IndexedEvent {
+    let sequence: Int64
+    let key: EventKey
+    /// Hashes of what it is looked for by.
+    let subjects: [UInt64]
+}
+
+/// Which events there are, by key and by subject: the newest in memory, all others in runs on the disk.
+///
+/// All of it follows from the events, so it is never ahead of them and needs no durability of its own: an event is added
+/// when it is committed, and what a crash takes away is read from the events again. Runs are made and merged on another
+/// thread; everything else belongs to the writer's. See `docs/adr/0020-event-index.md`.
+final class EventIndex {
+    /// When there is how much of what.
+    struct Sizes {
+        /// Events that are in memory before they become a run.
+        var runEvents = 32_768
+        /// Runs of a level that are merged into one of the next.
+        var mergeWidth = 8
+        /// Runs of this level, of 16.8 million events, are not merged.
+        var highestLevel = 3
+        /// Runs that may wait to be made; then storing waits for them.
+        var mostWaiting = 16
+    }
+
+    /// Events that are not in a run yet.
+    private struct Table {
+        let first: Int64
+        var last: Int64
+        var keys: [EventKey: Int64] = [:]
+        var subjects: [(hash: UInt64, sequence: Int64)] = []
+
+        init(first: Int64) {
+            self.first = first
+            last = first - 1
+        }
+
+        mutating func add(_ event: IndexedEvent) {
+            keys[event.key] = event.sequence
+            for hash in event.subjects { subjects.append((hash, event.sequence)) }
+            last = event.sequence
+        }
+    }
+
+    private struct State {
+        /// The oldest first.
+        var runs: [IndexRun] = []
+        /// Tables that become runs, the oldest first.
+        var waiting: [Table] = []
+        /// Runs that cannot be merged.
+        var damaged: Set<IndexRunName> = []
+        /// Why the last run could not be made.
+        var failure: IndexFileError?
+    }
+
+    private let sizes: Sizes
+    private let folder: String
+    private let writer: IndexRunWriter
+    private let state = Lock(State())
+    private let queue = DispatchQueue(label: "event index", qos: .utility)
+    private var table: Table
+
+    /// Opens the index of a log, and makes what is missing of it.
+    ///
+    /// `next` is the number that the next event gets, `first` that of the oldest one; `events` calls back with those of a
+    /// range in their order.
+    init(
+        folder: String, logID: [UInt8], first: Int64, next: Int64, sizes: Sizes,
+        events: (ClosedRange<Int64>, (IndexedEvent) throws -> Void) throws -> Void
+    ) throws {
+        self.folder = folder
+        self.sizes = sizes
+        writer = IndexRunWriter(folder: folder, logID: logID)
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        // A run that knows later events than there are is of another time: the events were restored from a copy.
+        var runs = IndexFolder.names(in: folder).filter { $0.last < next }.compactMap {
+            try? IndexRun($0, folder: folder, logID: logID)
+        }
+        table = Table(first: first)
+        var reached = first
+        for run in runs {
+            if run.name.first > reached {
+                try read(reached...run.name.first - 1, events)
+                try end(&runs, at: run.name.first - 1)
+            }
+            reached = max(reached, run.name.last + 1)
+            table = Table(first: reached)
+        }
+        runs.sort { $0.name.first < $1.name.first }
+        IndexFolder.clean(folder, keeping: runs.map(\.name))
+        if reached < next { try read(reached...next - 1, events) }
+
+        func read(
+            _ range: ClosedRange<Int64>,
+            _ events: (ClosedRange<Int64>, (IndexedEvent) throws -> Void) throws -> Void
+        ) throws {
+            try events(range) { event in
+                table.add(event)
+                if table.keys.count >= sizes.runEvents { try end(&runs, at: event.sequence) }
+            }
+        }
+        func end(_ runs: inout [IndexRun], at last: Int64) throws {
+            guard table.first <= last else { return }
+            table.last = last
+            runs.append(try Self.write(table, writer))
+            table = Table(first: last + 1)
+        }
+        state.withLock { $0.runs = runs }
+        queue.async { [state, writer, sizes] in Self.work(state, writer, sizes) }
+    }
+
+    /// Waits until no run is being made.
+    func stop() {
+        queue.sync {}
+    }
+
+    /// Makes sure that more can be added. Waits when runs are made more slowly than events come; throws when they cannot be
+    /// made at all.
+    func makeRoom() throws {
+        guard state.withLock({ $0.waiting.count }) >= sizes.mostWaiting else { return }
+        queue.async { [state, writer, sizes] in Self.work(state, writer, sizes) }
+        queue.sync {}
+        try state.withLock { state in
+            if let failure = state.failure, state.waiting.count >= sizes.mostWaiting { throw failure }
+        }
+    }
+
+    /// The newest event with this key of which `isThere` says that it still is; mostly nil.
+    func sequence(of key: EventKey, where isThere: (Int64) throws -> Bool) throws -> Int64? {
+        if let sequence = table.keys[key], try isThere(sequence) { return sequence }
+        let (waiting, runs) = state.withLock { ($0.waiting, $0.runs) }
+        for table in waiting.reversed() {
+            if let sequence = table.keys[key], try isThere(sequence) { return sequence }
+        }
+        for run in runs.reversed() {
+            let found = try reading(run) { run throws(IndexFileError) in try run.sequences(of: key) }
+            if let sequence = try found.last(where: isThere) { return sequence }
+        }
+        return nil
+    }
+
+    /// True when `isThere` says so of an event of this subject after `sequence`.
+    func contains(_ hash: UInt64, after sequence: Int64, where isThere: (Int64) throws -> Bool) throws -> Bool
+    {
+        let (waiting, runs) = state.withLock { ($0.waiting, $0.runs) }
+        for run in runs {
+            var reached = sequence
+            while true {
+                let found = try reading(run) { run throws(IndexFileError) in
+                    try run.sequences(of: hash, after: reached, limit: 64)
+                }
+                if try found.contains(where: isThere) { return true }
+                guard found.count == 64, let last = found.last else { break }
+                reached = last
+            }
+        }
+        for table in waiting + [table] {
+            for entry in table.subjects where entry.hash == hash && entry.sequence > sequence {
+                if try isThere(entry.sequence) { return true }
+            }
+        }
+        return false
+    }
+
+    /// Reads a run. One that is damaged is made again when the index is opened the next time.
+    private func reading<Value>(
+        _ run: IndexRun, _ body: (IndexRun) throws(IndexFileError) -> Value
+    ) throws(IndexFileError) -> Value {
+        do {
+            return try body(run)
+        } catch {
+            IndexFolder.remove(run.name.file, from: folder)
+            throw error
+        }
+    }
+
+    /// Adds events that were committed, in their order.
+    func add(_ events: [IndexedEvent]) {
+        for event in events { table.add(event) }
+        guard table.keys.count >= sizes.runEvents else { return }
+        let full = table
+        table = Table(first: full.last + 1)
+        state.withLock { $0.waiting.append(full) }
+        queue.async { [state, writer, sizes] in Self.work(state, writer, sizes) }
+    }
+
+    /// Removes the runs all of whose events are gone.
+    func removeRuns(before first: Int64) {
+        let gone = state.withLock { state in
+            let gone = state.runs.filter { $0.name.last < first }
+            state.runs.removeFirst(gone.count)
+            return gone
+        }
+        // After a merge that may be reading them.
+        queue.async { [folder] in
+            for run in gone { IndexFolder.remove(run.name.file, from: folder) }
+        }
+    }
+
+    // MARK: Beside the writer
+
+    private static func write(_ table: Table, _ writer: IndexRunWriter) throws(IndexFileError) -> IndexRun {
+        let first = table.first
+        let keys = table.keys.map { KeyEntry(key: $0, offset: UInt32($1 - first)) }.sorted()
+        let subjects = table.subjects.map { SubjectEntry(hash: $0.hash, offset: UInt32($0.sequence - first)) }
+            .sorted()
+        return try writer.write(
+            IndexRunName(first: first, last: table.last, level: 0), keys: keys, subjects: subjects)
+    }
+
+    /// Makes the runs that wait to be made, and merges what there is enough of.
+    private static func work(_ state: Lock<State>, _ writer: IndexRunWriter, _ sizes: Sizes) {
+        do {
+            while true {
+                if let table = state.withLock({ $0.waiting.first }) {
+                    let run = try write(table, writer)
+                    state.withLock { state in
+                        state.runs.append(run)
+                        state.waiting.removeFirst()
+                        state.failure = nil
+                    }
+                } else if let runs = state.withLock({ mergeable($0, sizes) }) {
+                    try merge(runs, state, writer)
+                } else {
+                    return
+                }
+            }
+        } catch {
+            state.withLock { state in
+                state.failure = error
+                // A run that cannot be read is read no more than it must be, and made again at the next opening.
+                for run in state.runs where run.file.path == error.path {
+                    state.damaged.insert(run.name)
+                    IndexFolder.remove(run.name.file, from: writer.folder)
+                }
+            }
+        }
+    }
+
+    private static func merge(
+        _ runs: [IndexRun], _ state: Lock<State>, _ writer: IndexRunWriter
+    ) throws(IndexFileError) {
+        let merged = try writer.merge(runs)
+        let isUsed = state.withLock { state in
+            // Retention may have removed the first of them meanwhile.
+            guard let start = state.runs.firstIndex(where: { $0.name == runs[0].name }) else { return false }
+            state.runs.replaceSubrange(start..<start + runs.count, with: [merged])
+            return true
+        }
+        for name in isUsed ? runs.map(\.name) : [merged.name] {
+            IndexFolder.remove(name.file, from: writer.folder)
+        }
+    }
+
+    /// Neighbours of the same level that are as many as become one.
+    private static func mergeable(_ state: State, _ sizes: Sizes) -> [IndexRun]? {
+        var neighbours: [IndexRun] = []
+        for run in state.runs {
+            let follows = neighbours.last.map {
+                $0.name.level == run.name.level && $0.name.last + 1 == run.name.first
+            }
+            if follows != true { neighbours = [] }
+            guard run.name.level < sizes.highestLevel, !state.damaged.contains(run.name) else {
+                neighbours = []
+                continue
+            }
+            neighbours.append(run)
+            if neighbours.count == sizes.mergeWidth { return neighbours }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,128 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import Foundation
+
+/// The runs that readers have opened, for the next time.
+final class OpenIndexRuns: Sendable {
+    private let runs = Lock<[IndexRunName: IndexRun]>([:])
+
+    /// The runs of a log that can be read, the oldest first.
+    func all(in folder: String, logID: [UInt8]) -> [IndexRun] {
+        let known = runs.withLock { $0 }
+        let found = IndexFolder.names(in: folder).compactMap { name in
+            known[name].flatMap { $0.logID == logID ? $0 : nil }
+                ?? (try? IndexRun(name, folder: folder, logID: logID, forKeys: false))
+        }
+        runs.withLock { $0 = Dictionary(uniqueKeysWithValues: found.map { ($0.name, $0) }) }
+        return found
+    }
+}
+
+/// Finds events by their subject, for those that do not write them.
+///
+/// Between and after the runs the events themselves are looked through, so a run that is missing costs time alone. What is
+/// found may be gone, or another subject's: the event tells.
+struct EventIndexReader {
+    /// On which side of an event to look, and in which order: away from it.
+    enum Side {
+        case after(Int64)
+        case before(Int64)
+    }
+
+    private enum Part {
+        case run(IndexRun)
+        case rows(ClosedRange<Int64>)
+    }
+
+    private let sqlite: SQLiteConnection
+    private let hasher: IndexHasher?
+    /// What holds all events, the oldest first.
+    private let parts: [Part]
+
+    init(_ sqlite: SQLiteConnection, folder: String, runs: OpenIndexRuns) throws {
+        self.sqlite = sqlite
+        var parts: [Part] = []
+        var reached: Int64 = 1
+        // A file that this version's gateway has not opened yet has indexes of its own.
+        let log = try EventLogState.read(sqlite)
+        for run in log.map({ runs.all(in: folder, logID: $0.id) }) ?? [] where run.name.first >= reached {
+            if run.name.first > reached { parts.append(.rows(reached...run.name.first - 1)) }
+            parts.append(.run(run))
+            reached = run.name.last + 1
+        }
+        self.parts = parts + [.rows(reached...Int64.max - 1)]
+        hasher = log.map { IndexHasher(secret: $0.secret) }
+    }
+
+    /// Numbers of events of a subject; fewer than `limit` when there are no more.
+    func sequences(of subject: EventSubject, in appID: String, _ side: Side, limit: Int) throws -> [Int64] {
+        let hash = hasher?.hash(of: subject, in: appID) ?? 0
+        var found: [Int64] = []
+        for part in isAscending(side) ? parts : parts.reversed() where found.count < limit {
+            switch part {
+            case .rows(let range): found += try rows(of: subject, in: appID, range, side, limit)
+            case .run(let run):
+                do {
+                    found += try sequences(of: hash, in: run, side, limit)
+                } catch {
+                    found += try rows(of: subject, in: appID, run.name.first...run.name.last, side, limit)
+                }
+            }
+        }
+        let claims = try claims(of: subject, in: appID, side, limit)
+        if claims.isEmpty { return Array(found.prefix(limit)) }
+        let all = Set(found + claims).sorted()
+        return Array((isAscending(side) ? all : all.reversed()).prefix(limit))
+    }
+
+    private func sequences(
+        of hash: UInt64, in run: IndexRun, _ side: Side, _ limit: Int
+    ) throws(IndexFileError) -> [Int64] {
+        switch side {
+        case .after(let sequence): try run.sequences(of: hash, after: sequence, limit: limit)
+        case .before(let sequence): try run.sequences(of: hash, before: sequence, limit: limit)
+        }
+    }
+
+    private func isAscending(_ side: Side) -> Bool {
+        if case .after = side { true } else { false }
+    }
+
+    /// Events that became a user's after they were stored.
+    private func claims(
+        of subject: EventSubject, in appID: String, _ side: Side, _ limit: Int
+    ) throws -> [Int64] {
+        guard hasher != nil, case .user(let user) = subject else { return [] }
+        return try sequences(
+            "event_claim WHERE app_id = ?1 AND user_id = ?2", [.text(appID), .text(user)], side, limit)
+    }
+
+    private func rows(
+        of subject: EventSubject, in appID: String, _ range: ClosedRange<Int64>, _ side: Side, _ limit: Int
+    ) throws -> [Int64] {
+        let (condition, id) =
+            switch subject {
+            case .user(let id): ("user_id = ?2", id)
+            case .device(let id): ("user_id IS NULL AND anonymous_id = ?2", id)
+            case .message(let id): ("message_id = ?2", id)
+            }
+        return try sequences(
+            "event WHERE app_id = ?1 AND \(condition) AND seq BETWEEN ?3 AND ?4",
+            [.text(appID), .text(id), .integer(range.lowerBound), .integer(range.upperBound)], side, limit)
+    }
+
+    private func sequences(
+        _ source: String, _ values: [SQLiteValue], _ side: Side, _ limit: Int
+    ) throws -> [Int64] {
+        let (condition, bound) =
+            switch side {
+            case .after(let sequence): ("seq > ?5 ORDER BY seq", sequence)
+            case .before(let sequence): ("seq < ?5 ORDER BY seq DESC", sequence)
+            }
+        let rest = [SQLiteValue](repeating: .null, count: 4 - values.count)
+        return try sqlite.all(
+            "SELECT seq FROM \(source) AND \(condition) LIMIT ?6",
+            values + rest + [.integer(bound), .integer(Int64(limit))]
+        ) { $0.int64(0) }
+    }
+}

@@ -1,0 +1,33 @@
+internal import CountersignSQLite
+internal import GatewayModel
+
+/// What tells one log of events from another.
+struct EventLogState {
+    static let idBytes = 16
+
+    /// Random: runs of another log have another one.
+    let id: [UInt8]
+    /// What ids are hashed with.
+    let secret: [UInt8]
+    /// The number of the next event, where the newest ones were deleted; smaller than that otherwise.
+    let next: Int64
+
+    /// Nil in a file of an earlier version.
+    static func read(_ sqlite: SQLiteConnection) throws -> EventLogState? {
+        let isThere = try sqlite.first("SELECT 1 FROM sqlite_schema WHERE name = 'event_log'") { _ in true }
+        guard isThere == true else { return nil }
+        return try sqlite.first("SELECT id, key_secret, next_seq FROM event_log") {
+            EventLogState(id: $0.blob(0), secret: $0.blob(1), next: $0.int64(2))
+        }
+    }
+
+    /// Begins a log, after the numbers that SQLite has given out.
+    static func begin(_ sqlite: SQLiteConnection) throws {
+        try sqlite.run(
+            """
+            INSERT INTO event_log
+                VALUES (1, ?1, ?2, 1 + coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0))
+            """, .blob([UInt8].random(count: idBytes)),
+            .blob([UInt8].random(count: IndexHasher.secretBytes)))
+    }
+}

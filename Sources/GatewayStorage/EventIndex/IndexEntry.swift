@@ -1,0 +1,75 @@
+/// An entry of a run: fixed in width, and in order.
+protocol IndexEntry: Comparable, Sendable {
+    /// Bytes that it takes in a file.
+    static var width: Int { get }
+    /// The event's number, counted from the first one of the run.
+    var offset: UInt32 { get set }
+
+    init(from bytes: UnsafeRawBufferPointer)
+    func store(in bytes: UnsafeMutableRawBufferPointer)
+}
+
+/// An event by its key.
+struct KeyEntry: IndexEntry {
+    static let width = 20
+
+    let key: EventKey
+    var offset: UInt32
+
+    init(key: EventKey, offset: UInt32) {
+        self.key = key
+        self.offset = offset
+    }
+
+    init(from bytes: UnsafeRawBufferPointer) {
+        key = EventKey(high: bytes.word64(at: 0), low: bytes.word64(at: 8))
+        offset = bytes.word32(at: 16)
+    }
+
+    func store(in bytes: UnsafeMutableRawBufferPointer) {
+        bytes.storeBytes(of: key.high.littleEndian, toByteOffset: 0, as: UInt64.self)
+        bytes.storeBytes(of: key.low.littleEndian, toByteOffset: 8, as: UInt64.self)
+        bytes.storeBytes(of: offset.littleEndian, toByteOffset: 16, as: UInt32.self)
+    }
+
+    static func < (one: KeyEntry, other: KeyEntry) -> Bool {
+        one.key != other.key ? one.key < other.key : one.offset < other.offset
+    }
+}
+
+/// An event by its user, its device or its message id.
+struct SubjectEntry: IndexEntry {
+    static let width = 12
+
+    let hash: UInt64
+    var offset: UInt32
+
+    init(hash: UInt64, offset: UInt32) {
+        self.hash = hash
+        self.offset = offset
+    }
+
+    init(from bytes: UnsafeRawBufferPointer) {
+        hash = bytes.word64(at: 0)
+        offset = bytes.word32(at: 8)
+    }
+
+    func store(in bytes: UnsafeMutableRawBufferPointer) {
+        bytes.storeBytes(of: hash.littleEndian, toByteOffset: 0, as: UInt64.self)
+        bytes.storeBytes(of: offset.littleEndian, toByteOffset: 8, as: UInt32.self)
+    }
+
+    static func < (one: SubjectEntry, other: SubjectEntry) -> Bool {
+        one.hash != other.hash ? one.hash < other.hash : one.offset < other.offset
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    func word64(at offset: Int) -> UInt64 {
+        UInt64(littleEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    func word32(at offset: Int) -> UInt32 {
+        UInt32(littleEndian: loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+    }
+}

@@ -1,0 +1,233 @@
+internal import Foundation
+
+/// The events of one run, and what it was made for.
+struct IndexRunName: Hashable {
+    static let suffix = ".run"
+
+    /// Numbers of events: all from `first` to `last` that were there are in the run.
+    let first: Int64
+    let last: Int64
+    /// 0 for one that was made of events; one more than the runs that it was merged from.
+    let level: Int
+
+    init(first: Int64, last: Int64, level: Int) {
+        self.first = first
+        self.last = last
+        self.level = level
+    }
+
+    /// Nil for what is no run's name.
+    init?(file: String) {
+        guard file.hasPrefix("idx-"), file.hasSuffix(Self.suffix) else { return nil }
+        let parts = file.dropFirst(4).dropLast(Self.suffix.count).split(
+            separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 3, let first = Int64(parts[0]), let last = Int64(parts[1]),
+            let level = Int(parts[2]),
+            first > 0, first <= last, level >= 0, last - first <= Int64(UInt32.max)
+        else { return nil }
+        self.init(first: first, last: last, level: level)
+    }
+
+    var file: String { "idx-\(first)-\(last)-\(level)\(Self.suffix)" }
+}
+
+/// A part of the index that never changes: the keys and the subjects of the events from one number to another.
+///
+/// The file holds the keys, the subjects, the first entry of each block, the filter, and a trailer that says where each
+/// begins. Every block has a checksum, and so has everything that is kept in memory.
+final class IndexRun: Sendable {
+    static let magic: UInt64 = 0x3130_4E55_5253_4345
+    static let trailerBytes = 76
+
+    let name: IndexRunName
+    let logID: [UInt8]
+    let file: IndexFileReader
+    let keys: IndexSection<KeyEntry>
+    let subjects: IndexSection<SubjectEntry>
+    /// Nil in a run that is not asked for keys: it is the larger part of what a run keeps in memory.
+    let filter: KeyFilter?
+
+    /// Opens a run of the log with this id. Throws when it is damaged or of another log.
+    init(
+        _ name: IndexRunName, folder: String, logID: [UInt8], forKeys isForKeys: Bool = true
+    ) throws(IndexFileError) {
+        self.name = name
+        self.logID = logID
+        let file = try IndexFileReader(path: folder + "/" + name.file)
+        let bytes = try file.read(at: file.size - Self.trailerBytes, count: Self.trailerBytes)
+        let trailer = bytes.withUnsafeBytes { IndexRunTrailer($0) }
+        guard let trailer, trailer.logID == logID, trailer.first == name.first, trailer.last == name.last
+        else {
+            throw file.damage("it is not of this log, or was not finished")
+        }
+        guard let layout = IndexRunLayout(trailer), layout.end == file.size - Self.trailerBytes else {
+            throw file.damage("its parts do not fit")
+        }
+        let fences = try file.read(at: layout.fences, count: layout.filter - layout.fences)
+        guard fences.withUnsafeBytes({ checksum($0) }) == trailer.fencesChecksum else {
+            throw file.damage("it is not as it was written")
+        }
+        if isForKeys {
+            let bytes = try file.read(at: layout.filter, count: layout.end - layout.filter)
+            let filter = bytes.withUnsafeBytes { bytes in
+                checksum(bytes) == trailer.filterChecksum
+                    ? KeyFilter(words: (0..<trailer.filterWords).map { bytes.word64(at: $0 * 8) }) : nil
+            }
+            guard let filter else { throw file.damage("its filter is not as it was written") }
+            self.filter = filter
+        } else {
+            filter = nil
+        }
+        self.file = file
+        keys = IndexSection(
+            file: file, start: 0, count: trailer.keys,
+            fences: Self.entries(in: fences, from: 0, count: layout.keyBlocks))
+        subjects = IndexSection(
+            file: file, start: layout.subjects, count: trailer.subjects,
+            fences: Self.entries(
+                in: fences, from: layout.keyBlocks * KeyEntry.width, count: layout.subjectBlocks))
+    }
+
+    private static func entries<Entry: IndexEntry>(in bytes: [UInt8], from start: Int, count: Int) -> [Entry]
+    {
+        bytes.withUnsafeBytes { bytes in
+            (0..<count).map {
+                Entry(from: UnsafeRawBufferPointer(rebasing: bytes[(start + $0 * Entry.width)...]))
+            }
+        }
+    }
+
+    /// Numbers of the events with this key, the oldest first; mostly none.
+    func sequences(of key: EventKey) throws(IndexFileError) -> [Int64] {
+        if let filter, !filter.mayContain(key) { return [] }
+        var found: [Int64] = []
+        var block = keys.block(of: KeyEntry(key: key, offset: 0))
+        while block < keys.blocks {
+            for entry in try keys.read(block: block) where entry.key == key {
+                found.append(name.first + Int64(entry.offset))
+            }
+            block += 1
+            if block < keys.blocks, keys.fences[block].key > key { break }
+        }
+        return found
+    }
+
+    /// Numbers of at most `limit` events of a subject after `sequence`, the oldest first.
+    func sequences(of hash: UInt64, after sequence: Int64, limit: Int) throws(IndexFileError) -> [Int64] {
+        guard sequence < name.last else { return [] }
+        let from = SubjectEntry(hash: hash, offset: UInt32(max(0, sequence + 1 - name.first)))
+        var found: [Int64] = []
+        var block = subjects.block(of: from)
+        while block < subjects.blocks {
+            for entry in try subjects.read(block: block)
+            where entry.hash == hash && entry.offset >= from.offset {
+                found.append(name.first + Int64(entry.offset))
+                if found.count == limit { return found }
+            }
+            block += 1
+            if block < subjects.blocks, subjects.fences[block].hash > hash { break }
+        }
+        return found
+    }
+
+    /// Numbers of at most `limit` events of a subject before `sequence`, the newest first.
+    func sequences(of hash: UInt64, before sequence: Int64, limit: Int) throws(IndexFileError) -> [Int64] {
+        guard sequence > name.first else { return [] }
+        let end = SubjectEntry(hash: hash, offset: UInt32(min(sequence, name.last + 1) - name.first))
+        var found: [Int64] = []
+        var block = subjects.block(of: end)
+        while block >= 0, block < subjects.blocks {
+            for entry in try subjects.read(block: block).reversed()
+            where entry.hash == hash && entry.offset < end.offset {
+                found.append(name.first + Int64(entry.offset))
+                if found.count == limit { return found }
+            }
+            if subjects.fences[block].hash < hash { break }
+            block -= 1
+        }
+        return found
+    }
+}
+
+/// The last bytes of a run.
+struct IndexRunTrailer {
+    var logID: [UInt8]
+    var first: Int64
+    var last: Int64
+    var keys: Int
+    var subjects: Int
+    var filterWords: Int
+    var fencesChecksum: UInt32
+    var filterChecksum: UInt32
+
+    init(
+        logID: [UInt8], first: Int64, last: Int64, keys: Int, subjects: Int, filterWords: Int,
+        fencesChecksum: UInt32, filterChecksum: UInt32
+    ) {
+        self.logID = logID
+        self.first = first
+        self.last = last
+        self.keys = keys
+        self.subjects = subjects
+        self.filterWords = filterWords
+        self.fencesChecksum = fencesChecksum
+        self.filterChecksum = filterChecksum
+    }
+
+    /// Nil when these are not the last bytes of a run.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == IndexRun.trailerBytes, bytes.word64(at: 0) == IndexRun.magic,
+            checksum(UnsafeRawBufferPointer(rebasing: bytes[..<72])) == bytes.word32(at: 72),
+            let first = Int64(exactly: bytes.word64(at: 24)), let last = Int64(exactly: bytes.word64(at: 32)),
+            let keys = Int(exactly: bytes.word64(at: 40)), let subjects = Int(exactly: bytes.word64(at: 48)),
+            let filterWords = Int(exactly: bytes.word64(at: 56))
+        else { return nil }
+        self.init(
+            logID: Array(bytes[8..<24]), first: first, last: last, keys: keys, subjects: subjects,
+            filterWords: filterWords, fencesChecksum: bytes.word32(at: 64),
+            filterChecksum: bytes.word32(at: 68))
+    }
+
+    var bytes: [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: IndexRun.trailerBytes)
+        bytes.withUnsafeMutableBytes { bytes in
+            bytes.storeBytes(of: IndexRun.magic.littleEndian, toByteOffset: 0, as: UInt64.self)
+            for (index, byte) in logID.prefix(16).enumerated() { bytes[8 + index] = byte }
+            for (index, number) in [first, last, Int64(keys), Int64(subjects), Int64(filterWords)]
+                .enumerated()
+            {
+                bytes.storeBytes(of: number.littleEndian, toByteOffset: 24 + 8 * index, as: Int64.self)
+            }
+            bytes.storeBytes(of: fencesChecksum.littleEndian, toByteOffset: 64, as: UInt32.self)
+            bytes.storeBytes(of: filterChecksum.littleEndian, toByteOffset: 68, as: UInt32.self)
+            let sum = checksum(UnsafeRawBufferPointer(rebasing: bytes[..<72]))
+            bytes.storeBytes(of: sum.littleEndian, toByteOffset: 72, as: UInt32.self)
+        }
+        return bytes
+    }
+}
+
+/// Where the parts of a run begin.
+struct IndexRunLayout {
+    let keyBlocks: Int
+    let subjects: Int
+    let subjectBlocks: Int
+    let fences: Int
+    let filter: Int
+    let end: Int
+
+    /// Nil when a part would be larger than any file.
+    init?(_ trailer: IndexRunTrailer) {
+        let most = 1 << 40
+        guard 0...most ~= trailer.keys, 0...most ~= trailer.subjects, 0...most ~= trailer.filterWords else {
+            return nil
+        }
+        let size = IndexSection<KeyEntry>.blockEntries
+        keyBlocks = (trailer.keys + size - 1) / size
+        subjectBlocks = (trailer.subjects + size - 1) / size
+        subjects = IndexSection<KeyEntry>.bytes(of: trailer.keys)
+        fences = subjects + IndexSection<SubjectEntry>.bytes(of: trailer.subjects)
+        filter = fences + keyBlocks * KeyEntry.width + subjectBlocks * SubjectEntry.width
+        end = filter + trailer.filterWords * 8
+    }
+}

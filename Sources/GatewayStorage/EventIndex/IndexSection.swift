@@ -1,0 +1,109 @@
+/// Entries in order, in blocks of a file; each block ends with its checksum. The first entry of each block is in memory.
+struct IndexSection<Entry: IndexEntry>: Sendable {
+    static var blockEntries: Int { 256 }
+    private static var blockBytes: Int { blockEntries * Entry.width + 4 }
+
+    let file: IndexFileReader
+    let start: Int
+    let count: Int
+    let fences: [Entry]
+
+    var blocks: Int { fences.count }
+
+    /// Bytes of so many entries with the checksums of their blocks.
+    static func bytes(of count: Int) -> Int {
+        count * Entry.width + (count + blockEntries - 1) / blockEntries * 4
+    }
+
+    /// The entries of a block.
+    func read(block: Int) throws(IndexFileError) -> [Entry] {
+        let entries = min(Self.blockEntries, count - block * Self.blockEntries)
+        let bytes = try file.read(at: start + block * Self.blockBytes, count: entries * Entry.width + 4)
+        let found: [Entry]? = bytes.withUnsafeBytes { bytes in
+            let data = UnsafeRawBufferPointer(rebasing: bytes[..<(entries * Entry.width)])
+            guard checksum(data) == bytes.word32(at: data.count) else { return nil }
+            return (0..<entries).map {
+                Entry(from: UnsafeRawBufferPointer(rebasing: data[($0 * Entry.width)...]))
+            }
+        }
+        guard let found else { throw file.damage("a block is not as it was written") }
+        return found
+    }
+
+    /// The block in which the first entry from `entry` on is, or after which it begins.
+    func block(of entry: Entry) -> Int {
+        // The first fence that is not before the entry; what is sought may begin in the block before it.
+        var (low, high) = (0, fences.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if fences[middle] < entry { low = middle + 1 } else { high = middle }
+        }
+        return max(0, low - 1)
+    }
+}
+
+/// Writes the entries of a section, which come in order.
+struct IndexSectionWriter<Entry: IndexEntry> {
+    let start: Int
+    private(set) var count = 0
+    private(set) var fences: [Entry] = []
+    private var block: [UInt8] = []
+
+    init(start: Int) {
+        self.start = start
+        block.reserveCapacity(IndexSection<Entry>.blockEntries * Entry.width)
+    }
+
+    mutating func add(_ entry: Entry, to file: IndexFileWriter) throws(IndexFileError) {
+        if block.isEmpty { fences.append(entry) }
+        withUnsafeTemporaryAllocation(byteCount: Entry.width, alignment: 8) { bytes in
+            entry.store(in: bytes)
+            block.append(contentsOf: bytes)
+        }
+        count += 1
+        if count.isMultiple(of: IndexSection<Entry>.blockEntries) { try end(file) }
+    }
+
+    /// Ends the last block.
+    mutating func end(_ file: IndexFileWriter) throws(IndexFileError) {
+        guard !block.isEmpty else { return }
+        let sum = block.withUnsafeBytes { checksum($0) }
+        withUnsafeBytes(of: sum.littleEndian) { block.append(contentsOf: $0) }
+        try file.write(block)
+        block.removeAll(keepingCapacity: true)
+    }
+}
+
+/// Reads the entries of a section in order.
+struct IndexCursor<Entry: IndexEntry> {
+    private let section: IndexSection<Entry>
+    /// What is added to each entry's offset.
+    private let shift: UInt32
+    private var entries: [Entry] = []
+    private var block = 0
+    private var position = 0
+    /// The entry that comes next; nil at the end.
+    private(set) var next: Entry?
+
+    init(_ section: IndexSection<Entry>, shift: UInt32) throws(IndexFileError) {
+        self.section = section
+        self.shift = shift
+        try advance()
+    }
+
+    mutating func advance() throws(IndexFileError) {
+        if position == entries.count {
+            guard block < section.blocks else {
+                next = nil
+                return
+            }
+            entries = try section.read(block: block)
+            block += 1
+            position = 0
+        }
+        var entry = entries[position]
+        entry.offset += shift
+        next = entry
+        position += 1
+    }
+}

@@ -1,0 +1,147 @@
+internal import CountersignSQLite
+internal import GatewayModel
+
+/// The tables of events in `events.sqlite`.
+enum EventLogSchema {
+    static let migrations = [
+        """
+        CREATE TABLE event (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            app_id TEXT NOT NULL,
+            message_id TEXT NOT NULL,
+            type TEXT NOT NULL,
+            user_id TEXT,
+            anonymous_id TEXT,
+            name TEXT,
+            timestamp_ms INTEGER NOT NULL,
+            received_ms INTEGER NOT NULL,
+            body TEXT NOT NULL,
+            UNIQUE (app_id, message_id)
+        ) STRICT;
+        CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;
+        """,
+        CustomerSchema.script,
+        RetentionSweeper.script,
+        KeyUse.schema,
+        "CREATE INDEX event_user ON event (app_id, user_id) WHERE user_id IS NOT NULL",
+        messageIDsOfSenders,
+        CustomerSchema.usage,
+        // Whoever is deleted takes along what their devices sent before anybody had signed in.
+        "CREATE INDEX event_device ON event (app_id, anonymous_id) WHERE user_id IS NULL",
+        indexBesidesTheLog,
+    ]
+
+    /// Message ids were unique in an app before, so anybody could use up somebody else's. A unique constraint can only
+    /// be taken away by making a new table.
+    ///
+    /// Ids that were made from the content of a Bloomreach event get their sender too: such an event is the same after
+    /// its customer has signed in (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).
+    private static let messageIDsOfSenders = """
+        CREATE TABLE event_of_sender (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            app_id TEXT NOT NULL,
+            message_id TEXT NOT NULL,
+            type TEXT NOT NULL,
+            user_id TEXT,
+            anonymous_id TEXT,
+            name TEXT,
+            timestamp_ms INTEGER NOT NULL,
+            received_ms INTEGER NOT NULL,
+            body TEXT NOT NULL,
+            sender TEXT
+        ) STRICT;
+        INSERT INTO event_of_sender
+            SELECT seq, app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body,
+                CASE WHEN message_id GLOB 'sha256-*' AND coalesce(user_id, anonymous_id) IS NOT NULL
+                    AND json_type(iif(json_valid(body), body, 'null'), '$.customer_ids') = 'object'
+                THEN 'content' END
+            FROM event ORDER BY seq;
+        DELETE FROM sqlite_sequence WHERE name = 'event_of_sender';
+        INSERT INTO sqlite_sequence SELECT 'event_of_sender', seq FROM sqlite_sequence WHERE name = 'event';
+        DROP TABLE event;
+        ALTER TABLE event_of_sender RENAME TO event;
+        CREATE UNIQUE INDEX event_once ON event (
+            app_id, message_id, coalesce(sender, 'user ' || user_id, 'device ' || anonymous_id, ''));
+        CREATE INDEX event_user ON event (app_id, user_id) WHERE user_id IS NOT NULL;
+        """
+
+    /// The indexes of ids and users go: each event wrote pages of them all over the file. What they said is in the index
+    /// beside the log (`docs/adr/0020-event-index.md`). The rows stay where they are.
+    private static let indexBesidesTheLog = """
+        CREATE TABLE event_log (
+            only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+            id BLOB NOT NULL,
+            key_secret BLOB NOT NULL,
+            next_seq INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE event_claim (
+            app_id TEXT NOT NULL,
+            user_id TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            PRIMARY KEY (app_id, user_id, seq)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE app_user (
+            app_id TEXT NOT NULL,
+            user_id TEXT NOT NULL,
+            PRIMARY KEY (app_id, user_id)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO app_user SELECT DISTINCT app_id, user_id FROM event WHERE user_id IS NOT NULL;
+        DROP INDEX event_once;
+        DROP INDEX event_user;
+        DROP INDEX event_device;
+        ALTER TABLE event ADD COLUMN verdict TEXT;
+        ALTER TABLE event ADD COLUMN code INTEGER;
+        ALTER TABLE event ADD COLUMN key_id TEXT;
+        ALTER TABLE event ADD COLUMN enforcement TEXT;
+        ALTER TABLE event ADD COLUMN dialect TEXT;
+        ALTER TABLE event ADD COLUMN request_id TEXT;
+        ALTER TABLE event ADD COLUMN token_id TEXT;
+        """
+
+    /// The table of a log that begins with this version: its numbers are counted by the writer, and its bodies come last.
+    private static let table = """
+        CREATE TABLE event (
+            seq INTEGER PRIMARY KEY,
+            app_id TEXT NOT NULL,
+            message_id TEXT NOT NULL,
+            type TEXT NOT NULL,
+            user_id TEXT,
+            anonymous_id TEXT,
+            name TEXT,
+            timestamp_ms INTEGER NOT NULL,
+            received_ms INTEGER NOT NULL,
+            sender TEXT,
+            verdict TEXT,
+            code INTEGER,
+            key_id TEXT,
+            enforcement TEXT,
+            dialect TEXT,
+            request_id TEXT,
+            token_id TEXT,
+            body TEXT NOT NULL
+        ) STRICT;
+        """
+
+    /// A number is given once, also when the newest events were deleted.
+    private static let trigger = """
+        CREATE TRIGGER event_goes BEFORE DELETE ON event
+        WHEN old.seq >= (SELECT next_seq FROM event_log) BEGIN
+            UPDATE event_log SET next_seq = 1 + (SELECT max(seq) FROM event);
+        END
+        """
+
+    static func migrate(_ connection: SQLiteConnection) throws {
+        try Schema.migrate(connection, migrations)
+        guard try EventLogState.read(connection) == nil else { return }
+        try connection.transaction {
+            try EventLogState.begin(connection)
+            let isNew =
+                try connection.first("SELECT 1 FROM sqlite_sequence WHERE name = 'event' AND seq > 0") { _ in
+                    true
+                }
+                == nil
+            if isNew { try connection.execute("DROP TABLE event;" + table) }
+            try connection.execute(trigger)
+        }
+    }
+}

@@ -1,0 +1,280 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import Foundation
+internal import GatewayModel
+
+/// The one connection that adds events, with their index. Belongs to one thread.
+///
+/// After an error other than a full disk it is closed and opened again: what the disk has then is read, not assumed.
+final class EventLogWriter {
+    /// Users that are known to be listed, at most.
+    private static let mostKnownUsers = 200_000
+    /// What is left of the log when it starts over: it grows while somebody reads for long, such as a backup.
+    private static let logBytes = 16 << 20
+
+    private static let insert = """
+        INSERT INTO event
+            (app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body, sender, seq,
+            verdict, code, key_id, enforcement, dialect, request_id, token_id)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+        """
+
+    let connection: SQLiteConnection
+    private let index: EventIndex
+    private let hasher: IndexHasher
+    /// The number of the next event.
+    private var next: Int64
+    /// Hashes of users that are in `app_user`.
+    private var knownUsers: Set<UInt64> = []
+    private var dataVersion: Int64
+
+    /// Opens the file, creates or migrates its schema, and makes what is missing of the index. Throws `SQLiteError` when
+    /// the file cannot be opened, or was written by a newer version.
+    ///
+    /// After a failed flush SQLite recovers commits that the disk may not have, because the system considers their pages
+    /// written: what is read then exists in memory alone. So the recovered rows are copied into the database and flushed before
+    /// any of them counts as stored. Throws while a reader prevents that.
+    init(
+        path: String, afterFailure isAfterFailure: Bool = false, sizes: EventIndex.Sizes = EventIndex.Sizes()
+    ) throws {
+        connection = try SQLiteConnection(path: path)
+        // The page size holds for a new file only; 8 KiB suits rows of about 1 KB.
+        try connection.execute(
+            "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0;"
+                + "PRAGMA journal_size_limit = \(Self.logBytes)")
+        let isBusy = try connection.first("PRAGMA wal_checkpoint(FULL)") { $0.int(0) != 0 } ?? false
+        guard !isBusy || !isAfterFailure else {
+            throw SQLiteError(extendedCode: 5, message: "a reader holds the log that has to be copied")
+        }
+        try EventLogSchema.migrate(connection)
+        guard let log = try EventLogState.read(connection) else {
+            throw SQLiteError.damaged("the log of events has no id")
+        }
+        let hasher = IndexHasher(secret: log.secret)
+        self.hasher = hasher
+        let range = try connection.first("SELECT min(seq), max(seq) FROM event") {
+            (first: $0.optionalInt64(0), last: $0.int64(1))
+        }
+        let next = max(log.next, (range?.last ?? 0) + 1)
+        self.next = next
+        dataVersion = try connection.dataVersion()
+        index = try EventIndex(
+            folder: IndexFolder.path(besides: path), logID: log.id, first: range?.first ?? next, next: next,
+            sizes: sizes
+        ) { [connection] range, add in
+            let statement = try connection.prepare(
+                """
+                SELECT seq, app_id, message_id, user_id, anonymous_id, sender FROM event
+                WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq
+                """)
+            try statement.bind([.integer(range.lowerBound), .integer(range.upperBound)])
+            while try statement.step() {
+                let (user, device) = (statement.optionalText(3), statement.optionalText(4))
+                try add(
+                    hasher.entry(
+                        sequence: statement.int64(0), appID: statement.text(1), messageID: statement.text(2),
+                        userID: user, anonymousID: device, sender: statement.optionalText(5)))
+            }
+        }
+    }
+
+    func close() { index.stop() }
+
+    /// Stores batches in one transaction; nil proves that it can be written.
+    func store(_ batches: [EventBatch?], _ uses: KeyUseTally) throws -> [AppendOutcome] {
+        try index.makeRoom()
+        var commit = Commit(next: next)
+        let outcomes = try connection.transaction {
+            try forgetUsersIfOthersWrote()
+            try uses.write(to: connection)
+            let outcomes = try batches.map { batch in
+                guard let batch else {
+                    try connection.run(
+                        "INSERT OR REPLACE INTO probe VALUES (1, ?)",
+                        .integer(Int64(Date().timeIntervalSince1970 * 1000)))
+                    return AppendOutcome()
+                }
+                return try insert(batch, &commit)
+            }
+            try note(commit.usage)
+            return outcomes
+        }
+        // Only now: what was not committed must not be taken for a duplicate.
+        index.add(commit.events)
+        next = commit.next
+        if knownUsers.count + commit.users.count > Self.mostKnownUsers { knownUsers = [] }
+        knownUsers.formUnion(commit.users)
+        return outcomes
+    }
+
+    /// Does a part of a sweep.
+    func sweep(_ sweeper: inout RetentionSweeper) throws {
+        try sweeper.step(connection) { appID, userID, reached in
+            try self.hasEvents(userID, in: appID, after: reached)
+        } forgotten: { appID, userID in
+            knownUsers.remove(hasher.hash(of: .user(userID), in: appID))
+        }
+        guard sweeper.isDone else { return }
+        let first = try connection.first("SELECT min(seq) FROM event") { $0.optionalInt64(0) } ?? nil
+        index.removeRuns(before: first ?? next)
+    }
+
+    private func hasEvents(_ userID: String, in appID: String, after sequence: Int64) throws -> Bool {
+        let claim = try connection.first(
+            "SELECT 1 FROM event_claim WHERE app_id = ?1 AND user_id = ?2 AND seq > ?3 LIMIT 1", .text(appID),
+            .text(userID), .integer(sequence)
+        ) { _ in true }
+        return try claim == true
+            || index.contains(hasher.hash(of: .user(userID), in: appID), after: sequence) { sequence in
+                try connection.first(
+                    "SELECT 1 FROM event WHERE seq = ?1 AND app_id = ?2 AND user_id = ?3", .integer(sequence),
+                    .text(appID), .text(userID)
+                ) { _ in true } == true
+            }
+    }
+
+    // MARK: One transaction
+
+    /// What a transaction has done, for when it is committed.
+    private struct Commit {
+        var next: Int64
+        var events: [IndexedEvent] = []
+        var keys: [EventKey: Int64] = [:]
+        var users: Set<UInt64> = []
+        var usage: [String: Usage] = [:]
+    }
+
+    /// What a commit adds to an app.
+    private struct Usage {
+        var events = 0
+        var bytes = 0
+    }
+
+    /// Another connection may have deleted a person, who is listed again with the next event.
+    private func forgetUsersIfOthersWrote() throws {
+        let version = try connection.dataVersion()
+        if version != dataVersion { knownUsers = [] }
+        dataVersion = version
+    }
+
+    private func insert(_ batch: EventBatch, _ commit: inout Commit) throws -> AppendOutcome {
+        var outcome = AppendOutcome()
+        let statement = try connection.cached(Self.insert)
+        try batch.body.withUnsafeBufferPointer { body in
+            defer { statement.reset() }
+            try statement.bind(.text(batch.appID), at: 1)
+            try statement.bind(.integer(batch.receivedMilliseconds), at: 8)
+            let proof = batch.proof
+            try statement.bind(.optionalText(proof?.verdict.rawValue), at: 12)
+            try statement.bind(.optionalInteger(proof?.code.map { Int64($0) }), at: 13)
+            try statement.bind(.optionalText(proof?.keyID), at: 14)
+            try statement.bind(.optionalText(proof?.enforcement), at: 15)
+            try statement.bind(.optionalText(proof?.dialect), at: 16)
+            try statement.bind(.optionalText(proof?.requestID), at: 17)
+            try statement.bind(.optionalText(proof?.tokenID), at: 18)
+            for event in batch.events {
+                let entry = hasher.entry(
+                    sequence: commit.next, appID: batch.appID, messageID: event.messageID,
+                    userID: event.userID,
+                    anonymousID: event.anonymousID, sender: event.sender)
+                let isKnown = try sequence(of: entry.key, commit) != nil
+                if try isKnown || claim(event, of: batch.appID, commit) {
+                    outcome.duplicates += 1
+                    continue
+                }
+                try statement.bind(.text(event.messageID), at: 2)
+                try statement.bind(.text(event.kind.rawValue), at: 3)
+                try statement.bind(.optionalText(event.userID), at: 4)
+                try statement.bind(.optionalText(event.anonymousID), at: 5)
+                try statement.bind(.optionalText(event.name), at: 6)
+                try statement.bind(.integer(event.timestampMilliseconds), at: 7)
+                try statement.bind(borrowing: body, event.json, at: 9)
+                try statement.bind(.optionalText(event.sender), at: 10)
+                try statement.bind(.integer(commit.next), at: 11)
+                _ = try statement.step()
+                statement.rewind()
+                if let user = event.userID { try list(user, of: batch.appID, entry.subjects, &commit) }
+                commit.keys[entry.key] = commit.next
+                commit.events.append(entry)
+                commit.next += 1
+                commit.usage[batch.appID, default: Usage()].events += 1
+                commit.usage[batch.appID, default: Usage()].bytes += event.json.count
+                outcome.accepted += 1
+            }
+        }
+        let writer = CustomerWriter(connection: connection, appID: batch.appID)
+        for customer in batch.customers {
+            try writer.apply(customer, receivedMilliseconds: batch.receivedMilliseconds)
+        }
+        return outcome
+    }
+
+    /// The event with this key that is there; mostly nil.
+    private func sequence(of key: EventKey, _ commit: Commit) throws -> Int64? {
+        if let sequence = commit.keys[key] { return sequence }
+        return try index.sequence(of: key) { sequence in
+            // It may have been deleted since.
+            try connection.first("SELECT 1 FROM event WHERE seq = ?1", .integer(sequence)) { _ in true }
+                == true
+        }
+    }
+
+    /// An event that is known by its content may have come before its customer had signed in: then it becomes the user's.
+    /// That of another user is another event, for a stranger may know what it says and be first.
+    private func claim(_ event: EventBatch.Event, of appID: String, _ commit: Commit) throws -> Bool {
+        guard event.isIdentifiedByContent, let user = event.userID else { return false }
+        var anonymous = event
+        anonymous.userID = nil
+        let key = hasher.key(appID: appID, sender: anonymous.sender ?? "", messageID: event.messageID)
+        guard let sequence = try sequence(of: key, commit) else { return false }
+        try connection.run(
+            "UPDATE event SET user_id = ?2 WHERE seq = ?1 AND user_id IS NULL", .integer(sequence),
+            .text(user))
+        if connection.changes > 0 {
+            try connection.run(
+                "INSERT OR IGNORE INTO event_claim VALUES (?1, ?2, ?3)", .text(appID), .text(user),
+                .integer(sequence))
+            try connection.run("INSERT OR IGNORE INTO app_user VALUES (?1, ?2)", .text(appID), .text(user))
+            return true
+        }
+        return try connection.first(
+            "SELECT 1 FROM event WHERE seq = ?1 AND user_id = ?2", .integer(sequence), .text(user)
+        ) { _ in true } == true
+    }
+
+    private func list(
+        _ user: String, of appID: String, _ subjects: [UInt64], _ commit: inout Commit
+    ) throws {
+        // Of an event with a user, the user is the last one.
+        guard let hash = subjects.last, !knownUsers.contains(hash), commit.users.insert(hash).inserted else {
+            return
+        }
+        try connection.run("INSERT OR IGNORE INTO app_user VALUES (?1, ?2)", .text(appID), .text(user))
+    }
+
+    private func note(_ usage: [String: Usage]) throws {
+        for (appID, added) in usage {
+            try connection.run(
+                """
+                INSERT INTO app_usage (app_id, events, bytes) VALUES (?1, ?2, ?3)
+                ON CONFLICT (app_id) DO UPDATE SET events = events + ?2, bytes = bytes + ?3
+                """, .text(appID), .integer(Int64(added.events)), .integer(Int64(added.bytes)))
+        }
+    }
+}
+
+extension IndexHasher {
+    /// What the index keeps of an event.
+    func entry(
+        sequence: Int64, appID: String, messageID: String, userID: String?, anonymousID: String?,
+        sender: String?
+    ) -> IndexedEvent {
+        let from = sender ?? userID.map { "user " + $0 } ?? anonymousID.map { "device " + $0 } ?? ""
+        let whose = userID.map { EventSubject.user($0) } ?? anonymousID.map { .device($0) }
+        var subjects = [hash(of: .message(messageID), in: appID)]
+        if let whose { subjects.append(hash(of: whose, in: appID)) }
+        return IndexedEvent(
+            sequence: sequence, key: key(appID: appID, sender: from, messageID: messageID), subjects: subjects
+        )
+    }
+}
