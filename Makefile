@@ -1,4 +1,4 @@
-# Everything that a fresh machine needs: `make demo` and `make test`.
+# All that a fresh machine needs is `make demo` or `make test`.
 .DEFAULT_GOAL := help
 .PHONY: countersign tsan libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
 
@@ -12,13 +12,13 @@ endif
 
 COUNTERSIGN := .build/debug/countersign-cli
 
-# Warnings are errors here, and for nobody who adds the package (Package.swift).
+# Warnings are errors here, but not in packages that depend on this one (Package.swift).
 export COUNTERSIGN_STRICT := 1
 
 # Left alone, swift-testing begins all tests at once, each waits for all others, and time limits are reached that no test needs.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 4
 
-help: ## Say what can be made
+help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 setup: ## Install the missing system packages
@@ -64,13 +64,13 @@ torture: ## Kill devices, gateways and power, and count what is left (ROUNDS=n)
 	@.build/debug/CountersignTorture all $(ROUNDS)
 	@scripts/torture-gateway.py $(if $(ROUNDS),--rounds $(ROUNDS))
 
-openapi: ## Hold the running gateway against its OpenAPI document (Schemathesis)
+openapi: ## Check the running gateway against its OpenAPI document (Schemathesis)
 	@scripts/openapi-test.sh
 
 metrics: ## Check metrics, alerts and dashboard with a real Prometheus
 	@scripts/metrics-test.sh
 
-proxies: ## Run the configurations for nginx and HAProxy before a gateway
+proxies: ## Run the configurations for nginx and HAProxy in front of a gateway
 	@scripts/proxy-test.sh
 
 docs: ## Build the documentation of the libraries into .build/docs (docc)
@@ -82,14 +82,14 @@ examples: ## Build the examples and run them together (makes .venv)
 packaging: ## Check the systemd unit and the image's packages
 	@scripts/packaging-test.sh
 
-service: setup ## Install the systemd unit into a Debian of its own, boot it and try it (needs root)
+service: setup ## Install the systemd unit into a separate Debian, boot it and test it (needs root)
 	@scripts/service-test.sh
 
 lint: ## Check the style, and that no folders refer to each other in a circle
 	scripts/rooms.py
 	swift format lint --strict -r Sources Tests Snippets Examples/*/Sources Package.swift Examples/Package.swift
 
-format: ## Put the sources into the house style
+format: ## Format the sources
 	swift format -i -r Sources Tests Snippets Examples/*/Sources Package.swift Examples/Package.swift
 
 bench: ## Measure verification and the gateway (release build)
@@ -125,7 +125,7 @@ screenshots: build ## Take the pictures of the dashboard in docs/images, of a da
 	@scripts/setup.sh screenshots
 	@scripts/browser.sh $(COUNTERSIGN) --screenshots docs/images
 
-differential: build ## Judge mutated tokens beside the OpenSSL command line (COUNT=400)
+differential: build ## Compare verdicts on mutated tokens with the OpenSSL command line (COUNT=400)
 	scripts/differential.py
 
 # SwiftPM gives coverage to the executable only, so the libraries are told here. The crash reporter of Swift would wait

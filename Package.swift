@@ -1,8 +1,8 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-/// Warnings are errors for those who work on this package, and `make` says so. For who adds it, the build system passes
-/// `-suppress-warnings`, which the compiler refuses beside `-warnings-as-errors`.
+/// Warnings are errors for those who work on this package, and `make` says so. In a package that depends on it, the build
+/// system passes `-suppress-warnings`, which the compiler refuses beside `-warnings-as-errors`.
 let warnings: [SwiftSetting] =
     Context.environment["COUNTERSIGN_STRICT"] == "1" ? [.treatAllWarnings(as: .error)] : []
 
@@ -129,7 +129,9 @@ let package = Package(
         // Everything that lies on the disk, and every line of SQL.
         .target(
             name: "GatewayStorage",
-            dependencies: ["GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE"],
+            dependencies: [
+                "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE", "CZlib",
+            ],
             swiftSettings: strict),
         // Metrics, the log, and what the dashboard counts.
         .target(
@@ -151,7 +153,7 @@ let package = Package(
                 "CountersignCore", "CountersignSQLite", "CountersignJOSE", "CStrictJSON",
             ],
             swiftSettings: strict),
-        // The ingestion endpoints, a folder for each dialect.
+        // The ingestion endpoints, one folder per dialect.
         .target(
             name: "GatewayDialects",
             dependencies: [

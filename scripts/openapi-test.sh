@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the gateway's OpenAPI document and holds the running gateway against it, with openapi-spec-validator and
+# Checks the gateway's OpenAPI document and checks the running gateway against it, with openapi-spec-validator and
 # Schemathesis from PyPI in a virtual environment (.venv/openapi). EXAMPLES sets how many requests each endpoint gets.
 set -eu
 cd "$(dirname "$0")/.."
@@ -26,7 +26,7 @@ curl -sSf "$url/openapi.json" >"$folder/openapi.json"
 "$venv/bin/openapi-spec-validator" "$folder/openapi.json"
 
 # positive_data_acceptance is out: what an event must hold depends on its kind and its neighbours, which no schema says.
-# negative_data_rejection is out: a wrong event is refused alone, inside of an answer 200, and its neighbours are stored.
+# negative_data_rejection is out: a wrong event is rejected individually in a 200 answer, and the others are stored.
 # ignored_auth is out: an app that is not enforced takes requests without a token.
 run() {
     "$venv/bin/st" --no-color run "$folder/openapi.json" --url "$url" --phases examples,coverage,fuzzing \

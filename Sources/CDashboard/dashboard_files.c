@@ -76,9 +76,6 @@ static const unsigned char file_modules_live_js[] = {
 static const unsigned char file_modules_members_js[] = {
 #embed "Resources/modules/members.js"
 };
-static const unsigned char file_modules_pointer_js[] = {
-#embed "Resources/modules/pointer.js"
-};
 static const unsigned char file_modules_policy_js[] = {
 #embed "Resources/modules/policy.js"
 };
@@ -162,7 +159,6 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/keysource.js", file_modules_keysource_js, sizeof file_modules_keysource_js},
     {"assets/modules/live.js", file_modules_live_js, sizeof file_modules_live_js},
     {"assets/modules/members.js", file_modules_members_js, sizeof file_modules_members_js},
-    {"assets/modules/pointer.js", file_modules_pointer_js, sizeof file_modules_pointer_js},
     {"assets/modules/policy.js", file_modules_policy_js, sizeof file_modules_policy_js},
     {"assets/modules/preferences.js", file_modules_preferences_js, sizeof file_modules_preferences_js},
     {"assets/modules/project.js", file_modules_project_js, sizeof file_modules_project_js},

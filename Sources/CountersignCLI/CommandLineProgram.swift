@@ -1,4 +1,3 @@
-internal import CountersignGateway
 internal import GatewayModel
 
 /// The whole program, with its streams and its table handed in.
@@ -6,19 +5,18 @@ struct CommandLineProgram: Sendable {
     let commands: [Command]
     let io: CommandIO
 
-    /// Runs the command that the words ask for.
-    ///
-    /// - Parameter arguments: The words after the program's name.
-    /// - Returns: The process's exit status. Errors have been said on standard error.
+    /// Runs the command that the words ask for. Returns the process's exit status. Errors have been said on standard
+    /// error.
     func run(_ arguments: [String]) async -> ExitCode {
         do {
             switch try CommandParser(commands: commands, io: io).parse(arguments) {
             case .help(let path):
                 try io.print(HelpText.text(for: path, commands: commands))
-                return .done
-            case .run(let command, let invocation):
-                return try await command.run(invocation)
+            case .run(let command, let invocation): try await command.run(invocation)
             }
+            return .done
+        } catch let code as ExitCode {
+            return code
         } catch let error as CommandError {
             complain(error)
             return error.code

@@ -3,7 +3,7 @@ internal import CountersignGatewayTesting
 internal import Foundation
 
 /// B1: everything goes wrong, one thing after the other, for two devices on one queue, which are killed at times. What was
-/// recorded arrives once, recording goes on by itself, and each wait is bounded and can be seen.
+/// recorded arrives once, recording resumes on its own, and each wait is bounded and can be seen.
 enum BadDayScenario {
     /// Recording must resume on its own within this many seconds after the disk has room again.
     private static let allowed = 1.0
@@ -100,7 +100,7 @@ private struct SmallDisk {
     let directory: URL
     private var filler: URL { directory.appendingPathComponent("filler") }
 
-    /// - Returns: nil where file systems cannot be mounted.
+    /// Returns nil where file systems cannot be mounted.
     init?(at directory: URL) throws {
         self.directory = directory
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

@@ -3,7 +3,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
-/// A device as a process of its own: records events and writes the id of each into a ledger once the SDK says that it is
+/// A device as its own process: records events and writes the id of each into a ledger once the SDK says that it is
 /// stored.
 ///
 /// Arguments: directory, endpoint, write key, token file, ledger, prefix, number of events, `online` or `offline`.

@@ -29,7 +29,7 @@ enum KillScenarios {
     static func both(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         defer { workshop.remove() }
-        // From here on the gateway is a process of its own, on a port that stays the same.
+        // From here on the gateway is a separate process, on a port that stays the same.
         let port = workshop.fixture.gateway.port
         let endpoint = workshop.endpoint
         workshop.fixture.gateway.stop()

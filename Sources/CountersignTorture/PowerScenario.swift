@@ -65,7 +65,7 @@ enum PowerScenario {
             isGood: lost > 0)
     }
 
-    /// - Returns: Rows that a database without durable commits loses in this model.
+    /// Returns rows that a database without durable commits loses in this model.
     private static func control(_ workshop: Workshop, library: String) throws -> Int {
         let disk = workshop.directory.appendingPathComponent("control-disk")
         let image = workshop.directory.appendingPathComponent("control-image")

@@ -75,7 +75,7 @@ final class Workshop {
 
     /// Compares the ledger with the gateway's database.
     ///
-    /// `isGood` is false if the scenario has failed already for a reason of its own, which `facts` tell.
+    /// `isGood` is false if the scenario has failed already for its own reason, which `facts` tell.
     func account(_ name: String, _ facts: String, isGood isGoodSoFar: Bool = true) throws -> Bool {
         let accepted = try Ledger.read(ledger)
         let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
@@ -95,7 +95,7 @@ final class Workshop {
     }
 }
 
-/// The gateway as a process of its own. Arguments: data directory, port.
+/// The gateway as its own process. Arguments: data directory, port.
 struct GatewayProcess {
     let configuration: GatewayConfiguration
 

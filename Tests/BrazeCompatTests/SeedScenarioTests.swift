@@ -70,7 +70,7 @@ struct SeedScenarioTests {
         let braze = try #require(AppDelegate.braze)
         let signature: String? =
             switch fault {
-            case "wrong key": try fixture.token(for: "userId", key: SigningKey.generate(.rs256))
+            case "wrong key": try fixture.token(for: "userId", key: GatewayFixture.strangersKey())
             case "other user": try fixture.token(for: "somebody else")
             default: nil
             }

@@ -67,7 +67,7 @@ struct SessionTests {
         let client = try #require(braze.client)
         braze.changeUser(
             userId: "userId",
-            sdkAuthSignature: try fixture.token(for: "userId", key: SigningKey.generate(.rs256)))
+            sdkAuthSignature: try fixture.token(for: "userId", key: GatewayFixture.strangersKey()))
         braze.logCustomEvent(name: "event")
         for refusal in 1...50 {
             await transport.refusals.wait(count: refusal)

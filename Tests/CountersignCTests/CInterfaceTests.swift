@@ -73,7 +73,16 @@ struct CInterfaceTests {
         let errors: String
     }
 
-    private static func run(_ arguments: [String], in folder: String? = nil) throws -> Finished {
+    /// On a thread of its own: Swift's are as few as there are cores, and all tests need them.
+    private static func run(_ arguments: [String], in folder: String? = nil) async throws -> Finished {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                continuation.resume(with: Result { try runAndWait(arguments, in: folder) })
+            }
+        }
+    }
+
+    private static func runAndWait(_ arguments: [String], in folder: String?) throws -> Finished {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = arguments
@@ -88,8 +97,8 @@ struct CInterfaceTests {
         return Finished(status: process.terminationStatus, output: data, errors: words)
     }
 
-    private static func has(_ program: String) -> Bool {
-        (try? run([program, program == "javac" ? "-version" : "--version"]).status) == 0
+    private static func has(_ program: String) async -> Bool {
+        (try? await run([program, program == "javac" ? "-version" : "--version"]).status) == 0
     }
 
     private func storedNames() throws -> [String?] {
@@ -99,11 +108,11 @@ struct CInterfaceTests {
         }
     }
 
-    @Test func pythonDrivesEveryCallWithAProviderThatAnswersLater() throws {
+    @Test func pythonDrivesEveryCallWithAProviderThatAnswersLater() async throws {
         defer { fixture.remove() }
-        guard Self.has("python3") else { try Test.cancel("there is no python3 on this machine") }
+        guard await Self.has("python3") else { try Test.cancel("there is no python3 on this machine") }
         let library = try #require(Self.library, "the product CountersignC was not built")
-        let finished = try Self.run([
+        let finished = try await Self.run([
             "python3", "\(Self.drivers)/driver.py", library, configuration, try token(),
         ])
         #expect(finished.status == 0, "\(finished.errors)")
@@ -150,21 +159,21 @@ struct CInterfaceTests {
         #expect(output["all_off_main"] as? Bool == true)
     }
 
-    @Test func javaDrivesItThroughJNIWithAProviderOfItsOwn() throws {
+    @Test func javaDrivesItThroughJNIWithAProviderOfItsOwn() async throws {
         defer { fixture.remove() }
-        guard Self.has("javac"), Self.has("cc") else {
+        guard await Self.has("javac"), await Self.has("cc") else {
             try Test.cancel("there is no JDK or no C compiler on this machine")
         }
         let library = try #require(Self.library, "the product CountersignC was not built")
         let folder = fixture.dataDirectory + "/java"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        let compiled = try Self.run(
+        let compiled = try await Self.run(
             ["javac", "-d", folder]
                 + ["Driver", "AuthorizationProvider", "ExampleAuthProvider"].map {
                     "\(Self.drivers)/\($0).java"
                 })
         #expect(compiled.status == 0, "\(compiled.errors)")
-        let home = try Self.run(["java", "-XshowSettings:properties", "-version"]).errors
+        let home = try await Self.run(["java", "-XshowSettings:properties", "-version"]).errors
             .components(separatedBy: "\n").first { $0.contains("java.home = ") }?
             .components(separatedBy: " = ").last
         let include = try #require(home) + "/include"
@@ -174,13 +183,13 @@ struct CInterfaceTests {
             let system = "linux"
         #endif
         let place = URL(fileURLWithPath: library).deletingLastPathComponent().path
-        let linked = try Self.run([
+        let linked = try await Self.run([
             "cc", "-shared", "-fPIC", "-I", include, "-I", "\(include)/\(system)", "-I", Self.header, "-o",
             "\(folder)/libbridge.so", "\(Self.drivers)/bridge.c", "-L", place, "-lCountersignC",
             "-Wl,-rpath,\(place)",
         ])
         #expect(linked.status == 0, "\(linked.errors)")
-        let finished = try Self.run([
+        let finished = try await Self.run([
             "java", "-cp", folder, "Driver", "\(folder)/libbridge.so", configuration, try token(),
         ])
         #expect(finished.status == 0, "\(finished.errors)")

@@ -5,7 +5,7 @@ import GatewayModel
 import Testing
 
 /// Hostile clients over real sockets. Meanwhile the gateway answers others.
-@Suite(.serialized, .timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AbuseTests {
     private func limits(ofSeconds seconds: Int) -> GatewayLimits {
         var limits = GatewayLimits()
@@ -27,35 +27,40 @@ struct AbuseTests {
         #expect(try RawConnection(port: fixture.gateway.port).get("/livez")?.status == 200)
     }
 
-    private func halfOpenConnections(_ fixture: GatewayFixture) throws -> [RawConnection] {
-        let beginnings = [
-            "", "POST", "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-A: ",
-            "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{",
-            "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
-        ]
-        return try (0..<500).map { number in
-            let connection = try RawConnection(port: fixture.gateway.port)
-            connection.send(beginnings[number % beginnings.count])
-            return connection
-        }
-    }
+    /// Both ends of all connections are files of this process: one test at a time.
+    @Suite(.serialized) struct HalfOpen {
+        private let abuse = AbuseTests()
 
-    @Test func fiveHundredHalfOpenConnectionsHoldNobodyUp() throws {
-        let fixture = try GatewayFixture(enforcement: .disabled, limits: limits(ofSeconds: 3_600))
-        defer { fixture.remove() }
-        let connections = try halfOpenConnections(fixture)
-        try expectAlive(fixture)
-        for connection in connections { connection.close() }
-    }
-
-    @Test func fiveHundredHalfOpenConnectionsAreClosed() throws {
-        try withImpatientGateway { fixture in
-            for connection in try halfOpenConnections(fixture) {
-                // An answer such as 408 may come first; then the connection ends.
-                while connection.answer() != nil {}
-                #expect(connection.isClosedByServer())
+        private func halfOpenConnections(_ fixture: GatewayFixture) throws -> [RawConnection] {
+            let beginnings = [
+                "", "POST", "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-A: ",
+                "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{",
+                "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+            ]
+            return try (0..<500).map { number in
+                let connection = try RawConnection(port: fixture.gateway.port)
+                connection.send(beginnings[number % beginnings.count])
+                return connection
             }
-            try expectAlive(fixture)
+        }
+
+        @Test func fiveHundredHalfOpenConnectionsHoldNobodyUp() throws {
+            let fixture = try GatewayFixture(enforcement: .disabled, limits: abuse.limits(ofSeconds: 3_600))
+            defer { fixture.remove() }
+            let connections = try halfOpenConnections(fixture)
+            try abuse.expectAlive(fixture)
+            for connection in connections { connection.close() }
+        }
+
+        @Test func fiveHundredHalfOpenConnectionsAreClosed() throws {
+            try abuse.withImpatientGateway { fixture in
+                for connection in try halfOpenConnections(fixture) {
+                    // An answer such as 408 may come first; then the connection ends.
+                    while connection.answer() != nil {}
+                    #expect(connection.isClosedByServer())
+                }
+                try abuse.expectAlive(fixture)
+            }
         }
     }
 

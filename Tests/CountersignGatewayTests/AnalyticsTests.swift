@@ -11,7 +11,7 @@ import Testing
 @testable import GatewayObservability
 @testable import GatewayStorage
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AnalyticsTests {
     private func send(
         _ fixture: GatewayFixture, token: String?, user: String? = "user-1", version: String = "4.1",

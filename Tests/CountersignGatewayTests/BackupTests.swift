@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BackupTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
         "countersign-" + UUID().uuidString

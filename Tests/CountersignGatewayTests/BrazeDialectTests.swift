@@ -4,7 +4,7 @@ import CountersignSQLite
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BrazeDialectTests {
     private let fixture: GatewayFixture
     private let connection: any TestClient

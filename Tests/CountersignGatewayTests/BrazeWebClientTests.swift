@@ -7,7 +7,7 @@ import Testing
 
 /// Requests as Braze's Web SDK sends them from a page: the order of its members and its headers are those of a capture of
 /// version 2.4.3 that somebody published, with names and ids of our own.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BrazeWebClientTests {
     private static let origin = "https://shop.example"
     private let fixture: GatewayFixture

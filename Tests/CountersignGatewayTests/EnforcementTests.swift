@@ -12,7 +12,7 @@ import Testing
 @testable import GatewayStorage
 
 /// Enforcement that goes on by itself: a part of the users, a switch at a set time, and the way back.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct EnforcementTests {
     private let folder = FileManager.default.temporaryDirectory.path + "/enforcement-\(UUID().uuidString)"
     private let minute: Int64 = 60_000

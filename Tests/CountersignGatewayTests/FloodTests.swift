@@ -8,7 +8,7 @@ import Testing
 @testable import GatewayModel
 
 /// Memory and places under floods, with the smallest limits that show it.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct FloodTests {
     private func withGateway(
         _ configure: (inout GatewayConfiguration) -> Void = { _ in }, _ body: (GatewayFixture) throws -> Void

@@ -8,7 +8,7 @@ import Testing
 @testable import CountersignGateway
 
 /// What somebody with the write key, and perhaps a token of their own, sends in order to be taken for somebody else.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ForgedIdentityTests {
     private let fixture: GatewayFixture
     private let connection: any TestClient

@@ -6,7 +6,7 @@ import CountersignSQLite
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct GeolocationDialectTests {
     private let fixture: GatewayFixture
     private let connection: any TestClient

@@ -5,7 +5,7 @@ import Testing
 @testable import CountersignGateway
 
 /// A request gets the same answer over a connection and without one, or tests without one would prove nothing.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct InProcessTests {
     /// What is there whoever sends, and what is of one answer alone.
     private static let ownFields: Set = [

@@ -8,7 +8,7 @@ import Testing
 @testable import CountersignGateway
 
 /// Seed 003, "Managing public keys", on a running gateway.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct KeyRingTests {
     private let fixture: GatewayFixture
     private let connection: any TestClient

@@ -9,7 +9,7 @@ import Testing
 @testable import GatewayModel
 
 /// What a client sends holds up nobody but itself.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct LargeRequestsTests {
     /// A server whose `/large` is answered only when another request has been answered meanwhile.
     private func answers(_ body: [UInt8], _ headers: [String: String]) throws -> [Int?] {

@@ -8,7 +8,7 @@ import Testing
 @testable import GatewayModel
 
 /// Lists that are sent page by page.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ListStreamTests {
     /// The lines of an answer that is such a list.
     private func lines(_ pages: [[UInt8]?]) throws -> [String] {

@@ -10,7 +10,7 @@ import Testing
 @testable import GatewayObservability
 
 /// Verdicts as they come: whole after a break, thinned out only where it is said.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct LiveEventsTests {
     private final class Bench {
         let time = Lock<UInt64>(1_000_000_000_000)
@@ -149,7 +149,6 @@ struct LiveEventsTests {
 
     @Test func whoMayNoLongerWatchIsCutOff() throws {
         let bench = try AdminBench(.live)
-        defer { bench.remove() }
         let visitor = try bench.visitor(.viewer, "vi")
         let token = try bench.apps.apiTokens.create(name: "tail", scopes: ["read"])
         let connections = try [visitor.headers, ["Authorization": "Bearer \(token.text)"]].map { headers in

@@ -6,7 +6,7 @@ import Foundation
 import GatewayModel
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct NativeDialectTests {
     private let fixture: GatewayFixture
     private let connection: any TestClient

@@ -3,7 +3,7 @@ import CountersignGatewayTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct OpenAPITests {
     @Test func everyEndpointIsDescribedAndEveryReferenceLeadsSomewhere() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)

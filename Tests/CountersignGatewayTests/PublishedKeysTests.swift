@@ -1,17 +1,19 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
+import CountersignTesting
 import Foundation
 import Testing
 
 @testable import CountersignGateway
 @testable import GatewayAdmission
+@testable import GatewayDialects
 @testable import GatewayHTTP
 @testable import GatewayModel
 @testable import GatewayStorage
 
 /// A published JWK Set under a clock and a network of the test's own. Work runs at once, in the caller.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct PublishedKeysTests {
     private final class Publisher: @unchecked Sendable {
         // Used by one test, in one thread.
@@ -138,5 +140,51 @@ struct PublishedKeysTests {
         registry.refreshPublished()
         try registry.refresh()
         guard case .accepted = try verdict() else { return #expect(Bool(false), "still rejected") }
+    }
+
+    /// Whatever a token is sent as, its key may have been published since.
+    @Test(arguments: [Credential.Scheme.userToken, .accessToken])
+    func aTokenOfAnUnknownKeyHasTheSetAskedForAgain(scheme: Credential.Scheme) throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let storage = try SQLiteStorage(dataDirectory: folder)
+        let directory = try storage.openControl(as: .account)
+        let writeKey = try directory.createApp(id: "shop").writeKey
+        try directory.setKeySource(url: "https://keys.example/jwks.json", of: "shop")
+        try directory.setEnforcement(.required, for: "shop")
+        let clock = ManualClock(now: Date(timeIntervalSince1970: 1_000))
+        let asked = Lock(0)
+        let set = try newSet()
+        let registry = AppRegistry(
+            directory: directory, now: { clock.now },
+            fetch: { _ in
+                asked.withLock { $0 += 1 }
+                return Array(set.utf8)
+            }, run: { $0() })
+        try registry.refresh()
+        registry.refreshPublished()
+        try registry.refresh()
+        clock.advance(by: 60)
+        registry.refreshPublished()
+        #expect(asked.withLock { $0 } == 1)
+
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        let limits = GatewayLimits()
+        let path = RequestPath(
+            apps: registry, store: store, parsers: ParserPool(limits: limits), limits: limits,
+            appLimiter: RateLimiter(rate: limits.requestsPerSecondPerApp), now: { clock.now })
+        let token = try GatewayFixture.strangersKey().sign(claims: ["sub": "user-1", "exp": 2_000])
+        let admission = AdmissionRequest(
+            credential: Credential(scheme, token), userIDs: scheme == .userToken ? ["user-1"] : [])
+        let admitted = path.admit(
+            admission, app: try #require(registry.app(writeKey: writeKey)),
+            request: HTTPRequest(method: "POST", path: "/", receivedMilliseconds: 0))
+        guard case .rejected(let error) = admitted else {
+            return #expect(Bool(false), "a stranger was admitted")
+        }
+        #expect(error.report.code == .noMatchingPublicKeys)
+        registry.refreshPublished()
+        #expect(asked.withLock { $0 } == 2)
     }
 }

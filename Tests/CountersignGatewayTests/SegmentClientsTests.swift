@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Requests as analytics-swift 1.9.4 and analytics.js (@segment/analytics-next 1.84.1) send them.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SegmentClientsTests {
     private let fixture: GatewayFixture
     private let connection: any TestClient

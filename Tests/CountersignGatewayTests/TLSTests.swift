@@ -4,7 +4,7 @@ import Foundation
 import GatewayModel
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct TLSTests {
     private let folder: URL
     private var certificate: String { folder.appendingPathComponent("certificate.pem").path }
@@ -49,11 +49,11 @@ struct TLSTests {
         // A certificate without its key: the one before holds.
         let other = folder.appendingPathComponent("other.pem").path
         try makeCertificate("second", key: other, certificate: certificate)
-        fixture.gateway.refreshCertificates()
+        fixture.gateway.reload()
         #expect(try run("curl", "-sS", "--cacert", old, "\(url)/livez").output == "ok\n")
 
         #expect(rename(other, key) == 0)
-        fixture.gateway.refreshCertificates()
+        fixture.gateway.reload()
         #expect(try run("curl", "-sS", "--cacert", old, "\(url)/livez").status != 0)
         #expect(try run("curl", "-sS", "--cacert", certificate, "\(url)/livez").output == "ok\n")
     }

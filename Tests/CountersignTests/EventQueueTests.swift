@@ -172,6 +172,15 @@ struct EventQueueTests {
         try expectBalance(queue)
     }
 
+    @Test func aTransactionIsCertainWithItsJournalOrWithout() throws {
+        defer { removeFiles() }
+        let queue = try open()
+        try queue.append(rows(1...3), clock: clock)
+        try queue.makeCertain()
+        try? FileManager.default.removeItem(atPath: "\(path)-journal")
+        try queue.makeCertain()
+    }
+
     // MARK: Two processes (lease)
 
     @Test func leaseIsForOneUntilItLapsesOrItsHolderIsGone() throws {

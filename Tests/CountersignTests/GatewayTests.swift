@@ -59,7 +59,8 @@ struct GatewayTests {
         let fresh = try fixture.token(for: "ada")
         let client = try client(fixture) { $0.tokenProvider = { _ in fresh } }
         // The device believes that the token is good: the gateway is the one that says no.
-        client.identify(userID: "ada", token: try fixture.token(for: "ada", key: SigningKey.generate(.rs256)))
+        client.identify(
+            userID: "ada", token: try fixture.token(for: "ada", key: GatewayFixture.strangersKey()))
         client.track("one")
         let result = await client.flush()
         #expect(result.isComplete)
@@ -185,7 +186,7 @@ struct GatewayTests {
             transport: WatchedTransport(clock: clock) { status, _ in if status == 401 { refusals.signal() } },
             clock: clock)
         client.identify(
-            userID: "ada", token: try fixture.token(for: "ada", key: SigningKey.generate(.rs256)))
+            userID: "ada", token: try fixture.token(for: "ada", key: GatewayFixture.strangersKey()))
         for refusal in 1...50 {
             await refusals.wait(count: refusal)
             if refusal < 50 { clock.advance(to: await clock.waitForSleeper()) }
@@ -215,7 +216,7 @@ struct GatewayTests {
         let failures = client.authenticationFailures
         let token: String? =
             switch fault {
-            case "wrong key": try fixture.token(for: "ada", key: SigningKey.generate(.rs256))
+            case "wrong key": try fixture.token(for: "ada", key: GatewayFixture.strangersKey())
             case "other user": try fixture.token(for: "bob")
             default: nil
             }

@@ -140,4 +140,39 @@ struct SenderPartsTests {
         lanes.lapse(at: 5)
         #expect(lanes.blocked.isEmpty)
     }
+
+    @Test func newTokensResumeAtOnceFiveTimesUntilSomethingIsAccepted() {
+        var lanes = Lanes()
+        let ada = UserKey("ada")
+        var generation = 0
+        func resumptions(_ count: Int) -> [Bool] {
+            (0..<count).map { _ in
+                generation += 1
+                lanes.change(ada) { $0.tokenRefused(generation) }
+                return lanes.tokenChanged(for: ada, generation: generation, now: 0)
+            }
+        }
+        #expect(resumptions(6) == [true, true, true, true, true, false])
+        lanes.accepted(ada)
+        #expect(resumptions(2) == [true, true])
+    }
+
+    @Test func onlyATokenOfTheProviderEndsItsFailures() {
+        var lanes = Lanes()
+        let ada = UserKey("ada")
+        lanes.change(ada) { [retry, problem] in
+            $0.parkForProvider(problem, retry: retry, serverDelay: nil, now: 0, fraction: 1)
+        }
+        lanes.authorized(ada, generation: 1, provided: false)
+        #expect(lanes[ada]?.providerFailures == 1)
+        lanes.authorized(ada, generation: 1, provided: true)
+        #expect(lanes[ada]?.providerFailures == 0)
+    }
+
+    @Test func ofTheLastTwoTheSecondIsTriedUnlessTheServerSaysWhoIsRefused() {
+        let events = [event(1), event(2)]
+        for (cause, expected) in [(Isolation.Cause.serverFault, 1), (.tooLarge, 1), (.refused, 0)] {
+            #expect(Isolation(cause: cause, suspects: events).probe == [events[expected]])
+        }
+    }
 }

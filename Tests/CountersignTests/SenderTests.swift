@@ -387,7 +387,7 @@ struct SenderTests {
         }
         sender.stored(1, now: 0)
         #expect(isClaim(sender.next(now: 0)))
-        sender.claimed([event], now: 0, fraction: 1)
+        sender.claimed([event], now: 0)
         guard case .authorize = sender.next(now: 0) else {
             Issue.record("no token was looked for")
             return
@@ -395,7 +395,7 @@ struct SenderTests {
         sender.authorizationPending()
         #expect(isClaim(sender.next(now: 0)))
         // Nobody else's events: the round is over.
-        sender.claimed([], now: 0, fraction: 1)
+        sender.claimed([], now: 0)
         sender.tokenSought(for: UserKey("ada"))
         guard case .finish = sender.next(now: 0) else {
             Issue.record("the round goes on")
@@ -466,7 +466,7 @@ struct SenderTests {
         simulation.record(20, user: "ada")
         // The answer to generation 1 comes after generation 2 was handed over.
         _ = simulation.sender.next(now: 0)
-        simulation.sender.claimed(simulation.queue, now: 0, fraction: 1)
+        simulation.sender.claimed(simulation.queue, now: 0)
         _ = simulation.sender.next(now: 0)
         simulation.sender.authorized(generation: 1)
         simulation.generations[UserKey("ada")] = 2
@@ -517,7 +517,7 @@ struct SenderTests {
         let event = QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: [])
         sender.stored(20, now: 0)
         _ = sender.next(now: 0)
-        sender.claimed([event], now: 0, fraction: 1)
+        sender.claimed([event], now: 0)
         _ = sender.next(now: 0)
         sender.authorized(generation: 0)
         _ = sender.next(now: 0)
@@ -537,7 +537,7 @@ struct SenderTests {
         func deliver(_ event: QueuedEvent) {
             sender.flush()
             _ = sender.next(now: 0)
-            sender.claimed([event], now: 0, fraction: 1)
+            sender.claimed([event], now: 0)
             _ = sender.next(now: 0)
             sender.authorized(generation: 0)
             _ = sender.next(now: 0)

@@ -69,7 +69,7 @@ struct Simulation {
                 now = max(now, instant)
             case .claim(let request):
                 claims += 1
-                sender.claimed(claim(request), now: now, fraction: fraction())
+                sender.claimed(claim(request), now: now)
             case .authorize(let user, let rejected):
                 authorize(user, rejected: rejected)
             case .send(let events, let attempt):
@@ -84,18 +84,18 @@ struct Simulation {
     }
 
     private func claim(_ request: ClaimRequest) -> [QueuedEvent] {
-        let free = queue.filter { event in
-            !request.blockedUsers.contains(UserKey(event.userID))
-                && !request.excluded.contains(event.sequence)
+        var (claimed, bytes): ([QueuedEvent], Int) = ([], 0)
+        var owner: UserKey?
+        for event in queue where !request.excluded.contains(event.sequence) {
+            let user = UserKey(event.userID)
+            guard owner == nil ? !request.blockedUsers.contains(user) : owner == user else { continue }
+            owner = user
+            bytes += event.body.count
+            guard claimed.count < request.maximumEvents, claimed.isEmpty || bytes <= request.maximumBytes
+            else { break }
+            claimed.append(event)
         }
-        guard let head = free.first else { return [] }
-        var bytes = 0
-        return Array(
-            free.filter { UserKey($0.userID) == UserKey(head.userID) }.prefix(request.maximumEvents).prefix {
-                event in
-                bytes += event.body.count
-                return bytes <= request.maximumBytes || event == head
-            })
+        return claimed
     }
 
     private mutating func authorize(_ user: UserKey, rejected: Int?) {

@@ -133,10 +133,11 @@ struct TokenProviderTests {
     @Test(.timeLimit(.minutes(5))) func whoHasToWaitForAnotherUsersCallIsPending() async throws {
         var bench = try Bench()
         defer { bench.removeFiles() }
-        let gate = Handshake()
+        let (isCalled, gate) = (Handshake(), Handshake())
         let calls = Lock([String]())
         bench.configuration.tokenProvider = { request in
             calls.withLock { $0.append(request.userID) }
+            isCalled.signal()
             await gate.wait()
             return "p.p.p"
         }
@@ -163,6 +164,7 @@ struct TokenProviderTests {
         }
         #expect(await ask("ada") == "pending")
         #expect(await ask("bob") == "pending")
+        await isCalled.wait()
         bench.clock.advance(to: await bench.clock.waitForSleeper())
         let first = try #require(await posted.next())
         let news = await first().map { news in

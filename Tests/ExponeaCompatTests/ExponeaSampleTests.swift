@@ -331,7 +331,7 @@ struct ExponeaSampleTests {
         let error = await #expect(throws: CountersignError.self) { try await inbox() }
         #expect(error?.code == .tokenOfAnotherCustomer)
         #expect(error?.authCode == .subjectMismatch)
-        // After `anonymize` the class is made anew, and its cache with it.
+        // After `anonymize` the class is made again, and its cache with it.
         Exponea.shared.anonymize()
         Exponea.shared.identifyCustomer(customerIds: ["registered": "grace"])
         let graces = try self.token("grace")

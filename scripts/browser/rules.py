@@ -15,7 +15,7 @@ def make_guard(visitor):
     visitor.dialog.get_by_label("Id").fill("guard")
     visitor.dialog.get_by_label("Name").fill(MARKUP)
     visitor.dialog.get_by_role("button", name="Make it").click()
-    expect(visitor.dialog.get_by_text("It is shown only now.")).to_be_visible()
+    expect(visitor.dialog.get_by_text("You won't see this again.")).to_be_visible()
     write_key = visitor.dialog.locator("pre").inner_text().strip()
     visitor.button("I have stored it").click()
     expect(page.get_by_role("link", name=MARKUP).first).to_be_visible()

@@ -16,7 +16,7 @@ struct AdminRequest: Sendable {
     /// Such as `/apps/shop`, encoded.
     var encodedPath: String { path.map { "/" + Self.encoded($0) }.joined() }
 
-    /// What stands behind `?`, encoded; nil for nothing.
+    /// What follows `?`, encoded; nil for nothing.
     var encodedQuery: String? {
         let pairs = query.compactMap { name, value in value.map { "\(name)=\(Self.encoded($0))" } }
         return pairs.isEmpty ? nil : pairs.joined(separator: "&")
@@ -36,14 +36,9 @@ struct AdminAnswer: Sendable {
     /// Null for an empty body.
     let body: JSONValue
 
-    /// - Throws: The refusal, with the exit code that fits it.
+    /// Throws the refusal, with the exit code that fits it.
     init(status: Int, tag: String?, bytes: [UInt8]) throws(CommandError) {
-        let body =
-            bytes.isEmpty
-            ? .null
-            : try? StrictJSONParser(maximumBytes: bytes.count, maximumDepth: 1_024).parse(bytes: bytes) {
-                $0.value
-            }
+        let body = bytes.isEmpty ? .null : JSONValue(parsing: bytes, maximumDepth: 1_024)
         guard (200..<300).contains(status) else { throw CommandError(status: status, problem: body ?? .null) }
         guard let body else {
             throw CommandError(
@@ -76,18 +71,14 @@ extension AdminClient {
         try await send(AdminRequest(method: "POST", path: path, body: body)).body
     }
 
-    func delete(_ path: String..., query: [(name: String, value: String?)] = []) async throws -> JSONValue {
+    @discardableResult func delete(
+        _ path: String..., query: [(name: String, value: String?)] = []
+    ) async throws -> JSONValue {
         try await send(AdminRequest(method: "DELETE", path: path, query: query)).body
     }
 
-    /// Reads all pages of a list.
-    ///
-    /// - Parameters:
-    ///   - path: The list.
-    ///   - query: What is asked for.
-    ///   - limit: The most items; nil for all.
-    /// - Returns: The items, in the order of the list.
-    /// - Throws: A refusal or a failure as ``CommandError``.
+    /// Reads all pages of a list. Returns the items, in the order of the list. Throws a refusal or a failure as
+    /// ``CommandError``.
     func items(
         _ path: String..., query: [(name: String, value: String?)] = [], limit: Int? = nil
     ) async throws -> [JSONValue] {
@@ -106,13 +97,8 @@ extension AdminClient {
         return items
     }
 
-    /// Reads something, changes it, and puts it back unless somebody else has changed it meanwhile.
-    ///
-    /// - Parameters:
-    ///   - path: The thing.
-    ///   - edit: Changes its members.
-    /// - Returns: What it is now.
-    /// - Throws: `conflict` when somebody was faster, another refusal or failure, and what `edit` throws.
+    /// Reads something, changes it, and puts it back unless somebody else has changed it meanwhile. Returns what it is
+    /// now. Throws `conflict` when somebody was faster, another refusal or failure, and what `edit` throws.
     func change(
         _ path: String..., edit: (inout [String: JSONValue]) throws -> Void
     ) async throws -> JSONValue {
@@ -128,12 +114,6 @@ extension AdminClient {
     func patch(_ path: String..., body: JSONValue) async throws -> JSONValue {
         let read = try await send(AdminRequest(method: "GET", path: path))
         return try await send(AdminRequest(method: "PATCH", path: path, ifMatch: read.tag, body: body)).body
-    }
-
-    /// Deletes something as it was read.
-    func deleteAsRead(_ path: String...) async throws {
-        let read = try await send(AdminRequest(method: "GET", path: path))
-        _ = try await send(AdminRequest(method: "DELETE", path: path, ifMatch: read.tag))
     }
 }
 

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 
 extension Flag {
@@ -36,11 +35,8 @@ extension Invocation {
     var unmasking: (name: String, value: String?) { ("unmask", isSet(.unmask) ? "1" : nil) }
 
     /// Where the command works: a flag says it, else the environment, else the profile in use, else it is the data
-    /// directory.
-    ///
-    /// - Parameter makes: Whether a data directory is made that is not there.
-    /// - Returns: What does the work.
-    /// - Throws: `usage` when two places are named, or no token is there for a server; `notFound` when there is no data.
+    /// directory. Returns what does the work. Throws `usage` when two places are named, or no token is there for a
+    /// server; `notFound` when there is no data.
     func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }
         if isSet(.tokenFile) {
@@ -112,7 +108,7 @@ extension Invocation {
         return io.environment["COUNTERSIGN_TOKEN"].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// A secret without the line end behind it, from a file or, for `-`, from standard input.
+    /// A secret without its line end, from a file or, for `-`, from standard input.
     func secret(ofFile path: String) throws -> String {
         let text = try text(ofFile: path).trimmingCharacters(in: .whitespacesAndNewlines)
         guard !text.isEmpty else {

@@ -1,4 +1,3 @@
-internal import CountersignGateway
 internal import Foundation
 internal import GatewayStorage
 

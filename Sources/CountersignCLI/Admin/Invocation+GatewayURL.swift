@@ -2,14 +2,14 @@ internal import Foundation
 internal import GatewayStorage
 
 extension Flag {
-    /// Where the gateway is.
+    /// Where the gateway is reached by clients, which need no API token.
     static let url = Flag(
-        "url", .text("URL"), environment: "COUNTERSIGN_URL",
+        "server", .text("URL"), environment: "COUNTERSIGN_URL",
         help: "the gateway's URL; default: the gateway that runs on the data directory")
 }
 
 extension Invocation {
-    /// `--url`, else the gateway that runs on the data directory; `note` is said too when none runs.
+    /// `--server`, else the gateway that runs on the data directory; `note` is said too when none runs.
     func gatewayURL(note: String? = nil) throws -> URL {
         let text: String
         if let given = try value(of: .url) {
@@ -19,17 +19,18 @@ extension Invocation {
             guard let running = RunningGateway(dataDirectory: data) else {
                 throw CommandError(
                     .unavailable, "no gateway runs on \(data)" + (note.map { "; \($0)" } ?? ""),
-                    hint: "start one with `countersign serve`, or give \(note == nil ? "--url" : "--data")")
+                    hint: "start one with `countersign serve`, or give \(note == nil ? "--server" : "--data")"
+                )
             }
             text = running.url
         }
         return try Self.gatewayURL(text)
     }
 
-    /// - Throws: `usage`.
+    /// Throws `usage`.
     static func gatewayURL(_ text: String) throws(CommandError) -> URL {
         guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host != nil else {
-            throw CommandError(.usage, "--url takes a URL such as http://127.0.0.1:8787, not '\(text)'")
+            throw CommandError(.usage, "--server takes a URL such as http://127.0.0.1:8787, not '\(text)'")
         }
         return url
     }

@@ -6,12 +6,10 @@ extension Invocation {
         if isSet(.json) { try io.print(answer) } else { try text() }
     }
 
-    /// Prints an answer: with `--json` as it is, else as the rows of a table.
-    func printTable(_ answer: JSONValue, rows: (inout TextTable) throws -> Void) throws {
+    /// Prints an answer: with `--json` as it is, else as a table with a row for each of these columns.
+    func printTable(_ answer: JSONValue, _ columns: KeyValuePairs<String, Column>) throws {
         try print(answer) {
-            var table = TextTable()
-            try rows(&table)
-            try io.print(table)
+            try io.print(TextTable(rows: columns.map { [$0.key, $0.value.cell(answer)] }))
         }
     }
 
@@ -23,21 +21,34 @@ extension Invocation {
         }
     }
 
-    /// Prints a list: with `--json` as one array of what the API has, else as a table.
-    ///
-    /// - Parameters:
-    ///   - items: The list.
-    ///   - header: The names of the columns.
-    ///   - rightAligned: Columns of numbers.
-    ///   - empty: What is said of an empty list.
-    ///   - row: An item's cells.
-    /// - Throws: When nobody can take the output.
+    /// Prints a list: with `--json` as one array of what the API has, else as a table; columns of numbers are aligned right. A
+    /// list that may be long is one object a line.
     func printList(
-        _ items: [JSONValue], header: [String], rightAligned: Set<Int> = [], empty: String,
-        row: (JSONValue) -> [String]
+        _ items: [JSONValue], _ columns: KeyValuePairs<String, Column>, empty: String, isLong: Bool = false
     ) throws {
-        if isSet(.json) { return try io.print(.array(items)) }
+        if isSet(.json) { return try (isLong ? items : [.array(items)]).forEach { try io.print($0) } }
         guard !items.isEmpty else { return io.say(empty) }
-        try io.print(TextTable(rightAligned: rightAligned, rows: [header] + items.map(row)))
+        let rows = items.map { item in columns.map { $0.value.cell(item) } }
+        let numbers = columns.indices.filter { column in rows.allSatisfy { Int64($0[column]) != nil } }
+        try io.print(TextTable(rightAligned: Set(numbers), rows: [columns.map(\.key)] + rows))
+    }
+}
+
+/// What a table shows of an answer: mostly a member, which a name stands for.
+struct Column: ExpressibleByStringLiteral {
+    let cell: (JSONValue) -> String
+
+    init(_ cell: @escaping (JSONValue) -> String) {
+        self.cell = cell
+    }
+
+    init(stringLiteral name: String) {
+        self.init { item in
+            switch item[name] {
+            case .bool(let isOn): isOn ? "on" : "off"
+            case .array: item[name].joined(",")
+            default: name.hasSuffix("_ms") ? item[name].time : item[name].shown
+            }
+        }
     }
 }

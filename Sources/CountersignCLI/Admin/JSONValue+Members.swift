@@ -1,7 +1,15 @@
 internal import CountersignCore
+internal import CountersignJOSE
 
 /// Reading what the admin API answers; what is missing is null.
 extension JSONValue {
+    /// Nil for what is no JSON, or has a member twice.
+    init?(parsing bytes: [UInt8], maximumDepth: Int = 64) {
+        let parser = StrictJSONParser(maximumBytes: max(1, bytes.count), maximumDepth: maximumDepth)
+        guard let value = try? parser.parse(bytes: bytes, { $0.value }) else { return nil }
+        self = value
+    }
+
     subscript(name: String) -> JSONValue {
         if case .object(let members) = self { members[name] ?? .null } else { .null }
     }

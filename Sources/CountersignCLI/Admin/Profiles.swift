@@ -26,8 +26,7 @@ struct Profiles: Sendable {
     private(set) var all: [Profile] = []
     private(set) var nameInUse: String?
 
-    /// - Parameter environment: The process's.
-    /// - Throws: `notAuthorized` when others can read the file, `failed` when it is none.
+    /// Throws `notAuthorized` when others can read the file, `failed` when it is none.
     init(environment: [String: String]) throws(CommandError) {
         let home = (environment["HOME"] ?? ".") + "/.config"
         let folder = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
@@ -40,8 +39,7 @@ struct Profiles: Sendable {
                 hint: "chmod 600 '\(path)', and make new tokens if somebody may have read them")
         }
         guard let bytes = FileManager.default.contents(atPath: path),
-            let root = try? StrictJSONParser(maximumBytes: 1 << 20).parse(
-                bytes: [UInt8](bytes), { $0.value })
+            let root = JSONValue(parsing: [UInt8](bytes))
         else {
             throw CommandError(
                 .failed, "\(path) cannot be read", hint: "delete it, and add the profiles again")
@@ -60,7 +58,7 @@ struct Profiles: Sendable {
     /// The profile that commands use when nothing else is said.
     var inUse: Profile? { all.first { $0.name == nameInUse } }
 
-    /// - Throws: `conflict` when there is one of this name.
+    /// Throws `conflict` when there is one of this name.
     mutating func add(_ profile: Profile) throws(CommandError) {
         guard !all.contains(where: { $0.name == profile.name }) else {
             throw CommandError(
@@ -72,15 +70,14 @@ struct Profiles: Sendable {
         try write()
     }
 
-    /// - Parameter name: Nil goes back to the local data directory.
-    /// - Throws: `notFound`.
+    /// Throws `notFound`.
     mutating func use(_ name: String?) throws(CommandError) {
         if let name { try check(name) }
         nameInUse = name
         try write()
     }
 
-    /// - Throws: `notFound`.
+    /// Throws `notFound`.
     mutating func delete(_ name: String) throws(CommandError) {
         try check(name)
         all.removeAll { $0.name == name }

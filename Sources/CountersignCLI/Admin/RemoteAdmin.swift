@@ -13,7 +13,7 @@ struct RemoteAdmin: AdminClient {
         /// Whether a token may go over plain http to another machine.
         var allowsPlainHTTP = false
 
-        /// - Throws: `usage` when it is no URL, or plain http to another machine.
+        /// Throws `usage` when it is no URL, or plain http to another machine.
         func checked() throws(CommandError) -> Server {
             guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
                 parts.scheme == "https" || parts.scheme == "http", parts.query == nil, parts.user == nil
@@ -45,10 +45,7 @@ struct RemoteAdmin: AdminClient {
 
     var place: String { server.url }
 
-    /// - Parameters:
-    ///   - server: Which gateway.
-    ///   - token: The API token.
-    /// - Throws: `usage` for a server that it must not be sent to, `notFound` without the CA file.
+    /// Throws `usage` for a server that it must not be sent to, `notFound` without the CA file.
     init(_ server: Server, token: String) throws(CommandError) {
         self.server = try server.checked()
         self.token = token

@@ -1,18 +1,5 @@
 /// One command as data: parsing, help, and later completion and man pages are made from it.
 struct Command: Sendable {
-    /// A command line that works as printed; a test runs it.
-    struct Example: Sendable, Equatable {
-        /// What it is good for.
-        let purpose: String
-        /// As typed in a shell, without pipes.
-        let commandLine: String
-
-        init(_ purpose: String, _ commandLine: String) {
-            self.purpose = purpose
-            self.commandLine = commandLine
-        }
-    }
-
     /// The words that name it: `["app", "create"]`.
     let path: [String]
     /// One line, without a full stop.
@@ -21,21 +8,22 @@ struct Command: Sendable {
     let details: String
     let positionals: [Positional]
     let flags: [Flag]
-    /// At least one.
-    let examples: [Example]
-    let run: @Sendable (Invocation) async throws -> ExitCode
+    /// Command lines that work as printed in a shell, without pipes, and what each is good for; a test runs them.
+    let examples: [(purpose: String, commandLine: String)]
+    /// Throws what ends the program with another status than 0: an error to be said, or the status alone.
+    let run: @Sendable (Invocation) async throws -> Void
 
     init(
         _ path: String, summary: String, details: String = "", positionals: [Positional] = [],
-        flags: [Flag] = [],
-        examples: [Example], run: @escaping @Sendable (Invocation) async throws -> ExitCode
+        flags: [Flag] = [], examples: KeyValuePairs<String, String>,
+        run: @escaping @Sendable (Invocation) async throws -> Void
     ) {
         self.path = path.split(separator: " ").map(String.init)
         self.summary = summary
         self.details = details
         self.positionals = positionals
         self.flags = flags
-        self.examples = examples
+        self.examples = examples.map { ($0.key, $0.value) }
         self.run = run
     }
 

@@ -10,10 +10,19 @@ struct CommandParser {
     let commands: [Command]
     let io: CommandIO
 
-    /// - Parameter arguments: The words after the program's name.
-    /// - Returns: A checked invocation, or the topic that help is asked for.
-    /// - Throws: `usage`, with the nearest right word as a hint when there is one.
+    /// Commands as they were called before, which help does not list.
+    private static let earlier = [
+        ["keys", "generate"]: ["key", "generate"], ["key", "import"]: ["key", "add"],
+        ["config", "validate"]: ["config", "print"],
+    ]
+    private static let earlierFlags = ["url": "server"]
+
+    /// Returns a checked invocation, or the topic that help is asked for. Throws `usage`, with the nearest right word
+    /// as a hint when there is one.
     func parse(_ arguments: [String]) throws(CommandError) -> Outcome {
+        if let name = Self.earlier[Array(arguments.prefix(2))] {
+            return try parse(name + arguments.dropFirst(2))
+        }
         let path = arguments.prefix { !$0.hasPrefix("-") }
         let asksForHelp = arguments.prefix { $0 != "--" }.contains { $0 == "--help" || $0 == "-h" }
         guard let command = command(for: path) else {
@@ -119,13 +128,14 @@ struct CommandParser {
         return argument.utf8.count == 43 || argument.utf8.count == 12 && !argument.hasPrefix("--")
     }
 
-    /// The flag that `argument` names, and the value behind its `=`.
+    /// The flag that `argument` names, and the value after its `=`.
     private func flag(_ argument: String, of command: Command) throws(CommandError) -> (
         Flag, attached: String?
     ) {
         let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(
             String.init)
-        let name = String(parts[0].drop { $0 == "-" })
+        let given = String(parts[0].drop { $0 == "-" })
+        let name = Self.earlierFlags[given] ?? given
         if argument.hasPrefix("--"), let flag = command.flags.first(where: { $0.name == name }) {
             return (flag, parts.count > 1 ? parts[1] : nil)
         }

@@ -11,12 +11,10 @@ struct Invocation: Sendable {
     let words: [String: [String]]
     let io: CommandIO
 
-    /// The flag's value: as given, else from its environment variable, else its default, else nil.
-    ///
-    /// - Throws: `usage` when the environment variable's text is not a value of this flag.
+    /// The flag's value: as given, else from its environment variable, else its default, else nil. Throws `usage` when
+    /// the environment variable's text is not a value of this flag.
     func value(of flag: Flag) throws(CommandError) -> String? {
-        precondition(
-            flags.contains(flag), "the command \(commandName) does not declare --\(flag.name)")
+        check(flag)
         if let given = flagValues[flag.name]?.last { return given }
         if let variable = flag.environment, let text = io.environment[variable], !text.isEmpty {
             if let problem = flag.problem(with: text) {
@@ -29,23 +27,24 @@ struct Invocation: Sendable {
 
     /// Every value that was given for a flag that may stand more than once; empty when none was.
     func values(of flag: Flag) -> [String] {
-        precondition(
-            flags.contains(flag), "the command \(commandName) does not declare --\(flag.name)")
+        check(flag)
         return flagValues[flag.name] ?? []
     }
 
-    /// The flag's value as a number; nil when there is none.
-    ///
-    /// - Throws: `usage` when the environment variable's text is not a value of this flag.
+    /// The flag's value as a number; nil when there is none. Throws `usage` when the environment variable's text is not
+    /// a value of this flag.
     func integer(of flag: Flag) throws(CommandError) -> Int? {
         try value(of: flag).flatMap { Int($0) }
     }
 
     /// True when the switch was given.
     func isSet(_ flag: Flag) -> Bool {
-        precondition(
-            flags.contains(flag), "the command \(commandName) does not declare --\(flag.name)")
+        check(flag)
         return flagValues[flag.name] != nil
+    }
+
+    private func check(_ flag: Flag) {
+        precondition(flags.contains(flag), "the command \(commandName) does not declare --\(flag.name)")
     }
 
     /// The word given for an optional positional; nil when none was.
@@ -60,8 +59,11 @@ struct Invocation: Sendable {
         return words[positional.name] ?? []
     }
 
+    /// The id of the app that the command works on.
+    var app: String { self[.app] }
+
     /// The word given for a positional that must be there.
-    func requiredWord(of positional: Positional) -> String {
+    subscript(positional: Positional) -> String {
         precondition(positional.count == .one, "\(positional.name) may be missing; use word(of:)")
         guard let word = word(of: positional) else {
             preconditionFailure("the parser let \(commandName) pass without \(positional.name)")

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import Foundation
 internal import GatewayStorage
 
@@ -19,12 +18,12 @@ enum AdminCommand {
     private static let reset = Command(
         "admin reset", summary: "Print a one-time link that makes an owner or sets an owner's new password",
         details: """
-            For the first sign-in, and when nobody can sign in any more. The link works once, within 30 minutes, and replaces
+            For the first sign-in, and when nobody can sign in. The link works once, within 30 minutes, and replaces
             any earlier link. It also removes that user's second factor. Anyone who can write to the data directory can do
             this: protect it.
             """,
         flags: [.url, .data],
-        examples: [.init("Nobody knows the password", "countersign admin reset")]
+        examples: ["Lost the password?": "countersign admin reset"]
     ) { invocation in
         let data = try invocation.dataDirectory()
         let token = try invocation.appDirectory().admins.makeSetupToken(
@@ -34,7 +33,6 @@ enum AdminCommand {
             ?? "http://127.0.0.1:8787"
         invocation.io.say("For the data directory \(data); it works once, within 30 minutes:")
         try invocation.io.print("\(url)/admin/#/setup/\(token)")
-        return .done
     }
 
     private static let state = Positional(
@@ -49,7 +47,7 @@ enum AdminCommand {
             already signed in. API tokens are not affected.
             """,
         positionals: [state], flags: [.json] + Flag.place,
-        examples: [.init("Must everybody have one?", "countersign admin second-factor")]
+        examples: ["Must everybody have one?": "countersign admin second-factor"]
     ) { invocation in
         let admin = try invocation.admin()
         let rules: JSONValue
@@ -63,7 +61,6 @@ enum AdminCommand {
         try invocation.print(rules) {
             try invocation.io.print(rules["second_factor_required"].isTrue ? "required" : "optional")
         }
-        return .done
     }
 
     private static let createToken = Command(
@@ -74,7 +71,7 @@ enum AdminCommand {
             tokens and backups.
             """,
         flags: [name, scopes, days, .json] + Flag.place,
-        examples: [.init("For a script that reads", "countersign admin token create --name report --days 30")]
+        examples: ["For a script that reads": "countersign admin token create --name report --days 30"]
     ) { invocation in
         let expires = try invocation.integer(of: days).map {
             Int64((Date().timeIntervalSince1970 + Double($0) * 86_400) * 1000)
@@ -88,40 +85,32 @@ enum AdminCommand {
                 "expires_ms": expires.map { .integer($0) } ?? .null,
             ])
         try invocation.printSecret(
-            "token", of: made, notice: "The token \(made["id"].shown), shown only now:")
-        return .done
+            "token", of: made, notice: "The token \(made["id"].shown), shown only once:")
     }
 
     private static let listTokens = Command(
         "admin token list", summary: "List the tokens of the admin API", flags: [.json] + Flag.place,
-        examples: [.init("Which programs have access?", "countersign admin token list")]
+        examples: ["Which programs have access?": "countersign admin token list"]
     ) { invocation in
         try invocation.printList(
             try await invocation.admin().items("tokens"),
-            header: ["TOKEN", "NAME", "SCOPES", "USED", "EXPIRES"],
-            empty: "No token. Next: countersign admin token create"
-        ) { token in
             [
-                token["id"].shown, token["name"].shown, token["scopes"].joined(","),
-                token["last_used_ms"].time, token["expires_ms"].time,
-            ]
-        }
-        return .done
+                "TOKEN": "id", "NAME": "name", "SCOPES": "scopes", "USED": "last_used_ms",
+                "EXPIRES": "expires_ms",
+            ],
+            empty: "No token. Next: countersign admin token create")
     }
 
     private static let deleteToken = Command(
         "admin token delete", summary: "Delete a token of the admin API; it is refused from then on",
         positionals: [tokenID], flags: Flag.place,
         examples: [
-            .init(
-                "The oldest one",
+            "The oldest one":
                 "countersign admin token delete $(countersign admin token create >/dev/null; countersign admin token list | awk 'NR==2 {print $1}')"
-            )
         ]
     ) { invocation in
-        let id = invocation.requiredWord(of: tokenID)
-        try await invocation.admin().deleteAsRead("tokens", id)
+        let id = invocation[tokenID]
+        try await invocation.admin().delete("tokens", id)
         invocation.io.say("Deleted \(id).")
-        return .done
     }
 }

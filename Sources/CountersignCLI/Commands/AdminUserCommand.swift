@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import GatewayModel
 
 /// `countersign admin user …`: who may sign in at the dashboard.
@@ -22,65 +21,54 @@ enum AdminUserCommand {
             "The password comes from --password-file, a prompt or standard input, never from an argument.",
         positionals: [name], flags: [role, password, .json] + Flag.place,
         examples: [
-            .init(
-                "Somebody who may look",
-                "countersign admin user create alice --role viewer --password-file password.txt")
+            "Somebody who may look":
+                "countersign admin user create alice --role viewer --password-file password.txt"
         ]
     ) { invocation in
         let secret = try invocation.secret(of: password, asking: "Password")
         let user = try await invocation.admin().post(
             "users",
             body: [
-                "name": .string(invocation.requiredWord(of: name)),
+                "name": .string(invocation[name]),
                 "role": .string(try invocation.value(of: role) ?? ""), "password": .string(secret),
             ])
         if invocation.isSet(.json) { try invocation.io.print(user) }
         invocation.io.say("Made the \(user["role"].shown) \(user["name"].shown).")
-        return .done
     }
 
     private static let list = Command(
         "admin user list", summary: "List the users of the dashboard", flags: [.json] + Flag.place,
-        examples: [.init("Who may sign in?", "countersign admin user list")]
+        examples: ["Who may sign in?": "countersign admin user list"]
     ) { invocation in
         try invocation.printList(
             try await invocation.admin().items("users"),
-            header: ["NAME", "ROLE", "SECOND FACTOR", "MADE", "LAST SIGN-IN"],
-            empty: "No user. Next: countersign admin reset"
-        ) { user in
             [
-                user["name"].shown, user["role"].shown, user["second_factor"].isTrue ? "on" : "off",
-                user["created_ms"].time, user["last_sign_in_ms"].time,
-            ]
-        }
-        return .done
+                "NAME": "name", "ROLE": "role", "SECOND FACTOR": "second_factor", "MADE": "created_ms",
+                "LAST SIGN-IN": "last_sign_in_ms",
+            ],
+            empty: "No user. Next: countersign admin reset")
     }
 
     private static let setRole = Command(
         "admin user set-role", summary: "Set what a user of the dashboard may do",
         positionals: [name, newRole], flags: Flag.place,
-        examples: [.init("May change keys from now on", "countersign admin user set-role kim operator")]
+        examples: ["May change keys from now on": "countersign admin user set-role kim operator"]
     ) { invocation in
         let user = try await invocation.admin().patch(
-            "users", invocation.requiredWord(of: name),
-            body: ["role": .string(invocation.requiredWord(of: newRole))])
+            "users", invocation[name],
+            body: ["role": .string(invocation[newRole])])
         invocation.io.say("\(user["name"].shown) is \(user["role"].shown) now.")
-        return .done
     }
 
     private static let setPassword = Command(
         "admin user set-password", summary: "Give a user of the dashboard a new password",
         details: "The user's sessions end.", positionals: [name], flags: [password] + Flag.place,
-        examples: [
-            .init(
-                "It was forgotten", "countersign admin user set-password kim --password-file password.txt")
-        ]
+        examples: ["It was forgotten": "countersign admin user set-password kim --password-file password.txt"]
     ) { invocation in
         let secret = try invocation.secret(of: password, asking: "New password")
         let user = try await invocation.admin().patch(
-            "users", invocation.requiredWord(of: name), body: ["password": .string(secret)])
+            "users", invocation[name], body: ["password": .string(secret)])
         invocation.io.say("\(user["name"].shown) has a new password.")
-        return .done
     }
 
     private static let resetSecondFactor = Command(
@@ -89,24 +77,21 @@ enum AdminUserCommand {
         details: "The password alone is enough then, until another is set up. The user's sessions end.",
         positionals: [name], flags: Flag.place,
         examples: [
-            .init(
-                "The phone and the recovery codes are gone", "countersign admin user reset-second-factor kim")
+            "The phone and the recovery codes are gone": "countersign admin user reset-second-factor kim"
         ]
     ) { invocation in
-        let name = invocation.requiredWord(of: name)
-        _ = try await invocation.admin().delete("users", name, "second-factor")
+        let name = invocation[name]
+        try await invocation.admin().delete("users", name, "second-factor")
         invocation.io.say("\(name) signs in with the password alone.")
-        return .done
     }
 
     private static let delete = Command(
         "admin user delete", summary: "Delete a user of the dashboard and end the user's sessions",
         positionals: [name], flags: Flag.place,
-        examples: [.init("Somebody who has left", "countersign admin user delete kim")]
+        examples: ["Somebody who has left": "countersign admin user delete kim"]
     ) { invocation in
-        let name = invocation.requiredWord(of: name)
-        try await invocation.admin().deleteAsRead("users", name)
+        let name = invocation[name]
+        try await invocation.admin().delete("users", name)
         invocation.io.say("Deleted \(name).")
-        return .done
     }
 }

@@ -11,51 +11,49 @@ enum AppCommand {
     private static let create = Command(
         "app create", summary: "Make an app and print its write key",
         details: """
-            The write key goes into the client. It is shown only now: the gateway keeps a hash.
-            A new app's enforcement is disabled: events are stored without a look at tokens.
+            The write key goes into the client. You won't see it again: the gateway keeps a hash.
+            A new app's enforcement is disabled: events are stored without checking tokens.
             """,
         positionals: [id], flags: [name] + Flag.place,
-        examples: [.init("A first app", "countersign app create blog --name 'Our blog'")]
+        examples: ["A first app": "countersign app create blog --name 'Our blog'"]
     ) { invocation in
         let admin = try invocation.admin(makingData: true)
         let made = try await admin.post(
             "apps",
             body: [
-                "id": .string(invocation.requiredWord(of: id)),
+                "id": .string(invocation[id]),
                 "name": try invocation.value(of: name).map { .string($0) } ?? .null,
             ])
         let app = made["app"]["id"].shown
         invocation.io.say("Made the app \(app) in \(admin.place).")
-        invocation.io.say("Its write key, shown only now:")
+        invocation.io.say("Its write key, shown only once:")
         try invocation.io.print(made["write_key"].shown)
         invocation.io.say("Next: countersign key add \(app) public.pem")
-        return .done
     }
 
     private static let list = Command(
         "app list", summary: "List the apps", flags: [.json] + Flag.place,
-        examples: [.init("Which apps are there?", "countersign app list")]
+        examples: ["Which apps are there?": "countersign app list"]
     ) { invocation in
         let admin = try invocation.admin()
         try invocation.printList(
-            try await admin.items("apps"), header: ["APP", "ENFORCEMENT", "KEYS", "NAME"], rightAligned: [2],
-            empty: "No app in \(admin.place). Next: countersign app create shop"
-        ) { [$0["id"].shown, $0["enforcement"].shown, $0["keys"].shown, $0["name"].shown] }
-        return .done
+            try await admin.items("apps"),
+            ["APP": "id", "ENFORCEMENT": "enforcement", "KEYS": "keys", "NAME": "name"],
+            empty: "No app in \(admin.place). Next: countersign app create shop")
     }
 
     private static let show = Command(
         "app show", summary: "Show an app, its rules for tokens and its keys",
         details: "With --json the app alone; `policy show` and `key list` have the rest.",
         positionals: [id], flags: [.json] + Flag.place,
-        examples: [.init("How is this app judged?", "countersign app show shop")]
+        examples: ["How is this app judged?": "countersign app show shop"]
     ) { invocation in
         let admin = try invocation.admin()
-        let id = invocation.requiredWord(of: id)
+        let id = invocation[id]
         let app = try await admin.get("apps", id).body
         if invocation.isSet(.json) {
             try invocation.io.print(app)
-            return .done
+            return
         }
         let policy = try await admin.get("apps", id, "policy").body
         var table = TextTable()
@@ -69,6 +67,5 @@ enum AppCommand {
             table.add("\(key["slot"].shown) key", key["id"].shown, key["description"].shown)
         }
         try invocation.io.print(table)
-        return .done
     }
 }

@@ -21,26 +21,23 @@ enum AppRulesCommand {
             """,
         positionals: [.app, origin], flags: [none] + Flag.place,
         examples: [
-            .init(
-                "Allow two pages", "countersign app origins shop https://shop.example http://localhost:3000"),
-            .init("Allow no page", "countersign app origins shop --none"),
+            "Allow two pages": "countersign app origins shop https://shop.example http://localhost:3000",
+            "Allow no page": "countersign app origins shop --none",
         ]
     ) { invocation in
-        let appID = invocation.requiredWord(of: .app)
         let admin = try invocation.admin()
         let given = invocation.allWords(of: origin)
         let found: JSONValue
         if invocation.isSet(none) || !given.isEmpty {
             let origins = invocation.isSet(none) ? [] : given
             found = try await admin.patch(
-                "apps", appID, body: ["origins": .array(origins.map { .string($0) })])
+                "apps", invocation.app, body: ["origins": .array(origins.map { .string($0) })])
         } else {
-            found = try await admin.get("apps", appID).body
+            found = try await admin.get("apps", invocation.app).body
         }
         let origins = found["origins"].elements
         for origin in origins { try invocation.io.print(origin.shown) }
-        if origins.isEmpty { invocation.io.say("No page may call \(appID).") }
-        return .done
+        if origins.isEmpty { invocation.io.say("No page may call \(invocation.app).") }
     }
 
     private static let retention = Command(
@@ -51,11 +48,10 @@ enum AppRulesCommand {
             """,
         positionals: [.app], flags: [days, bytes, .json] + Flag.place,
         examples: [
-            .init("Keep 90 days", "countersign app retention shop --days 90"),
-            .init("Keep at most 10 GB", "countersign app retention shop --bytes 10000000000"),
+            "Keep 90 days": "countersign app retention shop --days 90",
+            "Keep at most 10 GB": "countersign app retention shop --bytes 10000000000",
         ]
     ) { invocation in
-        let appID = invocation.requiredWord(of: .app)
         let admin = try invocation.admin()
         var changes: [String: JSONValue] = [:]
         for (name, number) in [
@@ -66,17 +62,16 @@ enum AppRulesCommand {
         }
         let found =
             changes.isEmpty
-            ? try await admin.get("apps", appID).body
-            : try await admin.patch("apps", appID, body: .object(changes))
+            ? try await admin.get("apps", invocation.app).body
+            : try await admin.patch("apps", invocation.app, body: .object(changes))
         if invocation.isSet(.json) {
             try invocation.io.print([
-                "app": .string(appID), "retention_days": found["retention_days"],
+                "app": .string(invocation.app), "retention_days": found["retention_days"],
                 "retention_bytes": found["retention_bytes"],
             ])
         } else {
             try invocation.io.print("days   \(found["retention_days"].integer.map { String($0) } ?? "all")")
             try invocation.io.print("bytes  \(found["retention_bytes"].integer.map { String($0) } ?? "all")")
         }
-        return .done
     }
 }

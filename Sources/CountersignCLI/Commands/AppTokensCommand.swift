@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import GatewayModel
 
 /// `countersign app tokens`.
@@ -29,11 +28,10 @@ enum AppTokensCommand {
             """,
         positionals: [.app], flags: [registration, access, refresh, reuse, absolute, .json] + Flag.place,
         examples: [
-            .init("Let devices register", "countersign app tokens shop --registration open"),
-            .init("Tokens of ten minutes", "countersign app tokens shop --access-seconds 600"),
+            "Let devices register": "countersign app tokens shop --registration open",
+            "Tokens of ten minutes": "countersign app tokens shop --access-seconds 600",
         ]
     ) { invocation in
-        let appID = invocation.requiredWord(of: .app)
         let admin = try invocation.admin()
         var changes: [String: JSONValue] = [:]
         if let word = try invocation.value(of: registration) { changes["registration"] = .string(word) }
@@ -45,14 +43,15 @@ enum AppTokensCommand {
         }
         let rules =
             changes.isEmpty
-            ? try await admin.get("apps", appID, "token-rules").body
-            : try await admin.change("apps", appID, "token-rules") { $0.merge(changes) { $1 } }
-        try invocation.printTable(rules) { table in
-            table.add("registration", rules["registration"].shown)
-            for name in ["access", "refresh", "reuse", "absolute"] {
-                table.add(name, "\(rules[name + "_seconds"].shown) s")
-            }
-        }
-        return .done
+            ? try await admin.get("apps", invocation.app, "token-rules").body
+            : try await admin.change("apps", invocation.app, "token-rules") { $0.merge(changes) { $1 } }
+        try invocation.printTable(
+            rules,
+            [
+                "registration": "registration", "access": Column { "\($0["access_seconds"].shown) s" },
+                "refresh": Column { "\($0["refresh_seconds"].shown) s" },
+                "reuse": Column { "\($0["reuse_seconds"].shown) s" },
+                "absolute": Column { "\($0["absolute_seconds"].shown) s" },
+            ])
     }
 }

@@ -19,8 +19,8 @@ enum AuditCommand {
             """,
         flags: [app, actor, limit, .unmask, .json] + Flag.place,
         examples: [
-            .init("What happened lately?", "countersign audit list"),
-            .init("Who changed this app?", "countersign audit list --app shop"),
+            "What happened lately?": "countersign audit list",
+            "Who changed this app?": "countersign audit list --app shop",
         ]
     ) { invocation in
         let entries = try await invocation.admin().items(
@@ -30,27 +30,19 @@ enum AuditCommand {
                 invocation.unmasking,
             ],
             limit: try invocation.integer(of: limit) ?? 50)
-        if invocation.isSet(.json) {
-            for entry in entries { try invocation.io.print(entry) }
-            return .done
-        }
         try invocation.printList(
-            entries, header: ["SEQ", "TIME", "ACTOR", "ACTION", "APP", "TARGET"], rightAligned: [0],
-            empty: "No such change."
-        ) { entry in
+            entries,
             [
-                entry["seq"].shown, entry["at_ms"].time, entry["actor"].shown, entry["action"].shown,
-                entry["app"].shown, entry["target"].shown,
-            ]
-        }
-        return .done
+                "SEQ": "seq", "TIME": "at_ms", "ACTOR": "actor", "ACTION": "action", "APP": "app",
+                "TARGET": "target",
+            ], empty: "No such change.", isLong: true)
     }
 
     private static let verify = Command(
         "audit verify", summary: "Check that no change was altered or taken out of the audit log",
         details: "Each entry holds the hash of the one before. Exit 3 when the chain is broken.",
         flags: [.json] + Flag.place,
-        examples: [.init("Is the log whole?", "countersign audit verify")]
+        examples: ["Is the log whole?": "countersign audit verify"]
     ) { invocation in
         let found = try await invocation.admin().get("audit", "verify").body
         if invocation.isSet(.json) { try invocation.io.print(found) }
@@ -60,6 +52,5 @@ enum AuditCommand {
                 hint: "somebody has altered the file: compare it with a backup")
         }
         invocation.io.say("Whole: \(found["entries"].shown) entries.")
-        return .done
     }
 }

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import GatewayModel
 internal import GatewayStorage
 
@@ -23,7 +22,7 @@ enum BackupCommand {
             path of the copy is printed.
             """,
         flags: [folder, .json] + Flag.place,
-        examples: [.init("Beside the data", "countersign backup create")]
+        examples: ["Beside the data": "countersign backup create"]
     ) { invocation in
         if let folder = try invocation.localFolder(folder) {
             let made = try Backup.create(of: try invocation.dataDirectory(), in: folder)
@@ -31,20 +30,19 @@ enum BackupCommand {
             try invocation.print(made.json) {
                 try invocation.io.print(made.path)
             }
-            return .done
+            return
         }
         let made = try await invocation.admin().post("backups")
         invocation.io.say("Copied \(made["events"].shown) events, \(made["bytes"].shown) bytes, verified.")
         try invocation.print(made) {
             try invocation.io.print(made["name"].shown)
         }
-        return .done
     }
 
     private static let list = Command(
         "backup list", summary: "List the backups, the newest first",
         flags: [folder, .json] + Flag.place,
-        examples: [.init("Beside the data", "countersign backup list")]
+        examples: ["Beside the data": "countersign backup list"]
     ) { invocation in
         let backups: [JSONValue]
         if let folder = try invocation.localFolder(folder) {
@@ -53,10 +51,8 @@ enum BackupCommand {
             backups = try await invocation.admin().items("backups")
         }
         try invocation.printList(
-            backups, header: ["BACKUP", "EVENTS", "BYTES", "MADE"], rightAligned: [1, 2],
-            empty: "No backup. Next: countersign backup create"
-        ) { [$0["name"].shown, $0["events"].shown, $0["bytes"].shown, $0["created_ms"].time] }
-        return .done
+            backups, ["BACKUP": "name", "EVENTS": "events", "BYTES": "bytes", "MADE": "created_ms"],
+            empty: "No backup. Next: countersign backup create")
     }
 
     private static let verify = Command(
@@ -66,9 +62,9 @@ enum BackupCommand {
             this machine, a name where the gateway keeps its backups.
             """,
         positionals: [backup], flags: [.json] + Flag.place,
-        examples: [.init("The one just made", "countersign backup verify $(countersign backup create)")]
+        examples: ["The one just made": "countersign backup verify $(countersign backup create)"]
     ) { invocation in
-        let word = invocation.requiredWord(of: backup)
+        let word = invocation[backup]
         let found: JSONValue
         if word.contains("/") {
             found = try whole { () throws(GatewayError) in try Backup.verify(word) }.json
@@ -80,7 +76,6 @@ enum BackupCommand {
         }
         invocation.io.say("Whole: \(found["events"].shown) events, \(found["bytes"].shown) bytes.")
         if invocation.isSet(.json) { try invocation.io.print(found) }
-        return .done
     }
 
     private static let restore = Command(
@@ -89,20 +84,18 @@ enum BackupCommand {
             "Verifies first. The folder must not exist or be empty; then `countersign serve --data FOLDER`.",
         positionals: [backup], flags: [target, .data],
         examples: [
-            .init(
-                "The one just made",
-                "countersign backup restore $(countersign backup create) --to ./restored-data")
+            "The one just made":
+                "countersign backup restore $(countersign backup create) --to ./restored-data"
         ]
     ) { invocation in
         guard let target = try invocation.value(of: target) else {
             throw CommandError(.usage, "--to is missing: give the new data directory")
         }
-        let word = invocation.requiredWord(of: backup)
+        let word = invocation[backup]
         let path = word.contains("/") ? word : try invocation.dataDirectory() + "/backups/" + word
         let restored = try whole { () throws(GatewayError) in try Backup.restore(path, to: target) }
         invocation.io.say("Restored \(restored.events) events. Next:")
         try invocation.io.print("countersign serve --data \(target)")
-        return .done
     }
 
     /// What `body` says of a backup; a damaged one is a failed verification.
@@ -117,9 +110,7 @@ enum BackupCommand {
 }
 
 extension Invocation {
-    /// A folder of this machine; nil when none is named.
-    ///
-    /// - Throws: `usage` when the command works on a server.
+    /// A folder of this machine; nil when none is named. Throws `usage` when the command works on a server.
     fileprivate func localFolder(_ flag: Flag) throws -> String? {
         guard let folder = try value(of: flag) else { return nil }
         guard try remoteAdmin() == nil else {
@@ -132,17 +123,11 @@ extension Invocation {
 extension Backup {
     /// The backup as commands print it with `--json`.
     fileprivate var json: JSONValue {
-        [
-            "path": .string(path), "name": .string(name), "created_ms": .integer(createdMilliseconds),
-            "program": .string(program), "bytes": .integer(Int64(bytes)), "events": .integer(Int64(events)),
-            "files": .array(
-                files.map { file in
-                    [
-                        "name": .string(file.name), "bytes": .integer(Int64(file.bytes)),
-                        "sha256": .string(file.sha256),
-                        "rows": .object(file.rows.mapValues { .integer(Int64($0)) }),
-                    ]
-                }),
-        ]
+        var members = manifest
+        members["path"] = .string(path)
+        members["name"] = .string(name)
+        members["bytes"] = .integer(Int64(bytes))
+        members["events"] = .integer(Int64(events))
+        return .object(members)
     }
 }

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import GatewayModel
 
 /// `countersign client …`.
@@ -22,13 +21,13 @@ enum ClientCommand {
         "client create", summary: "Make a client of the token service and print its id and its secret",
         details: """
             A client is a backend that gets tokens at /oauth/token. The first line is its id, the second its secret, which is
-            shown only now: the gateway keeps a hash. With --public-key it has no secret and signs assertions (RS256).
+            shown only once: the gateway keeps a hash. With --public-key it has no secret and signs assertions (RS256).
             A token that a client gets for itself may write events of every user of the app.
             """,
         positionals: [.app], flags: [name, key, grant, secretFile, .json] + Flag.place,
         examples: [
-            .init("With a secret", "countersign client create shop --name warehouse"),
-            .init("With a key", "countersign client create shop --name segment --public-key public.pem"),
+            "With a secret": "countersign client create shop --name warehouse",
+            "With a key": "countersign client create shop --name segment --public-key public.pem",
         ]
     ) { invocation in
         let admin = try invocation.admin()
@@ -37,13 +36,13 @@ enum ClientCommand {
         let publicKey = try invocation.value(of: key).map { try invocation.text(ofFile: $0) }
         let file = try path.map { try PrivateFile(creating: $0) }
         let made = try await admin.post(
-            "apps", invocation.requiredWord(of: .app), "clients",
+            "apps", invocation.app, "clients",
             body: [
                 "name": .string(try invocation.value(of: name) ?? ""),
                 "public_key": publicKey.map { .string($0) } ?? .null,
                 "grants": grants.isEmpty ? .null : .array(grants.map { .string($0) }),
             ])
-        guard case .object(var members) = made else { return .failed }
+        var members = made.members ?? [:]
         let secret = made["client_secret"].text
         if let file {
             if let secret { try file.write(secret) }
@@ -54,37 +53,32 @@ enum ClientCommand {
             invocation.io.say("Made a client of \(made["app"].shown).")
             try invocation.io.print(made["client_id"].shown)
             if let secret, file == nil {
-                invocation.io.say("Its secret, shown only now:")
+                invocation.io.say("Its secret, shown only once:")
                 try invocation.io.print(secret)
             }
         }
-        return .done
     }
 
     private static let list = Command(
         "client list", summary: "List an app's clients", positionals: [.app], flags: [.json] + Flag.place,
-        examples: [.init("Who gets tokens?", "countersign client list shop")]
+        examples: ["Who gets tokens?": "countersign client list shop"]
     ) { invocation in
-        let clients = try await invocation.admin().items("apps", invocation.requiredWord(of: .app), "clients")
+        let clients = try await invocation.admin().items("apps", invocation.app, "clients")
         try invocation.printList(
-            clients, header: ["CLIENT", "PROOF", "GRANTS", "NAME"],
-            empty: "No client. Next: countersign client create APP"
-        ) { [$0["client_id"].shown, $0["proof"].shown, $0["grants"].joined(","), $0["name"].shown] }
-        return .done
+            clients, ["CLIENT": "client_id", "PROOF": "proof", "GRANTS": "grants", "NAME": "name"],
+            empty: "No client. Next: countersign client create APP")
     }
 
     private static let delete = Command(
         "client delete", summary: "Delete a client; its tokens are refused from then on",
         positionals: [.app, id], flags: Flag.place,
         examples: [
-            .init(
-                "Undo an addition",
-                "countersign client delete shop $(countersign client create shop --public-key public.pem)")
+            "Undo an addition":
+                "countersign client delete shop $(countersign client create shop --public-key public.pem)"
         ]
     ) { invocation in
-        _ = try await invocation.admin().delete(
-            "apps", invocation.requiredWord(of: .app), "clients", invocation.requiredWord(of: id))
+        try await invocation.admin().delete(
+            "apps", invocation.app, "clients", invocation[id])
         invocation.io.say("Deleted. A running gateway knows within a second.")
-        return .done
     }
 }

@@ -1,4 +1,3 @@
-internal import CountersignGateway
 internal import GatewayModel
 
 extension CommandError {

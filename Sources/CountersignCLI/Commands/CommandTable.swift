@@ -10,8 +10,10 @@ enum CommandTable {
         + AppTokensCommand.commands
         + WriteKeyCommand.commands
         + KeyCommand.commands
-        + KeyGenerateCommand.commands
-        + [TokenVerifyCommand.command, TokenInspectCommand.command, TokenCreateCommand.command]
+        + [
+            KeyGenerateCommand.command, TokenVerifyCommand.command, TokenInspectCommand.command,
+            TokenCreateCommand.command,
+        ]
         + EventCommand.commands
         + CustomerCommand.commands
         + ClientCommand.commands

@@ -12,15 +12,14 @@ enum CompletionCommand {
                 fish: countersign completion fish > ~/.config/fish/completions/countersign.fish
                 """,
             positionals: [shell],
-            examples: [.init("For this shell only", "countersign completion bash")]
+            examples: ["For this shell only": "countersign completion bash"]
         ) { invocation in
             let commands = table()
-            switch invocation.requiredWord(of: shell) {
+            switch invocation[shell] {
             case "bash": try invocation.io.print(CompletionScript.bash(commands))
             case "zsh": try invocation.io.print(CompletionScript.zsh(commands))
             default: try invocation.io.print(CompletionScript.fish(commands))
             }
-            return .done
         }
     }
 }

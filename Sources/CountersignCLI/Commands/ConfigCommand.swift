@@ -2,20 +2,21 @@ internal import CountersignCore
 
 /// `countersign config …`.
 enum ConfigCommand {
-    static let commands = [print, validate, reference]
+    static let commands = [print, reference]
 
     private static let origin = Flag("origin", help: "say where each value comes from")
 
     private static let print = Command(
-        "config print", summary: "Print the settings that `serve` would run with",
+        "config print", summary: "Check and print the settings that `serve` would run with",
         details: """
+            Ends with 2 and the reason when `serve` would not take them.
             Each setting comes from its flag, else its environment variable, else the file, else its default.
             Secrets are masked.
             """,
         flags: [origin, .json] + SettingReader.flags,
         examples: [
-            .init("Where does each value come from?", "countersign config print --origin"),
-            .init("What would this file do?", "countersign config print --config gateway.json"),
+            "Where does each value come from?": "countersign config print --origin",
+            "Before a restart": "countersign config print --config gateway.json",
         ]
     ) { invocation in
         let reader = SettingReader(invocation: invocation)
@@ -30,38 +31,18 @@ enum ConfigCommand {
                 if invocation.isSet(origin) { members["origin"] = .string(found.origin.text) }
                 return .object(members)
             }
-            try invocation.io.print(.array(members))
-            return .done
+            return try invocation.io.print(.array(members))
         }
-        var table = TextTable()
-        table.add("data", try invocation.dataDirectory())
-        for found in settings {
-            if invocation.isSet(origin) {
-                table.add(found.setting.name, found.shown, found.origin.text)
-            } else {
-                table.add(found.setting.name, found.shown)
-            }
+        let rows = settings.map { found in
+            [found.setting.name, found.shown] + (invocation.isSet(origin) ? [found.origin.text] : [])
         }
-        for line in table.lines { try invocation.io.print(line) }
-        return .done
-    }
-
-    private static let validate = Command(
-        "config validate", summary: "Check the settings without running anything",
-        details: "Ends with 0 when `serve` would take them, else with 2 and the reason.",
-        flags: SettingReader.flags,
-        examples: [.init("Before a restart", "countersign config validate --config gateway.json")]
-    ) { invocation in
-        _ = try SettingReader(invocation: invocation).configuration()
-        invocation.io.say("The settings are valid.")
-        return .done
+        try invocation.io.print(TextTable(rows: [["data", try invocation.dataDirectory()]] + rows))
     }
 
     private static let reference = Command(
         "config reference", summary: "Print the reference of all settings as Markdown",
-        examples: [.init("Which settings are there?", "countersign config reference")]
+        examples: ["Which settings are there?": "countersign config reference"]
     ) { invocation in
         try invocation.io.output(SettingReference.markdown)
-        return .done
     }
 }

@@ -16,7 +16,7 @@ enum CustomerCommand {
             shows pseudonyms and hides the values unless you give --unmask.
             """,
         positionals: [.app, id], flags: [kind, .unmask, .json] + Flag.place,
-        examples: [.init("What do you know about me?", "countersign customer show shop user-1")]
+        examples: ["What do you know about me?": "countersign customer show shop user-1"]
     ) { invocation in
         let customer = try await invocation.admin().send(
             AdminRequest(
@@ -36,7 +36,6 @@ enum CustomerCommand {
             let seen = customer["seen_ms"] == .null ? "" : ", last seen \(customer["seen_ms"].time)"
             invocation.io.say("\(customer["events"].shown) events\(seen).")
         }
-        return .done
     }
 
     private static let delete = Command(
@@ -48,7 +47,7 @@ enum CustomerCommand {
             stored again.
             """,
         positionals: [.app, id], flags: [kind, .json] + Flag.place,
-        examples: [.init("Forget a person", "countersign customer delete shop user-1")]
+        examples: ["Forget a person": "countersign customer delete shop user-1"]
     ) { invocation in
         let done = try await invocation.admin().send(
             AdminRequest(
@@ -61,10 +60,9 @@ enum CustomerCommand {
                 "Deleted \(profile), \(done["events"].shown) events and \(done["samples"].shown) samples; ended \(done["sessions"].shown) sessions."
             )
         }
-        return .done
     }
 
     private static func place(_ invocation: Invocation) -> [String] {
-        ["apps", invocation.requiredWord(of: .app), "customers", invocation.requiredWord(of: id)]
+        ["apps", invocation.app, "customers", invocation[id]]
     }
 }

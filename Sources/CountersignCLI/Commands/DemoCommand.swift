@@ -21,9 +21,9 @@ enum DemoCommand {
             """,
         flags: [input, devices, data],
         examples: [
-            .init("A sample of shop events", "countersign demo"),
-            .init("The visitors of a web site", "countersign demo --input access.log"),
-            .init("Keep the databases to look at", "countersign demo --devices 3 --data ./demo"),
+            "A sample of shop events": "countersign demo",
+            "The visitors of a web site": "countersign demo --input access.log",
+            "Keep the databases to look at": "countersign demo --devices 3 --data ./demo",
         ]
     ) { invocation in
         let replay: Replay
@@ -48,9 +48,9 @@ enum DemoCommand {
         let run = DemoRun(
             plan: DemoPlan(replay: replay, devices: count), folder: folder,
             executable: executable, io: invocation.io)
-        guard let isRight = try await finish(run) else { return .interrupted }
+        guard let isRight = try await finish(run) else { throw ExitCode.interrupted }
         if let kept { invocation.io.say("Look at it: sqlite3 '\(kept)/gateway/events.sqlite'") }
-        return isRight ? .done : .verificationFailed
+        guard isRight else { throw ExitCode.verificationFailed }
     }
 
     private static func describe(_ replay: Replay, _ io: CommandIO) {
@@ -61,9 +61,7 @@ enum DemoCommand {
         if replay.problems.count > 5 { io.say("  … and \(replay.problems.count - 5) more") }
     }
 
-    /// Waits for the run or for Ctrl-C.
-    ///
-    /// - Returns: The run's verdict; nil when it was interrupted.
+    /// Waits for the run or for Ctrl-C. Returns the run's verdict; nil when it was interrupted.
     private static func finish(_ run: DemoRun) async throws -> Bool? {
         let signals = StopSignals()
         let work = Task { try await run.run() }

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
@@ -12,10 +11,11 @@ enum DoctorCommand {
             The data directory and its files with their permissions, the disk, the databases, each app's keys, the settings
             as `serve` would read them with their certificate, and, when a gateway runs, whether it answers, can store, and
             has the right time; when none runs, whether its port is free. It works on the data directory only, never on a
-            profile. Exit 1 when something is broken, 5 when there is no data directory; warnings are not.
+            profile. Exit 1 when something is broken, 5 when there is no data directory; warnings do not affect the
+            exit status.
             """,
         flags: [.url, .json, SettingReader.file, .data],
-        examples: [.init("Is all well?", "countersign doctor")]
+        examples: ["Check everything": "countersign doctor"]
     ) { invocation in
         let data = try invocation.dataDirectory()
         let isGiven = try invocation.value(of: .url) != nil
@@ -56,6 +56,6 @@ enum DoctorCommand {
                 if let remedy = finding.remedy { try invocation.io.print("      -> \(remedy)") }
             }
         }
-        return findings.first { $0.outcome == .failed }?.code ?? .done
+        if let failed = findings.first(where: { $0.outcome == .failed }) { throw failed.code }
     }
 }

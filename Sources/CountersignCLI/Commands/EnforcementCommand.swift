@@ -1,6 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
-internal import GatewayAdmin
 internal import GatewayModel
 
 /// `countersign enforcement …`.
@@ -14,10 +12,10 @@ enum EnforcementCommand {
     private static let show = Command(
         "enforcement show", summary: "Print how strictly an app's requests are judged",
         positionals: [.app], flags: [.json] + Flag.place,
-        examples: [.init("Are bad tokens refused?", "countersign enforcement show shop")]
+        examples: ["Are bad tokens refused?": "countersign enforcement show shop"]
     ) { invocation in
         let plan = try await invocation.admin()
-            .get("apps", invocation.requiredWord(of: .app), "enforcement").body
+            .get("apps", invocation.app, "enforcement").body
         try invocation.print(plan) {
             try invocation.io.print(plan["state"].shown)
             if let percent = plan["ramp_percent"].integer, percent < 100 {
@@ -43,7 +41,6 @@ enum EnforcementCommand {
                 )
             }
         }
-        return .done
     }
 
     private static let hours = Flag(
@@ -53,15 +50,14 @@ enum EnforcementCommand {
         "enforcement preview", summary: "Print what requiring tokens would have rejected",
         details: """
             From the verdicts of the last hours: how many requests of how many users, by code and by app version. Users are
-            estimated within about 2 %. While enforcement is disabled tokens are not looked at: set it to optional first.
+            estimated within about 2 %. While enforcement is disabled tokens are not checked: set it to optional first.
             """,
         positionals: [.app], flags: [hours, .json] + Flag.place,
-        examples: [.init("Is it safe to require tokens?", "countersign enforcement preview shop")]
+        examples: ["Is it safe to require tokens?": "countersign enforcement preview shop"]
     ) { invocation in
-        let app = invocation.requiredWord(of: .app)
         let preview = try await invocation.admin().send(
             AdminRequest(
-                method: "GET", path: ["apps", app, "enforcement", "preview"],
+                method: "GET", path: ["apps", invocation.app, "enforcement", "preview"],
                 query: [("hours", try invocation.value(of: hours))])
         ).body
         try invocation.print(preview) {
@@ -82,7 +78,6 @@ enum EnforcementCommand {
             }
             if let note = preview["unknown"].text { invocation.io.say(TerminalText.safe(note)) }
         }
-        return .done
     }
 
     private static let percent = Flag(
@@ -99,7 +94,7 @@ enum EnforcementCommand {
     private static let set = Command(
         "enforcement set", summary: "Set how strictly an app's requests are judged, now or later",
         details: """
-            disabled  tokens are not looked at
+            disabled  tokens are not checked
             optional  tokens of identified users are verified; a bad one is reported and the events are stored
             required  tokens of identified users are verified; a bad one is refused with its error code
             A running gateway applies the change within a second. A change that was scheduled earlier is dropped; the
@@ -113,18 +108,15 @@ enum EnforcementCommand {
             """,
         positionals: [.app, state], flags: [percent, time, returnAbove] + Flag.place,
         examples: [
-            .init("First look, then enforce", "countersign enforcement set shop optional"),
-            .init(
-                "Refuse bad tokens from some users, and back off if too many fail",
-                "countersign enforcement set shop required --percent 10 --return-above 5"),
-            .init("Refuse bad tokens", "countersign enforcement set shop required"),
-            .init(
-                "Refuse them from a date on",
-                "countersign enforcement set shop required --at 2030-01-31T08:00:00Z"),
+            "First look, then enforce": "countersign enforcement set shop optional",
+            "Refuse bad tokens from some users, and back off if too many fail":
+                "countersign enforcement set shop required --percent 10 --return-above 5",
+            "Refuse bad tokens": "countersign enforcement set shop required",
+            "Refuse them from a date on":
+                "countersign enforcement set shop required --at 2030-01-31T08:00:00Z",
         ]
     ) { invocation in
-        let appID = invocation.requiredWord(of: .app)
-        let wanted = invocation.requiredWord(of: state)
+        let wanted = invocation[state]
         let share = try invocation.integer(of: percent)
         guard share == nil || wanted == Enforcement.required.rawValue else {
             throw CommandError(.usage, "--percent goes with required only")
@@ -133,7 +125,7 @@ enum EnforcementCommand {
         let limit = try invocation.integer(of: returnAbove)
         let admin = try invocation.admin()
         var before = ""
-        _ = try await admin.change("apps", appID, "enforcement") { plan in
+        _ = try await admin.change("apps", invocation.app, "enforcement") { plan in
             before = plan["state"]?.shown ?? ""
             let percent = JSONValue.integer(Int64(share ?? 100))
             if let later {
@@ -152,11 +144,13 @@ enum EnforcementCommand {
             }
         }
         let when = later.map { " at \(RFC3339.text(milliseconds: $0))" } ?? ""
-        invocation.io.say("\(appID): \(before) -> \(wanted)\(when)")
-        if wanted == Enforcement.required.rawValue, try await admin.get("apps", appID).body["keys"] == 0 {
+        invocation.io.say("\(invocation.app): \(before) -> \(wanted)\(when)")
+        if wanted == Enforcement.required.rawValue,
+            try await admin.get("apps", invocation.app).body["keys"] == 0
+        {
             invocation.io.say(
-                "It has no key, so every token will be refused: countersign key add \(appID) public.pem")
+                "It has no key, so every token will be refused: countersign key add \(invocation.app) public.pem"
+            )
         }
-        return .done
     }
 }

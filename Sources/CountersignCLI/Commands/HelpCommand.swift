@@ -8,14 +8,14 @@ enum HelpCommand {
             "help", summary: "Print help on a command or a topic",
             positionals: [topic],
             examples: [
-                .init("What do the exit codes mean?", "countersign help exit-codes"),
-                .init("How do I print the version?", "countersign help version"),
+                "What do the exit codes mean?": "countersign help exit-codes",
+                "How do I print the version?": "countersign help version",
             ]
         ) { invocation in
             let words = invocation.allWords(of: topic)
             if words == ["exit-codes"] {
                 try invocation.io.print(HelpText.exitCodes)
-                return .done
+                return
             }
             let commands = table()
             guard commands.contains(where: { $0.path.starts(with: words) }) else {
@@ -24,7 +24,6 @@ enum HelpCommand {
                     hint: "`countersign --help` lists the commands")
             }
             try invocation.io.print(HelpText.text(for: words, commands: commands))
-            return .done
         }
     }
 }

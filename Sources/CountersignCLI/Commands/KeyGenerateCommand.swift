@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// `countersign key generate`, also as `keys generate`.
+/// `countersign key generate`.
 enum KeyGenerateCommand {
     private static let out = Flag(
         "out", .path("DIR"), default: ".", help: "where private.pem and public.pem go")
@@ -11,19 +11,15 @@ enum KeyGenerateCommand {
     private static let bits = Flag(
         "bits", .integer("BITS", 2048...8192), default: "2048", help: "the size of an RSA key")
 
-    static let commands = ["key generate", "keys generate"].map { name in
-        Command(
-            name, summary: "Make a key pair in two files that only you can read",
-            details: """
-                private.pem stays with the backend that signs; it is never printed. public.pem goes to the gateway.
-                Existing files are never written over.
-                """,
-            flags: [out, algorithm, bits, .json],
-            examples: [.init("An RSA pair in this folder", "countersign \(name)")],
-            run: run)
-    }
-
-    @Sendable private static func run(_ invocation: Invocation) throws -> ExitCode {
+    static let command = Command(
+        "key generate", summary: "Make a key pair in two files that only you can read",
+        details: """
+            private.pem stays with the backend that signs; it is never printed. public.pem goes to the gateway.
+            Existing files are never written over.
+            """,
+        flags: [out, algorithm, bits, .json],
+        examples: ["An RSA pair in this folder": "countersign key generate"]
+    ) { invocation in
         let folder = URL(fileURLWithPath: try invocation.value(of: out) ?? ".")
         let name = try invocation.value(of: algorithm) ?? "RS256"
         let privatePath = folder.appendingPathComponent("private.pem").path
@@ -53,6 +49,5 @@ enum KeyGenerateCommand {
             invocation.io.say("Next: countersign key add APP \(publicPath)")
             try invocation.io.print(publicPath)
         }
-        return .done
     }
 }

@@ -10,7 +10,7 @@ enum ManCommand {
         Command(
             "man", summary: "Write the manual pages: one for the program and one for each command",
             flags: [folder],
-            examples: [.init("Read one", "countersign man --out man1")]
+            examples: ["Read one": "countersign man --out man1"]
         ) { invocation in
             let place = URL(fileURLWithPath: try invocation.value(of: folder) ?? ".")
             let commands = table()
@@ -28,7 +28,6 @@ enum ManCommand {
             }
             invocation.io.say("Wrote \(commands.count + 1) pages.")
             try invocation.io.print(place.appendingPathComponent("countersign.1").path)
-            return .done
         }
     }
 }

@@ -13,8 +13,8 @@ enum PolicyCommand {
     private static let lifetime = Flag(
         "max-lifetime", .integer("SECONDS", 0...31_536_000), help: "the longest a token may live; 0: any")
     private static let audience = Flag(
-        "audience", .text("TEXT"), help: "what aud must name; empty: not looked at")
-    private static let issuer = Flag("issuer", .text("TEXT"), help: "what iss must be; empty: not looked at")
+        "audience", .text("TEXT"), help: "what aud must name; empty: not checked")
+    private static let issuer = Flag("issuer", .text("TEXT"), help: "what iss must be; empty: not checked")
     private static let required = Flag(
         "require", .text("CLAIMS"),
         help: "what must be there, separated by commas: aud, iss, typ; empty: nothing")
@@ -22,23 +22,23 @@ enum PolicyCommand {
     private static let show = Command(
         "policy show", summary: "Print what an app asks of its tokens", positionals: [.app],
         flags: [.json] + Flag.place,
-        examples: [.init("Which tokens does this app take?", "countersign policy show shop")]
+        examples: ["Which tokens does this app take?": "countersign policy show shop"]
     ) { invocation in
-        let policy = try await invocation.admin().get("apps", invocation.requiredWord(of: .app), "policy")
+        let policy = try await invocation.admin().get("apps", invocation.app, "policy")
             .body
-        try invocation.print(policy) {
-            let required = policy["required"].elements
-            let lifetime = policy["maximum_lifetime_seconds"]
-            var table = TextTable()
-            table.add("algorithms", policy["algorithms"].joined())
-            table.add("leeway", "\(policy["leeway_seconds"].shown) s")
-            table.add("longest lifetime", lifetime == .null ? "any" : "\(lifetime.shown) s")
-            table.add("audience", policy["audience"].text.map { TerminalText.safe($0) } ?? "not looked at")
-            table.add("issuer", policy["issuer"].text.map { TerminalText.safe($0) } ?? "not looked at")
-            table.add("required", required.isEmpty ? "-" : policy["required"].joined())
-            try invocation.io.print(table)
+        func text(_ name: String, or missing: String, _ unit: String = "") -> Column {
+            Column { $0[name] == .null ? missing : $0[name].shown + unit }
         }
-        return .done
+        try invocation.printTable(
+            policy,
+            [
+                "algorithms": Column { $0["algorithms"].joined() },
+                "leeway": text("leeway_seconds", or: "-", " s"),
+                "longest lifetime": text("maximum_lifetime_seconds", or: "any", " s"),
+                "audience": text("audience", or: "not checked"),
+                "issuer": text("issuer", or: "not checked"),
+                "required": Column { $0["required"].elements.isEmpty ? "-" : $0["required"].joined() },
+            ])
     }
 
     private static let set = Command(
@@ -46,13 +46,11 @@ enum PolicyCommand {
         details: "What is not named stays as it is. A running gateway takes the change over within a second.",
         positionals: [.app], flags: [algorithms, leeway, lifetime, audience, issuer, required] + Flag.place,
         examples: [
-            .init(
-                "Elliptic curves too, and clocks that differ little",
-                "countersign policy set shop --algorithms RS256,ES256 --leeway 5"),
-            .init("For this audience only", "countersign policy set shop --audience braze --require aud"),
+            "Elliptic curves too, and clocks that differ little":
+                "countersign policy set shop --algorithms RS256,ES256 --leeway 5",
+            "For this audience only": "countersign policy set shop --audience braze --require aud",
         ]
     ) { invocation in
-        let id = invocation.requiredWord(of: .app)
         var changes: [String: JSONValue] = [:]
         if let names = try list(invocation, algorithms) {
             if let unknown = names.first(where: { !JWSAlgorithm.all.map(\.rawValue).contains($0) }) {
@@ -78,9 +76,8 @@ enum PolicyCommand {
             }
             changes["required"] = .array(names.map { .string($0) })
         }
-        _ = try await invocation.admin().change("apps", id, "policy") { $0.merge(changes) { $1 } }
-        invocation.io.say("Set. `countersign policy show \(id)` prints it.")
-        return .done
+        _ = try await invocation.admin().change("apps", invocation.app, "policy") { $0.merge(changes) { $1 } }
+        invocation.io.say("Set. `countersign policy show \(invocation.app)` prints it.")
     }
 
     /// What stands between commas; nil when the flag is not there.

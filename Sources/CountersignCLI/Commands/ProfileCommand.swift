@@ -17,15 +17,14 @@ enum ProfileCommand {
             """,
         positionals: [name], flags: Flag.connection,
         examples: [
-            .init(
-                "A gateway elsewhere",
-                "countersign profile add live --server https://collect.example --token-file api-token.txt")
+            "A remote gateway":
+                "countersign profile add live --server https://collect.example --token-file api-token.txt"
         ]
     ) { invocation in
         guard let url = try invocation.value(of: .server) else {
             throw CommandError(.usage, "--server is missing", hint: "where is the gateway?")
         }
-        let name = invocation.requiredWord(of: name)
+        let name = invocation[name]
         let server = try invocation.server(url)
         var profiles = try Profiles(environment: invocation.io.environment)
         let token = try invocation.apiToken() ?? invocation.secret(of: .tokenFile, asking: "API token")
@@ -35,12 +34,11 @@ enum ProfileCommand {
                 certificateAuthorityFile: server.certificateAuthorityFile,
                 allowsPlainHTTP: server.allowsPlainHTTP))
         invocation.io.say("Kept in \(profiles.path). Next: countersign whoami")
-        return .done
     }
 
     private static let list = Command(
         "profile list", summary: "List the profiles; a star marks the one in use", flags: [.json],
-        examples: [.init("Which gateways are known?", "countersign profile list")]
+        examples: ["Which gateways are known?": "countersign profile list"]
     ) { invocation in
         let profiles = try Profiles(environment: invocation.io.environment)
         let items = profiles.all.map { profile -> JSONValue in
@@ -49,33 +47,29 @@ enum ProfileCommand {
             return .object(members)
         }
         try invocation.printList(
-            items, header: ["", "NAME", "SERVER"],
-            empty: "No profile. Next: countersign profile add NAME --server URL"
-        ) { [$0["in_use"].isTrue ? "*" : "", $0["name"].shown, $0["server"].shown] }
-        return .done
+            items, ["": Column { $0["in_use"].isTrue ? "*" : "" }, "NAME": "name", "SERVER": "server"],
+            empty: "No profile. Next: countersign profile add NAME --server URL")
     }
 
     private static let use = Command(
         "profile use", summary: "Let commands work on a profile's gateway, or on the data directory again",
         positionals: [chosen],
-        examples: [.init("On this machine's data again", "countersign profile use")]
+        examples: ["On this machine's data again": "countersign profile use"]
     ) { invocation in
         var profiles = try Profiles(environment: invocation.io.environment)
         try profiles.use(invocation.word(of: chosen))
         invocation.io.say("Commands work on \(profiles.inUse?.server ?? "the data directory") now.")
-        return .done
     }
 
     private static let delete = Command(
         "profile delete", summary: "Forget a profile and its API token",
         details: "The gateway still takes the token: `countersign admin token delete` ends it there.",
         positionals: [name],
-        examples: [.init("A gateway that is gone", "countersign profile delete old")]
+        examples: ["A gateway that is gone": "countersign profile delete old"]
     ) { invocation in
         var profiles = try Profiles(environment: invocation.io.environment)
-        let name = invocation.requiredWord(of: name)
+        let name = invocation[name]
         try profiles.delete(name)
         invocation.io.say("Deleted \(name).")
-        return .done
     }
 }

@@ -1,8 +1,6 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
-internal import GatewayAdmin
 internal import GatewayModel
 
 /// `countersign project …`: what an app is to clients of the Bloomreach dialect.
@@ -38,20 +36,19 @@ enum ProjectCommand {
     private static let show = Command(
         "project show", summary: "Show what an app is to clients of the Bloomreach dialect",
         positionals: [.app], flags: [.json] + Flag.place,
-        examples: [.init("What do clients get?", "countersign project show shop")]
+        examples: ["What do clients get?": "countersign project show shop"]
     ) { invocation in
         let admin = try invocation.admin()
-        let id = invocation.requiredWord(of: .app)
-        let project = try await admin.get("apps", id, "project").body
+        let project = try await admin.get("apps", invocation.app, "project").body
         var items: [(kind: String, items: [JSONValue])] = []
         for kind in kinds {
-            items.append((kind, try await admin.items("apps", id, "project", "items", kind)))
+            items.append((kind, try await admin.items("apps", invocation.app, "project", "items", kind)))
         }
         if invocation.isSet(.json) {
-            guard case .object(var members) = project else { return .failed }
+            var members = project.members ?? [:]
             for (kind, items) in items { members[kind.replacing("-", with: "_")] = .array(items) }
             try invocation.io.print(.object(members))
-            return .done
+            return
         }
         var table = TextTable()
         table.add("token", project["token"].shown)
@@ -63,7 +60,6 @@ enum ProjectCommand {
             for item in items { table.add(kind, item["id"].shown) }
         }
         try invocation.io.print(table)
-        return .done
     }
 
     private static let set = Command(
@@ -75,20 +71,17 @@ enum ProjectCommand {
         positionals: [.app],
         flags: [token, customerTokens, webhook, webhookSecret, allowPrivate, endSyncTokens] + Flag.place,
         examples: [
-            .init(
-                "The token that shipped apps have, and customer tokens",
-                "countersign project set shop --token 7f3e9a1c-shop --customer-tokens allowed"),
-            .init(
-                "Where self-check notifications go",
-                "countersign project set shop --webhook https://push.example/self-check"),
+            "The token that shipped apps have, and customer tokens":
+                "countersign project set shop --token 7f3e9a1c-shop --customer-tokens allowed",
+            "Where self-check notifications go":
+                "countersign project set shop --webhook https://push.example/self-check",
         ]
     ) { invocation in
         let admin = try invocation.admin()
-        let id = invocation.requiredWord(of: .app)
         let url = try invocation.value(of: webhook)
         let given = try invocation.value(of: webhookSecret).map { try invocation.secret(ofFile: $0) }
         let (newToken, mode) = (try invocation.value(of: token), try invocation.value(of: customerTokens))
-        let project = try await admin.change("apps", id, "project") { project in
+        let project = try await admin.change("apps", invocation.app, "project") { project in
             if let newToken { project["token"] = .string(newToken) }
             if let mode { project["customer_tokens"] = .string(mode) }
             guard let url else { return }
@@ -99,14 +92,13 @@ enum ProjectCommand {
             project["webhook"] = url.isEmpty ? .null : .object(webhook)
         }
         if let secret = project["webhook_secret"].text {
-            invocation.io.say("Deliveries are signed with this secret, shown only now:")
+            invocation.io.say("Deliveries are signed with this secret, shown only once:")
             try invocation.io.print(secret)
         }
         if invocation.isSet(endSyncTokens) {
-            _ = try await admin.delete("apps", id, "project", "sync-tokens")
+            try await admin.delete("apps", invocation.app, "project", "sync-tokens")
         }
-        invocation.io.say("Set. `countersign project show \(id)` prints it.")
-        return .done
+        invocation.io.say("Set. `countersign project show \(invocation.app)` prints it.")
     }
 
     private static let put = Command(
@@ -118,18 +110,17 @@ enum ProjectCommand {
             """,
         positionals: [.app, kind, file], flags: Flag.place,
         examples: [
-            .init("A message for one customer", "countersign project put shop inbox-message message.json"),
-            .init("A consent category", "countersign project put shop consent-category consent.json"),
+            "A message for one customer": "countersign project put shop inbox-message message.json",
+            "A consent category": "countersign project put shop consent-category consent.json",
         ]
     ) { invocation in
         let admin = try invocation.admin()
-        let text = try invocation.text(ofFile: invocation.requiredWord(of: file))
-        let item = try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: Array(text.utf8)) { $0.value }
-        guard let item, let id = item["id"].text else {
+        let text = try invocation.text(ofFile: invocation[file])
+        guard let item = JSONValue(parsing: Array(text.utf8)), let id = item["id"].text else {
             throw CommandError(.failed, "the file holds no JSON object with an id")
         }
         let path = [
-            "apps", invocation.requiredWord(of: .app), "project", "items", invocation.requiredWord(of: kind),
+            "apps", invocation.app, "project", "items", invocation[kind],
             id,
         ]
         var tag: String?
@@ -142,7 +133,6 @@ enum ProjectCommand {
             AdminRequest(method: "PUT", path: path, ifMatch: tag, body: item)
         ).body
         try invocation.io.print(put["id"].shown)
-        return .done
     }
 
     private static let remove = Command(
@@ -151,52 +141,45 @@ enum ProjectCommand {
             "Clients that have an inbox message keep it until `countersign project set --end-sync-tokens`.",
         positionals: [.app, kind, itemID], flags: Flag.place,
         examples: [
-            .init(
-                "Undo an addition",
+            "Undo an addition":
                 "countersign project remove shop inbox-message $(countersign project put shop inbox-message message.json)"
-            )
         ]
     ) { invocation in
-        let id = invocation.requiredWord(of: itemID)
-        try await invocation.admin().deleteAsRead(
-            "apps", invocation.requiredWord(of: .app), "project", "items", invocation.requiredWord(of: kind),
+        let id = invocation[itemID]
+        try await invocation.admin().delete(
+            "apps", invocation.app, "project", "items", invocation[kind],
             id)
         invocation.io.say("Deleted \(id).")
-        return .done
     }
 
     private static let addKey = Command(
         "project key add", summary: "Add a private key whose holder may sign customer tokens with HS256",
         positionals: [.app, keyID], flags: [secret] + Flag.place,
-        examples: [.init("For the backend that signs", "countersign project key add shop backend-2026")]
+        examples: ["For the backend that signs": "countersign project key add shop backend-2026"]
     ) { invocation in
         let given = try invocation.value(of: secret).map { try invocation.secret(ofFile: $0) }
         let made = try await invocation.admin().post(
-            "apps", invocation.requiredWord(of: .app), "project", "private-keys",
+            "apps", invocation.app, "project", "private-keys",
             body: [
-                "id": .string(invocation.requiredWord(of: keyID)),
+                "id": .string(invocation[keyID]),
                 "secret": given.map { .string($0) } ?? .null,
             ])
         if let secret = made["secret"].text {
-            invocation.io.say("The secret, shown only now:")
+            invocation.io.say("The secret, shown only once:")
             try invocation.io.print(secret)
         } else {
             invocation.io.say("Added.")
         }
-        return .done
     }
 
     private static let deleteKey = Command(
         "project key delete", summary: "Delete a private key; tokens signed with it are refused from then on",
         positionals: [.app, keyID], flags: Flag.place,
-        examples: [
-            .init("A key that is not used any more", "countersign project key delete shop old")
-        ]
+        examples: ["A key that is no longer used": "countersign project key delete shop old"]
     ) { invocation in
-        let id = invocation.requiredWord(of: keyID)
-        _ = try await invocation.admin().delete(
-            "apps", invocation.requiredWord(of: .app), "project", "private-keys", id)
+        let id = invocation[keyID]
+        try await invocation.admin().delete(
+            "apps", invocation.app, "project", "private-keys", id)
         invocation.io.say("Deleted \(id).")
-        return .done
     }
 }

@@ -1,9 +1,7 @@
 internal import Countersign
 internal import CountersignCore
-internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
-internal import GatewayDialects
 
 /// `countersign send`.
 enum SendCommand {
@@ -17,8 +15,8 @@ enum SendCommand {
         "write-key-file", .path("FILE"), help: "the app's write key; or $COUNTERSIGN_WRITE_KEY")
     private static let key = Flag(
         "key", .path("FILE"), help: "a private key that signs a token for each user, for trials")
-    private static let tokenFile = Flag(
-        "token-file", .path("FILE"), help: "a token that goes with every request")
+    private static let userTokenFile = Flag(
+        "user-token-file", .path("FILE"), help: "a user's token, which goes with every request")
 
     static let command = Command(
         "send", summary: "Send events from a file or standard input and wait until they are stored",
@@ -32,14 +30,12 @@ enum SendCommand {
             it goes on where it stopped when it is called again with the same file, URL and write key. A gateway that
             cannot be reached at all is given up after half a minute, with 7; one that was, is waited for.
             """,
-        positionals: [file], flags: [format, writeKeyFile, key, tokenFile, .url, .json, .data],
-        examples: [
-            .init("An access log", "countersign send access.log --write-key-file write-key.txt")
-        ]
+        positionals: [file], flags: [format, writeKeyFile, key, userTokenFile, .url, .json, .data],
+        examples: ["An access log": "countersign send access.log --write-key-file write-key.txt"]
     ) { invocation in
         let plan = try Plan(invocation)
         let outcome = try await plan.run.run()
-        return try plan.report(outcome, invocation)
+        try plan.report(outcome, invocation)
     }
 
     /// What a call is to do, before anything is sent. The command itself only waits: the optimizer of Swift 6.3 crashes
@@ -71,7 +67,7 @@ enum SendCommand {
             let place = SendPlace(
                 name: name, bytes: bytes, url: url, writeKey: writeKey, environment: io.environment)
             let start = min(place.done, input.events.count)
-            if start > 0 { io.say("Going on behind \(start) events that were stored before.") }
+            if start > 0 { io.say("Going on after \(start) events that were stored before.") }
             let bar = ProgressLine(total: input.events.count, from: start, io: io)
             self.input = input
             self.place = place
@@ -82,7 +78,7 @@ enum SendCommand {
                 signingKey: try invocation.value(of: key).map {
                     try SigningKey(pem: try invocation.text(ofFile: $0))
                 },
-                token: try invocation.value(of: tokenFile).map {
+                token: try invocation.value(of: userTokenFile).map {
                     try invocation.text(ofFile: $0).trimmingCharacters(in: .whitespacesAndNewlines)
                 },
                 progress: { done in
@@ -103,7 +99,7 @@ enum SendCommand {
             #endif
         }
 
-        func report(_ outcome: SendRun.Outcome, _ invocation: Invocation) throws -> ExitCode {
+        func report(_ outcome: SendRun.Outcome, _ invocation: Invocation) throws {
             let io = invocation.io
             bar.end()
             place.finish()
@@ -124,7 +120,7 @@ enum SendCommand {
                         + "refused \(outcome.rejected.count), unreadable \(input.problems.count)"
                 )
             }
-            return outcome.rejected.isEmpty && input.problems.isEmpty ? .done : .failed
+            guard outcome.rejected.isEmpty, input.problems.isEmpty else { throw ExitCode.failed }
         }
     }
 
@@ -140,7 +136,7 @@ enum SendCommand {
 }
 
 extension Invocation {
-    /// `--url` or the gateway of `--data`, else what the environment says, else the profile in use, else the gateway that
+    /// `--server` or the gateway of `--data`, else what the environment says, else the profile in use, else the gateway that
     /// runs on the account's data directory.
     fileprivate func destination() throws -> (url: URL, profile: Profile?) {
         let flags: [Flag] = [.url, .data]
@@ -159,12 +155,6 @@ extension Invocation {
 struct SendPlace: Sendable {
     private let path: String?
 
-    /// - Parameters:
-    ///   - name: The file; standard input has no place.
-    ///   - bytes: What is in it: another content is another place.
-    ///   - url: Where it goes.
-    ///   - writeKey: The app's; another app is another place.
-    ///   - environment: The process's.
     init(name: String, bytes: [UInt8], url: URL, writeKey: String, environment: [String: String]) {
         guard name != "-" else {
             path = nil

@@ -11,15 +11,15 @@ enum ServeCommand {
         "serve", summary: "Run the gateway",
         details: """
             Makes the data directory when it is not there, and prints the gateway's URL on standard output once it
-            listens. SIGTERM or Ctrl-C: it takes no new connections, answers what has begun, commits and ends with 0.
-            A second one ends it at once. SIGHUP: it takes over a changed certificate and changed apps now rather than
-            within a second; settings need a new start. Standard error holds a log in JSON, one line a request.
+            listens. On SIGTERM or Ctrl-C it stops accepting, drains requests, commits and exits 0.
+            A second one ends it immediately. On SIGHUP it reloads a changed certificate and changed apps now rather than
+            within a second; settings need a restart. Standard error gets a log in JSON, one line per request.
             `countersign config print --origin` shows the settings and where each comes from.
             """,
         flags: SettingReader.flags,
         examples: [
-            .init("On this machine", "countersign serve"),
-            .init("On a free port, with the data here", "countersign serve --data ./data --port 0"),
+            "On this machine": "countersign serve",
+            "On a free port, with the data here": "countersign serve --data ./data --port 0",
         ]
     ) { invocation in
         leaveNoCore()
@@ -33,10 +33,9 @@ enum ServeCommand {
         let url = configuration.url(port: gateway.port)
         try announce(url, gateway, configuration, invocation.io)
         _ = await signals.first()
-        invocation.io.say("Stopping: requests that have begun are answered first.")
+        invocation.io.say("Stopping: requests in flight are answered first.")
         gateway.stop()
         invocation.io.say("Stopped.")
-        return .done
     }
 
     /// A process that crashes writes no copy of its memory, which holds tokens and keys. Where the limit may not be set, the

@@ -12,49 +12,45 @@ enum SessionCommand {
     private static let create = Command(
         "session create", summary: "Open a session for a user and print its refresh token",
         details: """
-            The refresh token is exchanged for access tokens at /oauth/token or /api/refresh_token. It is shown only now: the
+            The refresh token is exchanged for access tokens at /oauth/token or /api/refresh_token. You won't see it again: the
             gateway keeps a hash.
             """,
         positionals: [.app], flags: [user, client, .json] + Flag.place,
-        examples: [.init("For one user", "countersign session create shop --user user-1")]
+        examples: ["For one user": "countersign session create shop --user user-1"]
     ) { invocation in
         guard let userID = try invocation.value(of: user) else {
             throw CommandError(.usage, "--user is missing", hint: "whose session is it?")
         }
         let session = try await invocation.admin().post(
-            "apps", invocation.requiredWord(of: .app), "sessions",
+            "apps", invocation.app, "sessions",
             body: [
                 "user": .string(userID),
                 "client": try invocation.value(of: client).map { .string($0) } ?? .null,
             ])
         try invocation.printSecret(
             "refresh_token", of: session,
-            notice: "Opened the session \(session["id"].shown). Its refresh token, shown only now:")
-        return .done
+            notice: "Opened the session \(session["id"].shown). Its refresh token, shown only once:")
     }
 
     private static let list = Command(
         "session list", summary: "List an app's sessions, the one opened last first",
         details: "At most 1000. A session can be listed for 30 days after it would have expired.",
         positionals: [.app], flags: [user, .unmask, .json] + Flag.place,
-        examples: [.init("Where is this user logged in?", "countersign session list shop --user user-1")]
+        examples: ["Where is this user logged in?": "countersign session list shop --user user-1"]
     ) { invocation in
         try invocation.printList(
             try await invocation.admin().items(
-                "apps", invocation.requiredWord(of: .app), "sessions",
+                "apps", invocation.app, "sessions",
                 query: [("user", try invocation.value(of: user)), invocation.unmasking], limit: 1_000),
-            header: ["SESSION", "STATE", "USER", "USED", "REFRESHES", "CLIENT"], rightAligned: [4],
-            empty: "No session."
-        ) { session in
-            let reason = session["reason"].text
-            return [
-                session["id"].shown,
-                session["state"].shown + (reason.map { "_" + TerminalText.safe($0) } ?? ""),
-                session["user"].shown, session["last_used_ms"].time, session["refreshes"].shown,
-                session["client"].text.map { TerminalText.safe($0) } ?? "",
-            ]
-        }
-        return .done
+            [
+                "SESSION": "id",
+                "STATE": Column { session in
+                    session["state"].shown
+                        + (session["reason"].text.map { "_" + TerminalText.safe($0) } ?? "")
+                },
+                "USER": "user", "USED": "last_used_ms", "REFRESHES": "refreshes",
+                "CLIENT": Column { TerminalText.safe($0["client"].text ?? "") },
+            ], empty: "No session.")
     }
 
     private static let revoke = Command(
@@ -62,22 +58,18 @@ enum SessionCommand {
         details:
             "Refresh tokens and access tokens are refused from then on; a running gateway knows within a second.",
         positionals: [.app, id], flags: [user] + Flag.place,
-        examples: [
-            .init("Log a user out everywhere", "countersign session revoke shop --user user-1")
-        ]
+        examples: ["Log a user out everywhere": "countersign session revoke shop --user user-1"]
     ) { invocation in
-        let appID = invocation.requiredWord(of: .app)
         switch (invocation.word(of: id), try invocation.value(of: user)) {
         case (let id?, nil):
-            _ = try await invocation.admin().delete("apps", appID, "sessions", id)
+            try await invocation.admin().delete("apps", invocation.app, "sessions", id)
             invocation.io.say("Ended the session \(id).")
         case (nil, let userID?):
             let count = try await invocation.admin().delete(
-                "apps", appID, "sessions", query: [("user", userID)])["ended"]
+                "apps", invocation.app, "sessions", query: [("user", userID)])["ended"]
             invocation.io.say("Ended \(count.shown) \(count == 1 ? "session" : "sessions") of \(userID).")
         default:
             throw CommandError(.usage, "give a session's id, or --user")
         }
-        return .done
     }
 }

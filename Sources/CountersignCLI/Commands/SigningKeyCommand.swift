@@ -11,31 +11,29 @@ enum SigningKeyCommand {
     private static let list = Command(
         "signing-key list", summary: "List the gateway's own keys, which sign access tokens",
         flags: [.json] + Flag.place,
-        examples: [.init("Which key signs?", "countersign signing-key list")]
+        examples: ["Which key signs?": "countersign signing-key list"]
     ) { invocation in
         let keys = try await invocation.admin().items("signing-keys")
         try invocation.print(.array(keys)) {
             if keys.isEmpty { invocation.io.say("No key yet: the first is made with the first token.") }
             for key in keys { try invocation.io.print(line(key)) }
         }
-        return .done
     }
 
     private static let rotate = Command(
         "signing-key rotate", summary: "Make a new key that signs access tokens",
         details: """
-            It is published at once and signs in an hour; the old one verifies for a day more. The gateway does so by itself
-            every 90 days. With --compromised there is no overlap: all clients must refresh.
+            It is published at once and signs in an hour; the old one verifies for a day more. The gateway does so
+            automatically every 90 days. With --compromised there is no overlap: all clients must refresh.
             """,
         flags: [now, .json] + Flag.place,
-        examples: [.init("A new key", "countersign signing-key rotate")]
+        examples: ["A new key": "countersign signing-key rotate"]
     ) { invocation in
         let key = try await invocation.admin().post(
             "signing-keys", body: ["compromised": .bool(invocation.isSet(now))])
         try invocation.print(key) {
             try invocation.io.print(line(key))
         }
-        return .done
     }
 
     private static func line(_ key: JSONValue) -> String {

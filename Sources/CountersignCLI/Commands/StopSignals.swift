@@ -12,8 +12,6 @@ struct StopSignals: Sendable {
     nonisolated(unsafe) fileprivate static var writeEnd: Int32 = -1
 
     /// Takes the signals over. Once in a process: they are the process's.
-    ///
-    /// - Parameter reload: What SIGHUP calls, on a thread of its own; nil leaves that signal alone.
     init(reload: (@Sendable () -> Void)? = nil) {
         let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
         self.stream = stream

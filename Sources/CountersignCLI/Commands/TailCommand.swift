@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import Foundation
 internal import GatewayStorage
 
@@ -19,9 +18,7 @@ enum TailCommand {
             gateway that runs there, and makes itself a token for each connection, which is good for a minute.
             """,
         flags: [app, code, user, count, .unmask, .json] + Flag.place,
-        examples: [
-            .init("The next expired token", "countersign tail --code EXPIRED --count 1")
-        ]
+        examples: ["The next expired token": "countersign tail --code EXPIRED --count 1"]
     ) { invocation in
         let options = Tail.Options(
             query: [
@@ -36,9 +33,8 @@ enum TailCommand {
         defer { waiting.cancel() }
         do {
             try await running.value
-            return .done
         } catch {
-            if running.isCancelled { return .interrupted }
+            if running.isCancelled { throw ExitCode.interrupted }
             throw error
         }
     }

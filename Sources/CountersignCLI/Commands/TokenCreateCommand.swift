@@ -29,11 +29,9 @@ enum TokenCreateCommand {
             keyID, algorithm, now,
         ],
         examples: [
-            .init("A token for an hour", "countersign token create --key private.pem --user user-1"),
-            .init(
-                "A customer token",
-                "countersign token create --customer-id registered=ada --secret-file secret.txt --kid backend"
-            ),
+            "A token for an hour": "countersign token create --key private.pem --user user-1",
+            "A customer token":
+                "countersign token create --customer-id registered=ada --secret-file secret.txt --kid backend",
         ]
     ) { invocation in
         let issuedAt = try invocation.integer(of: now) ?? Int(Date().timeIntervalSince1970)
@@ -57,7 +55,7 @@ enum TokenCreateCommand {
                 throw CommandError(.usage, "--secret-file signs with HS256: leave out --key and --alg")
             }
             try invocation.io.print(customerKey.sign(customerIDs: customerIDs, claims: claims))
-            return .done
+            return
         }
         guard let file = try invocation.value(of: key) else {
             throw CommandError(
@@ -82,6 +80,5 @@ enum TokenCreateCommand {
         } catch let error as JOSEError {
             throw CommandError(.failed, "\(file): \(error.reason)")
         }
-        return .done
     }
 }

@@ -14,7 +14,7 @@ enum TokenInspectCommand {
             The signature is not shown, so that what is printed cannot be replayed.
             """,
         positionals: [token], flags: [.json],
-        examples: [.init("What does this token claim?", "countersign token inspect token.txt")]
+        examples: ["What does this token claim?": "countersign token inspect token.txt"]
     ) { invocation in
         let text = try invocation.tokenText(token)
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
@@ -33,7 +33,6 @@ enum TokenInspectCommand {
                 try invocation.io.print("\(TerminalText.safe(name))  \(shown(value))\(time(name, value))")
             }
         }
-        return .done
     }
 
     private static func shown(_ value: JSONValue) -> String {
@@ -45,8 +44,7 @@ enum TokenInspectCommand {
             throw CommandError(.failed, "the \(name) is not base64url without padding")
         }
         guard
-            let value = try? StrictJSONParser(maximumBytes: 1 << 16, maximumDepth: 32).parse(
-                bytes: bytes, { $0.value }), case .object = value
+            let value = JSONValue(parsing: bytes, maximumDepth: 32), case .object = value
         else { throw CommandError(.failed, "the \(name) is not a JSON object with each member once") }
         return value
     }

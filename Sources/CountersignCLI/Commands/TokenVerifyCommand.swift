@@ -31,7 +31,7 @@ enum TokenVerifyCommand {
             Each line of a batch is {"name","keys":[PEM or JWK],"token","now","expected_user","user_ids","config":
             {"algorithms","leeway","maximum_lifetime","audience","issuer","require_audience","require_issuer",
             "require_type"}}, where algorithms are by default RS256 and those that the keys are bound to; each answer is {"name","verdict":"accept" or "reject","code","reason","faults"}.
-            A line without expected_user is a request of nobody, whose token is not looked at; the exit status of a batch is 0.
+            A line without expected_user is an anonymous request, whose token is not checked; the exit status of a batch is 0.
             """,
         positionals: [token],
         flags: [
@@ -39,14 +39,11 @@ enum TokenVerifyCommand {
             .json,
         ],
         examples: [
-            .init(
-                "Why is this token rejected?",
-                "countersign token verify token.txt --key public.pem --user user-1"),
-            .init(
-                "A customer token",
-                "countersign token verify token.txt --customer-id registered=ada --secret-file secret.txt --kid backend"
-            ),
-            .init("Many at once", "countersign token verify --batch tokens.jsonl"),
+            "Why is this token rejected?":
+                "countersign token verify token.txt --key public.pem --user user-1",
+            "A customer token":
+                "countersign token verify token.txt --customer-id registered=ada --secret-file secret.txt --kid backend",
+            "Many at once": "countersign token verify --batch tokens.jsonl",
         ]
     ) { invocation in
         if let path = try invocation.value(of: batch) {
@@ -60,7 +57,7 @@ enum TokenVerifyCommand {
         try invocation.print(report.json(checks)) {
             for line in lines(report, checks) { try invocation.io.print(line) }
         }
-        return report.isAccepted ? .done : .verificationFailed
+        guard report.isAccepted else { throw ExitCode.verificationFailed }
     }
 
     private static func report(_ invocation: Invocation) throws -> VerificationReport {
@@ -120,11 +117,10 @@ enum TokenVerifyCommand {
         return lines + ["rejected: \(code.rawValue) \(code.reason)", "fix: \(code.fix)"]
     }
 
-    private static func verifyBatch(_ text: String, _ io: CommandIO) throws -> ExitCode {
+    private static func verifyBatch(_ text: String, _ io: CommandIO) throws {
         for line in text.utf8.split(separator: UInt8(ascii: "\n"))
         where line.contains(where: { ![0x20, 0x09, 0x0D].contains($0) }) {
             try io.print(TokenBatchLine.answer(to: Array(line)))
         }
-        return .done
     }
 }

@@ -1,8 +1,5 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import Foundation
-internal import GatewayDialects
-internal import GatewayStorage
 
 /// `countersign trigger`.
 enum TriggerCommand {
@@ -20,11 +17,11 @@ enum TriggerCommand {
             """,
         positionals: [verdict], flags: [.url, .json, .data],
         examples: [
-            .init("A request with an expired token", "countersign trigger 22"),
-            .init("One of each kind", "countersign trigger all"),
+            "A request with an expired token": "countersign trigger 22",
+            "One of each kind": "countersign trigger all",
         ]
     ) { invocation in
-        let word = invocation.requiredWord(of: verdict)
+        let word = invocation[verdict]
         let wanted = try wanted(word)
         let url = try invocation.gatewayURL(note: try invocation.onlyHere())
         let trigger = try Trigger(dataDirectory: try invocation.dataDirectory(), url: url)
@@ -47,7 +44,7 @@ enum TriggerCommand {
                 try invocation.io.print("\(isAsWanted ? "ok  " : "FAIL") \(answer.status) \(said)")
             }
         }
-        return allAsWanted ? .done : .verificationFailed
+        guard allAsWanted else { throw ExitCode.verificationFailed }
     }
 
     /// What to provoke; nil stands for an accepted request.

@@ -7,9 +7,8 @@ enum VersionCommand {
 
     static let command = Command(
         "version", summary: "Print the version",
-        examples: [.init("Which version is this?", "countersign version")]
+        examples: ["Which version is this?": "countersign version"]
     ) { invocation in
         try invocation.io.print("countersign \(version)")
-        return .done
     }
 }

@@ -1,4 +1,3 @@
-internal import CountersignGateway
 internal import Foundation
 internal import GatewayModel
 
@@ -19,6 +18,7 @@ struct Setting: Sendable {
     let isSecret: Bool
     /// One line, without a full stop.
     let help: String
+    /// Takes a text that is a value of the flag.
     let apply: @Sendable (inout GatewayConfiguration, String) throws(Problem) -> Void
 
     init(
@@ -40,14 +40,8 @@ struct Setting: Sendable {
     ) {
         let standard = GatewayConfiguration(dataDirectory: "")[keyPath: path]
         self.init(name, .integer(unit, range), default: String(standard), help: help) {
-            configuration, text throws(Problem) in
-            configuration[keyPath: path] = try Self.integer(text)
+            $0[keyPath: path] = Int($1) ?? standard
         }
-    }
-
-    static func integer(_ text: String) throws(Problem) -> Int {
-        guard let number = Int(text) else { throw Problem(text: "needs a whole number, not '\(text)'") }
-        return number
     }
 
     /// A scheme, a host and maybe a port, without a slash at the end.
@@ -76,7 +70,7 @@ struct Setting: Sendable {
     /// The environment variable that holds the value.
     var environment: String { "COUNTERSIGN_" + name.uppercased().replacing("-", with: "_") }
 
-    /// The name behind which a file with the secret is given.
+    /// The name of the setting that gives a file with the secret.
     var fileName: String { name + "-file" }
 
     /// The environment variable that holds the path of a file with the secret.

@@ -1,9 +1,6 @@
-internal import CountersignCore
-internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
 internal import GatewayModel
-internal import GatewayStorage
 
 /// Finds the value of each setting: flag, else environment, else file, else default.
 struct SettingReader {
@@ -44,9 +41,8 @@ struct SettingReader {
 
     let invocation: Invocation
 
-    /// All settings, in the table's order.
-    ///
-    /// - Throws: `usage` for an unknown key or a value that is not right, `notFound` for a file that cannot be read.
+    /// All settings, in the table's order. Throws `usage` for an unknown key or a value that is not right, `notFound`
+    /// for a file that cannot be read.
     func all() throws(CommandError) -> [Found] {
         try checkEnvironment()
         let path = try invocation.value(of: Self.file)
@@ -62,9 +58,8 @@ struct SettingReader {
         return found
     }
 
-    /// How the gateway is to run.
-    ///
-    /// - Throws: `usage` for an unknown key or a value that is not right, `notFound` for a file that cannot be read.
+    /// How the gateway is to run. Throws `usage` for an unknown key or a value that is not right, `notFound` for a file
+    /// that cannot be read.
     func configuration() throws(CommandError) -> GatewayConfiguration {
         var configuration = GatewayConfiguration(dataDirectory: try invocation.dataDirectory())
         let found = try all()
@@ -110,7 +105,7 @@ struct SettingReader {
         invocation.io.environment[name].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// The text of a secret's file without the line end behind it.
+    /// The text of a secret's file without its line end.
     private func secret(_ path: String) throws(CommandError) -> String {
         guard let data = FileManager.default.contents(atPath: path) else {
             throw CommandError(.notFound, "cannot read \(path)")
@@ -147,44 +142,40 @@ struct SettingReader {
             throw CommandError(.notFound, "cannot read \(path)")
         }
         let known = SettingTable.all.flatMap { $0.isSecret ? [$0.name, $0.fileName] : [$0.name] }
-        let parsed: Result<[String: String], CommandError>
         do {
-            parsed = try StrictJSONParser(maximumBytes: 1 << 20, maximumDepth: 3).parse(bytes: [UInt8](data))
-            {
-                root in Self.members(root, known: known, path: path)
+            return try StrictJSONParser(maximumBytes: 1 << 20, maximumDepth: 3).parse(bytes: [UInt8](data)) {
+                try Self.members($0, known: known, path: path)
             }
+        } catch let error as CommandError {
+            throw error
         } catch {
             throw CommandError(
                 .usage, "\(path) is not JSON (\(error))", hint: "write one object: {\"port\": 8787}")
         }
-        return try parsed.get()
     }
 
     private static func members(
         _ root: JSONNode, known: [String], path: String
-    ) -> Result<[String: String], CommandError> {
+    ) throws(CommandError) -> [String: String] {
         guard root.kind == .object else {
-            return .failure(
-                CommandError(.usage, "\(path) is no JSON object", hint: "write {\"port\": 8787}"))
+            throw CommandError(.usage, "\(path) is no JSON object", hint: "write {\"port\": 8787}")
         }
         var values: [String: String] = [:]
         for (name, node) in root.members {
             let name = String(decoding: name, as: UTF8.self)
             guard known.contains(name) else {
                 let hint = Suggestion.nearest(to: name, among: known).map { "did you mean \($0)?" }
-                return .failure(
-                    CommandError(
-                        .usage, "\(path): there is no setting \(name)",
-                        hint: hint ?? "`countersign config reference` lists them"))
+                throw CommandError(
+                    .usage, "\(path): there is no setting \(name)",
+                    hint: hint ?? "`countersign config reference` lists them")
             }
             guard let text = text(node) else {
-                return .failure(
-                    CommandError(
-                        .usage, "\(path): \(name) needs a text, a whole number or a list of texts"))
+                throw CommandError(
+                    .usage, "\(path): \(name) needs a text, a whole number or a list of texts")
             }
             values[name] = text
         }
-        return .success(values)
+        return values
     }
 
     private static func text(_ node: JSONNode) -> String? {

@@ -7,8 +7,8 @@ enum SettingReference {
             <!-- Made by `countersign config reference`; a test compares. -->
 
             Each setting comes from its flag, else its environment variable, else the file that `--config` (or
-            `COUNTERSIGN_CONFIG`) names, else its default. `countersign config print --origin` shows the values that hold and
-            where each comes from; `countersign config validate` checks them. An unknown key is an error that names the
+            `COUNTERSIGN_CONFIG`) names, else its default. `countersign config print --origin` checks
+            them and shows the values that hold and where each comes from. An unknown key is an error that names the
             nearest one.
 
             The file is one JSON object with the settings' names as keys; a list may be an array of texts:

@@ -1,6 +1,4 @@
-internal import CountersignGateway
 internal import GatewayModel
-internal import GatewayStorage
 
 /// Every setting of the gateway, in the order of the reference.
 enum SettingTable {
@@ -10,96 +8,70 @@ enum SettingTable {
         Setting(
             "host", .text("ADDRESS"), default: "127.0.0.1",
             help: "address to listen on; 0.0.0.0 is every IPv4 address of this machine"
-        ) {
-            $0.host = $1
-        },
+        ) { $0.host = $1 },
         Setting(
             "port", .integer("PORT", 0...65535), default: "8787",
             help: "port to listen on; 0 takes a free one"
-        ) {
-            configuration, text throws(Setting.Problem) in
-            configuration.port = UInt16(clamping: try Setting.integer(text))
-        },
+        ) { $0.port = UInt16(clamping: Int($1) ?? 0) },
         Setting(
             "admin-host", .text("ADDRESS"),
             help:
                 "address of a listener for operators alone; the page is beside the apps' requests when not given"
-        ) {
-            $0.adminHost = $1
-        },
+        ) { $0.adminHost = $1 },
         Setting(
             "admin-port", .integer("PORT", 0...65_535), default: "8788",
             help: "port of the listener for operators alone; 0 takes a free one"
-        ) {
-            configuration, text throws(Setting.Problem) in
-            configuration.adminPort = UInt16(clamping: try Setting.integer(text))
-        },
+        ) { $0.adminPort = UInt16(clamping: Int($1) ?? 0) },
         Setting(
             "tls-certificate", .path("PATH"),
             help: "PEM file with the certificate and its chain; serves HTTPS"
-        ) {
-            configuration, path in
-            configuration.tls = TLSFiles(
-                certificatePath: path, keyPath: configuration.tls?.keyPath ?? "",
-                keyPassword: configuration.tls?.keyPassword)
-        },
+        ) { configuration, path in tls(&configuration) { $0.certificatePath = path } },
         Setting("tls-key", .path("PATH"), help: "PEM file with the certificate's private key") {
-            configuration, path in
-            configuration.tls = TLSFiles(
-                certificatePath: configuration.tls?.certificatePath ?? "", keyPath: path,
-                keyPassword: configuration.tls?.keyPassword)
+            configuration, path in tls(&configuration) { $0.keyPath = path }
         },
         Setting(
             "tls-key-password", .text("TEXT"), isSecret: true, help: "what the private key is encrypted with"
-        ) { configuration, password in
-            configuration.tls = TLSFiles(
-                certificatePath: configuration.tls?.certificatePath ?? "",
-                keyPath: configuration.tls?.keyPath ?? "", keyPassword: password)
-        },
+        ) { configuration, password in tls(&configuration) { $0.keyPassword = password } },
         Setting(
             "public-url", .text("URL"),
             help: "where clients reach the gateway, such as https://collect.example: the issuer of its tokens"
-        ) {
-            configuration, text throws(Setting.Problem) in
-            configuration.publicURL = try Setting.origin(text)
+        ) { configuration, text throws(Setting.Problem) in configuration.publicURL = try Setting.origin(text)
         },
         Setting(
             "trusted-proxies", .text("RANGES"), default: "",
             help: "proxies whose X-Forwarded-For is believed, separated by commas"
-        ) {
-            configuration, text throws(Setting.Problem) in
+        ) { configuration, text throws(Setting.Problem) in
             configuration.trustedProxies = try Setting.ranges(text)
         },
         Setting(
             "metrics-from", .text("RANGES"), default: "127.0.0.0/8,::1",
             help: "who may read /metrics, separated by commas"
-        ) {
-            configuration, text throws(Setting.Problem) in
+        ) { configuration, text throws(Setting.Problem) in
             configuration.metricsFrom = try Setting.ranges(text)
         },
     ]
+
+    private static func tls(
+        _ configuration: inout GatewayConfiguration, _ change: (inout TLSFiles) -> Void
+    ) {
+        var files = configuration.tls ?? TLSFiles(certificatePath: "", keyPath: "")
+        change(&files)
+        configuration.tls = files
+    }
 
     private static let operation: [Setting] = [
         Setting(
             "log-level", .choice(LogLevel.allCases.map(\.rawValue)), default: LogLevel.info.rawValue,
             help: "how much is logged to standard error, as JSON"
-        ) {
-            $0.logLevel = LogLevel(rawValue: $1) ?? .info
-        },
+        ) { $0.logLevel = LogLevel(rawValue: $1) ?? .info },
         Setting(
             "drain-seconds", .integer("SECONDS", 0...3600), default: "0",
             help: "how long new requests are still taken after SIGTERM while /readyz says no"
-        ) {
-            configuration, text throws(Setting.Problem) in
-            configuration.drainSeconds = Double(try Setting.integer(text))
-        },
+        ) { $0.drainSeconds = Double($1) ?? 0 },
         Setting(
             "stop-grace-seconds", .integer("SECONDS", 0...3600), default: "10",
             help: "how long a request that has begun may take to arrive when stopping"
-        ) {
-            configuration, text throws(Setting.Problem) in
-            configuration.stopGraceSeconds = Double(try Setting.integer(text))
-        },
+        ) { $0.stopGraceSeconds = Double($1) ?? 0 },
         Setting(
             "disk-floor-bytes", "BYTES", 0...(1 << 50), \.diskFloorBytes,
             help: "free bytes on the disk below which nothing is stored (503)"),
@@ -110,9 +82,7 @@ enum SettingTable {
         Setting(
             "backup-folder", .path("PATH"),
             help: "where backups go; the folder backups in the data directory when not given"
-        ) {
-            $0.backups.folder = $1
-        },
+        ) { $0.backups.folder = $1 },
     ]
 
     private static let protection: [Setting] = [
@@ -134,30 +104,11 @@ enum SettingTable {
             "connections-per-address", "N", 1...1_000_000, \.limits.connectionsPerAddress,
             help: "open connections of one address (idle ones go, then new ones)"),
         Setting(
-            "header-bytes", "BYTES", 1_024...1_048_576, \.limits.headerBytes,
-            help: "bytes of the request line and all header fields (431)"),
-        Setting(
-            "header-fields", "N", 8...1_000, \.limits.headerFields, help: "header fields of a request (431)"),
-        Setting(
-            "header-seconds", "SECONDS", 1...3_600, \.limits.headerSeconds,
-            help: "time for the whole header of a request"),
-        Setting(
-            "body-seconds", "SECONDS", 1...3_600, \.limits.bodySeconds,
-            help: "time for the whole body of a request"),
-        Setting(
             "idle-seconds", "SECONDS", 1...3_600, \.limits.idleSeconds,
             help: "time between two requests of a connection"),
         Setting(
             "body-bytes", "BYTES", 1_024...1_073_741_824, \.limits.bodyBytes,
             help: "bytes of a body, as sent and decompressed (413)"),
-        Setting(
-            "compression-ratio", "N", 1...1_000, \.limits.compressionRatio,
-            help: "times a body may grow by decompression (413)"),
-        Setting("json-depth", "N", 4...1_000, \.limits.jsonDepth, help: "how deep JSON may nest (400)"),
-        Setting("batch-events", "N", 1...100_000, \.limits.batchEvents, help: "events of one batch (413)"),
-        Setting(
-            "event-bytes", "BYTES", 256...16_777_216, \.limits.eventBytes,
-            help: "bytes of one event as JSON (that event is rejected)"),
         Setting(
             "pending-bytes", "BYTES", 65_536...(1 << 40), \.limits.pendingBytes,
             help: "bytes of events that may wait for the disk (503)"),

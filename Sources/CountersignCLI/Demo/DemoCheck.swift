@@ -23,10 +23,6 @@ struct DemoCheck: Sendable, Equatable {
 
     var isRight: Bool { missing == 0 && repeated == 0 && unknown == 0 && forged == 0 }
 
-    /// - Parameters:
-    ///   - stored: What the database holds.
-    ///   - rows: What was recorded by devices that are not forged.
-    ///   - identified: How often each of their users was identified.
     init(stored: [Stored], rows: [DemoPlan.Row], identified: [String: Int]) {
         var expected: [Int: String] = [:]
         for row in rows { expected[row.number] = row.event.userID }
@@ -52,9 +48,8 @@ struct DemoCheck: Sendable, Equatable {
         }
     }
 
-    /// Reads the events of an app with the `sqlite3` command: another program's view of the file.
-    ///
-    /// - Throws: `unavailable` when there is no `sqlite3`, `failed` when it cannot read the file.
+    /// Reads the events of an app with the `sqlite3` command: another program's view of the file. Throws `unavailable`
+    /// when there is no `sqlite3`, `failed` when it cannot read the file.
     static func read(database: String, appID: String) throws(CommandError) -> [Stored] {
         let query = """
             SELECT type, user_id, coalesce(json_extract(body, '$.properties.\(DemoDevice.rowProperty)'), '')

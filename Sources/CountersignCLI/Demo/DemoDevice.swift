@@ -21,13 +21,7 @@ final class DemoDevice: Sendable {
     private let client: CountersignClient
     private let state = Lock(State())
 
-    /// - Parameters:
-    ///   - plan: What it records.
-    ///   - endpoint: The gateway's URL.
-    ///   - writeKey: The app's write key.
-    ///   - key: What its tokens are signed with.
-    ///   - folder: Where its queue is kept.
-    /// - Throws: What the SDK throws.
+    /// Throws what the SDK throws.
     init(plan: DemoPlan.Device, endpoint: URL, writeKey: String, key: SigningKey, folder: URL) throws {
         self.plan = plan
         tokens = DemoTokens(key: key)
@@ -81,10 +75,7 @@ final class DemoDevice: Sendable {
         network.setCut(false)
     }
 
-    /// Sends what is left.
-    ///
-    /// - Parameter deadline: When to give up.
-    /// - Throws: `CancellationError`.
+    /// Sends what is left. Throws `CancellationError`.
     func drain(until deadline: Date) async throws {
         while true {
             let result = await client.flush()

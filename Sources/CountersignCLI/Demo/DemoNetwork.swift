@@ -27,10 +27,6 @@ final class DemoNetwork: HTTPTransport {
     private let sleep: @Sendable (Double) async throws -> Void
     private let state = Lock(State())
 
-    /// - Parameters:
-    ///   - inner: The real way.
-    ///   - tokens: Who knows when a token expires.
-    ///   - sleep: Waits for some seconds.
     init(
         over inner: any HTTPTransport, tokens: DemoTokens,
         sleep: @escaping @Sendable (Double) async throws -> Void = { seconds in

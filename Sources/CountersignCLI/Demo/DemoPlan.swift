@@ -33,10 +33,6 @@ struct DemoPlan: Sendable, Equatable {
 
     /// Gives each user to one device, the busiest users first and each to the device with the least to do; adds the
     /// device with forged tokens, which records shop events of its own.
-    ///
-    /// - Parameters:
-    ///   - replay: What is replayed.
-    ///   - count: How many devices at most, the forged one included; 2 or more.
     init(replay: Replay, devices count: Int) {
         var rowsOfUser: [String: [Row]] = [:]
         var users: [String] = []

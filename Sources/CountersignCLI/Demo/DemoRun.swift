@@ -1,7 +1,6 @@
-internal import CountersignCore
-internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
+internal import GatewayModel
 internal import GatewayStorage
 
 /// One run of the demo, from an empty folder to the verdict.
@@ -18,9 +17,7 @@ struct DemoRun: Sendable {
     let executable: String
     let io: CommandIO
 
-    /// Runs the demo and prints its table.
-    ///
-    /// - Returns: True when everything is as it should be.
+    /// Runs the demo and prints its table. Returns true when everything is as it should be.
     func run() async throws -> Bool {
         let dataDirectory = folder.appendingPathComponent("gateway").path
         let key = try SigningKey.generate(.rs256)

@@ -18,10 +18,6 @@ final class GatewayProcess: Sendable {
     private let dataDirectory: String
     private let say: @Sendable (String) -> Void
 
-    /// - Parameters:
-    ///   - executable: The path of the `countersign` program.
-    ///   - dataDirectory: The gateway's data directory.
-    ///   - say: Told when the gateway starts and when it dies.
     init(executable: String, dataDirectory: String, say: @escaping @Sendable (String) -> Void) {
         self.executable = executable
         self.dataDirectory = dataDirectory
@@ -36,19 +32,15 @@ final class GatewayProcess: Sendable {
     /// How often it has been started again.
     var restarts: Int { state.withLock { $0.restarts } }
 
-    /// Starts the gateway on a free port.
-    ///
-    /// - Returns: Its URL.
-    /// - Throws: `unavailable` when it does not come up.
+    /// Starts the gateway on a free port. Throws `unavailable` when it does not come up.
     func start() async throws(CommandError) -> URL {
         let url = try await launch(port: 0)
         state.withLock { $0.port = url.port ?? 0 }
         return url
     }
 
-    /// Asks the gateway to end, and waits for that; after 20 seconds it is killed.
-    ///
-    /// - Returns: Its exit status; nil when it did not run.
+    /// Asks the gateway to end, and waits for that; after 20 seconds it is killed. Returns its exit status; nil when it
+    /// did not run.
     func stop() async -> Int32? {
         let process = state.withLock { state in
             state.isStopping = true

@@ -1,5 +1,4 @@
 internal import COpenSSL
-internal import CountersignGateway
 internal import Foundation
 internal import GatewayModel
 
@@ -15,7 +14,7 @@ extension Doctor {
 
     private func certificate(_ files: TLSFiles) -> Finding {
         func failed(_ detail: String, _ remedy: String) -> Finding {
-            Finding(name: "certificate", outcome: .failed, detail: detail, remedy: remedy)
+            .failed("certificate", detail, remedy)
         }
         for path in [files.certificatePath, files.keyPath] {
             let error = obstacle(path, R_OK)
@@ -62,22 +61,20 @@ extension Doctor {
         let day = { (date: Date) in String(ISO8601DateFormatter().string(from: date).prefix(10)) }
         let name = "certificate"
         if start > now {
-            return Finding(
-                name: name, outcome: .failed, detail: "\(path) is valid from \(day(start)) only",
-                remedy: "is this machine's clock right?")
+            return .failed(name, "\(path) is valid from \(day(start)) only", "is this machine's clock right?")
         }
         let days = end.timeIntervalSince(now) / 86_400
         if days <= 0 {
-            return Finding(
-                name: name, outcome: .failed, detail: "\(path) ended on \(day(end))",
-                remedy: "renew it; a running gateway takes the new one over by itself")
+            return .failed(
+                name, "\(path) ended on \(day(end))",
+                "renew it; a running gateway picks up the new one automatically")
         }
         if days < Self.warningDays {
-            return Finding(
-                name: name, outcome: .warning, detail: "\(path) ends on \(day(end)), in \(Int(days)) days",
-                remedy: "renew it; a running gateway takes the new one over by itself")
+            return .warning(
+                name, "\(path) ends on \(day(end)), in \(Int(days)) days",
+                "renew it; a running gateway picks up the new one automatically")
         }
-        return Finding(name: name, outcome: .ok, detail: "\(path) is valid until \(day(end))")
+        return .ok(name, "\(path) is valid until \(day(end))")
     }
 
     private static func read<Object>(_ path: String, _ parse: (OpaquePointer) -> Object?) -> Object? {

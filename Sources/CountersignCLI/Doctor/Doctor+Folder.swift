@@ -5,10 +5,9 @@ extension Doctor {
     /// That there is no data directory; nil when there is one.
     var missing: Finding? {
         guard [ENOENT, ENOTDIR].contains(obstacle(dataDirectory, F_OK)) else { return nil }
-        return Finding(
-            name: "data directory", outcome: .failed, detail: "there is no folder \(dataDirectory)",
-            remedy:
-                "give the gateway's with --data PATH or $COUNTERSIGN_DATA; `countersign serve` makes a new one",
+        return .failed(
+            "data directory", "there is no folder \(dataDirectory)",
+            "give the gateway's with --data PATH or $COUNTERSIGN_DATA; `countersign serve` makes a new one",
             code: .notFound)
     }
 
@@ -19,11 +18,9 @@ extension Doctor {
             if error != 0 { return closed(dataDirectory, name: name, to: verb, error) }
         }
         guard mode(of: dataDirectory) & 0o077 == 0 else {
-            return Finding(
-                name: name, outcome: .failed, detail: "others can read or write \(dataDirectory)",
-                remedy: "chmod 700 '\(dataDirectory)'")
+            return .failed(name, "others can read or write \(dataDirectory)", "chmod 700 '\(dataDirectory)'")
         }
-        return Finding(name: name, outcome: .ok, detail: dataDirectory)
+        return .ok(name, dataDirectory)
     }
 
     /// The databases that this account cannot open.
@@ -46,24 +43,21 @@ extension Doctor {
         let open = paths.filter { mode(of: $0) & 0o077 != 0 }
         if !open.isEmpty {
             findings.append(
-                Finding(
-                    name: "files", outcome: .warning,
-                    detail: "others can read or write \(open.joined(separator: ", "))",
-                    remedy: "chmod 600 " + open.map { "'\($0)'" }.joined(separator: " ")))
+                .warning(
+                    "files", "others can read or write \(open.joined(separator: ", "))",
+                    "chmod 600 " + open.map { "'\($0)'" }.joined(separator: " ")))
         }
         let account = owner(of: dataDirectory)
         let foreign = paths.filter { owner(of: $0) != account }
         if let first = foreign.first, let account {
             findings.append(
-                Finding(
-                    name: "files", outcome: .warning,
-                    detail:
-                        "\(foreign.joined(separator: ", ")) belongs to \(owner(of: first) ?? "nobody known"), "
-                        + "the folder to \(account)",
-                    remedy: "sudo chown -R \(account) '\(dataDirectory)'"))
+                .warning(
+                    "files",
+                    "\(foreign.joined(separator: ", ")) belongs to \(owner(of: first) ?? "nobody known"), "
+                        + "the folder to \(account)", "sudo chown -R \(account) '\(dataDirectory)'"))
         }
         guard findings.isEmpty else { return findings }
-        return [Finding(name: "files", outcome: .ok, detail: "only their owner can read them")]
+        return [.ok("files", "only their owner can read them")]
     }
 
     /// A file that this account may not use.
@@ -71,9 +65,7 @@ extension Doctor {
         _ path: String, name: String, to verb: String, _ error: Int32, _ consequence: String = ""
     ) -> Finding {
         guard error == EACCES || error == EPERM else {
-            return Finding(
-                name: name, outcome: .failed,
-                detail: "cannot \(verb) \(path): \(String(cString: strerror(error)))\(consequence)")
+            return .failed(name, "cannot \(verb) \(path): \(String(cString: strerror(error)))\(consequence)")
         }
         let here = account(getuid())
         let owner = owner(of: path) ?? owner(of: dataDirectory)
@@ -84,8 +76,7 @@ extension Doctor {
             ? "chmod u+rwX '\(path)'"
             : "sudo -u \(owner ?? "ACCOUNT") countersign doctor --data '\(dataDirectory)'; or, if the gateway is to run "
                 + "as \(here), sudo chown -R \(here) '\(dataDirectory)'"
-        return Finding(
-            name: name, outcome: .failed, detail: detail + belongs + consequence, remedy: remedy)
+        return .failed(name, detail + belongs + consequence, remedy)
     }
 
     private func paths(endingIn endings: [String]) -> [String] {

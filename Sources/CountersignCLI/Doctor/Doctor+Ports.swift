@@ -1,5 +1,5 @@
-internal import CountersignGateway
 internal import Foundation
+internal import GatewayModel
 
 /// Whether the gateway could listen.
 extension Doctor {
@@ -14,20 +14,19 @@ extension Doctor {
     private static func port(_ name: String, _ host: String, _ port: UInt16) -> Finding {
         let place = "\(host.contains(":") ? "[\(host)]" : host):\(port)"
         switch bindError(host, port) {
-        case 0: return Finding(name: name, outcome: .ok, detail: "\(place) is free")
+        case 0: return .ok(name, "\(place) is free")
         case EADDRINUSE:
-            return Finding(
-                name: name, outcome: .failed, detail: "another process has \(place)",
-                remedy: "ss -ltnp shows which; stop it, or give the gateway another with the setting \(name)")
+            return .failed(
+                name, "another process has \(place)",
+                "ss -ltnp shows which; stop it, or give the gateway another with the setting \(name)")
         case EACCES:
-            return Finding(
-                name: name, outcome: .failed, detail: "this account must not listen on \(place)",
-                remedy: "take a port from 1024 up behind a proxy, or give the service CAP_NET_BIND_SERVICE")
+            return .failed(
+                name, "this account must not listen on \(place)",
+                "take a port from 1024 up behind a proxy, or give the service CAP_NET_BIND_SERVICE")
         case let error:
-            return Finding(
-                name: name, outcome: .failed,
-                detail: "cannot listen on \(place): \(String(cString: strerror(error)))",
-                remedy: "is it an address of this machine?")
+            return .failed(
+                name, "cannot listen on \(place): \(String(cString: strerror(error)))",
+                "is it an address of this machine?")
         }
     }
 

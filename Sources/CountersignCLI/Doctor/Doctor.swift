@@ -1,6 +1,4 @@
 internal import Countersign
-internal import CountersignCore
-internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
 internal import GatewayModel
@@ -24,6 +22,20 @@ struct Doctor: Sendable {
         var remedy: String?
         /// How the command ends when this failed.
         var code = ExitCode.failed
+
+        static func ok(_ name: String, _ detail: String) -> Finding {
+            Finding(name: name, outcome: .ok, detail: detail)
+        }
+
+        static func warning(_ name: String, _ detail: String, _ remedy: String? = nil) -> Finding {
+            Finding(name: name, outcome: .warning, detail: detail, remedy: remedy)
+        }
+
+        static func failed(
+            _ name: String, _ detail: String, _ remedy: String? = nil, code: ExitCode = .failed
+        ) -> Finding {
+            Finding(name: name, outcome: .failed, detail: detail, remedy: remedy, code: code)
+        }
     }
 
     /// What the gateway is to run with.
@@ -65,30 +77,27 @@ struct Doctor: Sendable {
     private var settings: [Finding] {
         guard let settingsProblem else { return [] }
         return [
-            Finding(
-                name: "settings", outcome: .failed, detail: settingsProblem.reason,
-                remedy: settingsProblem.hint
-                    ?? "countersign config print --origin shows where each comes from")
+            .failed(
+                "settings", settingsProblem.reason,
+                settingsProblem.hint ?? "countersign config print --origin shows where each comes from")
         ]
     }
 
     private var disk: Finding {
         let values = try? FileManager.default.attributesOfFileSystem(forPath: dataDirectory)
         guard let free = (values?[.systemFreeSize] as? NSNumber)?.intValue else {
-            return Finding(name: "disk", outcome: .warning, detail: "its free space is unknown")
+            return .warning("disk", "its free space is unknown")
         }
         let text = "\(free / 1_048_576) MiB free, nothing is stored below \(diskFloorBytes / 1_048_576) MiB"
         if free < diskFloorBytes {
-            return Finding(
-                name: "disk", outcome: .failed, detail: text,
-                remedy: "make room, set a retention (countersign app retention), or lower disk-floor-bytes")
+            return .failed(
+                "disk", text,
+                "make room, set a retention (countersign app retention), or lower disk-floor-bytes")
         }
         if free < 4 * diskFloorBytes {
-            return Finding(
-                name: "disk", outcome: .warning, detail: text,
-                remedy: "make room soon, or set a retention with countersign app retention")
+            return .warning("disk", text, "make room soon, or set a retention with countersign app retention")
         }
-        return Finding(name: "disk", outcome: .ok, detail: text)
+        return .ok("disk", text)
     }
 
     private func databases(closed: [Finding]) -> [Finding] {
@@ -98,14 +107,11 @@ struct Doctor: Sendable {
         return closed
             + checks.map { check in
                 guard let problem = check.problem else {
-                    return Finding(
-                        name: check.name, outcome: .ok, detail: "SQLite's quick check finds no damage")
+                    return .ok(check.name, "SQLite's quick check finds no damage")
                 }
-                return Finding(
-                    name: check.name, outcome: .failed, detail: problem,
-                    remedy:
-                        "stop the gateway and restore a backup into a new folder (countersign backup restore)"
-                )
+                return .failed(
+                    check.name, problem,
+                    "stop the gateway and restore a backup into a new folder (countersign backup restore)")
             }
     }
 
@@ -117,34 +123,29 @@ struct Doctor: Sendable {
             let isThere = FileManager.default.fileExists(atPath: dataDirectory + "/" + control)
             apps = isThere ? try AppDirectory(dataDirectory: dataDirectory).apps() : []
         } catch {
-            return [Finding(name: "apps", outcome: .failed, detail: error.reason)]
+            return [.failed("apps", error.reason)]
         }
         guard !apps.isEmpty else {
             return [
-                Finding(
-                    name: "apps", outcome: .warning, detail: "there is no app",
-                    remedy: "countersign app create shop")
+                .warning("apps", "there is no app", "countersign app create shop")
             ]
         }
         return apps.map { app in
             let name = "app \(app.id)"
             let ring = KeyRing(entries: app.keys.map { KeyRing.Entry(id: $0.id, text: $0.text) })
             if let bad = ring.entries.first(where: { $0.problem != nil }) {
-                return Finding(
-                    name: name, outcome: .failed,
-                    detail: "the key \(bad.id) cannot be used: \(bad.problem?.reason ?? "unknown")",
-                    remedy: "countersign key delete \(app.id) \(bad.id)")
+                return .failed(
+                    name, "the key \(bad.id) cannot be used: \(bad.problem?.reason ?? "unknown")",
+                    "countersign key delete \(app.id) \(bad.id)")
             }
             if app.enforcement != .disabled, app.keys.isEmpty {
-                return Finding(
-                    name: name, outcome: .warning,
-                    detail: "enforcement is \(app.enforcement.rawValue), and there is no key",
-                    remedy: "countersign key add \(app.id) public.pem")
+                return .warning(
+                    name, "enforcement is \(app.enforcement.rawValue), and there is no key",
+                    "countersign key add \(app.id) public.pem")
             }
-            return Finding(
-                name: name, outcome: .ok,
-                detail:
-                    "\(app.enforcement.rawValue), \(app.keys.count) \(app.keys.count == 1 ? "key" : "keys")")
+            return .ok(
+                name, "\(app.enforcement.rawValue), \(app.keys.count) \(app.keys.count == 1 ? "key" : "keys")"
+            )
         }
     }
 
@@ -158,7 +159,7 @@ struct Doctor: Sendable {
                 ]
             }
             let none = "none runs on this data directory" + (profileNote.map { "; \($0)" } ?? "")
-            return [Finding(name: "gateway", outcome: .warning, detail: none, remedy: "countersign serve")]
+            return [.warning("gateway", none, "countersign serve")]
                 + ports
         }
         let transport = makeDefaultTransport()
@@ -179,20 +180,19 @@ struct Doctor: Sendable {
             let ready = try await get("readyz")
             findings.append(
                 ready.status == 200
-                    ? Finding(name: "storage", outcome: .ok, detail: "a write has just succeeded")
-                    : Finding(
-                        name: "storage", outcome: .failed,
-                        detail: String(decoding: ready.body.prefix(300), as: UTF8.self)
-                            .trimmingCharacters(in: .whitespacesAndNewlines),
-                        remedy: "curl '\(url.absoluteString)/readyz?verbose' lists the checks"))
+                    ? .ok("storage", "a write has just succeeded")
+                    : .failed(
+                        "storage",
+                        String(decoding: ready.body.prefix(300), as: UTF8.self).trimmingCharacters(
+                            in: .whitespacesAndNewlines),
+                        "curl '\(url.absoluteString)/readyz?verbose' lists the checks"))
             if let clock = clock(live, at: before) { findings.append(clock) }
             return findings
         } catch {
             return [
-                Finding(
-                    name: "gateway", outcome: .failed,
-                    detail: "\(url.absoluteString) does not answer: \(error)",
-                    remedy: url.scheme == "https"
+                .failed(
+                    "gateway", "\(url.absoluteString) does not answer: \(error)",
+                    url.scheme == "https"
                         ? "look at the certificate (tls-certificate, tls-key) and the gateway's log"
                         : "look at its log; is something else on its port?")
             ]
@@ -201,14 +201,10 @@ struct Doctor: Sendable {
 
     /// The gateway's clock against this machine's: tokens are judged by it.
     private func clock(_ answer: TransportResponse, at now: Date) -> Finding? {
-        let format = DateFormatter()
-        format.locale = Locale(identifier: "en_US_POSIX")
-        format.timeZone = TimeZone(secondsFromGMT: 0)
-        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-        guard let text = answer.header("Date"), let theirs = format.date(from: text) else { return nil }
-        let seconds = Int(theirs.timeIntervalSince(now).rounded())
+        guard let theirs = answer.header("Date").flatMap(HTTPDate.seconds) else { return nil }
+        let seconds = Int((Double(theirs) - now.timeIntervalSince1970).rounded())
         guard abs(seconds) > 5 else {
-            return Finding(name: "clock", outcome: .ok, detail: "the gateway's and this machine's agree")
+            return .ok("clock", "the gateway's and this machine's agree")
         }
         return Finding(
             name: "clock", outcome: abs(seconds) > 30 ? .failed : .warning,

@@ -6,6 +6,9 @@ enum CompletionScript {
         /// The next words of commands, each with what it does; a group has none of its own.
         let next: [(word: String, summary: String)]
         let command: Command?
+
+        /// The words as the scripts keep them.
+        var path: String { words.replacing(" ", with: ".") }
     }
 
     private static func places(_ commands: [Command]) -> [Place] {
@@ -38,6 +41,23 @@ enum CompletionScript {
         }
     }
 
+    /// What bash and zsh look up: the values of flags by the place and the flag, then what may follow by the place.
+    private static func cases(
+        _ places: [Place], values: (_ words: String) -> String, next: (Place) -> String
+    ) -> [String] {
+        let flags = places.flatMap { place in
+            (place.command.map(choices) ?? []).map { flag, words in
+                "        \"\(place.path) \(flag)\") \(values(words.joined(separator: " "))); return ;;"
+            }
+        }
+        return flags + ["    esac", "    case \"$path\" in"]
+            + places.map { "        \"\($0.path)\") \(next($0)) ;;" }
+    }
+
+    private static func known(_ places: [Place]) -> String {
+        "_countersign_paths=\"\(places.map(\.path).filter { !$0.isEmpty }.joined(separator: " "))\""
+    }
+
     private static func words(_ place: Place) -> String {
         (place.next.map(\.word) + (place.command?.positionals.first?.choices ?? [])
             + (place.command?.flags.map { "--\($0.name)" } ?? []) + ["--help"]).joined(separator: " ")
@@ -53,27 +73,13 @@ enum CompletionScript {
             "    done", "    case \"$path $previous\" in",
         ]
         let places = places(commands)
-        for place in places {
-            guard let command = place.command else { continue }
-            let path = place.words.replacing(" ", with: ".")
-            for (flag, words) in choices(command) {
-                lines.append(
-                    "        \"\(path) \(flag)\") COMPREPLY=($(compgen -W \"\(words.joined(separator: " "))\" -- \"$current\")); return ;;"
-                )
-            }
-        }
-        lines += ["    esac", "    case \"$path\" in"]
-        for place in places {
-            let path = place.words.replacing(" ", with: ".")
-            lines.append(
-                "        \"\(path)\") COMPREPLY=($(compgen -W \"\(words(place))\" -- \"$current\")) ;;")
-        }
-        let known = places.map { $0.words.replacing(" ", with: ".") }.filter { !$0.isEmpty }
+        lines += cases(
+            places, values: { "COMPREPLY=($(compgen -W \"\($0)\" -- \"$current\"))" },
+            next: { "COMPREPLY=($(compgen -W \"\(words($0))\" -- \"$current\"))" })
         lines += [
             "    esac", "    [ \"${#COMPREPLY[@]}\" -gt 0 ] || COMPREPLY=($(compgen -f -- \"$current\"))",
             "}",
-            "_countersign_paths=\"\(known.joined(separator: " "))\"",
-            "complete -o filenames -F _countersign countersign",
+            known(places), "complete -o filenames -F _countersign countersign",
         ]
         return lines.joined(separator: "\n")
     }
@@ -87,29 +93,17 @@ enum CompletionScript {
             "        (( index++ ))", "    done", "    case \"$path ${words[CURRENT-1]}\" in",
         ]
         let places = places(commands)
-        for place in places {
-            guard let command = place.command else { continue }
-            let path = place.words.replacing(" ", with: ".")
-            for (flag, words) in choices(command) {
-                lines.append(
-                    "        \"\(path) \(flag)\") compadd -- \(words.joined(separator: " ")); return ;;")
-            }
-        }
-        lines += ["    esac", "    case \"$path\" in"]
-        for place in places {
+        lines += cases(places, values: { "compadd -- \($0)" }) { place in
             let items =
                 place.next.map { item(":", $0.word, $0.summary) }
                 + (place.command?.positionals.first?.choices ?? []).map { item(":", $0, "") }
                 + (place.command?.flags.map { item(":", "--\($0.name)", $0.help) } ?? [])
                 + [item(":", "--help", "Print help")]
-            lines.append(
-                "        \"\(place.words.replacing(" ", with: "."))\") items=(\(items.joined(separator: " "))) ;;"
-            )
+            return "items=(\(items.joined(separator: " ")))"
         }
-        let known = places.map { $0.words.replacing(" ", with: ".") }.filter { !$0.isEmpty }
         lines += [
             "    esac", "    _describe 'countersign' items || _files", "}",
-            "_countersign_paths=\"\(known.joined(separator: " "))\"", "compdef _countersign countersign",
+            known(places), "compdef _countersign countersign",
         ]
         return lines.joined(separator: "\n")
     }

@@ -1,5 +1,5 @@
 /// What the process says when it ends. The table is part of the interface: scripts rely on it.
-struct ExitCode: RawRepresentable, Hashable, Sendable {
+struct ExitCode: RawRepresentable, Hashable, Error {
     /// The status that a shell sees in `$?`.
     let rawValue: Int32
 

@@ -4,9 +4,7 @@ internal import Foundation
 struct PrivateFile {
     private let file: FileHandle
 
-    /// Makes it; it must not exist.
-    ///
-    /// - Throws: `conflict` when it exists, `failed`.
+    /// Makes it; it must not exist. Throws `conflict` when it exists, `failed`.
     init(creating path: String) throws(CommandError) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else {

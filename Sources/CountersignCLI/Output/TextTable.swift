@@ -13,7 +13,7 @@ struct TextTable {
         rows.append(cells)
     }
 
-    /// The rows as lines, two spaces between columns, nothing behind the last.
+    /// The rows as lines, two spaces between columns, nothing after the last.
     var lines: [String] {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in

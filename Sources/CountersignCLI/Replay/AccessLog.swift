@@ -40,7 +40,7 @@ enum AccessLog {
         let referrer = try reader.quoted("the referer")
         let agent = try reader.quoted("the user agent", mayBeCut: true)
         guard reader.rest.allSatisfy({ $0 == UInt8(ascii: " ") }) else {
-            throw LineProblem(reason: "there is more behind the user agent")
+            throw LineProblem(reason: "something follows the user agent")
         }
         guard let status = Int64(status), (100...599).contains(status) else {
             throw LineProblem(reason: "the status is not a number from 100 to 599")

@@ -1,11 +1,8 @@
 internal import Foundation
 
 extension Replay {
-    /// Reads an access log in the combined format or a GPX file; which one it is, the first byte tells.
-    ///
-    /// - Parameter path: The file.
-    /// - Returns: The events in the order of the file.
-    /// - Throws: `notFound` when the file cannot be read, `failed` when it has no event.
+    /// Reads an access log in the combined format or a GPX file; which one it is, the first byte tells. Returns the
+    /// events in the order of the file. Throws `notFound` when the file cannot be read, `failed` when it has no event.
     static func read(path: String) throws(CommandError) -> Replay {
         let data: Data
         do {

@@ -65,7 +65,7 @@ enum CSVReader {
         if isQuoted {
             row.problem = Replay.Problem(
                 line: quoteLine,
-                reason: "the quote that opens here is never closed; nothing behind it is read")
+                reason: "the quote that opens here is never closed; nothing after it is read")
             rows.append(row)
         } else if !field.isEmpty || !row.fields.isEmpty {
             endRow()

@@ -26,12 +26,6 @@ struct SendInput: Sendable {
     /// Reads a whole input. Message ids are derived from the name, the line and its text, so that sending a file twice
     /// stores it once; an NDJSON line or a CSV column `message_id` may give its own. Standard input has no name that
     /// would tell it from the next one, so that its ids are new each time.
-    ///
-    /// - Parameters:
-    ///   - bytes: The input.
-    ///   - name: What it is called; `-` is standard input.
-    ///   - format: What it is; nil takes the name's ending or, without one, the first byte.
-    ///   - run: What tells this standard input from all others.
     init(_ bytes: [UInt8], named name: String, format: Format?, run: String = UUIDv7.make()) {
         source = name == "-" ? "-\n\(run)" : URL(fileURLWithPath: name).lastPathComponent
         let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
@@ -70,7 +64,7 @@ struct SendInput: Sendable {
         }
     }
 
-    /// The XML parser goes on behind bytes that are none of its characters; here they end the track.
+    /// The XML parser goes on after bytes that are none of its characters; here they end the track.
     private mutating func readTrack(_ bytes: [UInt8], _ name: String) {
         let declaration = String(decoding: bytes.prefix { $0 != UInt8(ascii: ">") }, as: UTF8.self)
             .lowercased()

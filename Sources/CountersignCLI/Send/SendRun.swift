@@ -28,12 +28,12 @@ struct SendRun: Sendable {
     }
 
     private static let batchEvents = 100
-    private static let longestPause = 60.0
+    private static let retries = RetryPolicy(baseDelay: 0.5, maximumDelay: 60, maximumServerDelay: 60)
     /// With pauses of 2, 4, 8 and 16 s between them, when nothing was ever reached.
     private static let firstAttempts = 5
 
-    /// - Throws: `unavailable` when the gateway is not reached even once, `notAuthorized` when the key or a token is
-    ///   refused, `failed` on an answer that no new try changes.
+    /// Throws `unavailable` when the gateway is not reached even once, `notAuthorized` when the key or a token is
+    /// refused, `failed` on an answer that no new try changes.
     func run() async throws -> Outcome {
         var outcome = Outcome()
         var index = 0
@@ -80,7 +80,7 @@ struct SendRun: Sendable {
                     .failed,
                     "the gateway answered \(status) at line \(batch.first?.line ?? 0): \(Self.reason(answer))",
                     hint: status == 404
-                        ? "a listener for operators takes no events: --url says where clients send" : nil)
+                        ? "a listener for operators takes no events: --server says where clients send" : nil)
             }
         }
         return outcome
@@ -139,39 +139,29 @@ struct SendRun: Sendable {
     private func note(
         _ answer: TransportResponse, _ batch: ArraySlice<SendEvent>, _ outcome: inout Outcome
     ) throws {
-        let body = answer.body
-        let numbers = try? StrictJSONParser(maximumBytes: max(1, body.count)).parse(bytes: body) { root in
-            (
-                accepted: root["accepted"]?.int64 ?? 0, duplicates: root["duplicates"]?.int64 ?? 0,
-                rejected: root["rejected"]?.elements.map { item in
-                    (index: item["index"]?.int64 ?? 0, reason: item["reason"]?.string ?? "")
-                } ?? []
-            )
-        }
-        guard let numbers else {
+        guard let body = JSONValue(parsing: answer.body) else {
             throw CommandError(.failed, "the answer of \(url.absoluteString) is not a gateway's")
         }
-        outcome.accepted += Int(numbers.accepted)
-        outcome.duplicates += Int(numbers.duplicates)
-        for (index, reason) in numbers.rejected where (0..<Int64(batch.count)).contains(index) {
-            outcome.rejected.append(
-                Replay.Problem(line: batch[batch.startIndex + Int(index)].line, reason: reason))
+        outcome.accepted += Int(body["accepted"].integer ?? 0)
+        outcome.duplicates += Int(body["duplicates"].integer ?? 0)
+        for item in body["rejected"].elements {
+            guard let index = item["index"].integer, (0..<Int64(batch.count)).contains(index) else {
+                continue
+            }
+            let line = batch[batch.startIndex + Int(index)].line
+            outcome.rejected.append(Replay.Problem(line: line, reason: item["reason"].text ?? ""))
         }
     }
 
-    /// `Retry-After` in seconds, else exponentially longer with full jitter.
     private static func wait(_ answer: TransportResponse?, tries: Int) -> Double {
-        if let text = answer?.header("Retry-After"), let seconds = Double(text), seconds >= 0 {
-            return min(seconds, longestPause)
-        }
-        return Double.random(in: 0.1...min(longestPause, 0.5 * pow(2, Double(min(tries, 10)))))
+        retries.delay(
+            afterFailure: tries + 1, serverDelay: answer?.header("Retry-After").flatMap(Double.init),
+            fraction: .random(in: 0.1...1))
     }
 
     private static func reason(_ answer: TransportResponse) -> String {
-        let body = answer.body
-        let reason = try? StrictJSONParser(maximumBytes: max(1, body.count)).parse(bytes: body) { root in
-            root["auth_error"]?["hint"]?.string ?? root["reason"]?.string
-        }
-        return TerminalText.safe((reason ?? nil) ?? "status \(answer.status)")
+        let body = JSONValue(parsing: answer.body) ?? .null
+        let reason = body["auth_error"]["hint"].text ?? body["reason"].text
+        return TerminalText.safe(reason ?? "status \(answer.status)")
     }
 }

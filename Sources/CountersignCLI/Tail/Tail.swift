@@ -1,3 +1,4 @@
+internal import Countersign
 internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
@@ -29,17 +30,14 @@ final class Tail: Sendable {
         var shown = 0
     }
 
+    private static let retries = RetryPolicy(baseDelay: 1, maximumDelay: 30)
+
     private let options: Options
     private let io: CommandIO
     private let connect: @Sendable () async throws -> Connection
     private let pause: @Sendable (Double) async throws -> Void
     private let state = Lock(State())
 
-    /// - Parameters:
-    ///   - options: Which verdicts.
-    ///   - io: Where they go.
-    ///   - connect: Makes a connection; called again when one has ended.
-    ///   - pause: Waits so many seconds.
     init(
         _ options: Options, io: CommandIO, connect: @escaping @Sendable () async throws -> Connection,
         pause: @escaping @Sendable (Double) async throws -> Void = {
@@ -52,9 +50,8 @@ final class Tail: Sendable {
         self.pause = pause
     }
 
-    /// Shows verdicts until there are enough.
-    ///
-    /// - Throws: Why the first connection could not be made, or none can be made any more.
+    /// Shows verdicts until there are enough. Throws why the first connection could not be made, or none can be made
+    /// any more.
     func run() async throws {
         while true {
             do {
@@ -83,7 +80,7 @@ final class Tail: Sendable {
             state.failures += 1
             return state.failures
         }
-        let seconds = min(30, Double(1 << min(failures - 1, 5))) * Double.random(in: 0.5...1)
+        let seconds = Self.retries.delay(afterFailure: failures, fraction: .random(in: 0.5...1))
         io.say("The connection has ended; trying again in \(Int(seconds.rounded(.up))) s.")
         return seconds
     }
@@ -102,9 +99,7 @@ final class Tail: Sendable {
     }
 
     private func take(_ event: ServerSentEvents.Event, of admin: RemoteAdmin) throws {
-        let data = try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: Array(event.data.utf8)) {
-            $0.value
-        }
+        let data = JSONValue(parsing: Array(event.data.utf8))
         if let id = event.id { state.withLock { $0.lastID = id } }
         guard let data else { return }
         switch event.name {
@@ -148,7 +143,7 @@ final class Tail: Sendable {
 }
 
 extension String {
-    /// The text with blanks behind it, so that columns line up.
+    /// The text padded with blanks, so that columns line up.
     fileprivate func padding(to width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - count))
     }

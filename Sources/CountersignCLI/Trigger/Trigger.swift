@@ -1,8 +1,8 @@
 internal import Countersign
 internal import CountersignCore
-internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
+internal import GatewayModel
 internal import GatewayStorage
 internal import GatewayTokens
 
@@ -67,7 +67,7 @@ struct Trigger: Sendable {
         return answer
     }
 
-    /// Keys are checked when they are added, so this one is put in place behind that, and only for the moment.
+    /// Keys are checked when they are added, so this one is put in place after that check, and only for the moment.
     private func sendToUnusableKey() async throws -> Answer {
         let app = try TriggerApp(id: "trigger-unusable-key", in: dataDirectory) { _, _, _ in }
         let directory = try AppDirectory(dataDirectory: dataDirectory)
@@ -128,10 +128,7 @@ struct Trigger: Sendable {
             if answer.status == 200 { break }
             try await Task.sleep(nanoseconds: 100_000_000)
         }
-        let token = try? StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: answer.body) {
-            $0["accessToken"]?.string
-        }
-        guard let token = token ?? nil else {
+        guard let token = JSONValue(parsing: answer.body)?["accessToken"].text else {
             throw CommandError(.failed, "the gateway issued no access token: status \(answer.status)")
         }
         try sessions.revoke(id: opened.session.id)
@@ -145,11 +142,9 @@ struct Trigger: Sendable {
         if let token { headers.append(("Authorization", "Bearer \(token)")) }
         let response = try await request(
             "v1/batch", headers, JSONValue.object(["batch": .array(events)]).bytes)
-        let code = try? StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: response.body) {
-            $0["auth_error"]?["error_code"]?.int64
-        }
+        let code = JSONValue(parsing: response.body)?["auth_error"]["error_code"].integer
         return Answer(
-            status: response.status, code: (code ?? nil).map { AuthErrorCode(rawValue: Int($0)) },
+            status: response.status, code: code.map { AuthErrorCode(rawValue: Int($0)) },
             requestID: response.header("X-Request-Id"))
     }
 

@@ -1,7 +1,7 @@
 internal import CountersignCore
-internal import CountersignGateway
 internal import CountersignJOSE
 internal import Foundation
+internal import GatewayModel
 internal import GatewayStorage
 
 /// An app of `countersign trigger`. Its secrets lie beside the data, mode 0600.
@@ -11,20 +11,15 @@ struct TriggerApp: Sendable {
     /// The private key that its tokens are signed with.
     let key: SigningKey
 
-    /// Finds the app in the data directory, or makes it.
-    ///
-    /// - Parameters:
-    ///   - name: Its id, unless an app of somebody else has that.
-    ///   - dataDirectory: The gateway's data directory.
-    ///   - prepare: Sets up a new one, with the directory, its id and its key.
-    /// - Throws: `failed` when its secrets cannot be read, what the data directory says, and what `prepare` throws.
+    /// Finds the app in the data directory, or makes it. Throws `failed` when its secrets cannot be read, what the data
+    /// directory says, and what `prepare` throws.
     init(
         id name: String, in dataDirectory: String,
         prepare: (AppDirectory, String, SigningKey) throws -> Void
     ) throws {
         let path = "\(dataDirectory)/\(name).json"
         if let text = FileManager.default.contents(atPath: path) {
-            let root = try? StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: [UInt8](text)) { $0.value }
+            let root = JSONValue(parsing: [UInt8](text))
             guard let app = root?["app"].text, let writeKey = root?["write_key"].text,
                 let pem = root?["private_key"].text
             else {

@@ -19,10 +19,9 @@ struct PlacesTests {
         var lastObject = ""
     }
 
-    private let folder: TemporaryFolder
+    private let folder = TemporaryFolder()
 
     init() throws {
-        folder = try TemporaryFolder()
         let keys = [try SigningKey.generate(.rs256), try SigningKey.generate(.es256)]
         _ = try folder.write(keys[0].publicKey.pem, to: "public.pem")
         _ = try folder.write(JWKSet(keys: [keys[1].publicKey]).json, to: "jwks.json")
@@ -42,7 +41,7 @@ struct PlacesTests {
         "app show blog --json",
         "write-key create blog --description two --json", "write-key list blog", "write-key delete blog {id}",
         "write-key list blog --json", "key add blog FOLDER/public.pem --description first",
-        "key import blog FOLDER/jwks.json",
+        "key add blog FOLDER/jwks.json",
         "key primary blog {last}", "key list blog --json", "key list blog", "key jwks blog",
         "key add blog FOLDER/third.pem",
         "key delete blog {last}",
@@ -85,7 +84,8 @@ struct PlacesTests {
             let signed = try folder.write(try fixture.token(for: "u"), to: "token.txt")
             #expect(
                 await send.run(
-                    "send", folder.path + "/events.ndjson", "--url", url, "--token-file", signed) == .done,
+                    "send", folder.path + "/events.ndjson", "--server", url, "--user-token-file",
+                    signed) == .done,
                 "\(send.talk)")
             // Else that is done once a second.
             fixture.gateway.analytics.flush()

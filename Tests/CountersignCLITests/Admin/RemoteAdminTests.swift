@@ -11,11 +11,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct RemoteAdminTests {
-    private let folder: TemporaryFolder
-
-    init() throws {
-        folder = try TemporaryFolder()
-    }
+    private let folder = TemporaryFolder()
 
     private func run(
         _ line: String, environment: [String: String] = [:], input: String = ""

@@ -4,7 +4,7 @@ import Testing
 
 struct CommandLineProgramTests {
     private static func failing(with error: any Error) -> Command {
-        Command("fail", summary: "Fail", examples: []) { _ in throw error }
+        Command("fail", summary: "Fail", examples: [:]) { _ in throw error }
     }
 
     @Test func dataGoesToOutputAndComplaintsToTalk() async {

@@ -1,4 +1,3 @@
-import CountersignCore
 import Testing
 
 @testable import CountersignCLI
@@ -16,8 +15,8 @@ struct CommandParserTests {
     private static func command(_ path: String, _ positionals: [Positional] = []) -> Command {
         Command(
             path, summary: path, positionals: positionals, flags: [data, port, mode, json],
-            examples: [.init("try", "countersign \(path)")]
-        ) { _ in .done }
+            examples: ["try": "countersign \(path)"]
+        ) { _ in }
     }
 
     private let commands = [
@@ -42,7 +41,7 @@ struct CommandParserTests {
     @Test(arguments: [42, 11])
     func anIDMayBeginWithADash(length: Int) throws {
         let id = "-" + String(repeating: "a", count: length)
-        #expect(try invocation("app create \(id)").requiredWord(of: Self.app) == id)
+        #expect(try invocation("app create \(id)")[Self.app] == id)
         #expect(throws: CommandError.self) { try invocation("app create -short") }
     }
 
@@ -61,7 +60,7 @@ struct CommandParserTests {
     @Test func findsTheLongestPathAndFlagsOnBothSidesOfWords() throws {
         let invocation = try invocation("app create --json shop --port 1")
         #expect(invocation.commandName == "app create")
-        #expect(invocation.requiredWord(of: Self.app) == "shop")
+        #expect(invocation[Self.app] == "shop")
         #expect(invocation.isSet(Self.json))
     }
 
@@ -116,7 +115,7 @@ struct CommandParserTests {
 
     @Test func anEnvironmentVariableIsCheckedLikeTheFlag() throws {
         let place = Flag("place", .choice(["a", "b"]), environment: "PLACE", help: "where")
-        let command = Command("go", summary: "go", flags: [place], examples: []) { _ in .done }
+        let command = Command("go", summary: "go", flags: [place], examples: [:]) { _ in }
         let io = RecordedIO(environment: ["PLACE": "c"]).io
         guard case .run(_, let invocation) = try CommandParser(commands: [command], io: io).parse(["go"])
         else {

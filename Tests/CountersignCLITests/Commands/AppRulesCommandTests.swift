@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct AppRulesCommandTests {
     @Test func originsAndRetentionAreSetAndShown() async throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let data = folder.path + "/data"
         #expect(await RecordedIO().run("app", "create", "shop", "--data", data) == .done)
         let set = RecordedIO()

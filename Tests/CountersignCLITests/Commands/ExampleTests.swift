@@ -11,13 +11,15 @@ import Testing
 /// Every example of every command's help, typed into a shell.
 @Suite(.timeLimit(.minutes(5)))
 struct ExampleTests {
-    private let folder: TemporaryFolder
+    /// Making one takes longer than most examples.
+    private static let sharedKey = Result { try SigningKey.generate(.rs256) }
+
+    private let folder = TemporaryFolder()
     private let key: SigningKey
     private let writeKey: String
 
     init() throws {
-        folder = try TemporaryFolder()
-        key = try SigningKey.generate(.rs256)
+        key = try Self.sharedKey.get()
         let directory = try AppDirectory(dataDirectory: folder.path + "/data")
         writeKey = try directory.createApp(id: "shop").writeKey
         _ = try directory.projects.addCustomerTokenKey(id: "old", to: "shop")

@@ -1,4 +1,3 @@
-import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
@@ -9,11 +8,10 @@ import Testing
 /// `countersign send` to a gateway.
 @Suite(.timeLimit(.minutes(5)))
 struct SendCommandTests {
-    private let folder: TemporaryFolder
+    private let folder = TemporaryFolder()
     private let fixture: GatewayFixture
 
     init() throws {
-        folder = try TemporaryFolder()
         fixture = try GatewayFixture(enforcement: .disabled)
     }
 
@@ -27,7 +25,7 @@ struct SendCommandTests {
         defer { fixture.remove() }
         let file = try folder.write("{\"event\":\"a\",\"userId\":\"u\"}\nnonsense\n", to: "events.ndjson")
         let io = RecordedIO(environment: environment)
-        #expect(await io.run("send", file, "--url", url) == .failed)
+        #expect(await io.run("send", file, "--server", url) == .failed)
         #expect(io.output == "stored 1, there already 0, refused 0, unreadable 1\n")
         #expect(io.talk.contains("line 2 is left out: it is not JSON"))
     }

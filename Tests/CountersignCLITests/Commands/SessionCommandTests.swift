@@ -8,11 +8,10 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct SessionCommandTests {
-    private let folder: TemporaryFolder
+    private let folder = TemporaryFolder()
     private let data: String
 
     init() async throws {
-        folder = try TemporaryFolder()
         data = folder.path + "/data"
         #expect(await RecordedIO().run("app", "create", "shop", "--data", data) == .done)
     }

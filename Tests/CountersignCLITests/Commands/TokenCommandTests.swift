@@ -7,15 +7,17 @@ import Testing
 /// `key generate`, `token create` and `token verify` on files of their own.
 @Suite(.timeLimit(.minutes(5)))
 struct TokenCommandTests {
-    private let folder: TemporaryFolder
+    private let folder = TemporaryFolder()
     private let publicKey: String
     private let privateKey: String
 
-    init() async throws {
-        folder = try TemporaryFolder()
-        privateKey = folder.path + "/pair/private.pem"
-        publicKey = folder.path + "/pair/public.pem"
-        #expect(await run("key", "generate", "--out", folder.path + "/pair").0 == .done)
+    /// Making a pair takes longer than most tests.
+    private static let sharedKey = Result { try SigningKey.generate(.rs256) }
+
+    init() throws {
+        let key = try Self.sharedKey.get()
+        privateKey = try folder.write(key.privatePEM, to: "private.pem")
+        publicKey = try folder.write(key.publicKey.pem, to: "public.pem")
     }
 
     private func run(_ arguments: String..., input: String = "") async -> (ExitCode, RecordedIO) {
@@ -30,8 +32,9 @@ struct TokenCommandTests {
     }
 
     @Test func aPairIsTwoFilesOfTheOwnerAndNothingPrinted() async throws {
-        for path in [privateKey, publicKey] {
-            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        #expect(await run("key", "generate", "--out", folder.path + "/pair").0 == .done)
+        for name in ["private.pem", "public.pem"] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: folder.path + "/pair/" + name)
             #expect(attributes[.posixPermissions] as? Int == 0o600)
         }
         let (code, recorded) = await run(
@@ -44,7 +47,7 @@ struct TokenCommandTests {
 
     @Test func nothingIsWrittenOver() async throws {
         let before = try String(contentsOfFile: privateKey, encoding: .utf8)
-        #expect(await run("key", "generate", "--out", folder.path + "/pair").0 == .conflict)
+        #expect(await run("key", "generate", "--out", folder.path).0 == .conflict)
         #expect(try String(contentsOfFile: privateKey, encoding: .utf8) == before)
     }
 

@@ -21,7 +21,7 @@ struct SettingReaderTests {
     }
 
     @Test func theFlagWinsThenTheEnvironmentThenTheFileThenTheDefault() async throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let file = try folder.write(
             #"{"port": 1003, "trusted-proxies": ["10.0.0.0/8", "::1"]}"#, to: "c.json")
         let environment = ["COUNTERSIGN_PORT": "1002", "COUNTERSIGN_CONFIG": file]
@@ -41,7 +41,7 @@ struct SettingReaderTests {
         (#"{"tls-certificate": "a.pem"}"#, "both tls-certificate and tls-key"),
     ])
     func aFileThatIsNotRightIsRefusedByName(text: String, expected: String) async throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let file = try folder.write(text, to: "c.json")
         let recorded = RecordedIO()
         #expect(await recorded.run("config", "validate", "--config", file) == .usage)
@@ -57,7 +57,7 @@ struct SettingReaderTests {
     }
 
     @Test func aSecretComesFromAFileAndIsNeverShown() async throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let secret = try folder.write("s3cret\n", to: "secret")
         let environment = ["COUNTERSIGN_TLS_KEY_PASSWORD_FILE": secret]
         let shown = await printed(

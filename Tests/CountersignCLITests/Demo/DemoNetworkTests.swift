@@ -9,11 +9,13 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct DemoNetworkTests {
+    private static let sharedKey = Result { try SigningKey.generate(.rs256) }
+
     private let tokens: DemoTokens
     private let waits = Lock([Double]())
 
     init() throws {
-        tokens = DemoTokens(key: try SigningKey.generate(.rs256))
+        tokens = DemoTokens(key: try Self.sharedKey.get())
     }
 
     private func network(status: Int = 200, body: String = "{}") -> (DemoNetwork, ScriptedTransport) {

@@ -1,4 +1,3 @@
-import CountersignCore
 import Foundation
 import Testing
 
@@ -7,11 +6,7 @@ import Testing
 /// The gateway as a process of its own, with signals and sockets that are real.
 @Suite(.timeLimit(.minutes(5)))
 struct GatewayProcessTests {
-    private let folder: TemporaryFolder
-
-    init() throws {
-        folder = try TemporaryFolder()
-    }
+    private let folder = TemporaryFolder()
 
     /// The status code of `curl`'s answer, or nil when nothing answers.
     private func answer(_ url: URL, _ path: String) -> String? {
@@ -40,7 +35,10 @@ struct GatewayProcessTests {
         #expect(answer(url, "/livez") == nil)
     }
 
-    @Test func aHangupReloadsAndDoesNotEndIt() async throws {
+    /// A gateway that was sent a signal once it listened, its URL, and what it says from then on.
+    private func signalled(
+        _ signal: Int32
+    ) async throws -> (gateway: GatewayProcess, url: URL, messages: AsyncStream<String>.Iterator) {
         let (messages, continuation) = AsyncStream.makeStream(of: String.self)
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") {
             continuation.yield($0)
@@ -49,7 +47,12 @@ struct GatewayProcessTests {
         var iterator = messages.makeAsyncIterator()
         let started = try #require(await iterator.next())
         let process = try #require(started.split(separator: " ").last.flatMap { Int32($0.dropLast(2)) })
-        kill(process, SIGHUP)
+        kill(process, signal)
+        return (gateway, url, iterator)
+    }
+
+    @Test func aHangupReloadsAndDoesNotEndIt() async throws {
+        let (gateway, url, _) = try await signalled(SIGHUP)
         #expect(answer(url, "/livez") == "200")
         let status = await gateway.stop()
         #expect(status == 0)
@@ -57,15 +60,8 @@ struct GatewayProcessTests {
     }
 
     @Test func aKilledGatewayIsStartedAgainOnTheSamePort() async throws {
-        let (messages, continuation) = AsyncStream.makeStream(of: String.self)
-        let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") {
-            continuation.yield($0)
-        }
-        let url = try await gateway.start()
-        var iterator = messages.makeAsyncIterator()
-        let started = try #require(await iterator.next())
-        let process = try #require(started.split(separator: " ").last.flatMap { Int32($0.dropLast(2)) })
-        kill(process, SIGKILL)
+        let (gateway, url, messages) = try await signalled(SIGKILL)
+        var iterator = messages
         let ended = await iterator.next()
         #expect(ended == "The gateway ended with signal 9; it is started again.")
         let restarted = try #require(await iterator.next())

@@ -1,13 +1,11 @@
 import Foundation
 import Testing
 
-@testable import CountersignCLI
-
 /// The gateway dies by SIGKILL in the middle of a run, more than once.
 @Suite(.timeLimit(.minutes(5)))
 struct KillTests {
     @Test func eachEventIsStoredExactlyOnceAllTheSame() async throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         // Tests/CountersignCLITests/Demo/KillTests.swift is four levels below the package.
         var package = URL(fileURLWithPath: #filePath)
         for _ in 0..<4 { package.deleteLastPathComponent() }

@@ -1,6 +1,5 @@
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignJOSE
 import Foundation
 import GatewayModel
 import GatewayStorage
@@ -11,11 +10,10 @@ import Testing
 /// `countersign doctor`.
 @Suite(.timeLimit(.minutes(5)))
 struct DoctorTests {
-    private let folder: TemporaryFolder
+    private let folder = TemporaryFolder()
     private let data: String
 
     init() throws {
-        folder = try TemporaryFolder()
         data = folder.path + "/data"
     }
 

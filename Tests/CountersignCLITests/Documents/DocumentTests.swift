@@ -7,11 +7,7 @@ import Testing
 /// What the documents say, done.
 @Suite(.timeLimit(.minutes(5)))
 struct DocumentTests {
-    private let folder: TemporaryFolder
-
-    init() throws {
-        folder = try TemporaryFolder()
-    }
+    private let folder = TemporaryFolder()
 
     private var package: URL {
         // Tests/CountersignCLITests/Documents/DocumentTests.swift is four levels below the package.
@@ -52,7 +48,7 @@ struct DocumentTests {
         let built = try (files("Snippets", ".swift") + files("Tests", ".swift")).map {
             try lines(document($0))
         }
-        let articles = try files("Sources", ".md").filter { $0.contains(".docc/") }
+        let articles = try files("Sources", ".md").filter { $0.contains(".docc/") } + files("docs", ".md")
         #expect(articles.count > 10)
         for article in articles {
             for block in try blocks("swift", of: article) {

@@ -23,7 +23,7 @@ struct CompletionTests {
     /// fish completes without a terminal, so its answer can be looked at.
     @Test(.enabled(if: isInstalled("fish"), "fish is not installed"))
     func fishCompletesCommandsAndFlags() async throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let file = try folder.write(CompletionScript.fish(CommandTable.all), to: "completion")
         for (line, expected) in [
             ("countersign enf", "enforcement"), ("countersign admin user s", "set-role"),
@@ -44,14 +44,14 @@ struct CompletionTests {
     }
 
     private func check(_ script: String, _ check: String) async throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let file = try folder.write(script, to: "completion")
         let result = try await Shell(folder: folder.path).run("\(check) '\(file)'")
         #expect(result.status == 0 && result.talk.isEmpty, "\(result.talk)")
     }
 
     @Test func bashCompletesCommandsFlagsAndChoices() async throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let file = try folder.write(CompletionScript.bash(CommandTable.all), to: "completion")
         let shell = Shell(folder: folder.path)
         for (words, expected) in [
@@ -71,7 +71,7 @@ struct CompletionTests {
 
     @Test(.enabled(if: isInstalled("groff"), "groff is not installed"))
     func manualPagesHaveNoWarnings() async throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         _ = try folder.write(ManPage.program(CommandTable.all, version: "1"), to: "countersign.1")
         for command in CommandTable.all {
             let name = "countersign-\(command.path.joined(separator: "-")).1"

@@ -78,7 +78,7 @@ struct AccessLogTests {
         ("a - - [17/May/2015:10:05:03 +0000] \"-\" 200 1 \"-\"", "the user agent is not in quotes"),
         (
             "a - - [17/May/2015:10:05:03 +0000] \"-\" 200 1 \"-\" \"-\" x",
-            "there is more behind the user agent"
+            "something follows the user agent"
         ),
         (
             "a\u{7} - - [17/May/2015:10:05:03 +0000] \"-\" 200 1 \"-\" \"-\"",

@@ -4,11 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct ReplayTests {
-    private let folder: TemporaryFolder
-
-    init() throws {
-        folder = try TemporaryFolder()
-    }
+    private let folder = TemporaryFolder()
 
     @Test(arguments: [
         ("<gpx><trk><trkpt lat=\"1\" lon=\"2\"/></trk></gpx>", "GPX track f"),

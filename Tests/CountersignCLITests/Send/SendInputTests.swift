@@ -132,7 +132,7 @@ struct SendInputTests {
         #expect(read.events.map(\.line) == [2, 3])
         #expect(
             read.problems == [
-                .init(line: 4, reason: "the quote that opens here is never closed; nothing behind it is read")
+                .init(line: 4, reason: "the quote that opens here is never closed; nothing after it is read")
             ])
         let later = input("event,note,more\na,\"b\nc\",\"d\ne", "notes.csv")
         #expect(later.events.isEmpty)

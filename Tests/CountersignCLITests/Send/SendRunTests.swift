@@ -142,7 +142,7 @@ struct SendRunTests {
     }
 
     @Test func aFileGoesOnWhereItStoppedAndOnlyTheSameFile() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let url = try #require(URL(string: "http://gateway.example:8787"))
         func place(_ text: String, _ name: String = "events.ndjson", key: String = "wk_1") -> SendPlace {
             SendPlace(

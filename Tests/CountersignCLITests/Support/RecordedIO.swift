@@ -1,5 +1,3 @@
-import CountersignCore
-
 @testable import CountersignCLI
 
 /// Streams that remember what was written to them.

@@ -1,12 +1,17 @@
 import Foundation
+import Testing
 
 /// A folder of its own for each test, deleted with this object.
 final class TemporaryFolder: Sendable {
     let path: String
 
-    init() throws {
+    init() {
         path = FileManager.default.temporaryDirectory.appendingPathComponent("cli-\(UUID().uuidString)").path
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        do {
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        } catch {
+            Issue.record(error)
+        }
     }
 
     deinit {

@@ -11,14 +11,13 @@ import Testing
 /// `tail` beside a gateway that runs as a process of its own, and what `trigger` provokes there.
 @Suite(.timeLimit(.minutes(5)))
 struct TailTests {
-    private let folder: TemporaryFolder
+    private let folder = TemporaryFolder()
     private let data: String
     private let gateway: GatewayProcess
     private let shell: Shell
     private let said = RecordedText()
 
     init() throws {
-        folder = try TemporaryFolder()
         data = folder.path + "/data"
         gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { [said] line in
             said.append(line)

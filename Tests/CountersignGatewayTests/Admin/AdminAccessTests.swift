@@ -1,4 +1,3 @@
-import CountersignCore
 import CountersignGatewayTesting
 import Foundation
 import Testing
@@ -7,7 +6,7 @@ import Testing
 @testable import GatewayModel
 
 /// Who may do what, with which credential, from which page.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminAccessTests {
     /// A path of an operation that leads to the app and to nothing in it.
     private func path(_ template: String) -> String {
@@ -65,7 +64,6 @@ struct AdminAccessTests {
     /// A second word on the table: who widens a role says so here too.
     @Test func theRolesAreTheseAndNoOthers() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let found = Set(try bench.operations().map { "\($0.method) \($0.path) \($0.role ?? "nobody")" })
         let wanted = Set(Self.roles.map { "\($0.0) \($0.1?.rawValue ?? "nobody")" })
         #expect(found.symmetricDifference(wanted).isEmpty)
@@ -73,7 +71,6 @@ struct AdminAccessTests {
 
     @Test func everyRouteAsksForItsRole() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let operations = try bench.operations()
         #expect(operations.count > 70)
         #expect(Set(operations.compactMap(\.role)) == ["viewer", "operator", "owner"])
@@ -111,7 +108,6 @@ struct AdminAccessTests {
 
     @Test func aChangeByCookieNeedsTheTokenAndTheOwnOrigin() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let visitor = try bench.visitor(.owner, "ada")
         func status(_ changes: [String: String?]) throws -> Int {
             var headers = visitor.headers
@@ -137,7 +133,6 @@ struct AdminAccessTests {
 
     @Test func nobodyElsesPageSignsABrowserIn() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         _ = try bench.visitor(.owner, "ada")
         let body = #"{"name":"ada","password":"\#(AdminBench.password)"}"#
         let foreign = try bench.ask("POST", "session", body, ["Origin": "https://evil.example"])
@@ -152,7 +147,6 @@ struct AdminAccessTests {
             $0.adminHost = "127.0.0.1"
             $0.adminPort = 0
         }
-        defer { bench.remove() }
         let token = try bench.token("admin")
         #expect(bench.gateway.port != bench.gateway.adminPort)
         for path in ["/admin/", "/admin/api/setup", "/admin/api/apps"] {
@@ -166,7 +160,6 @@ struct AdminAccessTests {
 
     @Test func refusalsAreProblemDetails() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let token = try bench.token("admin")
         let large = #"{"id":"big","name":""# + String(repeating: "x", count: 1 << 20) + #""}"#
         let refusals: [(String, String, String?, Int, String)] = [

@@ -1,4 +1,3 @@
-import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignTesting
@@ -8,8 +7,8 @@ import Foundation
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// A gateway whose clock stands still, with the app `shop`.
-struct AdminBench {
+/// A gateway whose clock stands still, with the app `shop`. It is stopped and its folder deleted with this object.
+final class AdminBench: Sendable {
     typealias Answer = TestAnswer
 
     /// Somebody who is signed in.
@@ -62,7 +61,7 @@ struct AdminBench {
     /// One who sends what apps send.
     func client() throws -> any TestClient { try transport.client(of: gateway) }
 
-    func remove() {
+    deinit {
         gateway.stop()
         try? FileManager.default.removeItem(atPath: folder)
     }

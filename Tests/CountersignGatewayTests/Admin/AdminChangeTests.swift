@@ -10,7 +10,7 @@ import Testing
 @testable import GatewayTokens
 
 /// Changes from what was read, pages of what others change meanwhile, and the log of it all.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminChangeTests {
     private static let item = #"{"trigger":{"event_type":"view"}}"#
 
@@ -35,7 +35,6 @@ struct AdminChangeTests {
     @Test(arguments: changes)
     func aChangeNamesWhatItWasMadeFrom(method: String, template: String, body: String) throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let key = try bench.apps.addKey(SigningKey.generate(.es256).publicKey.pem, to: "shop")
         try bench.apps.admins.createUser(
             name: "ada", role: .operator, password: AdminBench.passwordHash)
@@ -70,18 +69,15 @@ struct AdminChangeTests {
 
     @Test func aDeletionTakesATagAndNeedsNone() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let owner = try bench.token("admin")
         _ = try bench.apps.projects.putInboxMessage(
             json: #"{"id":"i","type":"html","content":{}}"#, in: "shop")
-        let id = try bench.apps.createWriteKey(for: "shop", description: "old").entry.id
-        for path in ["apps/shop/write-keys/\(id)", "apps/shop/project/items/inbox-message/i"] {
-            let tag = try #require(try bench.ask("GET", path, nil, owner).headers["etag"])
-            let stale = owner.merging(["If-Match": #""stale""#]) { $1 }
-            #expect(try bench.ask("DELETE", path, nil, stale).status == 412)
-            #expect(try bench.ask("DELETE", path, nil, owner.merging(["If-Match": tag]) { $1 }).status == 204)
-            #expect(try bench.ask("DELETE", path, nil, owner).status == 404)
-        }
+        let path = "apps/shop/project/items/inbox-message/i"
+        let tag = try #require(try bench.ask("GET", path, nil, owner).headers["etag"])
+        let stale = owner.merging(["If-Match": #""stale""#]) { $1 }
+        #expect(try bench.ask("DELETE", path, nil, stale).status == 412)
+        #expect(try bench.ask("DELETE", path, nil, owner.merging(["If-Match": tag]) { $1 }).status == 204)
+        #expect(try bench.ask("DELETE", path, nil, owner).status == 404)
         // What is not there yet is made without a tag, and is not what somebody has read.
         let item = "apps/shop/project/items/consent-category/c"
         let any = owner.merging(["If-Match": "*"]) { $1 }
@@ -117,7 +113,6 @@ struct AdminChangeTests {
     ])
     func pagesHaveNoGapAndNoRepeat(list: String) throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let sessions = try SessionDirectory(dataDirectory: bench.folder)
         var all: Set<String> = []
         func add(_ name: String) throws {
@@ -181,7 +176,6 @@ struct AdminChangeTests {
     ])
     func whatWasTamperedWithIsFound(sql: String, place: Int) throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let headers = try bench.token("read")
         for number in 1...4 { try bench.apps.renameApp("shop", to: "Name \(number)") }
         let whole = try bench.ask("GET", "audit/verify", nil, headers).json
@@ -195,7 +189,6 @@ struct AdminChangeTests {
     /// Whoever alters an entry and its own hash must alter every later one too.
     @Test func anEntryWithANewHashBreaksTheChainBehindIt() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let headers = try bench.token("read")
         for number in 1...4 { try bench.apps.renameApp("shop", to: "Name \(number)") }
         var entry = try #require(try bench.apps.auditLog.entries(limit: 10).first { $0.seq == 3 })
@@ -209,7 +202,6 @@ struct AdminChangeTests {
 
     @Test func noEntryHoldsASecret() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let owner = try bench.token("admin")
         var secrets: [String] = []
         func make(_ path: String, _ body: String, _ member: String) throws {

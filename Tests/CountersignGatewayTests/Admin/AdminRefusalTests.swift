@@ -1,4 +1,3 @@
-import CountersignCore
 import CountersignGatewayTesting
 import Foundation
 import Testing
@@ -7,7 +6,7 @@ import Testing
 @testable import GatewayAdmin
 
 /// What makes no sense, would mislead whoever reads it later, or comes as something else than JSON.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminRefusalTests {
     @Test(arguments: [
         ("PUT", "apps/shop/policy", #"{"required":["aud"]}"#),
@@ -30,7 +29,6 @@ struct AdminRefusalTests {
     ])
     func isNotValid(method: String, path: String, body: String?) throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
         let answer = try bench.ask(method, path, body, headers)
         #expect(answer.status == 422, "\(answer.body)")
@@ -45,7 +43,6 @@ struct AdminRefusalTests {
     ])
     func onlyAnOwnerSendsTheGatewayIntoThePrivateNetwork(resource: String, template: String) throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let any = ["If-Match": "*"]
         let owner = try bench.token("admin").merging(any) { $1 }
         let author = try bench.token("write").merging(any) { $1 }
@@ -66,7 +63,6 @@ struct AdminRefusalTests {
 
     @Test func anAlertDoesNotGoToThisMachineByItself() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let headers = try bench.token("write").merging(["If-Match": "*"]) { $1 }
         for host in ["127.0.0.1", "localhost", "[::1]"] {
             let answer = try bench.ask("PUT", "apps/shop/webhook", #"{"url":"http://\#(host):1/"}"#, headers)
@@ -76,7 +72,6 @@ struct AdminRefusalTests {
 
     @Test func aClaimThatIsComparedMayBeRequired() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
         let answer = try bench.ask(
             "PUT", "apps/shop/policy", #"{"audience":"shop","required":["aud"]}"#, headers)
@@ -85,7 +80,6 @@ struct AdminRefusalTests {
 
     @Test func aBodyThatIsSaidToBeSomethingElseIsNotRead() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let body = #"{"id":"other"}"#
         for (type, status) in [("text/plain", 415), ("application/json; charset=utf-8", 201)] {
             let connection = try bench.client()
@@ -99,7 +93,6 @@ struct AdminRefusalTests {
 
     @Test func aRefusalNamesTheScheme() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let answer = try bench.ask("GET", "apps")
         #expect(answer.status == 401)
         #expect(answer.headers["www-authenticate"]?.hasPrefix("Bearer ") == true)
@@ -108,7 +101,6 @@ struct AdminRefusalTests {
     /// RFC 9110, section 9.3.2.
     @Test func headIsGetWithoutABody() throws {
         let bench = try AdminBench(.live)
-        defer { bench.remove() }
         let authorization = try #require(bench.token("read")["Authorization"])
         let connection = try RawConnection(port: bench.gateway.port)
         connection.send(
@@ -125,7 +117,6 @@ struct AdminRefusalTests {
 
     @Test func whatChangesNothingIsNoChange() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
         func put() throws {
             for (path, body) in [
@@ -143,7 +134,6 @@ struct AdminRefusalTests {
 
     @Test func onesOwnPasswordIsChangedWithTheOldOne() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let visitor = try bench.visitor(.viewer, "vi")
         let elsewhere = AdminBench.visitor(try bench.signIn("vi"))
         func change(_ current: String, _ headers: [String: String]) throws -> AdminBench.Answer {
@@ -164,7 +154,6 @@ struct AdminRefusalTests {
     /// Who has only the cookie does not get to try passwords without a trace.
     @Test func guessingTheOldPasswordIsStoppedAndWrittenDown() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let visitor = try bench.visitor(.viewer, "vi")
         let statuses = try (0..<6).map { number in
             try bench.ask(

@@ -6,7 +6,7 @@ import Testing
 @testable import CountersignGateway
 
 /// A POST that is sent again under its `Idempotency-Key`.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct RememberedAnswersTests {
     private func post(
         _ bench: AdminBench, _ headers: [String: String], key: String, body: String = #"{"description":"x"}"#,
@@ -17,7 +17,6 @@ struct RememberedAnswersTests {
 
     @Test func nothingIsMadeTwiceAndTheSecretComesAgain() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let sender = try bench.token("write")
         let first = try post(bench, sender, key: "a")
         #expect(first.status == 201 && first.headers["idempotency-replayed"] == nil)
@@ -38,7 +37,6 @@ struct RememberedAnswersTests {
 
     @Test func aKeyIsForOneRequest() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let sender = try bench.token("write")
         #expect(try post(bench, sender, key: "a").status == 201)
         let other = try post(bench, sender, key: "a", body: #"{"description":"y"}"#)
@@ -53,7 +51,6 @@ struct RememberedAnswersTests {
 
     @Test func aRefusalIsNotRemembered() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let sender = try bench.token("write")
         #expect(try post(bench, sender, key: "a", body: #"{"id":"Bad Id"}"#, path: "apps").status == 422)
         #expect(try post(bench, sender, key: "a", body: #"{"id":"good"}"#, path: "apps").status == 201)

@@ -1,4 +1,3 @@
-import CountersignCore
 import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
@@ -8,7 +7,7 @@ import Testing
 @testable import GatewayModel
 
 /// The second factor from its first code to its loss.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SecondFactorTests {
     private static let password = #"{"password":"\#(AdminBench.password)"}"#
 
@@ -79,7 +78,6 @@ struct SecondFactorTests {
 
     @Test func signingInTakesACodeFromTheFirstOneOn() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let visitor = try bench.visitor(.operator, "ada")
         let elsewhere = AdminBench.visitor(try bench.signIn("ada"))
         let app = try begin(bench, visitor)
@@ -110,7 +108,6 @@ struct SecondFactorTests {
 
     @Test func aRecoveryCodeIsGoodOnceAndItsUseIsWrittenDown() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let ada = try enrol(bench, try bench.visitor(.viewer, "ada"))
         #expect(try signIn(bench, "ada", code: ada.codes[3].uppercased()).status == 200)
         #expect(try signIn(bench, "ada", code: ada.codes[3]).status == 401)
@@ -134,7 +131,6 @@ struct SecondFactorTests {
 
     @Test func codesAreGuessedNoMoreOftenThanPasswords() throws {
         let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
-        defer { bench.remove() }
         let ada = try enrol(bench, try bench.visitor(.viewer, "ada"))
         bench.clock.advance(by: 30)
         var statuses: [Int] = []
@@ -155,7 +151,6 @@ struct SecondFactorTests {
 
     @Test func everyChangeNeedsThePasswordAgainAndASession() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let visitor = try bench.visitor(.owner, "ada")
         let wrong = #"{"password":"not the password"}"#
         let paths = [
@@ -177,7 +172,6 @@ struct SecondFactorTests {
 
     @Test func whereItIsRequiredNothingElseComesFirst() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let owner = try bench.visitor(.owner, "ada")
         let member = try bench.visitor(.operator, "bob")
         let require = #"{"second_factor_required":true}"#
@@ -213,7 +207,6 @@ struct SecondFactorTests {
 
     @Test func anOwnerTakesAwayWhatWasLostAndTheSessionsWithIt() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let owner = try bench.visitor(.owner, "root")
         let ada = try enrol(bench, try bench.visitor(.operator, "ada"))
         let path = "users/ada/second-factor"
@@ -229,7 +222,6 @@ struct SecondFactorTests {
 
     @Test func theOneTimeLinkTakesItAwayToo() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         _ = try enrol(bench, try bench.visitor(.owner, "ada"))
         let link = try bench.apps.admins.makeSetupToken(at: bench.now)
         let body = #"{"token":"\#(link)","name":"ada","password":"a new one of my own"}"#
@@ -239,7 +231,6 @@ struct SecondFactorTests {
 
     @Test func aPasswordThatIsCommonIsRefusedWhereverOneIsSet() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let owner = try bench.visitor(.owner, "ada")
         let any = owner.headers.merging(["If-Match": "*"]) { $1 }
         let link = try bench.apps.admins.makeSetupToken(at: bench.now)

@@ -1,6 +1,4 @@
-import CountersignCore
 import CountersignGatewayTesting
-import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
@@ -10,7 +8,7 @@ import Testing
 @testable import GatewayModel
 
 /// The first password, signing in, its limits and its end; API tokens.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SignInTests {
     private func setUp(_ bench: AdminBench, _ token: String, name: String = "ada") throws -> AdminBench.Answer
     {
@@ -20,7 +18,6 @@ struct SignInTests {
 
     @Test func theLinkIsGoodOnceForHalfAnHourAndOnlyWhileNobodyIsThere() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         #expect(try bench.ask("GET", "setup").json["needed"] as? Bool == true)
         let late = try #require(try bench.gateway.makeSetupToken())
         bench.clock.advance(by: 31 * 60)
@@ -42,7 +39,6 @@ struct SignInTests {
 
     @Test func aShortPasswordIsRefusedAndTheLinkStays() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let token = try #require(try bench.gateway.makeSetupToken())
         let short = try bench.ask(
             "POST", "setup", #"{"token":"\#(token)","name":"ada","password":"elevenbytes"}"#)
@@ -53,7 +49,6 @@ struct SignInTests {
     @Test(arguments: [nil, "https://admin.example"])
     func theCookieIsForThisGatewayAlone(publicURL: String?) throws {
         let bench = try AdminBench { $0.publicURL = publicURL }
-        defer { bench.remove() }
         try bench.apps.admins.createUser(
             name: "ada", role: .owner, password: AdminBench.passwordHash)
         let parts = try #require(try bench.signIn("ada").headers["set-cookie"]).components(separatedBy: "; ")
@@ -71,7 +66,6 @@ struct SignInTests {
 
     @Test func wrongPasswordsAreThrottledByNameAndAddressAndNobodyElse() throws {
         let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
-        defer { bench.remove() }
         _ = try bench.visitor(.owner, "ada")
         func attempt(_ name: String, _ password: String, from address: String) throws -> AdminBench.Answer {
             try bench.ask(
@@ -142,7 +136,8 @@ struct SignInTests {
     @Test func inventedNamesAndPlacesEndNoBlock() {
         let throttle = SignInThrottle()
         for _ in 1...5 { _ = throttle.begin(name: "ada", address: "192.0.2.1", at: 0) }
-        for number in 1...12_000 {
+        // Each counts for its name, its place and both, so they are more than the 10,000 that there is room for.
+        for number in 1...4_000 {
             _ = throttle.begin(
                 name: "user-\(number)", address: "2001:db8:\(String(number, radix: 16))::1", at: 1)
         }
@@ -151,11 +146,13 @@ struct SignInTests {
 
     @Test func manyAtOnceCountAsMany() async throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         _ = try bench.visitor(.owner, "ada")
-        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<12 { group.addTask { try bench.signIn("ada", "wrong password").status } }
-            return try await group.reduce(into: []) { $0.append($1) }
+        // An address has no more than four places for passwords.
+        let statuses = try await withThrowingTaskGroup(of: [Int].self) { group in
+            for _ in 0..<3 {
+                group.addTask { try (0..<4).map { _ in try bench.signIn("ada", "wrong password").status } }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
         }
         #expect(statuses.filter { $0 == 401 }.count == 5)
         #expect(statuses.filter { $0 == 429 }.count == 7)
@@ -163,7 +160,6 @@ struct SignInTests {
 
     @Test func anUnknownNameIsAnsweredLikeAWrongPassword() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         _ = try bench.visitor(.owner, "ada")
         let (known, unknown) = (
             try bench.signIn("ada", "wrong password"), try bench.signIn("eve", "wrong password")
@@ -176,7 +172,6 @@ struct SignInTests {
 
     @Test func aSessionEndsAfterTwelveHoursOrBySigningOut() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let visitor = try bench.visitor(.viewer, "ada")
         let cookie = ["Cookie": visitor.cookie]
         bench.clock.advance(by: 12 * 3_600 - 1)
@@ -193,7 +188,6 @@ struct SignInTests {
     @Test(arguments: ["password", "role", "deletion"])
     func aChangeToAUserEndsTheUsersSessions(change: String) throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let owner = try bench.token("admin")
         let visitor = try bench.visitor(.operator, "ada")
         _ = try bench.visitor(.owner, "root")
@@ -212,7 +206,6 @@ struct SignInTests {
 
     @Test func theLastOwnerStays() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let owner = try bench.token("admin")
         _ = try bench.visitor(.owner, "ada")
         let any = owner.merging(["If-Match": "*"]) { $1 }
@@ -226,7 +219,6 @@ struct SignInTests {
 
     @Test func anAPITokenIsShownOnceAndKeptAsAHash() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let owner = try bench.token("admin")
         let made = try bench.ask(
             "POST", "tokens", #"{"name":"ci","scopes":["read"],"expires_ms":\#(bench.now + 1_000)}"#, owner)

@@ -13,7 +13,7 @@ import Testing
 @testable import GatewayStorage
 
 /// Who sees which user: pseudonyms for those who only read, ids for those who may and say so.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct UserMaskTests {
     private static let user = "Alice-zbevnica"
     /// All that must not reach a reader, in lower case.
@@ -102,7 +102,7 @@ struct UserMaskTests {
         ]
         let event = StoredEvent(
             sequence: 1, messageID: "m", type: "track", userID: "re\u{301}mi-1", anonymousID: nil, name: "e",
-            timestampMilliseconds: 0, receivedMilliseconds: 0, body: body.bytes)
+            timestampMilliseconds: 0, receivedMilliseconds: 0, proof: nil, body: body.bytes)
         let shown = UserMask(key: Array(repeating: 7, count: 32)).event(event, of: "shop")
         #expect(!String(decoding: shown.body, as: UTF8.self).contains("mi-1"))
     }
@@ -114,14 +114,13 @@ struct UserMaskTests {
         let body = JSONValue.object(["userId": .string("u-1"), member: .string("a" + marks)])
         let event = StoredEvent(
             sequence: 1, messageID: "m", type: "track", userID: "u-1", anonymousID: nil, name: "e" + marks,
-            timestampMilliseconds: 0, receivedMilliseconds: 0, body: body.bytes)
+            timestampMilliseconds: 0, receivedMilliseconds: 0, proof: nil, body: body.bytes)
         let shown = UserMask(key: Array(repeating: 7, count: 32)).event(event, of: "shop")
         #expect(!shown.body.isEmpty)
     }
 
     @Test func noAnswerToAReaderNamesAUser() throws {
         let bench = try bench()
-        defer { bench.remove() }
         let key = try Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop")
         let reader = try bench.token("read")
         let paths = try readable(bench)
@@ -142,7 +141,6 @@ struct UserMaskTests {
 
     @Test func aViewerWhoIsSignedInSeesAsLittleAsAReadToken() throws {
         let bench = try bench()
-        defer { bench.remove() }
         let cookie = ["Cookie": try bench.visitor(.viewer, "vic").cookie]
         for path in ["apps/shop/events", "apps/shop/sessions", "audit", "apps/shop/samples"] {
             #expect(try !bench.ask("GET", path, nil, cookie).body.lowercased().contains("alice"), "\(path)")
@@ -153,7 +151,6 @@ struct UserMaskTests {
 
     @Test func anOperatorSeesIdsOnlyWhenAskingAndThatIsWrittenDown() throws {
         let bench = try bench()
-        defer { bench.remove() }
         let visitor = try bench.visitor(.operator, "olga")
         let cookie = ["Cookie": visitor.cookie]
         for (path, action) in [
@@ -177,7 +174,6 @@ struct UserMaskTests {
 
     @Test func aUserIsFoundByPseudonymAndById() throws {
         let bench = try bench()
-        defer { bench.remove() }
         let reader = try bench.token("read")
         let writer = try bench.token("write")
         let other = try bench.client().post(
@@ -206,7 +202,6 @@ struct UserMaskTests {
 
     @Test func aMessageReadByPseudonymIsNotSavedAsItWasShown() throws {
         let bench = try bench()
-        defer { bench.remove() }
         let cookie = try bench.visitor(.operator, "olga").headers
         let path = "apps/shop/project/items/inbox-message"
         let shown = try #require(items(try bench.ask("GET", path, nil, cookie)).first)
@@ -243,7 +238,6 @@ struct UserMaskTests {
         let users = Set((0..<10_000).map { shop.user("user-\($0)") })
         #expect(users.count == 10_000)
         let bench = try AdminBench()
-        defer { bench.remove() }
         let first = try bench.apps.pseudonymKey()
         #expect(try first.count == 32 && bench.apps.pseudonymKey() == first)
         #expect(try AppDirectory(dataDirectory: bench.folder).pseudonymKey() == first)
@@ -290,7 +284,6 @@ struct UserMaskTests {
 
     @Test func theBodyOfAnEventStaysReadableWithoutSayingWhoseItIs() throws {
         let bench = try bench()
-        defer { bench.remove() }
         let reader = try bench.token("read")
         let events = items(try bench.ask("GET", "apps/shop/events?message_id=m1", nil, reader))
         let body = try #require(events.first?["body"] as? [String: Any])
@@ -340,14 +333,13 @@ struct UserMaskTests {
     private static func masked(_ body: String, type: String = "track") throws -> String {
         let event = StoredEvent(
             sequence: 1, messageID: "m", type: type, userID: nil, anonymousID: nil, name: nil,
-            timestampMilliseconds: 0, receivedMilliseconds: 0, body: Array(body.utf8))
+            timestampMilliseconds: 0, receivedMilliseconds: 0, proof: nil, body: Array(body.utf8))
         let mask = UserMask(key: [UInt8](repeating: 1, count: 32))
         return String(decoding: mask.event(event, of: "shop").body, as: UTF8.self)
     }
 
     @Test func theLiveTailNamesUsersByPseudonymAndFindsThemByEither() throws {
         let bench = try AdminBench()
-        defer { bench.remove() }
         let mask = UserMask(key: try bench.apps.pseudonymKey())
         let entry = LiveFeed.Entry(
             id: 1, atMilliseconds: 0,
@@ -364,7 +356,6 @@ struct UserMaskTests {
 
     @Test func whoOwnsTheDataDirectorySeesIdsWithoutAnEntry() throws {
         let bench = try bench()
-        defer { bench.remove() }
         let local = try LocalAdministration(dataDirectory: bench.folder)
         let count = try bench.apps.auditLog.entries(limit: 1_000).count
         let answer = local.answer("GET", "/apps/shop/events", query: nil, ifMatch: nil, body: [])

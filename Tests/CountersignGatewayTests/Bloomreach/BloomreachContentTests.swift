@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayHTTP
 @testable import GatewayModel
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BloomreachContentTests {
     private let client: BloomreachClient
 

@@ -10,7 +10,7 @@ import Testing
 
 /// What a stranger with the project's key, or a customer with a token of their own, sends to get at somebody else's
 /// profile. Jane is the victim: her profile has a cookie, an address, a property and a message of her own.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BloomreachForgeryTests {
     private let client: BloomreachClient
     private let track = "/track/v2/projects/{p}/customers"

@@ -7,7 +7,7 @@ import Foundation
 import GatewayModel
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BloomreachInboxTests {
     private let client: BloomreachClient
 

@@ -4,7 +4,7 @@ import Foundation
 import GatewayModel
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BloomreachTrackingTests {
     private let client: BloomreachClient
 

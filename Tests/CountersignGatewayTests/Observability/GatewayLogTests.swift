@@ -6,7 +6,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayObservability
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct GatewayLogTests {
     /// Takes what the log writes; may be held up like a slow terminal.
     private final class Sink: Sendable {

@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayObservability
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct MetricsTests {
     /// The samples of a text, by name and labels.
     private func samples(_ text: String) -> [String: Double] {

@@ -3,7 +3,7 @@ import CountersignGatewayTesting
 import GatewayModel
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct CORSTests {
     private func withPages(_ origins: [String], _ body: (GatewayFixture, any TestClient) throws -> Void)
         throws

@@ -6,7 +6,7 @@ import Testing
 @testable import GatewayHTTP
 @testable import GatewayModel
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct RateLimiterTests {
     private final class Clock: Sendable {
         let nanoseconds = Lock<UInt64>(1_000_000_000_000)

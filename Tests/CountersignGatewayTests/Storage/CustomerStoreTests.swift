@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct CustomerStoreTests {
     private let folder: URL
     private let events: SQLiteEventStore
@@ -207,7 +207,8 @@ struct CustomerStoreTests {
             ) { _ in stored.signal() }
             try stored.waitForSignal()
         }
-        let reader = EventReader(readers: SQLiteReaders(path: folder.path + "/events.sqlite"))
+        let reader = EventReader(
+            readers: SQLiteReaders(path: folder.path + "/events.sqlite"), runs: OpenIndexRuns())
         let first = try reader.newest(EventQuery(appID: "shop"), before: nil, limit: 500)
         #expect(first.events.map(\.messageID) == ["m-4", "m-3", "m-2"])
         #expect(first.hasMore)

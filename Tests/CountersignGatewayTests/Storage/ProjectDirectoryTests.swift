@@ -6,7 +6,7 @@ import GatewayModel
 import GatewayStorage
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ProjectDirectoryTests {
     private let folder: String
     private let directory: AppDirectory

@@ -8,13 +8,16 @@ extension StorageConformance: CustomTestStringConvertible {
     package var testDescription: String { description }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SQLiteStorageTests {
     @Test(arguments: StorageConformance.checks)
     func doesWhatEveryEngineMust(_ check: StorageConformance) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "storage-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
-        try check.run(on: try SQLiteStorage(dataDirectory: folder.path))
+        try check.run(on: try SQLiteStorage(dataDirectory: folder.path + "/data")) { backup in
+            _ = try Backup.restore(backup.path, to: folder.path + "/restored")
+            return try SQLiteStorage(dataDirectory: folder.path + "/restored")
+        }
     }
 }

@@ -8,7 +8,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SchemaTests {
     private let folder: URL
     private var path: String { folder.appendingPathComponent("events.sqlite").path }

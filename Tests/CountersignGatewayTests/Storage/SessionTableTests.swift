@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayStorage
 @testable import GatewayTokens
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SessionTableTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
         "countersign-" + UUID().uuidString

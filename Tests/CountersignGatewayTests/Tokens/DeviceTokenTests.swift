@@ -9,13 +9,14 @@ import GatewayTokens
 import Testing
 
 /// What devices of Transistorsoft's SDKs do: register, upload, refresh.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct DeviceTokenTests {
     private let fixture: GatewayFixture
     private let connection: RawConnection
 
     init() throws {
         fixture = try GatewayFixture(enforcement: .required)
+        try fixture.shareIssuingKey()
         connection = try RawConnection(port: fixture.gateway.port)
         var rules = TokenRules()
         rules.allowsRegistration = true

@@ -8,7 +8,7 @@ import GatewayTokens
 import Testing
 
 /// What OAuth clients see of `/oauth/…` (RFC 6749, 7009, 7523, 8414).
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct OAuthTests {
     private let fixture: GatewayFixture
     private let connection: any TestClient
@@ -24,6 +24,7 @@ struct OAuthTests {
 
     init() throws {
         fixture = try GatewayFixture(.standard, enforcement: .required)
+        try fixture.shareIssuingKey()
         connection = try fixture.client()
         sessions = try SessionDirectory(dataDirectory: fixture.dataDirectory)
         let made = try fixture.apps.clients.create(of: "shop", name: "warehouse")

@@ -7,6 +7,11 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct AccessTokensTests {
+    /// As the engine does it.
+    private func accept(_ generation: Int, by source: any CredentialSource) async {
+        await source.accepted(Credential(.bearer, token: nil, generation: generation), of: .anonymous)
+    }
+
     // MARK: One refresh
 
     @Test func hundredRefusalsAreOneRefresh() async throws {
@@ -580,7 +585,7 @@ struct AccessTokensTests {
             let verdict = await tokens.authorize(rejected: generation)
             generation = verdict.generation ?? generation
             // Each token works once.
-            await tokens.accepted(generation: generation)
+            await accept(generation, by: tokens)
             bench.clock.advance(by: 0.1)
         }
         #expect(bench.refreshes == 5)
@@ -601,7 +606,7 @@ struct AccessTokensTests {
         while bench.clock.uptime < end, !Task.isCancelled {
             let verdict = await tokens.authorize(rejected: nil)
             generation = verdict.generation ?? -1
-            await tokens.accepted(generation: generation)
+            await accept(generation, by: tokens)
             bench.clock.advance(by: 0.05)
         }
         #expect(await tokens.state.kind == .ready)
@@ -644,7 +649,9 @@ struct AccessTokensTests {
             let verdict = await tokens.authorize(rejected: rejected)
             if let generation = verdict.generation {
                 rejected = random.next() % 3 == 0 ? nil : generation
-                if rejected == nil { await tokens.accepted(generation: generation) }
+                if rejected == nil {
+                    await accept(generation, by: tokens)
+                }
             }
             bench.clock.advance(by: 0.05)
         }

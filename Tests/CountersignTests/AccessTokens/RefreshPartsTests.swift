@@ -98,4 +98,70 @@ struct RefreshPartsTests {
         let isTooMany = (0..<3).map { _ in obstacle.isUnusable(maximum: 2) }
         #expect(isTooMany == [false, true, false])
     }
+
+    @Test func whatWasAcceptedAndWhatIsOnDiskIsSaidOfOneTokenOnly() {
+        var token = token("a", lifetime: 1_000, isOnDisk: false)
+        token.isRefreshed()
+        token.isAccepted()
+        _ = token.take(
+            TokenPair(accessToken: "b"), lifetime: 1_000, leeway: 60, share: 0.04, uptime: 0, fraction: 0)
+        #expect(token.isFresh(at: 1, window: 30), "nobody has taken this one yet")
+        #expect(!token.isOnDisk)
+    }
+
+    // MARK: The machine between its parts
+
+    private let now = Date(timeIntervalSince1970: 1_750_000_000)
+    private let granted = RefreshAnswer(
+        TransportResponse(
+            status: 200, body: Array(#"{"access_token":"late","refresh_token":"later"}"#.utf8)),
+        configuration: AuthorizationConfiguration())
+
+    private func machine(refreshToken: String?) -> RefreshMachine {
+        var machine = RefreshMachine(configuration: AuthorizationConfiguration())
+        machine.adopted(
+            TokenPair(accessToken: "a", refreshToken: refreshToken), isOnDisk: true, now: now, uptime: 0,
+            fraction: 1)
+        return machine
+    }
+
+    /// The app hands over other tokens; they are not on disk yet.
+    private func handOver(_ machine: inout RefreshMachine) {
+        var other = AuthorizationConfiguration()
+        (other.accessToken, other.refreshToken) = ("x", "y")
+        let next = machine.configure(other, isSparse: false, now: now, uptime: 0, fraction: 1)
+        #expect(next?.accessToken == "x")
+    }
+
+    @Test func otherTokensOfTheAppEndARefreshWhereverItIs() {
+        for steps in 1...3 {
+            var machine = machine(refreshToken: "r")
+            let pair = machine.credential
+            var action = machine.begin(uptime: 0)
+            if steps > 1 { action = machine.locked(stored: pair, now: now, uptime: 0, fraction: 1) }
+            if steps > 2 { action = machine.answered(granted, now: now, uptime: 0, fraction: 1) }
+            #expect(action != .finish)
+            handOver(&machine)
+            action =
+                switch steps {
+                case 1: machine.locked(stored: pair, now: now, uptime: 0, fraction: 1)
+                case 2: machine.answered(granted, now: now, uptime: 0, fraction: 1)
+                default: machine.saved(nil, uptime: 0, fraction: 1)
+                }
+            #expect(action == .finish, "\(steps)")
+            #expect(machine.credential?.accessToken == "a", "\(steps)")
+        }
+    }
+
+    @Test func anotherTokenIsSentAgainAsIfNoneHadBeenRefused() {
+        var machine = machine(refreshToken: nil)
+        func retryAt(_ uptime: TimeInterval) -> TimeInterval? {
+            let demand = machine.demand(rejected: machine.generation, hasWaited: false, uptime: uptime)
+            guard case .unavailable(_, let instant) = demand else { return nil }
+            return instant
+        }
+        #expect(retryAt(0) == 2)
+        machine.adopted(TokenPair(accessToken: "b"), isOnDisk: true, now: now, uptime: 1, fraction: 1)
+        #expect(retryAt(1) == 3)
+    }
 }

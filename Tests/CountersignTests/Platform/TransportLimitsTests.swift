@@ -37,14 +37,10 @@ struct TransportLimitsTests {
 
     @Test func aRequestThatTakesLongerIsBrokenOff() async {
         async let result = code { () async throws(HTTPTransportError) in
-            do {
-                try await clock.sleep(until: .infinity)
-            } catch {
-                throw HTTPTransportError(.cancelled, "")
-            }
-            return 0
+            await Handshake().wait()
+            throw HTTPTransportError(.cancelled, "")
         }
-        await clock.waitForSleeper(count: 2)
+        await clock.waitForSleeper(count: 1)
         clock.advance(by: 300)
         #expect(await result == .timedOut)
     }
@@ -59,9 +55,10 @@ struct TransportLimitsTests {
         server: ScriptedTransport, transport: InterruptibleTransport, request: TransportRequest,
         exchange: Task<HTTPTransportError.Code?, Never>
     ) {
-        let clock = clock
+        let began = Handshake()
         let server = ScriptedTransport { _ in
-            try await clock.sleep(until: .infinity)
+            began.signal()
+            await Handshake().wait()
             throw CancellationError()
         }
         let transport = InterruptibleTransport(server, clock: clock)
@@ -75,7 +72,7 @@ struct TransportLimitsTests {
                 return error.code
             }
         }
-        await clock.waitForSleeper()
+        await began.wait()
         return (server, transport, request, exchange)
     }
 

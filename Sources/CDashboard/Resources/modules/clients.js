@@ -18,8 +18,8 @@ export function clients(context) {
       : table("Clients", [
         { title: "Client id", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.client_id) },
         { title: "Name", cell: (item) => item.name || "–" },
-        { title: "May ask for", cell: (item) => h("span", { class: "badges" }, item.grants.map((grant) => badge(grant))) },
-        { title: "Proves itself by", cell: (item) => (item.proof === "key" ? "its key" : "its secret") },
+        { title: "Grant types", cell: (item) => h("span", { class: "badges" }, item.grants.map((grant) => badge(grant))) },
+        { title: "Authentication", cell: (item) => (item.proof === "key" ? "Private key" : "Client secret") },
         { title: "Made", cell: (item) => dateTime(item.created_ms) },
         { title: "", cell: (item) => operator && removable("Delete", `the client ${item.name || item.client_id}`, { text: "Its tokens are refused from then on.", phrase: "delete" },
           () => api.remove(`${base}${path(item.client_id)}`), () => { part.reload(); toast("The client is deleted."); }) },
@@ -31,7 +31,7 @@ export function clients(context) {
     const boxes = grants.map(([grant, text]) => [grant, h("input", { type: "checkbox", checked: true, value: grant }), text]);
     const made = await formDialog("Make a client", "Make it", [
       field("Name", name, "What people call it."),
-      h("fieldset", {}, h("legend", {}, "May ask for"), boxes.map(([grant, box, text]) => h("label", { class: "tick" }, box, h("span", {}, h("code", {}, grant), ` ${text}`)))),
+      h("fieldset", {}, h("legend", {}, "Grant types"), boxes.map(([grant, box, text]) => h("label", { class: "tick" }, box, h("span", {}, h("code", {}, grant), ` ${text}`)))),
       h("details", {}, h("summary", {}, "Prove itself by a key"), field("Public key", key, "PEM or JWK. Without one, a secret is made and shown once.")),
     ], () => api.post(base, {
       name: name.value.trim(), public_key: key.value.trim() || null, grants: boxes.filter(([, box]) => box.checked).map(([grant]) => grant),

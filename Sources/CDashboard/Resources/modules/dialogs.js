@@ -46,14 +46,14 @@ export function confirm(title, { text, action, phrase, kind = "danger" } = {}) {
 /** Shows a secret once. */
 export function showOnce(title, text, secret) {
   return dialog(title, (close) => [
-    notice("amber", "It is shown only now.", h("p", {}, text)), copyable(secret),
+    notice("amber", "You won't see this again.", h("p", {}, text)), copyable(secret),
     h("div", { class: "actions end" }, button("I have stored it", { kind: "primary", onclick: () => close(true) })),
   ]);
 }
 
-/** A form in a dialog: `fields` are shown, `send` runs at submit; resolves with what it gave, or null. */
-export function formDialog(title, action, fields, send) {
-  const trouble = h("div", {});
+/** A form in a dialog: `fields` are shown, `send` runs at submit; resolves with what it gave, or null. `more(close, trouble)` is another button. */
+export function formDialog(title, action, fields, send, { wide, more } = {}) {
+  const trouble = h("div", { "aria-live": "polite" });
   return dialog(title, (close) => h("form", { onsubmit: async (event) => {
     event.preventDefault();
     const submit = event.submitter;
@@ -61,8 +61,8 @@ export function formDialog(title, action, fields, send) {
     let answer = true;
     if (await attempt(async () => { answer = (await send()) ?? true; }, trouble)) close(answer);
     if (submit) submit.disabled = false;
-  } }, fields, trouble, h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }),
-  h("button", { type: "submit", class: "button primary" }, action))));
+  } }, fields, trouble, h("div", { class: "actions end" }, more?.(close, trouble), button("Cancel", { onclick: () => close() }),
+  action && h("button", { type: "submit", class: "button primary" }, action))), { wide });
 }
 
 /** A form that stays on the screen: `save` runs at submit, then `done` with what it gave. Without an action it only shows. */

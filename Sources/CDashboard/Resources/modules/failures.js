@@ -217,11 +217,11 @@ export function failures(context) {
     replace(tops, top.items.length === 0 ? h("p", { class: "muted" }, "Nothing was sent in this range.")
       : table("Requests and failures", [
         { title: dimensions.find(([name]) => name === state.top)[1], heading: true, cell: (item) => h("button", {
-          type: "button", class: "link", title: "Filter by this", onclick: () => setFilter(state.top, item.value) }, item.value || "(not said)") },
+          type: "button", class: "link", title: "Filter by this", onclick: () => setFilter(state.top, item.value) }, item.value || "(unknown)") },
         { title: "Requests", class: "num", cell: (item) => number(item.requests) },
         { title: "Failures", class: "num", cell: (item) => number(item.failures) },
         { title: "Rate", class: "num", cell: (item) => percent(item.requests ? item.failures / item.requests : NaN) },
-        { title: "", class: "meter-cell", cell: (item) => h("meter", { min: 0, max: highest, value: item.failures, "aria-label": `Failures of ${item.value || "not said"}` }) },
+        { title: "", class: "meter-cell", cell: (item) => h("meter", { min: 0, max: highest, value: item.failures, "aria-label": `Failures of ${item.value || "unknown"}` }) },
       ], top.items));
   }
 
@@ -349,6 +349,6 @@ export function failures(context) {
   }
 
   replace(body, app.enforcement === "disabled" && h("p", { class: "strip" }, stateBadge("disabled"),
-    " Tokens of this app are not looked at, so no failure is counted. ", h("a", { href: `#${base}/enforcement` }, "Choose Optional to measure without rejecting")),
+    " Tokens of this app are not checked, so no failure is counted. ", h("a", { href: `#${base}/enforcement` }, "Choose Optional to measure without rejecting")),
   ranges, custom, main.element);
 }

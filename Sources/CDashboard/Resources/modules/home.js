@@ -3,7 +3,7 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { preferences, prefer } from "./preferences.js";
-import { ago, bytes, number, percent, DAY } from "./format.js";
+import { ago, bytes, duration, number, percent, DAY } from "./format.js";
 import { dialog, showOnce } from "./dialogs.js";
 import { badge, button, card, copyable, emptyState, field, notice, stateBadge } from "./ui.js";
 import { attempt, view } from "./views.js";
@@ -30,7 +30,7 @@ export function home(context) {
       h("dd", {}, h("span", { class: "stat-value" }, value)), h("dd", { class: "stat-note" }, note));
     return h("div", { class: "stack" },
       h("div", { class: "stats" }, h("dl", {},
-        stat("Gateway", ready.ok ? "Ready" : "Not ready", `${overview.version}, up since ${ago(overview.started_ms)}`, ready.ok ? "good" : "bad"),
+        stat("Gateway", ready.ok ? "Ready" : "Not ready", `${overview.version}, up ${duration(Date.now() - overview.started_ms)}`, ready.ok ? "good" : "bad"),
         stat("Requests, last minute", number(total), `${number(minute.events)} events stored`),
         stat("Rejected, last minute", total ? percent(minute.rejected / total) : "–", `${number(minute.rejected)} of ${number(total)}`),
         stat("Events on disk", number(storage.events), `${bytes(storage.file_bytes)} used, ${bytes(storage.free_bytes)} free`))),
@@ -86,7 +86,7 @@ export function home(context) {
       step(steps.sent, "Send an event", h("p", {}, "The app sends with its write key. A write key is shown once, when it is made: if you did not copy it then, ",
         can("operator") ? [h("a", { href: `${base}/settings` }, "make a new one in the app settings"), " and copy it from the dialog."] : "ask an operator for a new one."),
         copyable(`curl -s ${location.origin}/v1/batch -H "X-Write-Key: $WRITE_KEY" -H "Authorization: Bearer $TOKEN" \\\n  -d '{"batch":[{"type":"track","messageId":"1","userId":"user-1","event":"Order Completed"}]}'`)),
-      step(steps.sent, "See it live", h("p", {}, "Each request appears in the moment it is judged."), h("a", { class: "button plain", href: `${base}/live` }, "Open the live tail")),
+      step(steps.sent, "See it live", h("p", {}, "Each request appears as it is checked."), h("a", { class: "button plain", href: `${base}/live` }, "Open the live tail")),
       step(steps.measured, "Choose Optional", h("p", {}, "Requests are verified and failures are shown, but nothing is rejected. When the numbers are good, choose Required."),
         h("a", { class: "button plain", href: `${base}/enforcement` }, "Enforcement"))));
   }

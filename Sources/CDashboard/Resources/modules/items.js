@@ -2,10 +2,9 @@
 
 import { h, replace } from "./dom.js";
 import { api, path, Problem } from "./api.js";
-import { confirm, dialog } from "./dialogs.js";
-import { badge, button, emptyState, field, notice, problemNotice, segmented, table, toast } from "./ui.js";
+import { confirm, formDialog } from "./dialogs.js";
+import { badge, button, emptyState, field, segmented, table, toast } from "./ui.js";
 import { attempt, pagedView } from "./views.js";
-import { locate, lineOf } from "./pointer.js";
 
 const kinds = [["in-app-message", "In-app messages"], ["consent-category", "Consent categories"], ["recommendation-engine", "Recommendation engines"], ["inbox-message", "Inbox messages"]];
 
@@ -30,36 +29,23 @@ export function items(context) {
     const unmask = operator && kind === "inbox-message" ? { unmask: 1 } : {};
     if (item && !await attempt(async () => { const now = await api.read(`${base}${path(kind, String(item.id))}`, unmask); item = now.data; etag = now.etag; })) return;
     const id = h("input", { type: "text", required: true, value: item ? String(item.id) : "", disabled: item !== null, spellcheck: "false", autocomplete: "off", autofocus: item === null });
-    const text = h("textarea", { rows: 16, class: "mono", spellcheck: "false", value: JSON.stringify(item ?? {}, null, 2), readonly: !operator });
-    const trouble = h("div", { "aria-live": "polite" });
-    const point = (from, to) => { text.setAttribute("aria-invalid", "true"); text.focus(); text.setSelectionRange(from, to); };
-    text.addEventListener("input", () => text.removeAttribute("aria-invalid"));
-    const saved = await dialog(item ? "Edit" : "Add", (close) => h("form", { onsubmit: async (event) => {
-      event.preventDefault();
-      replace(trouble);
+    const text = h("textarea", { name: "object", rows: 16, class: "mono", spellcheck: "false", value: JSON.stringify(item ?? {}, null, 2), readonly: !operator });
+    const send = () => {
       let value;
       try {
         value = JSON.parse(text.value);
       } catch (error) {
         const at = Number(/position (\d+)/.exec(error.message)?.[1] ?? text.value.length);
-        replace(trouble, notice("bad", `Line ${lineOf(text.value, at)} is not JSON.`, h("p", {}, error.message)));
-        return point(at, at + 1);
+        text.setSelectionRange(at, at + 1);
+        throw new Problem(422, { detail: `Line ${text.value.slice(0, at).split("\n").length} is not JSON.`, errors: [{ pointer: "/object", detail: error.message }] });
       }
-      try {
-        await api.put(where(), value, etag);
-        close(true);
-      } catch (error) {
-        const first = error instanceof Problem && error.fields.find((problem) => problem.pointer);
-        const found = first && locate(text.value, first.pointer);
-        replace(trouble, found && h("p", { class: "hint bad" }, `Line ${lineOf(text.value, found.start)}: ${first.detail}`), problemNotice(error));
-        if (found) point(found.start, found.end);
-      }
-    } }, field("Id", id), field("The object as clients get it", text), trouble, h("div", { class: "actions end" },
-      item && operator && button("Delete", { kind: "danger", onclick: () => remove(close) }),
-      button("Cancel", { onclick: () => close() }), operator && h("button", { type: "submit", class: "button primary" }, "Save"))), { wide: true });
+      return api.put(where(), value, etag);
+    };
+    const saved = await formDialog(item ? "Edit" : "Add", operator && "Save", [field("Id", id), field("The object as clients get it", text)], send,
+      { wide: true, more: (close, trouble) => item && operator && button("Delete", { kind: "danger", onclick: () => remove(close, trouble) }) });
     if (saved) { show(); toast(saved === "deleted" ? "It is deleted." : "It is saved; clients get it from now on.", { tone: "good" }); }
 
-    async function remove(close) {
+    async function remove(close, trouble) {
       if (await confirm("Delete it", { text: "Clients no longer get it.", action: "Delete" }) && await attempt(() => api.remove(where(), etag), trouble)) close("deleted");
     }
   }

@@ -1,4 +1,4 @@
-// Every verdict as it is made, by server-sent events. The browser resumes by itself with the last id that it saw.
+// Every verdict as it is made, by server-sent events. The browser resumes on its own with the last id that it saw.
 
 import { h, replace, announce } from "./dom.js";
 import { address, api, path } from "./api.js";
@@ -23,7 +23,7 @@ export function live(context) {
   const status = h("p", { class: "live-status", role: "status" });
   const hints = h("div", {});
   const rows = h("tbody", {});
-  const empty = emptyState("live", "Waiting for requests", "Each request of this app appears here in the moment it is judged. Send one to see it.");
+  const empty = emptyState("live", "Waiting for requests", "Each request of this app appears here as it is checked. Send one to see it.");
   const head = ["Time", "Verdict", "Code", "User", "App version", "Endpoint"];
   const list = h("div", { class: "table-scroll tall", tabindex: 0, role: "region", "aria-label": "Requests, the newest first", hidden: true },
     h("table", { class: "live-table" }, h("caption", { class: "visually-hidden" }, "Requests, the newest first"),

@@ -2,19 +2,15 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
+import { settingsForm } from "./dialogs.js";
 import { card, field, toast } from "./ui.js";
-import { attempt, view } from "./views.js";
+import { view } from "./views.js";
 
 const algorithms = [["RS256", "RSA, SHA-256; what the SDKs' documentation asks for"], ["PS256", "RSA-PSS, SHA-256"], ["ES256", "P-256"], ["EdDSA", "Ed25519"]];
 
 export function policy(context) {
   const base = path("apps", context.app.id, "policy");
-  let etag = null;
-  const part = view(context, async (signal) => {
-    const answer = await api.read(base, {}, signal);
-    etag = answer.etag;
-    return answer.data;
-  }, (rules) => {
+  const part = view(context, (signal) => api.read(base, {}, signal), ({ data: rules, etag }) => {
     const readonly = !context.can("operator");
     const known = [...algorithms, ...rules.algorithms.filter((name) => !algorithms.some(([other]) => other === name)).map((name) => [name, ""])];
     const tick = (list, value, label) => h("label", { class: "tick" }, h("input", { type: "checkbox", name: list, value, checked: rules[list].includes(value), disabled: readonly }), h("span", {}, label));
@@ -41,21 +37,16 @@ export function policy(context) {
     };
     follow(audience, "aud");
     follow(issuer, "iss");
-    const trouble = h("div", {});
-    const form = h("form", { class: "stack", onsubmit: async (event) => {
-      event.preventDefault();
-      const chosen = (name) => [...form.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
-      const done = await attempt(async () => { await api.put(base, {
-        algorithms: chosen("algorithms"), leeway_seconds: Number(leeway.value), required: chosen("required"),
-        maximum_lifetime_seconds: life.value === "" ? null : Number(life.value), audience: audience.value || null, issuer: issuer.value || null,
-      }, etag); }, trouble);
-      if (done) { await part.reload(); toast("The policy is saved and in force.", { tone: "good" }); }
-    } },
-    card("Algorithms", h("fieldset", {}, h("legend", {}, "Signatures that this app accepts"), known.map(([name, text]) => tick("algorithms", name, [h("strong", {}, name), text && ` ${text}`])))),
-    card("Time", h("div", { class: "grid-form" }, field("Leeway, seconds", leeway, "How far clocks may differ; at most 300."), field("Longest life of a token, seconds", life, "exp minus iat; a longer one fails with code 32."))),
-    card("Audience and issuer", h("div", { class: "grid-form" }, field("Audience (aud)", audience), field("Issuer (iss)", issuer)),
-      h("fieldset", {}, h("legend", {}, "Must be present"), boxes, why)),
-    trouble, !readonly && h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Save the policy")));
+    const form = settingsForm([
+      card("Algorithms", h("fieldset", {}, h("legend", {}, "Signatures that this app accepts"), known.map(([name, text]) => tick("algorithms", name, [h("strong", {}, name), text && ` ${text}`])))),
+      card("Time", h("div", { class: "grid-form" }, field("Leeway, seconds", leeway, "How far clocks may differ; at most 300."), field("Longest life of a token, seconds", life, "exp minus iat; a longer one fails with code 32."))),
+      card("Audience and issuer", h("div", { class: "grid-form" }, field("Audience (aud)", audience), field("Issuer (iss)", issuer)),
+        h("fieldset", {}, h("legend", {}, "Must be present"), boxes, why)),
+    ], !readonly && "Save the policy", () => api.put(base, {
+      algorithms: chosen("algorithms"), leeway_seconds: Number(leeway.value), required: chosen("required"),
+      maximum_lifetime_seconds: life.value === "" ? null : Number(life.value), audience: audience.value || null, issuer: issuer.value || null,
+    }, etag), async () => { await part.reload(); toast("The policy is saved and in force.", { tone: "good" }); });
+    const chosen = (name) => [...form.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
     return form;
   });
   replace(context.body, part.element);

@@ -31,7 +31,7 @@ export function sample(context) {
       card("Claims", item.claims ? [json(item.claims), times(item.claims, item.at_ms)] : h("p", { class: "muted" }, "The claims could not be read."))),
     card("Token, signature removed", item.token_without_signature
       ? [h("p", { class: "muted" }, "Without its signature it can be looked at, but not sent again."), copyable(item.token_without_signature, "Copy the token without its signature")]
-      : h("p", { class: "muted" }, item.code === 26 ? "The request carried no token." : "It names the user, so it is shown after Unmask.")),
+      : h("p", { class: "muted" }, item.code === 26 ? "The request carried no token." : "Contains the user id; unmask to view.")),
   ], { bones: 6 });
   body.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !event.defaultPrevented) history.back();

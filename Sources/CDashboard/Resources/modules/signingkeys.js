@@ -22,7 +22,7 @@ export function signingKeys(context) {
     let compromised = false;
     const made = await formDialog("Make a new signing key", "Make it", [
       h("p", {}, "Tokens of the older keys keep working until they expire."),
-      toggle("An older key is in wrong hands: end them all now", false, (on) => { compromised = on; }),
+      toggle("An older key is compromised: end them all now", false, (on) => { compromised = on; }),
       notice("amber", "Ending them refuses every access token that is out.", h("p", {}, "Devices get new ones by their refresh tokens.")),
     ], () => api.post("/signing-keys", { compromised }));
     if (made) { await part.reload(); toast("The new key is made.", { tone: "good" }); }

@@ -44,7 +44,7 @@ function backups(context) {
 
 function settings(context) {
   return view(context, (signal) => api.get("/settings", {}, signal), ({ items }) => card("Settings",
-    h("p", { class: "muted" }, "Set by flags, COUNTERSIGN_… variables or the configuration file, in this order; secrets are not shown. A change needs a new start. ",
+    h("p", { class: "muted" }, "Set by flags, COUNTERSIGN_… variables or the configuration file, in this order; secrets are not shown. Changes need a restart. ",
       "The API behind this page describes itself: ", h("a", { href: "/admin/api/openapi.json" }, "openapi.json"), "."),
     table("Settings", [{ title: "Name", heading: true, cell: (item) => h("span", { class: "mono" }, item.name) },
       { title: "Value", cell: (item) => h("span", { class: "mono wrap" }, item.value === null ? "–" : item.value) },

@@ -1,0 +1,123 @@
+import CountersignCore
+import CountersignGatewayTesting
+import CountersignJOSE
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+@testable import GatewayDialects
+@testable import GatewayHTTP
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// What a gateway does with a dialect that it does not know: the example of docs/architecture.md, and what that one leaves out.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct DialectTests {
+    /// Declares everything that a dialect may.
+    private struct DeclaringDialect: Dialect {
+        let endpoints = [
+            Endpoint(method: "GET", path: "/declared") { _, _ in .answer(.json(200, Array("{}".utf8))) }
+                .described(APIOperation(summary: "Declare", answer: APIOperation.schema("Declared")))
+        ]
+        let schemas: [String: JSONValue] = ["Declared": ["type": "object"]]
+        let requestHeaders = ["X-Declared"]
+        let refusal: Router.Refusal? = Router.Refusal(prefixes: ["/declared"]) { status, _, _ in
+            .json(status, Array(#"{"declared":\#(status)}"#.utf8))
+        }
+    }
+
+    private static let now = Date(timeIntervalSince1970: 1_750_000_000)
+
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+        "dialect-" + UUID().uuidString
+    ).path
+    private let writeKey: String
+    private let signingKey: SigningKey
+    private let gateway: Gateway
+    private let client: any TestClient
+
+    init() throws {
+        let apps = try AppDirectory(dataDirectory: folder)
+        writeKey = try apps.createApp(id: "shop").writeKey
+        signingKey = try GatewayFixture.strangersKey()
+        _ = try apps.addKey(signingKey.publicKey.pem, description: "test key", to: "shop")
+        try apps.setEnforcement(.required, for: "shop")
+        var rules = AppRules()
+        rules.origins = ["*"]
+        try apps.setRules(rules, of: "shop")
+        var configuration = GatewayConfiguration(dataDirectory: folder)
+        configuration.port = 0
+        gateway = try Gateway(
+            configuration: configuration, now: { Self.now },
+            dialects: { path in
+                [
+                    ExampleDialect(path: path),
+                    DeclaringDialect(),
+                ]
+            })
+        try TestTransport.standard.start(gateway)
+        client = try TestTransport.standard.client(of: gateway)
+    }
+
+    private func remove() {
+        gateway.stop()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    private func post(_ body: String, key: String? = nil, token: String? = nil) throws -> TestAnswer {
+        try #require(
+            client.post(
+                body, path: "/example/\(key ?? writeKey)",
+                headers: token.map { ["Authorization": "Bearer \($0)"] } ?? [:]))
+    }
+
+    private func code(_ answer: TestAnswer) -> Int? {
+        (answer.json["auth_error"] as? [String: Any])?["error_code"] as? Int
+    }
+
+    @Test func theExampleStoresWhatItIsSent() throws {
+        defer { remove() }
+        let token = try signingKey.sign(claims: ["sub": "ada", "exp": 1_750_000_600])
+        let body = #"{"user":"ada","color":"red"}"#
+        let answer = try post(body, token: token)
+        #expect(answer.status == 200)
+        #expect(answer.json["accepted"] as? Int == 1)
+        let stored = try SQLiteStorage(dataDirectory: folder).log.oldest(
+            EventQuery(appID: "shop"), after: 0, limit: 9
+        ).events
+        #expect(stored.map(\.userID) == ["ada"])
+        #expect(stored.map { String(decoding: $0.body, as: UTF8.self) } == [body])
+    }
+
+    @Test func theExampleIsJudgedAsAllDialectsAre() throws {
+        defer { remove() }
+        let token = try signingKey.sign(claims: ["sub": "bob", "exp": 1_750_000_600])
+        for (token, expected) in [(nil, 26), (token, 21), ("nonsense", 20)] {
+            let answer = try post(#"{"user":"ada"}"#, token: token)
+            #expect(answer.status == 401)
+            #expect(code(answer) == expected)
+        }
+        #expect(try post("{}", key: "none").json["code"] as? String == "invalid_write_key")
+        #expect(try post("{").json["code"] as? String == "invalid_json")
+        #expect(client.get("/example/\(writeKey)")?.headers["allow"] == "POST")
+    }
+
+    @Test func whatADialectDeclaresReachesRouterPagesAndDocument() throws {
+        defer { remove() }
+        #expect(client.get("/declared")?.status == 200)
+        #expect(client.get("/declared/none")?.body == #"{"declared":404}"#)
+        #expect(client.post("{}", path: "/declared")?.body == #"{"declared":405}"#)
+        #expect(client.get("/none")?.json["code"] as? String == "not_found")
+        let asked = client.send(
+            "OPTIONS", "/declared",
+            ["Origin": "https://shop.example", "Access-Control-Request-Method": "GET"], nil)
+        let allowed = asked?.headers["access-control-allow-headers"]?.components(separatedBy: ", ")
+        #expect(allowed?.contains("X-Declared") == true)
+        let document = try #require(client.get("/openapi.json")?.json)
+        let paths = document["paths"] as? [String: Any]
+        #expect(paths?["/example/{writeKey}"] != nil)
+        #expect(paths?["/declared"] != nil)
+        let schemas = (document["components"] as? [String: [String: Any]])?["schemas"]
+        #expect(schemas?["Declared"] != nil)
+    }
+}

@@ -1,0 +1,77 @@
+import CountersignCore
+import CountersignSQLite
+import Foundation
+import Testing
+
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// What holds for everything that an operator sets for an app.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct AppSettingTests {
+    private let folder: String
+    private let apps: AppDirectory
+
+    init() throws {
+        folder =
+            FileManager.default.temporaryDirectory.appendingPathComponent("settings-" + UUID().uuidString)
+            .path
+        apps = try AppDirectory(dataDirectory: folder)
+        _ = try apps.createApp(id: "shop")
+    }
+
+    private func remove() { try? FileManager.default.removeItem(atPath: folder) }
+
+    private func text(_ json: JSONValue) -> String { String(decoding: json.bytes, as: UTF8.self) }
+
+    @Test func anEntryOfTheAuditLogHasWhatWasAndWhatIs() throws {
+        defer { remove() }
+        var rules: [TokenRules] = [TokenRules()]
+        for seconds in [60, 120] {
+            var next = TokenRules()
+            next.accessSeconds = seconds
+            rules.append(next)
+            try apps.setTokenRules(next, for: "shop")
+        }
+        let entries = try apps.auditLog.entries(limit: 2)
+        #expect(entries.map(\.before) == [text(rules[1].json), text(rules[0].json)])
+        #expect(entries.map(\.after) == [text(rules[2].json), text(rules[1].json)])
+    }
+
+    @Test func whatIsTakenAwayIsForgottenAndNoted() throws {
+        defer { remove() }
+        let url = "https://keys.example/jwks.json"
+        try apps.setKeySource(url: url, of: "shop")
+        #expect(try apps.settingIfSet(KeySource.self, of: "shop")?.url == url)
+        try apps.setKeySource(url: nil, of: "shop")
+        #expect(try apps.settingIfSet(KeySource.self, of: "shop") == nil)
+        let entries = try apps.auditLog.entries(limit: 2)
+        #expect(entries.map(\.action) == ["key_source.remove", "key_source.set"])
+        #expect(entries.map { $0.before != nil } == [true, false])
+        #expect(entries.map { $0.after != nil } == [false, true])
+    }
+
+    @Test func aWholeNewValueHasWhatIsStandardWhereItSaysNothing() {
+        var rules = AppRules()
+        rules.origins = ["https://shop.example"]
+        rules.retentionDays = 5
+        rules.replace(with: ["retention_bytes": 7], for: "shop")
+        #expect(rules.origins.isEmpty)
+        #expect(rules.retentionDays == nil)
+        #expect(rules.retentionBytes == 7)
+    }
+
+    /// A later version may have kept a word that this one does not know: it counts as the strictest.
+    @Test func aWordThatIsNotKnownCountsAsTheStrictest() throws {
+        defer { remove() }
+        var project = ProjectSettings.standard(for: "shop")
+        project.customerTokens = .allowed
+        try apps.setProject(project, for: "shop")
+        let sqlite = try SQLiteConnection(path: folder + "/control.sqlite")
+        try sqlite.execute(
+            "UPDATE app_setting SET body = replace(body, '\"allowed\"', '\"tomorrow\"') WHERE name = 'project'"
+        )
+        #expect(sqlite.changes == 1)
+        #expect(try apps.setting(ProjectSettings.self, of: "shop").customerTokens == .required)
+    }
+}

@@ -1,0 +1,320 @@
+import CountersignCore
+import CountersignSQLite
+import Foundation
+import Testing
+
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// The index beside the log: what it says is what the events say, whatever happens to it.
+@Suite(.timeLimit(.minutes(5)))
+struct EventIndexTests {
+    /// Runs of few events, so that few events make many and merge them.
+    private static let sizes = EventIndex.Sizes(runEvents: 8, mergeWidth: 2, highestLevel: 3, mostWaiting: 4)
+
+    private let folder: URL
+    private var path: String { folder.appendingPathComponent("events.sqlite").path }
+    private var index: String { folder.appendingPathComponent("index").path }
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("index-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    private func remove() { try? FileManager.default.removeItem(at: folder) }
+
+    private func open() throws -> EventLogWriter { try EventLogWriter(path: path, sizes: Self.sizes) }
+
+    private func batch(_ events: [EventBatch.Event], app: String = "shop") -> EventBatch {
+        EventBatch(appID: app, receivedMilliseconds: 1, body: Array("{}".utf8), events: events)
+    }
+
+    private func event(_ id: String, user: String? = nil, device: String? = nil) -> EventBatch.Event {
+        EventBatch.Event(
+            messageID: id, kind: .track, userID: user, anonymousID: device, timestampMilliseconds: 0,
+            json: 0..<2)
+    }
+
+    private func store(_ id: String, user: String? = nil, device: String? = nil, in log: EventLogWriter)
+        throws -> Bool
+    {
+        try log.store([batch([event(id, user: user, device: device)])], KeyUseTally())[0].accepted == 1
+    }
+
+    private var reader: EventReader {
+        EventReader(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
+    }
+
+    private func messages(user: String) throws -> [String] {
+        var query = EventQuery(appID: "shop")
+        query.userID = user
+        return try reader.oldest(query, after: 0, limit: 10_000).events.map(\.messageID)
+    }
+
+    private func files() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: index).sorted()
+    }
+
+    // MARK: -
+
+    /// What is done to the index between two openings.
+    enum Mishap: CaseIterable {
+        case none, removedFolder, removedFile, flippedByte, cutFile, unfinishedFile, foreignLog, olderEvents
+    }
+
+    @Test(arguments: Mishap.allCases)
+    func whateverHappensToItAnEventIsKeptOnce(_ mishap: Mishap) throws {
+        defer { remove() }
+        var random = SystemRandomNumberGenerator()
+        var kept: Set<String> = []
+        let copy = folder.appendingPathComponent("copy.sqlite").path
+        for round in 0..<12 {
+            let log = try open()
+            for _ in 0..<20 {
+                let ids = (0..<Int.random(in: 1...5, using: &random)).map { _ in
+                    "m-\(Int.random(in: 0..<400, using: &random))"
+                }
+                let outcome = try log.store(
+                    [batch(ids.map { event($0, user: "user-\($0.utf8.last ?? 0)") })], KeyUseTally())
+                #expect(outcome[0].accepted == Set(ids).subtracting(kept).count)
+                #expect(outcome[0].accepted + outcome[0].duplicates == ids.count)
+                kept.formUnion(ids)
+            }
+            log.close()
+            let digit = UInt8(ascii: "3")
+            #expect(
+                try Set(messages(user: "user-\(digit)")) == kept.filter { $0.utf8.last == digit },
+                "\(mishap), round \(round)")
+            if mishap == .olderEvents {
+                // A copy of the events, put back after more was stored, while the index stays.
+                if round == 5 { try SQLiteConnection(path: path).copy(to: copy) }
+                if round == 8 {
+                    for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) }
+                    try FileManager.default.copyItem(atPath: copy, toPath: path)
+                    kept = Set(
+                        try SQLiteConnection(path: path).all("SELECT message_id FROM event") { $0.text(0) })
+                }
+            } else {
+                try happen(mishap, &random)
+            }
+        }
+        let rows = try SQLiteConnection(path: path, mode: .readOnly)
+        #expect(try rows.first("SELECT count(*) FROM event") { $0.int(0) } == kept.count)
+        #expect(try Set(rows.all("SELECT message_id FROM event") { $0.text(0) }) == kept)
+    }
+
+    private func happen(_ mishap: Mishap, _ random: inout SystemRandomNumberGenerator) throws {
+        let file = try files().randomElement(using: &random).map { index + "/" + $0 }
+        switch mishap {
+        case .none, .olderEvents: break
+        case .removedFolder: try FileManager.default.removeItem(atPath: index)
+        case .removedFile:
+            if let file { unlink(file) }
+        case .flippedByte, .foreignLog:
+            guard let file, var data = FileManager.default.contents(atPath: file) else { return }
+            // The log's id is in the trailer, which is 76 bytes long, after eight bytes of magic.
+            let place =
+                mishap == .foreignLog ? data.count - 68 : Int.random(in: 0..<data.count - 76, using: &random)
+            data[place] ^= 1
+            if mishap == .foreignLog {
+                let sum = data.suffix(76).prefix(72).withUnsafeBytes { checksum($0) }
+                data.replaceSubrange(
+                    data.count - 4..<data.count, with: withUnsafeBytes(of: sum.littleEndian) { Data($0) })
+            }
+            try data.write(to: URL(fileURLWithPath: file))
+            // A block is looked at when it is needed. Then the run goes, and storing fails once.
+            guard mishap == .flippedByte,
+                let run = IndexRunName(file: URL(fileURLWithPath: file).lastPathComponent)
+            else { return }
+            let log = try open()
+            let rows = try log.connection.all(
+                "SELECT message_id, user_id FROM event WHERE seq BETWEEN ?1 AND ?2", .integer(run.first),
+                .integer(run.last)
+            ) { ($0.text(0), $0.text(1)) }
+            for (id, user) in rows {
+                do {
+                    #expect(try !store(id, user: user, in: log))
+                } catch is IndexFileError {
+                    break
+                }
+            }
+            log.close()
+        case .cutFile:
+            if let file { truncate(file, off_t(Int.random(in: 0..<100, using: &random))) }
+        case .unfinishedFile:
+            try Data("half".utf8).write(to: URL(fileURLWithPath: index + "/idx-1-8-0.run.tmp"))
+        }
+    }
+
+    @Test func runsAreMergedAndWhatWasMergedGoes() throws {
+        defer { remove() }
+        let log = try open()
+        for number in 0..<64 { #expect(try store("m-\(number)", user: "ada", in: log)) }
+        log.close()
+        #expect(try files() == ["idx-1-64-3.run"])
+        let again = try open()
+        defer { again.close() }
+        for number in 0..<64 { #expect(try !store("m-\(number)", user: "ada", in: again)) }
+        #expect(try messages(user: "ada") == (0..<64).map { "m-\($0)" })
+    }
+
+    @Test func whatWasNotCommittedIsNoDuplicate() throws {
+        defer { remove() }
+        let log = try open()
+        defer { log.close() }
+        #expect(try store("m-1", user: "ada", in: log))
+        try log.connection.execute("PRAGMA max_page_count = 1")
+        let large = String(repeating: "x", count: 100_000)
+        let full = EventBatch(
+            appID: "shop", receivedMilliseconds: 1, body: Array(large.utf8),
+            events: [
+                event("m-2", user: "ada"),
+                EventBatch.Event(
+                    messageID: "m-3", kind: .track, userID: "bob", timestampMilliseconds: 0, json: 0..<100_000
+                ),
+            ])
+        #expect(throws: SQLiteError.self) { try log.store([full], KeyUseTally()) }
+        try log.connection.execute("PRAGMA max_page_count = 1000000")
+        #expect(try log.store([full], KeyUseTally())[0] == AppendOutcome(accepted: 2, duplicates: 0))
+        #expect(try log.store([full], KeyUseTally())[0] == AppendOutcome(accepted: 0, duplicates: 2))
+    }
+
+    @Test func aDeletedEventMayComeAgainAndItsNumberIsNotGivenOut() throws {
+        defer { remove() }
+        var log = try open()
+        for number in 0..<20 { #expect(try store("m-\(number)", user: "ada", in: log)) }
+        let other = try SQLiteConnection(path: path)
+        try other.execute("DELETE FROM event WHERE message_id IN ('m-3', 'm-19')")
+        #expect(try store("m-3", user: "ada", in: log))
+        #expect(try !store("m-3", user: "ada", in: log))
+        try other.execute("DELETE FROM event WHERE seq > 15")
+        log.close()
+        log = try open()
+        defer { log.close() }
+        #expect(try store("m-19", user: "ada", in: log))
+        #expect(try other.first("SELECT max(seq) FROM event") { $0.int(0) } == 22)
+    }
+
+    @Test func aUserWithManyEventsIsReadInPagesFromBothEnds() throws {
+        defer { remove() }
+        let log = try open()
+        let all = (0..<700).map { "m-\($0)" }
+        for start in stride(from: 0, to: 700, by: 7) {
+            let events =
+                all[start..<start + 7].map { event($0, user: "ada") } + [event("x-\(start)", user: "bob")]
+            _ = try log.store([batch(events)], KeyUseTally())
+        }
+        log.close()
+        var query = EventQuery(appID: "shop")
+        query.userID = "ada"
+        var found: [StoredEvent] = []
+        while true {
+            let page = try reader.oldest(query, after: found.last?.sequence ?? 0, limit: 90)
+            found += page.events
+            if !page.hasMore { break }
+        }
+        #expect(found.map(\.messageID) == all)
+        found = []
+        while true {
+            let page = try reader.newest(query, before: found.last?.sequence, limit: 90)
+            found += page.events
+            if !page.hasMore { break }
+        }
+        #expect(found.map(\.messageID) == all.reversed())
+        query.userID = nil
+        query.messageID = "x-7"
+        #expect(try reader.newest(query, before: nil, limit: 9).events.map(\.userID) == ["bob"])
+    }
+
+    @Test func whoBecomesAnEventsUserLaterIsFoundByIt() throws {
+        defer { remove() }
+        let log = try open()
+        var early = event("sha256-a", device: "d-1")
+        early.isIdentifiedByContent = true
+        #expect(try log.store([batch([early])], KeyUseTally())[0].accepted == 1)
+        for number in 0..<20 { #expect(try store("m-\(number)", user: "bob", in: log)) }
+        var late = early
+        late.userID = "ada"
+        #expect(try log.store([batch([late])], KeyUseTally())[0].duplicates == 1)
+        log.close()
+        #expect(try messages(user: "ada") == ["sha256-a"])
+        let people = CustomerRecords(
+            events: SQLiteReaders(path: path), analytics: SQLiteReaders(path: path + "-none"),
+            runs: OpenIndexRuns())
+        let ada = CustomerIdentifier(name: CustomerIdentifier.hardName, value: "ada")
+        #expect(try people.delete(ada, in: "shop").events == 1)
+        #expect(try messages(user: "ada") == [])
+        #expect(try users() == ["bob"])
+        // Who was deleted is listed again with the next event.
+        let again = try open()
+        defer { again.close() }
+        #expect(try store("n-1", user: "ada", in: again))
+        #expect(try users() == ["ada", "bob"])
+        #expect(try people.delete(ada, in: "shop").events == 1)
+        #expect(try store("n-1", user: "ada", in: again))
+        #expect(try users() == ["ada", "bob"])
+    }
+
+    private func users() throws -> [String] {
+        var users: [String] = []
+        try reader.users(of: "shop", after: "") { user in
+            users.append(user)
+            return false
+        }
+        return users
+    }
+
+    @Test func retentionTakesUsersAndRunsAlong() throws {
+        defer { remove() }
+        let log = try open()
+        defer { log.close() }
+        var rules = AppRules()
+        rules.retentionDays = 1
+        let day: Int64 = 86_400_000
+        for number in 0..<24 {
+            let old = EventBatch(
+                appID: "shop", receivedMilliseconds: number < 20 ? 1 : 9 * day, body: Array("{}".utf8),
+                events: [event("m-\(number)", user: number.isMultiple(of: 2) || number > 20 ? "ada" : "bob")])
+            _ = try log.store([old], KeyUseTally())
+        }
+        // Runs that are still being made go with the next sweep.
+        log.close()
+        var sweeper = RetentionSweeper()
+        sweeper.begin(["shop": rules], nowMilliseconds: 9 * day + 1)
+        while !sweeper.isDone { try log.sweep(&sweeper) }
+        log.close()
+        #expect(try users() == ["ada"])
+        #expect(try messages(user: "ada") == ["m-20", "m-21", "m-22", "m-23"])
+        #expect(try files().allSatisfy { IndexRunName(file: $0)?.last ?? 0 > 20 })
+    }
+
+    /// A file of the version before, with indexes of its own.
+    @Test func anEarlierFileGetsAnIndexAndKeepsItsRows() throws {
+        defer { remove() }
+        do {
+            let old = try SQLiteConnection(path: path)
+            try old.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")
+            try Schema.migrate(old, Array(EventLogSchema.migrations.prefix(8)))
+            for number in 0..<100 {
+                try old.run(
+                    """
+                    INSERT INTO event (app_id, message_id, type, user_id, timestamp_ms, received_ms, body)
+                    VALUES ('shop', ?1, 'track', ?2, 1, 2, '{"a":1}')
+                    """, .text("m-\(number)"), .text("user-\(number % 3)"))
+            }
+        }
+        // Before the gateway has run on it, it is read as it is.
+        #expect(try messages(user: "user-1").count == 33)
+        #expect(try users() == ["user-0", "user-1", "user-2"])
+        let log = try open()
+        for number in 0..<100 { #expect(try !store("m-\(number)", user: "user-\(number % 3)", in: log)) }
+        #expect(try store("m-100", user: "user-1", in: log))
+        log.close()
+        #expect(try messages(user: "user-1").count == 34)
+        #expect(try users() == ["user-0", "user-1", "user-2"])
+        let indexes = try SQLiteConnection(path: path, mode: .readOnly).all(
+            "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'event'"
+        ) { $0.text(0) }
+        #expect(indexes.isEmpty)
+    }
+}

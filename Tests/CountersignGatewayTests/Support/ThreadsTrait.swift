@@ -1,0 +1,28 @@
+import Foundation
+import Testing
+
+/// Gives a test threads of its own. It may then wait for a socket or a disk: Swift's shared threads are as few as there are
+/// cores, and one that waits holds up all other tests.
+struct ThreadsTrait: SuiteTrait, TestTrait, TestScoping {
+    let isRecursive = true
+
+    func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        guard #available(macOS 15, *) else { return try await function() }
+        try await withTaskExecutorPreference(ThreadExecutor()) { try await function() }
+    }
+}
+
+extension Trait where Self == ThreadsTrait {
+    static var ownThreads: Self { Self() }
+}
+
+/// Runs each job on a new thread.
+@available(macOS 15, *)
+private final class ThreadExecutor: TaskExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        Thread.detachNewThread { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }
+    }
+}

@@ -1,0 +1,121 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// What the engine relies on in the sources of credentials, each asked without an engine.
+@Suite(.timeLimit(.minutes(5)))
+struct CredentialSourceTests {
+    private let bench: Bench
+    private let storage: Storage
+    private let stored: StoredTokens
+    private let shop = UserKey("shop")
+    private let ada = UserKey("ada")
+
+    init() throws {
+        bench = try Bench()
+        storage = Storage(
+            directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
+            log: nil)
+        stored = StoredTokens(
+            store: FileTokenStore(directory: bench.directory), storage: storage, log: nil)
+    }
+
+    private func end() async {
+        await storage.close()
+        bench.removeFiles()
+    }
+
+    private func key(_ text: String) throws -> SignedToken { try #require(SignedToken.accessToken(text)) }
+
+    private func token(_ text: String) throws -> SignedToken { try #require(SignedToken(text)) }
+
+    private func userTokens(_ provider: TokenProvider? = nil) -> UserTokenSource {
+        UserTokenSource(
+            settings: .init(provider: provider, timeout: 30, retry: .network), stored: stored,
+            clock: bench.clock, random: { 1 })
+    }
+
+    private func changes(_ news: [CredentialNews]) -> [Int] {
+        news.compactMap { if case .changed(_, let generation) = $0 { generation } else { nil } }
+    }
+
+    @Test func eachNewCredentialIsAGenerationOfItsOwn() async throws {
+        let projects = ProjectKeySource(stored: stored, clock: bench.clock)
+        for (generation, text) in [(1, "one"), (2, "two")] {
+            #expect(changes(await projects.take(try key(text), for: shop)) == [generation])
+            #expect(changes(await projects.take(try key(text), for: shop)) == [])
+            let decision = await projects.credential(for: shop, replacing: nil, post: { _ in })
+            #expect(
+                decision == .ready(Credential(.apiKey, token: try key(text), generation: generation)))
+        }
+        let users = userTokens()
+        for (generation, text) in [(1, "a.b.c"), (2, "d.e.f")] {
+            #expect(changes(await users.take(try token(text), for: ada)) == [generation])
+            let decision = await users.credential(for: ada, replacing: nil, post: { _ in })
+            #expect(
+                decision == .ready(Credential(.bearer, token: try token(text), generation: generation)))
+        }
+        await end()
+    }
+
+    @Test func aRefusedKeyIsLookedForAgainWhereOtherProcessesKeepTheirs() async throws {
+        let projects = ProjectKeySource(stored: stored, clock: bench.clock)
+        _ = await projects.take(try key("one"), for: shop)
+        await stored.save(try key("two"), of: "shop")
+        let before = await projects.credential(for: shop, replacing: nil, post: { _ in })
+        #expect(before == .ready(Credential(.apiKey, token: try key("one"), generation: 1)))
+        let after = await projects.credential(for: shop, replacing: 1, post: { _ in })
+        #expect(after == .ready(Credential(.apiKey, token: try key("two"), generation: 2)))
+        await end()
+    }
+
+    @Test func whatIsForgottenIsForgottenOnDiskToo() async throws {
+        let (users, projects) = (userTokens(), ProjectKeySource(stored: stored, clock: bench.clock))
+        _ = await users.take(try token("a.b.c"), for: ada)
+        await users.forgetAll()
+        #expect(await stored.text(of: "ada") == .some(nil))
+        _ = await projects.take(try key("one"), for: shop)
+        await projects.forgetAll()
+        #expect(await users.token(of: ada) == nil)
+        let decision = await projects.credential(for: shop, replacing: nil, post: { _ in })
+        #expect(decision == .ready(Credential(.apiKey, token: nil, generation: 0)))
+        #expect(await stored.text(of: "shop") == .some(nil))
+        await end()
+    }
+
+    @Test func theServersClockIsLearnt() async throws {
+        let (users, projects) = (userTokens(), ProjectKeySource(stored: stored, clock: bench.clock))
+        let date = bench.clock.now + 100
+        await users.noteServerTime(date)
+        await projects.noteServerTime(date)
+        #expect(await users.clockOffset == 100)
+        #expect(await projects.clockOffset == 100)
+        await end()
+    }
+
+    @Test func aProviderThatFailsIsToldOnceAndAskedAgainWhenSomebodyResumes() async throws {
+        // As the engine has it: of two methods that fit, a direct call takes the one that is asynchronous.
+        let users: any CredentialSource = userTokens { _ in nil }
+        let (works, work) = AsyncStream.makeStream(of: CredentialWork.self)
+        var posted = works.makeAsyncIterator()
+        func ask() async -> CredentialDecision {
+            await users.credential(for: ada, replacing: nil, post: { work.yield($0) })
+        }
+        #expect(await ask() == .pending)
+        let first = try #require(await posted.next())
+        _ = await first()
+        let none = Credential(.bearer, token: nil, generation: 0)
+        guard case .doubtful(none, _) = await ask() else { return #expect(Bool(false), "asked again") }
+        // The app knows of the first: it has heard of the provider.
+        for (code, isNews) in [(AuthErrorCode.missingToken, false), (.expired, true)] {
+            #expect(await users.refused(none, of: ada, .init(code: code, reason: code.reason)) == isNews)
+        }
+        await users.resume()
+        #expect(await ask() == .pending)
+        await users.stop()
+        await end()
+    }
+}
