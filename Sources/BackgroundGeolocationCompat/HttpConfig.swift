@@ -82,13 +82,13 @@ public final class HttpConfig {
         set { value.timeout = Milliseconds(Int64(newValue)).seconds }
     }
 
-    /// Whether records are sent by themselves; otherwise only `sync()` sends them.
+    /// Whether records are sent automatically; otherwise only `sync()` sends them.
     public var autoSync: Bool {
         get { value.autoSync }
         set { value.autoSync = newValue }
     }
 
-    /// Records that must wait before they are sent by themselves; one with the event `motionchange` waits for none.
+    /// Records that must wait before they are sent automatically; one with the event `motionchange` waits for none.
     public var autoSyncThreshold: Int {
         get { value.autoSyncThreshold }
         set { value.autoSyncThreshold = newValue }

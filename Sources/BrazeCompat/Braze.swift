@@ -60,7 +60,7 @@ public final class Braze: Sendable {
         set { client?.pipeline.setEnabled(newValue) }
     }
 
-    /// Removes all data of this device, the user and their signature among them, and records nothing any more until
+    /// Removes all data of this device, the user and their signature among them, and records nothing more until
     /// `enabled` is set to true. Returns at once; what a server has already stays there.
     public func wipeData() {
         Task { [client] in try? await client?.optOut() }
@@ -138,9 +138,7 @@ public final class Braze: Sendable {
         Task { [client] in await client?.flush() }
     }
 
-    /// As `requestImmediateDataFlush`, and returns when that is done.
-    ///
-    /// - Returns: True if nothing is left in the queue.
+    /// As `requestImmediateDataFlush`, and returns when that is done. Returns true if nothing is left in the queue.
     package func flush() async -> Bool {
         await client?.flush().isComplete ?? false
     }

@@ -83,9 +83,7 @@ public final class CountersignClient: Sendable {
         }
     }
 
-    /// As `identify`, without an event.
-    ///
-    /// - Returns: True if the user is another one than before.
+    /// As `identify`, without an event. Returns true if the user is another one than before.
     @discardableResult
     package func setUser(_ userID: String, token: String?) -> Bool {
         guard !userID.isEmpty else { return false }
@@ -184,7 +182,7 @@ public final class CountersignClient: Sendable {
         Event(kind, name: name, payload: payload, dialect: dialect)
     }
 
-    /// Records something of a kind of the dialect's own, and returns at once.
+    /// Records an event of a kind that only the dialect has, and returns at once.
     package func record(_ kind: EventKind, payload: [String: JSONValue]) {
         recorder.record(event(kind, payload: payload))
     }

@@ -6,7 +6,7 @@ public struct CountersignConfiguration: Sendable {
     public var endpoint: URL
     /// The app's key, visible ASCII. It names the app and proves nothing.
     public var writeKey: String
-    /// Tells clients of one app apart: each has a queue of its own. Letters, digits, `-`, `_` and `.`.
+    /// Tells clients of one app apart: each has its own queue. Letters, digits, `-`, `_` and `.`.
     public var instanceName: String = "default"
     /// The directory that holds a directory for each instance; nil for one of this app and write key, below `Countersign` in the
     /// user's Application Support directory (on Linux `$XDG_DATA_HOME` or `~/.local/share`). Not in an app group's container on

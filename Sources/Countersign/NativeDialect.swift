@@ -7,10 +7,6 @@ package struct NativeDialect: EventDialect {
     private let writeKey: String
     private let timeout: TimeInterval
 
-    /// - Parameters:
-    ///   - endpoint: The server's base URL, without `/v1/batch`.
-    ///   - writeKey: The app's key: visible ASCII.
-    ///   - timeout: Seconds that a request may take.
     package init(endpoint: URL, writeKey: String, timeout: TimeInterval) {
         url = endpoint.appendingPathComponent("v1/batch")
         self.writeKey = writeKey

@@ -13,7 +13,7 @@ struct Command: Sendable {
 
     // MARK: Recording
 
-    /// - Returns: The result; nil if `method` does not record.
+    /// Returns the result; nil if `method` does not record.
     func record(_ method: String) -> JSONValue? {
         do throws(Mistake) {
             switch method {

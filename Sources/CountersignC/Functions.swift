@@ -1,6 +1,6 @@
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
 
-// The functions of `countersign.h`; the compiler holds them against it.
+// The functions of `countersign.h`; the compiler checks them against it.
 public import CCountersign
 internal import Countersign
 internal import CountersignCore

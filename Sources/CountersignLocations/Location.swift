@@ -69,9 +69,8 @@ struct LocationRecord {
     /// The object that apps are told of, in the default shape.
     let object: [String: JSONValue]
 
-    /// Fills in what is missing.
-    ///
-    /// - Throws: `CountersignError` with `invalidLocation` without coordinates within their limits.
+    /// Fills in what is missing. Throws `CountersignError` with `invalidLocation` without coordinates within their
+    /// limits.
     init(
         _ given: [String: JSONValue], settings: LocationConfiguration.Persistence, now: Date
     ) throws(CountersignError) {

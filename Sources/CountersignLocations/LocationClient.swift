@@ -337,7 +337,7 @@ public final class LocationClient: Sendable {
     }
 
     /// Begins to record: on Apple platforms what Core Location says, if the person allows it. It ends with `stop()`, or when
-    /// nobody has the client any more.
+    /// nobody has the client any longer.
     public func start() {
         #if canImport(CoreLocation)
             listen { CoreLocationSource.signals($0) }

@@ -18,9 +18,9 @@ public struct LocationConfiguration: Sendable {
         public var rootProperty = "location"
         /// Seconds that a request may take.
         public var timeout: TimeInterval = 60
-        /// Whether records are sent by themselves; otherwise only `sync()` sends them.
+        /// Whether records are sent automatically; otherwise only `sync()` sends them.
         public var autoSync = true
-        /// Records that must wait before they are sent by themselves. One with the event `motionchange` waits for none.
+        /// Records that must wait before they are sent automatically. One with the event `motionchange` waits for none.
         public var autoSyncThreshold = 0
         /// Whether a request carries many records, as an array.
         public var batchSync = false

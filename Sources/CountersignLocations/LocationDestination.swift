@@ -103,7 +103,7 @@ final class LocationDestination: Destination {
                 Self.refusal(response, body: body), status: response.status,
                 retryAfter: ServerAnswer.retryAfter(in: response, serverTime: date))
             if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
-            // Without a verdict it may be a proxy that refuses, with a clock of its own.
+            // Without a verdict it may be a proxy that refuses, with its own clock.
             if body.verdict != nil { answer.serverTime = body.serverTime ?? date }
             return answer
         }

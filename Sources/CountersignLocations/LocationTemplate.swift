@@ -18,10 +18,7 @@ struct LocationTemplate {
         "timestampMeta": ["timestampMeta"],
     ]
 
-    /// The record in the template's shape.
-    ///
-    /// - Parameter object: The record in the default shape. Its `extras` are put into the object, or at the end of the array.
-    /// - Returns: Nil if that is no JSON object or array.
+    /// The record in the template's shape. Returns nil if that is no JSON object or array.
     func render(_ object: [String: JSONValue]) -> JSONValue? {
         var output = ""
         var rest = text[...]

@@ -67,7 +67,7 @@ package final class Handshake: Sendable {
         }
     }
 
-    /// - Returns: True if the signals came already.
+    /// Returns true if the signals came already.
     private func add(_ id: Int, _ waiter: Waiter) -> Bool {
         state.withLock { state in
             state.waiters[id] = waiter
@@ -80,9 +80,7 @@ package final class Handshake: Sendable {
     }
 }
 
-/// What a function hands to its completion handler.
-///
-/// - Throws: `CancellationError` when the task is cancelled before that.
+/// What a function hands to its completion handler. Throws `CancellationError` when the task is cancelled before that.
 package func completion<Value: Sendable>(
     of body: (_ complete: @escaping @Sendable (Value) -> Void) -> Void
 ) async throws -> Value {

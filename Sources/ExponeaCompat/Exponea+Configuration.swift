@@ -13,7 +13,7 @@ extension Exponea {
     ///   - projectMapping: Further projects that get copies of what is tracked.
     ///   - authorization: The project's API key.
     ///   - baseUrl: The server; nil for the vendor's.
-    ///   - appGroup: Has no effect, which is logged: each extension has a queue of its own.
+    ///   - appGroup: Has no effect, which is logged: each extension has its own queue.
     ///   - defaultProperties: Properties that every event gets.
     ///   - inAppContentBlocksPlaceholders: Has no effect, which is logged: the SDK shows nothing.
     ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for yes.
@@ -149,7 +149,7 @@ extension Exponea {
         }
     }
 
-    /// - Returns: False if it must be tried again.
+    /// Returns false if it must be tried again.
     private func beginAgain(_ configuration: BloomreachConfiguration) -> Bool {
         do throws(CountersignError) {
             _ = start(try makeClient(configuration))

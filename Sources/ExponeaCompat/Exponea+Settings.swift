@@ -44,7 +44,7 @@ extension Exponea {
         /// As `disabled`: this SDK does not hook into the app's delegate.
         ///
         /// - Parameters:
-        ///   - appGroup: Has no effect, which is logged: each extension has a queue of its own.
+        ///   - appGroup: Has no effect, which is logged: each extension has its own queue.
         ///   - requirePushAuthorization: Has no effect: the app hands over a token when it wants that told.
         ///   - tokenTrackFrequency: When the same token is told again.
         /// - Returns: The setting.

@@ -81,7 +81,7 @@ extension Exponea {
     /// - Parameter deviceToken: What the app's delegate was given.
     public func handlePushNotificationToken(deviceToken: Data) { trackPushToken(deviceToken) }
 
-    /// Begins anew with a customer of whom nothing is known.
+    /// Starts over with a customer of whom nothing is known.
     public func anonymize() {
         perform { $0.anonymize() }
     }
@@ -118,7 +118,7 @@ extension Exponea {
         }
     }
 
-    /// Begins anew with a customer of whom nothing is known, in another project.
+    /// Starts over with a customer of whom nothing is known, in another project.
     ///
     /// - Parameters:
     ///   - exponeaProject: The project from now on. If it cannot work the reason is logged and nothing happens.

@@ -83,9 +83,7 @@ public final class Exponea: Sendable {
         }
     }
 
-    /// Uses a client, and does what has waited for one.
-    ///
-    /// - Returns: False if there is one already.
+    /// Uses a client, and does what has waited for one. Returns false if there is one already.
     func start(_ client: BloomreachClient) -> Bool {
         let waiting = state.withLock { state -> [@Sendable (BloomreachClient) -> Void]? in
             guard state.client == nil else { return nil }
@@ -107,9 +105,7 @@ public final class Exponea: Sendable {
         if let client { call(client) }
     }
 
-    /// Lets `configure` be called again.
-    ///
-    /// - Returns: The client that was used until now.
+    /// Lets `configure` be called again. Returns the client that was used until now.
     func stop() -> BloomreachClient? {
         state.withLock { state in
             defer { state.client = nil }

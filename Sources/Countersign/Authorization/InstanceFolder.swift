@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import Foundation
 
 /// Where one instance of a client keeps its queue and its tokens.
@@ -18,15 +19,7 @@ package struct InstanceFolder: Sendable {
     package func validate() throws(CountersignError) {
         guard
             !name.isEmpty, !name.hasPrefix("."),
-            name.utf8.allSatisfy({ byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
-                    UInt8(ascii: "."):
-                    true
-                default: false
-                }
-            })
+            name.utf8.allSatisfy({ $0.isASCIIAlphanumeric(or: "-_.") })
         else {
             throw CountersignError(
                 .invalidConfiguration,
@@ -57,11 +50,6 @@ package struct InstanceFolder: Sendable {
     }
 
     /// The app's token store, or the platform's. To be made before anything is put into the directory.
-    ///
-    /// - Parameters:
-    ///   - chosen: The app's choice.
-    ///   - log: Hears of a Keychain that is not open to the app.
-    /// - Returns: The store.
     package func makeTokenStore(_ chosen: (any TokenStore)?, log: CountersignLog?) -> any TokenStore {
         let directory = directory
         let file = FileTokenStore(directory: directory.appendingPathComponent("tokens", isDirectory: true))

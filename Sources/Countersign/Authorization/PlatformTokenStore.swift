@@ -76,11 +76,6 @@ final class Installation: Sendable {
     private let isFirstRun: Bool
 
     /// To be made before the queue is: what is found out here is kept, since the first run may need no token.
-    ///
-    /// - Parameters:
-    ///   - directory: Where the marks are.
-    ///   - name: Of the instance.
-    ///   - formerDirectories: Where earlier versions have left a queue or a mark, if they ran.
     init(directory: URL, name: String, formerDirectories: [URL]) {
         func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
         // No instance is named like that.
@@ -94,10 +89,8 @@ final class Installation: Sendable {
         if isFirstRun, !exists(done) { try? Self.make(fresh) }
     }
 
-    /// Until it has succeeded once: calls `removeRemains` at the first run, and otherwise `adopt`, for what an earlier version
-    /// has left elsewhere.
-    ///
-    /// - Throws: What these throw.
+    /// Until it has succeeded once: calls `removeRemains` at the first run, and otherwise `adopt`, for what an earlier
+    /// version has left elsewhere. Throws what these throw.
     func begin(removeRemains: () throws -> Void, adopt: () throws -> Void) throws {
         Self.turn.lock()
         defer { Self.turn.unlock() }

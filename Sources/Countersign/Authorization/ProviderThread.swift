@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Where the app's providers run: each call on a thread of its own while it runs, so that one that blocks takes none of the
+/// Where the app's providers run: each call on its own thread while it runs, so that one that blocks takes none of the
 /// few threads that all tasks of the process share.
 enum ProviderThread {
     /// False on systems where a task cannot be kept off the shared threads. There may be two of them, so at most one call
@@ -24,7 +24,7 @@ enum ProviderThread {
     }
 }
 
-/// A serial queue as the executor of one task. Dispatch starts a thread for a queue of its own even when all others block.
+/// A serial queue as the executor of one task. Dispatch starts a thread for a separate queue even when all others block.
 @available(iOS 18, macOS 15, *)
 private final class ProviderExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "countersign.provider", qos: .utility)

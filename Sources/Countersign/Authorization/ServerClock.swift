@@ -15,7 +15,6 @@ struct ServerClock {
     /// Device clock less uptime at the time of the last answer; nil for an offset of an earlier run that was not used yet.
     private var base: TimeInterval?
 
-    /// - Parameter offset: What an earlier run has learned, in seconds; nil if nothing is known.
     init(offset: TimeInterval? = nil) {
         self.offset = offset
     }
@@ -25,7 +24,7 @@ struct ServerClock {
         base = now.timeIntervalSince1970 - uptime
     }
 
-    /// - Returns: Seconds to add to the device clock; 0 if nothing is known.
+    /// Returns seconds to add to the device clock; 0 if nothing is known.
     mutating func offset(now: Date, uptime: TimeInterval) -> TimeInterval {
         guard let offset else { return 0 }
         let current = now.timeIntervalSince1970 - uptime

@@ -5,7 +5,7 @@ struct StoredTokens: Sendable {
     let storage: Storage
     let log: CountersignLog?
 
-    /// - Returns: The stored text, if any; nil if the store cannot be read now.
+    /// Returns the stored text, if any; nil if the store cannot be read now.
     func text(of owner: String) async -> String?? {
         await perform("token could not be read") { store in try store.token(for: owner) }
     }

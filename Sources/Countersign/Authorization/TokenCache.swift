@@ -13,9 +13,7 @@ struct TokenCache {
 
     subscript(user: UserKey) -> Entry? { entries[user] }
 
-    /// Takes a token.
-    ///
-    /// - Returns: The new generation; nil if it is the token that was there already.
+    /// Takes a token. Returns the new generation; nil if it is the token that was there already.
     mutating func set(_ token: SignedToken, for user: UserKey) -> Int? {
         if entries[user]?.token == token { return nil }
         lastGeneration += 1

@@ -68,7 +68,7 @@ final class TokenProviderCall: Sendable {
         }
     }
 
-    /// - Returns: False if there was an outcome already.
+    /// Returns false if there was an outcome already.
     @discardableResult
     private func settle(_ outcome: Outcome, isFinished: Bool = false) -> Bool {
         let (isFirst, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Outcome, Never>?) in

@@ -32,7 +32,7 @@ public struct TokenRequest: Sendable, Hashable {
 ///
 /// It is called off the main thread and with a time limit (`CountersignConfiguration.tokenProviderTimeout`); never twice at
 /// the same time for one user. Calls for different users may overlap, four at most, since events of an earlier user may
-/// still wait: a provider that keeps state guards it. It may block: it runs on a thread of its own (before iOS 18 and
+/// still wait: a provider that keeps state guards it. It may block: it runs on its own thread (before iOS 18 and
 /// macOS 15 only what it suspends for does not take a shared one).
 ///
 /// Nil says that there is no token, and an error means the same. The events are then sent under the last known token, or

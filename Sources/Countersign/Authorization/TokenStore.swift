@@ -1,6 +1,6 @@
 /// Keeps the last known token of each user between two runs of the app.
 ///
-/// The SDK calls it on a thread of its own, one call at a time. It is the only place where a token is ever stored: the
+/// The SDK calls it on its own thread, one call at a time. It is the only place where a token is ever stored: the
 /// queue has none. The Keychain is used on Apple platforms and a file that only its owner can read elsewhere.
 public protocol TokenStore: Sendable {
     /// The token of a user; nil if there is none.

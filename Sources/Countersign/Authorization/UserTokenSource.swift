@@ -157,9 +157,7 @@ actor UserTokenSource: CredentialSource {
 
     // MARK: Keeping
 
-    /// Takes a token and stores it.
-    ///
-    /// - Returns: Its generation; nil if it is the one that is there already.
+    /// Takes a token and stores it. Returns its generation; nil if it is the one that is there already.
     private func set(_ token: SignedToken, for user: UserKey) async -> Int? {
         guard let userID = user.userID, let generation = cache.set(token, for: user) else { return nil }
         loaded.insert(user)
@@ -265,7 +263,7 @@ actor UserTokenSource: CredentialSource {
         return news
     }
 
-    /// - Returns: What to tell the app; nil if there is a token.
+    /// Returns what to tell the app; nil if there is a token.
     private func settle(
         _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
     ) async -> AuthenticationFailure? {

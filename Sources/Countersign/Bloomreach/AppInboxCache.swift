@@ -33,9 +33,7 @@ final class AppInboxCache: @unchecked Sendable {
         self.log = log
     }
 
-    /// A fetch begins.
-    ///
-    /// - Returns: Its number, and the sync token to send.
+    /// A fetch begins. Returns its number, and the sync token to send.
     func begin(for owner: Owner) -> (fetch: Int, syncToken: String?) {
         lastFetch += 1
         return (lastFetch, contents(of: owner).syncToken)
@@ -44,9 +42,7 @@ final class AppInboxCache: @unchecked Sendable {
     /// Merges an answer: a message that comes again replaces the earlier one.
     ///
     /// An answer to a fetch that began before the one that was applied last is passed over: what it has more will come
-    /// again after the newer sync token.
-    ///
-    /// - Returns: All messages, the newest first.
+    /// again after the newer sync token. Returns all messages, the newest first.
     func apply(
         _ messages: [AppInboxMessage], syncToken: String?, fetch: Int, for owner: Owner
     ) -> [AppInboxMessage] {

@@ -53,7 +53,7 @@ struct BloomreachAnswer {
             eventMeaning, status: status,
             retryAfter: ServerAnswer.retryAfter(in: response, serverTime: date))
         if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
-        // Other answers may be those of a proxy, with a clock of its own.
+        // Other answers may be those of a proxy, with its own clock.
         if case .accepted = answer.meaning { answer.serverTime = date }
         if let authError { answer.serverTime = authError.serverTime ?? date }
         return answer

@@ -80,7 +80,7 @@ public final class BloomreachClient: Sendable {
             destination: BloomreachDestination(timeout: configuration.requestTimeout),
             credentials: projectKeys,
             transport: transport, clock: clock, random: { Double.random(in: 0...1) })
-        // Connections of their own: a slow query holds up no event.
+        // Connections just for them: a slow query holds up no event.
         queries = transport ?? makeDefaultTransport()
         customer = CustomerRecord(
             stored, directory: settings.directory, storage: storage, log: configuration.log)
@@ -131,9 +131,9 @@ public final class BloomreachClient: Sendable {
         trackCustomer(properties: properties, timestamp: timestamp)
     }
 
-    /// Begins anew with a customer of whom nothing is known, under a new cookie.
+    /// Starts over with a customer of whom nothing is known, under a new cookie.
     ///
-    /// The App Inbox is forgotten, and the authorization provider is told; one that was found by its class name is made anew,
+    /// The App Inbox is forgotten, and the authorization provider is told; one that was found by its class name is made again,
     /// so that nothing that it has cached is left. What was recorded before is still delivered, under the earlier ids.
     ///
     /// - Parameters:
@@ -323,7 +323,7 @@ public final class BloomreachClient: Sendable {
         }
     }
 
-    /// Removes all data of this device: what waits, the customer and the session. Nothing is recorded any more; `close()` is
+    /// Removes all data of this device: what waits, the customer and the session. Nothing more is recorded; `close()` is
     /// still to be called.
     ///
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now; call it again then.

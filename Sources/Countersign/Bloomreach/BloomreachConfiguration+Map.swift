@@ -163,9 +163,8 @@ private struct MapReader {
 }
 
 extension BloomreachProject {
-    /// The key in what an app calls authorization: bare, or after `Token `.
-    ///
-    /// - Throws: `invalidConfiguration` for what is meant for servers only.
+    /// The key in what an app calls authorization: bare, or after `Token `. Throws `invalidConfiguration` for what is
+    /// meant for servers only.
     package static func apiKey(inAuthorization text: String) throws(CountersignError) -> String {
         if text.hasPrefix("Basic ") || text.hasPrefix("Bearer ") {
             throw CountersignError(

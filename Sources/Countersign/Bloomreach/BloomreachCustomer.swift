@@ -53,11 +53,6 @@ final class CustomerRecord: Sendable {
     private let storage: Storage
     private let log: CountersignLog?
 
-    /// - Parameters:
-    ///   - stored: What ``read(directory:log:)`` gave; nil makes a customer.
-    ///   - directory: Where the file is.
-    ///   - storage: Whose thread writes it.
-    ///   - log: Hears what could not be stored.
     init(_ stored: BloomreachCustomer?, directory: URL, storage: Storage, log: CountersignLog?) {
         path = Self.path(directory)
         self.storage = storage
@@ -66,10 +61,9 @@ final class CustomerRecord: Sendable {
         if stored == nil { save() }
     }
 
-    /// The stored customer; nil when there is none, or a damaged one.
-    ///
-    /// - Throws: `not_stored` when there is a file that cannot be read now, such as before the device's first unlock: a new
-    ///   customer in its place would cost the old one.
+    /// The stored customer; nil when there is none, or a damaged one. Throws `not_stored` when there is a file that
+    /// cannot be read now, such as before the device's first unlock: a new customer in its place would cost the old
+    /// one.
     static func read(directory: URL, log: CountersignLog?) throws(CountersignError) -> BloomreachCustomer? {
         let path = path(directory)
         guard let data = FileManager.default.contents(atPath: path) else {
@@ -96,7 +90,7 @@ final class CustomerRecord: Sendable {
         return customer
     }
 
-    /// - Returns: The customer afterwards, and whether that is another one than before.
+    /// Returns the customer afterwards, and whether that is another one than before.
     func change(
         _ body: (inout BloomreachCustomer) -> Void
     ) -> (customer: BloomreachCustomer, isAnother: Bool) {

@@ -4,7 +4,7 @@ internal import Foundation
 /// A customer update, an event or a campaign click, one a request.
 ///
 /// In the queue it is `{"url":…,"body":…}`: where it goes and what is sent there stay as they were when it was recorded. Its
-/// owner is the project: projects wait for themselves alone, and a new API key is good for old records.
+/// owner is the project: projects wait for themselves alone, and a new API key also works for old records.
 struct BloomreachRecord: RecordContent {
     fileprivate static let head = Array(#"{"url":"#.utf8)
     fileprivate static let middle = Array(#","body":"#.utf8)

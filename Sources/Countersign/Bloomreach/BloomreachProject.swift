@@ -1,3 +1,4 @@
+internal import CountersignCore
 public import Foundation
 
 /// A project of Bloomreach Engagement: where it is and what opens it.
@@ -22,17 +23,7 @@ public struct BloomreachProject: Sendable, Hashable, CustomStringConvertible, Cu
     ///   - baseURL: The server; nil for the vendor's.
     /// - Throws: `CountersignError` with `invalidConfiguration` if one of them cannot work.
     public init(token: String, apiKey: String, baseURL: String? = nil) throws(CountersignError) {
-        let isToken =
-            !token.isEmpty
-            && token.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
-                    true
-                default: false
-                }
-            }
-        guard isToken else {
+        guard !token.isEmpty, token.utf8.allSatisfy({ $0.isASCIIAlphanumeric(or: "-") }) else {
             throw CountersignError(
                 .invalidConfiguration, "the project token must be letters, digits and '-', and not empty")
         }

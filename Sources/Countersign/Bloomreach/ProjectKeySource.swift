@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// The credentials of Bloomreach projects: each project's records are sent under its newest API key, also those that an
-/// earlier run has recorded for a project that the app does not use any more.
+/// earlier run has recorded for a project that the app no longer uses.
 actor ProjectKeySource: CredentialSource {
     nonisolated var isRenewing: Bool { false }
 

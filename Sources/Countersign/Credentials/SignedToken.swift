@@ -25,7 +25,7 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
 
     /// When the token says that it expires (its `exp` claim), in seconds since 1970; nil if that cannot be read.
     ///
-    /// The signature is not checked: this is only good for asking for a new token in time.
+    /// The signature is not checked: use it only to ask for a new token in time.
     var expiresAt: TimeInterval? {
         struct Claims: Decodable { let exp: Double? }
         return claims.flatMap { try? JSONDecoder().decode(Claims.self, from: $0) }?.exp

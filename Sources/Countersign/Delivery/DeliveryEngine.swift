@@ -13,7 +13,7 @@ actor DeliveryEngine {
         case enteredBackground
         case enteredForeground
         case wiped(done: CheckedContinuation<Void, Never>)
-        /// Says when there is nothing to do any more for now.
+        /// Says when there is nothing left to do for now.
         case idle(CheckedContinuation<Void, Never>)
         case flush(CheckedContinuation<FlushResult, Never>)
     }
@@ -238,7 +238,7 @@ actor DeliveryEngine {
             switch claim {
             case .events(let events, let deviceID):
                 self.deviceID = deviceID
-                sender.claimed(events, now: clock.uptime, fraction: random())
+                sender.claimed(events, now: clock.uptime)
             case .leased(let instant): sender.leased(until: instant)
             }
         } catch {

@@ -59,9 +59,7 @@ extension DeliveryPipeline {
         return try await queue { queue in try queue.value(of: .rows) }
     }
 
-    /// Removes a record that waits.
-    ///
-    /// - Returns: False if there is none.
+    /// Removes a record that waits. Returns false if there is none.
     package func removeWaiting(messageID: String) async throws(CountersignError) -> Bool {
         await recorder.drain()
         return try await queue { queue in try queue.remove(messageID: messageID) }
@@ -80,8 +78,6 @@ extension DeliveryPipeline {
     }
 
     /// Puts all records of the quarantine back into the queue.
-    ///
-    /// - Returns: How many.
     package func requeueQuarantined() async throws(CountersignError) -> Int {
         let count = try await queue { [clock] queue in try queue.requeue(clock: clock) }
         engine.inbox.post(.stored(count))
@@ -89,18 +85,14 @@ extension DeliveryPipeline {
     }
 
     /// Deletes all records of the quarantine for good.
-    ///
-    /// - Returns: How many.
     package func deleteQuarantined() async throws(CountersignError) -> Int {
         try await queue(usesReserve: true) { queue in try queue.deleteQuarantine() }
     }
 
     // MARK: Wiping
 
-    /// Removes all records, those in quarantine too, all credentials, the owner and the id of this device.
-    ///
-    /// - Parameter alsoForget: Removes what the client keeps beside the queue, on the storage thread.
-    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
+    /// Removes all records, those in quarantine too, all credentials, the owner and the id of this device. Throws
+    /// `CountersignError` with `storageFailed` when the queue file cannot be written now.
     package func wipe(_ alsoForget: @escaping @Sendable () throws -> Void) async throws(CountersignError) {
         // Nobody is told of its end: that would be data again.
         _ = session.withLock { $0.end(uptime: clock.uptime) }

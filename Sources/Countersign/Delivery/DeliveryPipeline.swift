@@ -19,18 +19,8 @@ package final class DeliveryPipeline: Sendable {
 
     var log: CountersignLog? { settings.log }
 
-    /// Makes a pipeline. The queue file is opened in the background, and a session begins.
-    ///
-    /// - Parameters:
-    ///   - settings: How it works.
-    ///   - storage: As `settings` makes it.
-    ///   - destination: Where records go.
-    ///   - credentials: What proves whose they are.
-    ///   - owner: Whose records are recorded from the start.
-    ///   - transport: The way to the network; nil for the platform's.
-    ///   - clock: The time.
-    ///   - random: Spreads waits, from 0 to 1.
-    /// - Throws: `CountersignError` with `invalidConfiguration` if the settings cannot work.
+    /// Makes a pipeline. The queue file is opened in the background, and a session begins. Throws `CountersignError`
+    /// with `invalidConfiguration` if the settings cannot work.
     package init(
         settings: DeliverySettings, storage: Storage, destination: any Destination,
         credentials: any CredentialSource, owner: String? = nil, transport: (any HTTPTransport)?,

@@ -11,17 +11,16 @@ internal import Foundation
 #endif
 
 extension EventQueue {
-    /// Seconds that a lease is good for beyond the request that it is taken for.
+    /// Seconds that a lease is valid for beyond the request that it is taken for.
     static let leaseMargin: TimeInterval = 30
 
     /// Makes this holder the only one that sends.
     ///
-    /// The time is the machine's uptime, which all processes share and nobody can set. A lease of a process that is gone
-    /// lapses at once. Where the disk is too full for a lease, the holder sends without, unless it is another's turn:
-    /// only that makes space again, and a server drops what comes twice. The lease is good for longer than the `seconds`
-    /// that the next request may take.
-    ///
-    /// - Returns: Nil if it is the holder now, or the uptime at which the other one's lease lapses.
+    /// The time is the machine's uptime, which all processes share and nobody can set. A lease of a process that is
+    /// gone lapses at once. Where the disk is too full for a lease, the holder sends without, unless it is another's
+    /// turn: only that makes space again, and a server drops what comes twice. The lease is valid for longer than the
+    /// `seconds` that the next request may take. Returns nil if it is the holder now, or the uptime at which the other
+    /// one's lease lapses.
     func acquireLease(
         for holder: LeaseHolder, uptime: TimeInterval, request seconds: TimeInterval
     ) throws -> TimeInterval? {

@@ -55,11 +55,9 @@ extension EventQueue {
     }
 
     /// Puts all events that were set aside at the end of the queue.
-    ///
-    /// - Returns: How many.
     func requeue(clock: any ClientClock) throws -> Int {
         try connection.transaction {
-            let time = queueTime.seconds(now: clock.now, uptime: clock.uptime)
+            let time = queueTime.seconds(uptime: clock.uptime)
             let bytes =
                 try connection.first(
                     "SELECT coalesce(sum(length(body) + ?), 0) FROM quarantine",
@@ -80,8 +78,6 @@ extension EventQueue {
     }
 
     /// Deletes all events that were set aside.
-    ///
-    /// - Returns: How many.
     func deleteQuarantine() throws -> Int {
         try connection.run("DELETE FROM quarantine")
         return connection.changes

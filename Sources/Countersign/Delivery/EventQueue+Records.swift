@@ -6,9 +6,7 @@ extension EventQueue {
         try connection.all("SELECT body FROM event ORDER BY seq") { row throws(SQLiteError) in row.blob(0) }
     }
 
-    /// Removes an event by its id, as if the app had wiped it.
-    ///
-    /// - Returns: False if there is none.
+    /// Removes an event by its id, as if the app had wiped it. Returns false if there is none.
     func remove(messageID: String) throws -> Bool {
         try connection.transaction {
             let found = try connection.all(

@@ -127,7 +127,7 @@ final class EventQueue {
         try setting(Self.markPrefix + log).flatMap { Int64($0) } ?? 0
     }
 
-    /// Forgets how far logs were taken over that are not there any more.
+    /// Forgets how far logs were taken over that no longer exist.
     func forgetMarks(of directory: URL) throws {
         func staleMarks() throws -> [String] {
             let kept = Set(IncomingLog.all(in: directory).map { Self.markPrefix + $0.id })
@@ -152,16 +152,14 @@ final class EventQueue {
         try Self.synchronize(directory.path)
     }
 
-    /// - Returns: False if there is no such file.
+    /// Returns false if there is no such file.
     @discardableResult
     private static func synchronize(_ path: String) throws -> Bool {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
-        if file < 0, errno == ENOENT { return false }
-        defer { if file >= 0 { close(file) } }
-        guard file >= 0, fsync(file) == 0 else {
-            throw CountersignError(.notStored, "fsync: \(String(cString: strerror(errno)))")
+        let failure = synchronizeFile(path)
+        guard failure == 0 || failure == ENOENT else {
+            throw CountersignError(.notStored, "fsync: \(String(cString: strerror(failure)))")
         }
-        return true
+        return failure == 0
     }
 
     /// As `connection.transaction`; when it returns, the transaction outlives a power failure.
@@ -177,7 +175,7 @@ final class EventQueue {
     }
 
     private func insert(_ rows: [RenderedEvent], clock: any ClientClock) throws {
-        let time = queueTime.seconds(now: clock.now, uptime: clock.uptime)
+        let time = queueTime.seconds(uptime: clock.uptime)
         var count = 0
         var bytes = 0
         // One statement for all rows: to look it up by its text costs as much as a row.
@@ -193,7 +191,7 @@ final class EventQueue {
             try insert.bind([
                 .text(row.messageID), .text(row.userID ?? ""), .text(row.sessionID),
                 .integer(
-                    row.uptime.map { queueTime.seconds(now: clock.now, uptime: $0) } ?? time),
+                    row.uptime.map { queueTime.seconds(uptime: $0) } ?? time),
                 .blob(row.body),
             ])
             _ = try insert.step()
@@ -289,10 +287,8 @@ final class EventQueue {
 
     /// Called when a claim has found nothing: are there really no events but those that it was to pass over?
     ///
-    /// The index and the counters are as mortal as the rest of the file. An index that lost its way hides events for good,
-    /// and SQLite does not notice.
-    ///
-    /// - Throws: `SQLiteError` as for a damaged file.
+    /// The index and the counters are as mortal as the rest of the file. An index that lost its way hides events for
+    /// good, and SQLite does not notice. Throws `SQLiteError` as for a damaged file.
     private func expectNothing(besides request: ClaimRequest) throws {
         var known = request.excluded.count
         for user in request.blockedUsers {
@@ -434,7 +430,7 @@ final class EventQueue {
         case evictedByCount, evictedByBytes, evictedByAge, wiped
         /// Events that were set aside and then pushed out by others; `quarantined` counts them too.
         case evictedFromQuarantine
-        /// Events that a damaged file was saved from, and those that could not be read any more.
+        /// Events that a damaged file was saved from, and those that could no longer be read.
         case salvaged, unreadable
     }
 

@@ -33,9 +33,7 @@ struct FailureThrottle {
     private(set) var total = 0
     var isInBackground = false
 
-    /// Counts a failure.
-    ///
-    /// - Returns: What to tell the app now; nil if it knows, or must not be disturbed.
+    /// Counts a failure. Returns what to tell the app now; nil if it knows, or must not be disturbed.
     mutating func record(_ failure: AuthenticationFailure, at uptime: TimeInterval) -> AuthenticationFailure?
     {
         total += 1
@@ -59,20 +57,18 @@ struct FailureThrottle {
         return entry.failure
     }
 
-    /// The app is back.
-    ///
-    /// - Returns: What to tell it now.
+    /// The app is back. Returns what to tell it now.
     mutating func enteredForeground(at uptime: TimeInterval) -> [AuthenticationFailure] {
         isInBackground = false
         return order.filter { entries[$0]?.toldAt == nil }.compactMap { tell($0, at: uptime) }
     }
 
-    /// - Returns: What to tell the app once more: the last failure of each user.
+    /// Returns what to tell the app once more: the last failure of each user.
     mutating func sessionStarted(at uptime: TimeInterval) -> [AuthenticationFailure] {
         latest().compactMap { tell($0, at: uptime, always: true) }
     }
 
-    /// - Returns: What to tell the app once more: the last failure of each user whose events a flush could not send.
+    /// Returns what to tell the app once more: the last failure of each user whose events a flush could not send.
     mutating func flushEnded(parked: Set<UserKey>, at uptime: TimeInterval) -> [AuthenticationFailure] {
         latest().filter { parked.contains($0.user) }.compactMap { tell($0, at: uptime) }
     }

@@ -11,7 +11,7 @@ final class Inbox<Message: Sendable>: Sendable {
 
     private let state = Lock(State())
 
-    /// - Returns: False if nobody will ever take the message.
+    /// Returns false if nobody will ever take the message.
     @discardableResult
     func post(_ message: Message) -> Bool {
         let (isTaken, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Void, Never>?) in
@@ -34,9 +34,7 @@ final class Inbox<Message: Sendable>: Sendable {
         return state.waiter
     }
 
-    /// Takes no more messages.
-    ///
-    /// - Returns: Those that are left.
+    /// Takes no more messages. Returns those that are left.
     func close() -> [Message] {
         state.withLock { state in
             state.isClosed = true

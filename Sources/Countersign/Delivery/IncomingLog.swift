@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignSQLite
 internal import Foundation
 
 #if canImport(Darwin)
@@ -12,7 +13,7 @@ internal import Foundation
 /// Events on their way into the queue file: appended with a plain write, which outlives the process, and made durable by
 /// one `fdatasync` that holds up no write (see docs/adr/0014).
 ///
-/// Each client writes logs of its own, so there is no lock, and the queue file remembers how far each log was taken over:
+/// Each client writes its own logs, so there is no lock, and the queue file remembers how far each log was taken over:
 /// an event gets from here into the queue exactly once, whoever brings it there. Three files take turns, since what a
 /// transaction took over is thrown away only when the next transaction has made that one durable.
 ///
@@ -74,19 +75,16 @@ final class IncomingLog: @unchecked Sendable {
     /// The number of the last event that was appended.
     var last: Int64 { lastSequence }
 
-    /// Adds events. When it returns they outlive the process, but not a power failure.
-    ///
-    /// - Returns: The number of the last one; they are numbered without gaps.
-    /// - Throws: When nothing was added.
+    /// Adds events. When it returns they outlive the process, but not a power failure. Returns the number of the last
+    /// one; they are numbered without gaps. Throws when nothing was added.
     func append(_ rows: [RenderedEvent]) throws -> Int64 {
         try write(zip((lastSequence + 1)..., rows).map { ($0, $1) })
         lastSequence += Int64(rows.count)
         return lastSequence
     }
 
-    /// Adds events again under the numbers that they have had: the queue file may know these already.
-    ///
-    /// - Throws: When nothing was added.
+    /// Adds events again under the numbers that they have had: the queue file may know these already. Throws when
+    /// nothing was added.
     func appendAgain(_ events: [(sequence: Int64, event: RenderedEvent)]) throws {
         try write(events)
     }
@@ -102,7 +100,7 @@ final class IncomingLog: @unchecked Sendable {
             try bytes.withUnsafeBytes { buffer in
                 var rest = buffer
                 while !rest.isEmpty {
-                    let count = Self.write(slot.file.descriptor, rest)
+                    let count = DurableFile.write(slot.file.descriptor, rest)
                     if count < 0, errno == EINTR { continue }
                     guard count > 0 else { throw Self.error("write", slot.file.path) }
                     rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
@@ -120,9 +118,8 @@ final class IncomingLog: @unchecked Sendable {
         }
     }
 
-    /// Makes durable what was appended before the call.
-    ///
-    /// - Throws: When the disk failed. What it has then is unknown, and no repetition would tell: it throws until `restart()`.
+    /// Makes durable what was appended before the call. Throws when the disk failed. What it has then is unknown, and
+    /// no repetition would tell: it throws until `restart()`.
     func synchronize() throws {
         let (files, hasFailed) = state.withLock { state in
             let files = state.slots.filter(\.mustSync).map(\.file)
@@ -214,12 +211,8 @@ final class IncomingLog: @unchecked Sendable {
                 ).path)
             return Slot(file: file, size: Int64(lseek(file.descriptor, 0, SEEK_END)), last: lastSequence)
         }
-        let folder = open(directory.path, O_RDONLY | O_CLOEXEC)
-        if folder >= 0 {
-            // The names have to outlive a power failure too.
-            _ = fsync(folder)
-            close(folder)
-        }
+        // The names have to outlive a power failure too.
+        _ = synchronizeFile(directory.path)
         // Where a write broke off, nothing that comes after it could be read.
         let active = made.firstIndex { $0.size == 0 } ?? 0
         state.withLock { $0 = State(slots: made, active: active, hasFailed: $0.hasFailed) }
@@ -230,16 +223,6 @@ final class IncomingLog: @unchecked Sendable {
         var opened = stat()
         guard stat(file.path, &named) == 0, fstat(file.descriptor, &opened) == 0 else { return false }
         return named.st_ino == opened.st_ino && named.st_dev == opened.st_dev
-    }
-
-    private static func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
-        #if canImport(Darwin)
-            Darwin.write(file, bytes.baseAddress, bytes.count)
-        #elseif canImport(Glibc)
-            Glibc.write(file, bytes.baseAddress, bytes.count)
-        #else
-            Musl.write(file, bytes.baseAddress, bytes.count)
-        #endif
     }
 
     private static func error(_ call: String, _ path: String) -> CountersignError {
@@ -263,7 +246,7 @@ extension IncomingLog {
         /// When it was written to last, in seconds since 1970.
         var modified: TimeInterval = 0
 
-        /// What it holds after `sequence`, in order. A file that was cut short ends where it makes no sense any more.
+        /// What it holds after `sequence`, in order. A truncated file ends where it stops making sense.
         func events(after sequence: Int64) -> [(sequence: Int64, event: RenderedEvent)] {
             let events = paths.flatMap { Frame.read(contentsOf: $0) }.filter { $0.sequence > sequence }
             // The same number is the same event.

@@ -43,7 +43,7 @@ struct Lanes {
         resumption = Resumption()
     }
 
-    /// - Returns: True if events of this user may go at once that had to wait.
+    /// Returns true if events of this user may go at once that had to wait.
     mutating func tokenChanged(for user: UserKey, generation: Int, now: TimeInterval) -> Bool {
         generations[user] = generation
         guard all[user] != nil else { return false }
@@ -53,7 +53,7 @@ struct Lanes {
         return instant == nil
     }
 
-    /// - Returns: True if the token provider was asked for this user.
+    /// Returns true if the token provider was asked for this user.
     mutating func tokenSought(for user: UserKey) -> Bool {
         guard all[user]?.awaitsToken == true else { return false }
         all[user]?.tokenSought()

@@ -54,7 +54,7 @@ struct QueueRecovery {
         return aside
     }
 
-    /// - Returns: How many events were saved; nil if the tables could not even be found.
+    /// Returns how many events were saved; nil if the tables could not even be found.
     private func salvage(from copy: String, into fresh: EventQueue) -> Int? {
         guard let damaged = try? SQLiteConnection(path: copy),
             (try? damaged.first("SELECT count(*) FROM sqlite_master WHERE name = 'event'") {

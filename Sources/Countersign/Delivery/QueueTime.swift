@@ -32,7 +32,7 @@ struct QueueTime {
         base = TimeInterval(saved.seconds) + min(max(0, gap), Self.maximumGap)
     }
 
-    func seconds(now: Date, uptime: TimeInterval) -> Int64 {
+    func seconds(uptime: TimeInterval) -> Int64 {
         Int64(base + max(0, uptime - start.uptime))
     }
 

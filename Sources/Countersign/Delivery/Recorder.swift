@@ -4,7 +4,7 @@ internal import Foundation
 
 /// Takes events from any thread, writes them into a log at once, and brings them from there into the queue file.
 ///
-/// The caller pays for a lock and an append. A thread of its own renders the events and appends them to `IncomingLog` with
+/// The caller pays for a lock and an append. A separate thread renders the events and appends them to `IncomingLog` with
 /// a plain write; from then on they outlive the process. Another one makes the log durable, and only then hears who waits.
 /// The storage thread takes over what the log holds when somebody uses the queue file, or when it has become much. None
 /// of the three waits for another.
@@ -130,9 +130,7 @@ final class Recorder: Sendable {
         state.withLock { $0.isUser(userID) }
     }
 
-    /// Events from now on belong to this user.
-    ///
-    /// - Returns: True if that is another one than before.
+    /// Events from now on belong to this user. Returns true if that is another one than before.
     func setUser(_ userID: String?) -> Bool {
         state.withLock { state in
             defer { state.userID = userID }
@@ -216,23 +214,20 @@ final class Recorder: Sendable {
 
     var hasOptedOut: Bool { state.withLock { $0.hasOptedOut } }
 
-    /// Records nothing any more, or again.
+    /// Stops or resumes recording.
     func setOptedOut(_ isOut: Bool) {
         state.withLock { $0.hasOptedOut = isOut }
         if isOut { _ = writing.withLock { discard() } }
     }
 
-    /// Removes all events, wherever they are, and forgets the user and the device's id.
-    ///
-    /// - Throws: When the queue file cannot be written now.
+    /// Removes all events, wherever they are, and forgets the user and the device's id. Throws when the queue file
+    /// cannot be written now.
     func wipe() async throws {
         state.withLock { $0.userID = nil }
         try await removeAll(forgettingDevice: true)
     }
 
-    /// Removes all events, wherever they are.
-    ///
-    /// - Throws: When the queue file cannot be written now.
+    /// Removes all events, wherever they are. Throws when the queue file cannot be written now.
     func removeAll(forgettingDevice: Bool = false) async throws {
         try await storage.run { [self] storage in
             var events = 0
@@ -248,9 +243,8 @@ final class Recorder: Sendable {
         }
     }
 
-    /// Throws away what the queue file does not have yet. Only with `writing` held.
-    ///
-    /// - Returns: How many events of the log were thrown away.
+    /// Throws away what the queue file does not have yet. Only with `writing` held. Returns how many events of the log
+    /// were thrown away.
     private func discard() -> Int {
         log.restart()
         let (events, batch, error) = state.withLock { state in
@@ -316,9 +310,8 @@ final class Recorder: Sendable {
         _ = writeBatch()
     }
 
-    /// Appends all that waits to the log. Only with `writing` held.
-    ///
-    /// - Returns: False if the disk failed, and whoever tries again has been told.
+    /// Appends all that waits to the log. Only with `writing` held. Returns false if the disk failed, and whoever tries
+    /// again has been told.
     private func writeBatch() -> Bool {
         // Another process may have said so.
         if storage.hasOptedOut { state.withLock { $0.hasOptedOut = true } }

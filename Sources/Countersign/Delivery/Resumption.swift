@@ -8,7 +8,7 @@ struct Resumption {
     private var credits = capacity
     private var updatedAt: TimeInterval?
 
-    /// - Returns: Nil to resume at once, or until when to wait.
+    /// Returns nil to resume at once, or until when to wait.
     mutating func take(at now: TimeInterval) -> TimeInterval? {
         if let updatedAt { credits = min(Self.capacity, credits + (now - updatedAt) / Self.interval) }
         updatedAt = now

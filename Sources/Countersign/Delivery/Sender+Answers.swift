@@ -60,7 +60,7 @@ extension Sender {
             fraction: fraction)
     }
 
-    /// - Returns: The event with its verdict if it is to be set aside, or nothing.
+    /// Returns the event with its verdict if it is to be set aside, or nothing.
     private mutating func suspect(
         _ event: QueuedEvent, _ cause: Isolation.Cause, _ problem: ServerAnswer.Explanation,
         now: TimeInterval, fraction: Double
@@ -111,7 +111,7 @@ extension Sender {
         } else {
             let settings = settings
             users.change(parcel.user) {
-                // Tokens of a provider change by themselves, and a process without sessions would never ask for another.
+                // A provider's tokens change on their own, and a process without sessions would never ask for another.
                 $0.park(
                     problem, retry: settings.authenticationRetry, pauses: !settings.hasTokenProvider,
                     serverDelay: retryAfter, now: now, fraction: fraction)

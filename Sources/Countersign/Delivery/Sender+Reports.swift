@@ -4,7 +4,7 @@ internal import Foundation
 extension Sender {
     // MARK: The queue
 
-    mutating func claimed(_ events: [QueuedEvent], now: TimeInterval, fraction: Double) {
+    mutating func claimed(_ events: [QueuedEvent], now: TimeInterval) {
         if !events.isEmpty {
             current = Parcel(events: events)
         } else if let suspect = suspicion.suspects.first(where: { canTry($0) && $0.retryAt <= now }) {
@@ -38,7 +38,6 @@ extension Sender {
 
     // MARK: Tokens
 
-    /// - Parameter generation: Of the token to send with; 0 if there is none.
     mutating func authorized(generation: Int) {
         guard let user = current?.user else { return }
         current?.authorize(generation)

@@ -6,7 +6,7 @@ internal import Foundation
 /// action names. Other events (`stored`, `flush`, `tokenChanged`, …) may be reported at any moment in between. Instants
 /// are seconds of `ClientClock.uptime`.
 ///
-/// Each of its parts is a machine of its own, and knows nothing of the others.
+/// Each of its parts is a separate machine, and knows nothing of the others.
 struct Sender {
     enum State: Equatable {
         case resting
@@ -136,9 +136,6 @@ struct Sender {
     }
 
     /// Somebody wants everything sent now.
-    ///
-    /// - Parameter patience: Until when to wait for a call of the token provider that is under way already: it may be the
-    ///   provider that waits for this.
     mutating func flush(patience: TimeInterval? = nil) {
         resume()
         if state == .resting { state = .inRound(Round()) }
@@ -190,7 +187,7 @@ struct Sender {
         sendSoon()
     }
 
-    /// The queue was emptied, or another user's data must not be touched any more.
+    /// The queue was emptied, or another user's data must no longer be touched.
     mutating func reset() {
         current = nil
         suspicion.reset()

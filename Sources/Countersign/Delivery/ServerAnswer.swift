@@ -114,9 +114,8 @@ extension ServerAnswer {
         response.header("Date").flatMap(Timestamp.date(fromHTTP:))
     }
 
-    /// The meaning of a status alone, where the body says nothing that the dialect knows.
-    ///
-    /// - Returns: Nil for 2xx and 401: only the dialect can say.
+    /// The meaning of a status alone, where the body says nothing that the dialect knows. Returns nil for 2xx and 401:
+    /// only the dialect can say.
     package static func meaning(ofStatus status: Int, explanation: Explanation) -> Meaning? {
         switch status {
         case 200..<300, 401: nil

@@ -52,14 +52,7 @@ package struct ServerAnswerBody: Sendable {
     package var rejected: [Rejection]? { members.rejected }
     package var errors: [Rejection]? { members.errors }
 
-    /// What the answer means.
-    ///
-    /// - Parameters:
-    ///   - response: The answer that this is the body of.
-    ///   - eventCount: How many events the request had.
-    ///   - success: Reads an answer of 2xx, or one of 400 that rejects each event separately; nil if it is not this
-    ///     dialect's, and then nothing was delivered.
-    /// - Returns: The meaning with everything that goes with it.
+    /// What the answer means. Returns the meaning with everything that goes with it.
     package func answer(
         to response: TransportResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
     ) -> ServerAnswer {
@@ -71,7 +64,7 @@ package struct ServerAnswerBody: Sendable {
         if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
         switch meaning {
         case .accepted, .tokenProblem: answer.serverTime = serverTime ?? date
-        default: break  // A proxy answers for itself, with a clock of its own.
+        default: break  // A proxy answers for itself, with its own clock.
         }
         return answer
     }

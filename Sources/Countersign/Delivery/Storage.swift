@@ -58,9 +58,8 @@ package final class Storage: @unchecked Sendable {
         queue.async { body(self) }
     }
 
-    /// Runs `body` on the storage thread with the open queue.
-    ///
-    /// - Throws: What `body` throws, or why the file cannot be opened.
+    /// Runs `body` on the storage thread with the open queue. Throws what `body` throws, or why the file cannot be
+    /// opened.
     func perform<Result: Sendable>(
         usesReserve: Bool = false, _ body: @escaping @Sendable (EventQueue) throws -> Result
     ) async throws -> Result {
@@ -110,15 +109,13 @@ package final class Storage: @unchecked Sendable {
             opened = nil
             return try run(try open())
         } catch let error as SQLiteError where error.isInputOutput {
-            log?(.warning, "queue file failed, opening it anew", ["error": "\(error)"])
+            log?(.warning, "queue file failed, opening it again", ["error": "\(error)"])
             opened = nil
             throw error
         }
     }
 
-    /// Brings new events into the queue file. Only on the storage thread.
-    ///
-    /// - Throws: When that is not possible now.
+    /// Brings new events into the queue file. Only on the storage thread. Throws when that is not possible now.
     func takeOver() throws {
         try withQueue { _ in }
         if let takeOverFailure { throw takeOverFailure }
@@ -130,9 +127,8 @@ package final class Storage: @unchecked Sendable {
         try? takeOver()
     }
 
-    /// After this the last transaction outlives a power failure. Only on the storage thread.
-    ///
-    /// - Returns: False if the disk failed.
+    /// After this the last transaction outlives a power failure. Only on the storage thread. Returns false if the disk
+    /// failed.
     func makeCertain() -> Bool {
         (try? withQueue { queue in try queue.makeCertain() }) != nil
     }
@@ -198,7 +194,7 @@ package final class Storage: @unchecked Sendable {
 
     /// True if the person wants nothing recorded.
     ///
-    /// This is a file of its own, so that no damage to the queue can undo it.
+    /// This is a separate file, so that no damage to the queue can undo it.
     var hasOptedOut: Bool { FileManager.default.fileExists(atPath: optOutPath) }
 
     /// Only on the storage thread, or on the one that writes what was recorded.

@@ -68,9 +68,8 @@ struct Suspicion {
         refusalsInARow = 0
     }
 
-    /// A request with these events failed as a whole: it goes on in smaller parts until one is found that cannot be delivered.
-    ///
-    /// - Returns: That one, if it is found.
+    /// A request with these events failed as a whole: it goes on in smaller parts until one is found that cannot be
+    /// delivered. Returns that one, if it is found.
     mutating func narrow(
         _ events: [QueuedEvent], _ cause: Isolation.Cause, now: TimeInterval
     ) -> QueuedEvent? {
@@ -91,9 +90,7 @@ struct Suspicion {
         return event
     }
 
-    /// Takes down that an event failed alone.
-    ///
-    /// - Returns: True if that is enough to set it aside.
+    /// Takes down that an event failed alone. Returns true if that is enough to set it aside.
     mutating func failedAlone(
         _ event: QueuedEvent, _ cause: Isolation.Cause, _ retry: RetryPolicy, now: TimeInterval,
         fraction: Double

@@ -31,9 +31,7 @@ struct SessionTracker {
         begun = uptime
     }
 
-    /// Ends the session; its id stays until another begins.
-    ///
-    /// - Returns: Nil if it has ended already.
+    /// Ends the session; its id stays until another begins. Returns nil if it has ended already.
     mutating func end(uptime: TimeInterval) -> Ended? {
         guard let begun else { return nil }
         self.begun = nil
@@ -43,9 +41,8 @@ struct SessionTracker {
         return Ended(duration: end - begun)
     }
 
-    /// A session that begins while the app is in the background has begun there.
-    ///
-    /// - Returns: The session that this one ends.
+    /// A session that begins while the app is in the background has begun there. Returns the session that this one
+    /// ends.
     mutating func begin(now: Date, uptime: TimeInterval) -> Ended? {
         let ended = end(uptime: uptime)
         id = UUIDv7.make(at: now)
@@ -59,7 +56,7 @@ struct SessionTracker {
         place = .background(since: uptime)
     }
 
-    /// - Returns: Whether a new session began, and which one that ended.
+    /// Returns whether a new session began, and which one that ended.
     mutating func enterForeground(uptime: TimeInterval, now: Date) -> (isNew: Bool, ended: Ended?) {
         defer { place = .foreground }
         switch place {

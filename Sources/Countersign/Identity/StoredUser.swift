@@ -18,7 +18,7 @@ struct StoredUser: Sendable {
         self.writeKey = writeKey
     }
 
-    /// - Returns: Nil if there is none; what is damaged counts as none.
+    /// Returns nil if there is none; what is damaged counts as none.
     func load() -> String? {
         content.users[writeKey].flatMap { $0.isEmpty ? nil : $0 }
     }

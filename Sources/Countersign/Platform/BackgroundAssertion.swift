@@ -2,16 +2,13 @@ internal import Foundation
 
 /// Keeps the system from suspending the process until `end()`, or until the system's patience is over.
 final class BackgroundAssertion: Sendable {
-    /// In the shape of `ProcessInfo.performExpiringActivity(withReason:using:)`: calls the closure on a thread of its own and
+    /// In the shape of `ProcessInfo.performExpiringActivity(withReason:using:)`: calls the closure on its own thread and
     /// keeps the process running until that returns. Calls it with true when the time is up, or at once if there is none.
     typealias Activity =
         @Sendable (_ reason: String, _ body: @escaping @Sendable (_ hasExpired: Bool) -> Void) -> Void
 
     private let ended = DispatchSemaphore(value: 0)
 
-    /// - Parameters:
-    ///   - activity: The system's.
-    ///   - expired: Called when the time is up: what is under way must stop now.
     init(_ activity: Activity, expired: @escaping @Sendable () -> Void) {
         activity("Countersign: events are sent") { [ended] hasExpired in
             if hasExpired {

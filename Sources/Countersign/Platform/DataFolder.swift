@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// Where an app's queues are unless it says otherwise: a folder for each app and write key.
@@ -75,11 +76,7 @@ struct DataFolder {
     /// In characters that every file system takes.
     private var plainAppID: String {
         let characters = appID.utf8.prefix(100).map { byte -> Character in
-            let isPlain =
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-                || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
-            return isPlain ? Character(Unicode.Scalar(byte)) : "_"
+            byte.isASCIIAlphanumeric(or: "._-") ? Character(Unicode.Scalar(byte)) : "_"
         }
         return String(characters)
     }

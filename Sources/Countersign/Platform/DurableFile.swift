@@ -39,7 +39,8 @@ package enum DurableFile {
         try check(fsync(folder), path)
     }
 
-    private static func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+    /// The system's call, whose name is a method's here. Returns bytes written, or -1.
+    static func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
         #if canImport(Darwin)
             Darwin.write(file, bytes.baseAddress, bytes.count)
         #elseif canImport(Glibc)

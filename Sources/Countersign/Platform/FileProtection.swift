@@ -3,7 +3,7 @@ internal import Foundation
 /// Who may read the files of a client, and when.
 ///
 /// A directory's attributes are those that it was made with, whoever made it, and each file takes over the directory's. So
-/// they are set anew whenever the queue is opened.
+/// they are set again whenever the queue is opened.
 enum FileProtection {
     /// Files that say themselves when they can be read.
     private static let exceptions: Set = ["user.json"]

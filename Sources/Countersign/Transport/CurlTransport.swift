@@ -4,7 +4,7 @@
 
     /// HTTP through libcurl.
     ///
-    /// One connection is kept alive and used for one request after another; the calls wait on a thread of their own, never
+    /// One connection is kept alive and used for one request after another; the calls wait on their own thread, never
     /// on Swift's pool.
     public final class CurlTransport: HTTPTransport {
         private let queue = DispatchQueue(label: "countersign.transport")
@@ -25,13 +25,8 @@
 
         /// Sends `request` and hands the body of an answer of 200 on as it comes; the body of any other is read whole.
         ///
-        /// A minute without a byte ends it, `timeout` does in any case.
-        ///
-        /// - Parameters:
-        ///   - request: What to send.
-        ///   - take: Called on a thread of the transport with what has come; false ends the exchange.
-        /// - Returns: The answer, without what was handed on.
-        /// - Throws: When there was no whole answer.
+        /// A minute without a byte ends it, `timeout` does in any case. Returns the answer, without what was handed on.
+        /// Throws when there was no whole answer.
         package func stream(
             _ request: TransportRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
         ) async throws(HTTPTransportError) -> TransportResponse {

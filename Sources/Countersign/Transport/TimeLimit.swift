@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Runs `body`, and breaks it off when so many seconds are over: `timed_out`.
 ///
-/// For network libraries whose own limit begins anew with each byte.
+/// For network libraries whose own limit starts over with each byte.
 func withTimeLimit<Value: Sendable>(
     _ seconds: TimeInterval, clock: any ClientClock = SystemClock(),
     _ body: @escaping @Sendable () async throws(HTTPTransportError) -> Value

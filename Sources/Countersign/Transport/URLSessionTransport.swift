@@ -1,7 +1,7 @@
 #if canImport(Darwin)
     internal import Foundation
 
-    /// HTTP through `URLSession`, in a session of its own without cookies, cache or stored credentials.
+    /// HTTP through `URLSession`, in its own session without cookies, cache or stored credentials.
     public final class URLSessionTransport: HTTPTransport {
         private let session: URLSession
         private let refusal = RedirectRefusal()
@@ -30,19 +30,14 @@
         }
 
         /// Sends `request` and hands the body of an answer of 200 on as it comes; the body of any other is read whole.
-        ///
-        /// - Parameters:
-        ///   - request: What to send.
-        ///   - take: Called with what has come; false ends the exchange.
-        /// - Returns: The answer, without what was handed on.
-        /// - Throws: When there was no whole answer.
+        /// Returns the answer, without what was handed on. Throws when there was no whole answer.
         package func stream(
             _ request: TransportRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
         ) async throws(HTTPTransportError) -> TransportResponse {
             try await perform(request, take: take)
         }
 
-        // `timeoutInterval` of a request begins anew with each byte; this is for the whole of it.
+        // `timeoutInterval` of a request starts over with each byte; this is for the whole of it.
         private func perform(
             _ request: TransportRequest, take: (@Sendable ([UInt8]) -> Bool)?
         ) async throws(HTTPTransportError) -> TransportResponse {

@@ -317,7 +317,7 @@ package actor AccessTokens {
             timeout: surroundings.timeout
         ).make(accessToken: accessToken, refreshToken: refreshToken)
         guard let request else {
-            return RefreshAnswer(failure: HTTPTransportError(.other, "tokens cannot be refreshed any more"))
+            return RefreshAnswer(failure: HTTPTransportError(.other, "tokens can no longer be refreshed"))
         }
         do {
             let response = try await surroundings.transport.send(request)

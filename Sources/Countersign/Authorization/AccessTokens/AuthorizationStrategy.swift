@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// How an access token stands in the `Authorization` header field.
 ///
 /// A string literal works: `strategy = "JWT"`.
@@ -36,16 +38,7 @@ extension SignedToken {
     package static func accessToken(_ text: String, strategy: AuthorizationStrategy) -> SignedToken? {
         if strategy == .sas { return accessToken(text) }
         let body = text.utf8.reversed().drop { $0 == UInt8(ascii: "=") }
-        guard !body.isEmpty, body.allSatisfy(isBearerByte) else { return nil }
+        guard !body.isEmpty, body.allSatisfy({ $0.isASCIIAlphanumeric(or: "-._~+/|") }) else { return nil }
         return accessToken(text)
-    }
-
-    private static func isBearerByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: "-._~+/|".utf8.contains(byte)
-        }
     }
 }

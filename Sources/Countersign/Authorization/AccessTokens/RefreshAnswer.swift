@@ -108,9 +108,7 @@ struct RefreshAnswer: Equatable {
         }
         let words = candidates.compactMap { value -> String? in
             guard case .string(let text) = value, (1...64).contains(text.utf8.count),
-                text.utf8.allSatisfy({ byte in
-                    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || byte == UInt8(ascii: "_")
-                })
+                text.utf8.allSatisfy({ $0.isASCIILetter || $0 == UInt8(ascii: "_") })
             else { return nil }
             return text
         }

@@ -55,7 +55,7 @@ extension RefreshMachine {
         return finish()
     }
 
-    /// The lock or the store could not be had.
+    /// The lock or the store was not available.
     mutating func notLocked(_ problem: ServerAnswer.Explanation, uptime: TimeInterval, fraction: Double)
         -> Action
     {

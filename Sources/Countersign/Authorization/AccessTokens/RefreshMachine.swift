@@ -7,7 +7,7 @@ internal import Foundation
 /// `AccessTokens` drives it: `demand` says whether a request may go. A refresh goes through `begin`, `locked`, `answered`
 /// and `saved`, each of which says what to do next. Instants are seconds of `ClientClock.uptime`; `now` is the device clock.
 ///
-/// Each of its parts is a machine of its own, and knows nothing of the others.
+/// Each of its parts is a separate machine, and knows nothing of the others.
 struct RefreshMachine {
     struct Policy {
         /// A token is refreshed this many seconds before it expires, or the share of its lifetime below, whichever is
@@ -92,9 +92,8 @@ struct RefreshMachine {
     }
 
     /// A configuration that is not sparse and has no tokens leaves what the store has where it is: it may be a former
-    /// user's, and is good again once the app comes with a token of that chain.
-    ///
-    /// - Returns: The pair to make durable and then to hand to `adopted`; nil if nothing is new.
+    /// user's, and is good again once the app comes with a token of that chain. Returns the pair to make durable and
+    /// then to hand to `adopted`; nil if nothing is new.
     mutating func configure(
         _ configuration: AuthorizationConfiguration, isSparse: Bool, now: Date, uptime: TimeInterval,
         fraction: Double
@@ -212,7 +211,7 @@ struct RefreshMachine {
             retryAt: instant)
     }
 
-    /// Fresh tokens that are refused at once are no use; more of them would not be either.
+    /// Fresh tokens are refused at once; more of them would not help.
     private mutating func noteRefusal(uptime: TimeInterval) {
         guard token.isFresh(at: uptime, window: policy.window),
             rate.refused(generation, maximum: policy.maximumRefusedTokens)

@@ -37,9 +37,7 @@ struct RefreshObstacle {
         state = .suspended(until: instant, problem)
     }
 
-    /// An answer was no token and promises no better.
-    ///
-    /// - Returns: True if that is one too many in a row.
+    /// An answer was no token and promises no better. Returns true if that is one too many in a row.
     mutating func isUnusable(maximum: Int) -> Bool {
         unusableAnswers += 1
         guard unusableAnswers >= maximum else { return false }

@@ -19,9 +19,7 @@ struct RefreshRate {
         return refreshes.count
     }
 
-    /// A fresh token was refused; each counts once.
-    ///
-    /// - Returns: True if that is one too many.
+    /// A fresh token was refused; each counts once. Returns true if that is one too many.
     mutating func refused(_ generation: Int, maximum: Int) -> Bool {
         var count = 1
         if case .counted(let before, let last) = refusals {

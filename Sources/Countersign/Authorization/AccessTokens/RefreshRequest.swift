@@ -24,7 +24,7 @@ struct RefreshRequest {
         return url
     }
 
-    /// - Returns: Nil if tokens cannot be refreshed.
+    /// Returns nil if tokens cannot be refreshed.
     func make(accessToken: String?, refreshToken: String) -> TransportRequest? {
         guard let url = Self.url(configuration) else { return nil }
         let substitution = Substitution(accessToken: accessToken ?? "", refreshToken: refreshToken)
@@ -129,12 +129,10 @@ enum FormEncoding {
     private static func escape(_ text: String, to output: inout [UInt8]) {
         let hex = Array("0123456789ABCDEF".utf8)
         for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-                UInt8(ascii: "_"), UInt8(ascii: "~"):
+            if byte.isASCIIAlphanumeric(or: "-._~") {
                 output.append(byte)
-            default: output.append(contentsOf: [UInt8(ascii: "%"), hex[Int(byte >> 4)], hex[Int(byte & 15)]])
+            } else {
+                output.append(contentsOf: [UInt8(ascii: "%"), hex[Int(byte >> 4)], hex[Int(byte & 15)]])
             }
         }
     }

@@ -10,7 +10,7 @@ struct Resending {
     private var state = State.none
     private var count = 0
 
-    /// - Returns: Nil to try now, or until when to wait.
+    /// Returns nil to try now, or until when to wait.
     mutating func take(at uptime: TimeInterval, retry: RetryPolicy) -> TimeInterval? {
         if case .waiting(let instant) = state {
             guard instant <= uptime else { return instant }

@@ -35,7 +35,7 @@ struct TokenFinder {
 
     let configuration: AuthorizationConfiguration
 
-    /// - Returns: Nil if there is no access token in it.
+    /// Returns nil if there is no access token in it.
     func grant(in response: [String: JSONValue]) -> Grant? {
         var leaves: [Leaf] = []
         collect(response, path: [], into: &leaves)
@@ -99,11 +99,7 @@ struct TokenFinder {
     }
 
     private static func normalized(_ name: String) -> String {
-        String(
-            decoding: name.lowercased().utf8.filter { byte in
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-            }, as: UTF8.self)
+        String(decoding: name.lowercased().utf8.filter { $0.isASCIIAlphanumeric() }, as: UTF8.self)
     }
 
     /// A token that can stand in a header field; nil for anything else.

@@ -56,9 +56,8 @@ struct TokenInUse {
         if case .dormant = state { state = .none }
     }
 
-    /// Another pair, or the same from another place; `isOnDisk` is nil if that is as before.
-    ///
-    /// - Returns: True if the access token is another one.
+    /// Another pair, or the same from another place; `isOnDisk` is nil if that is as before. Returns true if the access
+    /// token is another one.
     mutating func take(
         _ credential: TokenPair, lifetime: TimeInterval?, isOnDisk: Bool? = nil,
         leeway longest: TimeInterval, share: Double, uptime: TimeInterval, fraction: Double
@@ -93,9 +92,7 @@ struct TokenInUse {
 
     mutating func isAccepted() { wasAccepted = true }
 
-    /// Its refresh token is of no use any more.
-    ///
-    /// - Returns: The pair as it is to be kept.
+    /// Its refresh token no longer works. Returns the pair as it is to be kept.
     mutating func die(_ code: String) -> TokenPair? {
         guard case .present(var credential, let isOnDisk) = state else { return nil }
         credential.deathCode = code

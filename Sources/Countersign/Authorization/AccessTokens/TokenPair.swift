@@ -7,7 +7,7 @@ struct TokenPair: Codable, Equatable, Sendable {
     var refreshToken: String?
     /// The server's clock when the access token expires, in seconds since 1970; nil if that is not known.
     var expiresAt: TimeInterval?
-    /// Seconds that the access token is good for in all; it cannot be good for longer, whatever the device clock says.
+    /// Seconds that the access token is valid for in all, and never longer, whatever the device clock says.
     var lifetime: TimeInterval?
     /// Seconds by which the server's clock was ahead of the device's when the token came.
     var clockOffset: TimeInterval = 0
@@ -44,15 +44,8 @@ extension TokenPair: CustomStringConvertible, CustomReflectable {
 }
 
 extension TokenPair {
-    /// What the app hands over, unless it is of the chain that there is already: then that is as new or newer.
-    ///
-    /// - Parameters:
-    ///   - configuration: What the app hands over.
-    ///   - present: What there is already; nil at the very first start.
-    ///   - isSparse: True when what the configuration leaves out stays as it is.
-    ///   - now: The server's clock, as far as it is known.
-    ///   - clockOffset: Seconds by which that is ahead of the device's.
-    /// - Returns: The pair to go on with; nil to go on with what there is.
+    /// What the app hands over, unless it is of the chain that there is already: then that is as new or newer. Returns
+    /// the pair to go on with; nil to go on with what there is.
     static func adopting(
         _ configuration: AuthorizationConfiguration, over present: TokenPair?, isSparse: Bool, now: Date,
         clockOffset: TimeInterval

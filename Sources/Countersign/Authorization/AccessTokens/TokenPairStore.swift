@@ -27,7 +27,7 @@ final class TokenPairStore: @unchecked Sendable {
         self.lockFile = lockFile
     }
 
-    /// - Throws: When the store cannot be read now.
+    /// Throws when the store cannot be read now.
     func load() async throws -> TokenPair? {
         try await perform { pairs in
             // What cannot be read as a pair is none: the app hands over its own.
@@ -49,9 +49,8 @@ final class TokenPairStore: @unchecked Sendable {
         try await perform { pairs in try pairs.store.removeToken(for: Self.key) }
     }
 
-    /// Waits until no other process refreshes. The system releases the lock of a process that dies.
-    ///
-    /// - Throws: When another process holds the lock for too long, or the file cannot be made.
+    /// Waits until no other process refreshes. The system releases the lock of a process that dies. Throws when another
+    /// process holds the lock for too long, or the file cannot be made.
     func lock(clock: any ClientClock) async throws {
         let deadline = clock.uptime + Self.patience
         while try await perform({ pairs in try pairs.tryLock() }) == false {

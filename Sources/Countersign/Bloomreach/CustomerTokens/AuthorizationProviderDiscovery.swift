@@ -18,9 +18,7 @@ package struct AuthorizationProviderDiscovery {
     let wording: Wording
     let log: CountersignLog?
 
-    /// A provider that can be asked.
-    ///
-    /// - Throws: `invalidConfiguration`, after the reason was logged.
+    /// A provider that can be asked. Throws `invalidConfiguration`, after the reason was logged.
     func find(_ source: CustomerTokenProvider?) throws(CountersignError) -> CustomerTokenProvider {
         let name: String
         switch source?.kind {

@@ -23,7 +23,7 @@ public protocol AuthorizationProviderType: AnyObject {
     /// The customer token for a request that is about to be sent; nil or an empty text if there is none, and then the
     /// request fails without being sent.
     ///
-    /// Called for every request that needs a token, on a thread of its own and never by two threads at a time, so it may
+    /// Called for every request that needs a token, on its own thread and never by two threads at a time, so it may
     /// block. The SDK keeps nothing of what it returns.
     func getAuthorizationToken() -> String?
 }

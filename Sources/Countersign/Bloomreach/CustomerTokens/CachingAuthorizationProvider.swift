@@ -38,10 +38,10 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     /// Makes a provider.
     ///
     /// - Parameters:
-    ///   - provider: Asked when there is no token that is good for long enough.
+    ///   - provider: Asked when there is no token that is valid for long enough.
     ///   - store: Where the token is kept: `KeychainTokenStore` on Apple platforms, `FileTokenStore` elsewhere. A store of its
     ///     own for each customer project.
-    ///   - margin: Seconds before its end at which a token is not used any more. Default: 60.
+    ///   - margin: Seconds before its end at which a token is no longer used. Default: 60.
     ///   - now: The time, for tests.
     public init(
         _ provider: any AsyncAuthorizationProvider, store: any TokenStore, margin: TimeInterval = 60,
@@ -57,7 +57,7 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     /// Makes a provider of one that may block.
     ///
     /// - Parameters:
-    ///   - provider: Asked on a thread of its own, never by two at a time.
+    ///   - provider: Asked on its own thread, never by two at a time.
     ///   - store: As above.
     ///   - margin: As above.
     ///   - now: As above.

@@ -1,9 +1,9 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Asks the app's provider for customer tokens: for each request anew, one call at a time, within a time limit.
+/// Asks the app's provider for customer tokens: again for each request, one call at a time, within a time limit.
 ///
-/// A provider may block for as long as it likes. It does so on a thread of its own, so nothing starves; those that wait for
+/// A provider may block for as long as it likes. It does so on its own thread, so nothing starves; those that wait for
 /// it suspend, their number is limited, and a call that outlives its limit is given up: the next one begins beside it, up
 /// to `maximumAbandoned` of them. What it returns after that is dropped, as everything is that it ever returned: nothing is
 /// cached. The task of a provider that may suspend is cancelled when its time is up; whether it ends, only the provider knows.
@@ -212,7 +212,7 @@ final class CustomerTokenCoordinator: Sendable {
         if let next { start(next) }
     }
 
-    /// Nobody waits for it any more. A call that is under way goes on, and nothing begins beside it before its time is up.
+    /// Nobody waits for it any longer. A call that is under way goes on, and nothing begins beside it before its time is up.
     private func cancel(_ id: Int) {
         let waiter = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
             if state.running?.id == id {
