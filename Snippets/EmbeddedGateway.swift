@@ -1,11 +1,11 @@
-// Run a gateway inside of a process of your own.
+// Run a gateway inside your own process.
 import CountersignGateway
 import Foundation
 
 func serve(dataDirectory: String) throws {
     let apps = try AppDirectory(dataDirectory: dataDirectory)
     let (app, writeKey) = try apps.createApp(id: "shop")
-    print("the write key of \(app.id), shown only now: \(writeKey)")
+    print("the write key of \(app.id), shown only once: \(writeKey)")
 
     var configuration = GatewayConfiguration(dataDirectory: dataDirectory)
     configuration.port = 0  // any free one

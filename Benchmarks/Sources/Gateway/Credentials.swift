@@ -10,10 +10,11 @@ struct Credentials {
     /// One token a line.
     let tokenFiles: [String: String]
 
-    /// More than the gateway's memory of tokens holds (16 MiB, about 1.5 KB a token).
-    static let freshTokens = 16_000
+    /// More than the gateway's memory of tokens holds (96 MiB, at least 0.7 KB a token).
+    static let freshTokens = 150_000
 
-    init(countersign: String, folder: URL) throws {
+    /// With so many tokens of one user, and one for each of so many users.
+    init(countersign: String, folder: URL, fresh: Int = 1, users: Int = 0) throws {
         let data = folder.appendingPathComponent("data").path
         func run(_ arguments: String...) throws -> String {
             try Command.output(countersign, arguments, folder: folder)
@@ -29,7 +30,7 @@ struct Credentials {
         let now = Int64(Date().timeIntervalSince1970)
         func file(_ name: String, _ key: SigningKey, count: Int, expires: Int64) throws -> String {
             let path = folder.appendingPathComponent("\(name).txt").path
-            let tokens = try (0..<count).map { number in
+            let tokens = try Self.sign(count) { number in
                 try key.sign(claims: [
                     "sub": "user-1", "iat": .integer(expires - 3_600), "exp": .integer(expires),
                     "jti": .string(String(number)),
@@ -38,11 +39,57 @@ struct Credentials {
             try tokens.joined(separator: "\n").write(toFile: path, atomically: true, encoding: .utf8)
             return path
         }
+        // The users of a smaller number are the first of a larger one.
+        let tokens = try Self.sign(users) { number in
+            try own.sign(claims: [
+                "sub": .string("user-\(number + 1)"), "iat": .integer(now), "exp": .integer(now + 86_400),
+            ])
+        }
+        var files: [String: String] = [:]
+        for kind in users > 0 ? Traffic.kinds : [] {
+            let path = folder.appendingPathComponent("users-\(kind.users).txt").path
+            try tokens.prefix(kind.users).joined(separator: "\n").write(
+                toFile: path, atomically: true, encoding: .utf8)
+            files["users-\(kind.users)"] = path
+        }
         tokenFiles = [
             "one": try file("one", own, count: 1, expires: now + 3_600),
-            "fresh": try file("fresh", own, count: Self.freshTokens, expires: now + 3_600),
+            "fresh": try file("fresh", own, count: fresh, expires: now + 3_600),
             "expired": try file("expired", own, count: 1, expires: now - 3_600),
             "forged": try file("forged", other, count: 1, expires: now + 3_600),
-        ]
+        ].merging(files) { $1 }
+    }
+
+    /// Signs on all processors.
+    private static func sign(
+        _ count: Int, _ token: @Sendable @escaping (Int) throws -> String
+    ) throws -> [String] {
+        let pieces = Pieces()
+        let size = 1_000
+        DispatchQueue.concurrentPerform(iterations: (count + size - 1) / size) { piece in
+            let tokens = Result {
+                try (piece * size..<min(count, (piece + 1) * size)).map { try token($0) }
+            }
+            pieces.put(tokens, at: piece)
+        }
+        return try pieces.all().flatMap { try $0.get() }
+    }
+}
+
+/// Tokens that several threads make, in their order.
+private final class Pieces: @unchecked Sendable {
+    private let lock = NSLock()
+    private var pieces: [Int: Result<[String], any Error>] = [:]
+
+    func put(_ piece: Result<[String], any Error>, at index: Int) {
+        lock.lock()
+        pieces[index] = piece
+        lock.unlock()
+    }
+
+    func all() -> [Result<[String], any Error>] {
+        lock.lock()
+        defer { lock.unlock() }
+        return pieces.sorted { $0.key < $1.key }.map(\.value)
     }
 }

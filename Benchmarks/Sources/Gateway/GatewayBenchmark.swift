@@ -23,6 +23,16 @@ import Foundation
         /// More good tokens than the gateway remembers, in turn: each is verified in full.
         case fresh
         case expired, forged
+        /// A good token for each of so many users, at random.
+        case users(Int)
+
+        /// The name of the file of the tokens.
+        var file: String {
+            switch self {
+            case .users(let count): "users-\(count)"
+            default: "\(self)"
+            }
+        }
     }
 
     static let scenarios = [
@@ -40,6 +50,7 @@ import Foundation
             print("usage: Gateway PATH-OF-COUNTERSIGN [SECONDS] [REQUESTS]")
             print("       Gateway PATH-OF-COUNTERSIGN views [REQUESTS]")
             print("       Gateway PATH-OF-COUNTERSIGN floods [SECONDS]")
+            print("       Gateway PATH-OF-COUNTERSIGN traffic [SECONDS] [EVENTS-STORED...]")
             exit(2)
         }
         do {
@@ -63,9 +74,17 @@ import Foundation
             let seconds = arguments.count > 3 ? Int(arguments[3]) ?? 10 : 10
             return try Floods(countersign: arguments[1], folder: folder, seconds: seconds).run()
         }
+        if arguments.count > 2, arguments[2] == "traffic" {
+            let sizes = arguments.dropFirst(4).compactMap { Int($0) }
+            return try Traffic(
+                countersign: arguments[1], folder: folder, sizes: sizes.isEmpty ? [0, 1_000_000] : sizes,
+                seconds: arguments.count > 3 ? Int(arguments[3]) ?? 5 : 5
+            ).run()
+        }
         let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 5 : 5
         let requests = arguments.count > 3 ? Int(arguments[3]) ?? 0 : 1_000_000
-        let credentials = try Credentials(countersign: arguments[1], folder: folder)
+        let credentials = try Credentials(
+            countersign: arguments[1], folder: folder, fresh: Credentials.freshTokens)
         let gateway = try Server.gateway(
             countersign: arguments[1], dataDirectory: credentials.dataDirectory)
         defer { gateway.stop() }

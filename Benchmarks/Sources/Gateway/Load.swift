@@ -20,29 +20,40 @@ final class Load {
         self.scenario = scenario
         let name = "\(scenario.name)-\(UUID().uuidString)"
         script = folder.appendingPathComponent("\(name).lua").path
-        // Message ids that never come twice and sort by time, as clients make them; a body of about 1 KB for one event.
+        // Ids that never come twice: in the order of time for one user, at random for many. About 1 KB for one event.
+        let isManyUsers = if case .users = scenario.tokens { true } else { false }
         try """
         local run = 0
         local count = 0
         local tokens = {}
-        for token in io.lines("\(credentials.tokenFiles["\(scenario.tokens)"] ?? "")") do
+        for token in io.lines("\(credentials.tokenFiles[scenario.tokens.file] ?? "")") do
           tokens[#tokens + 1] = {
             ["X-Write-Key"] = "\(credentials.writeKey)", ["Authorization"] = "Bearer " .. token,
             ["Content-Type"] = "application/json"
           }
         end
         local description = string.rep("A pot of green tea for two, with a cup and a saucer. ", 11)
-        function init(arguments) run = arguments[1] end
+        local many = \(isManyUsers)
+        function init(arguments)
+          run = arguments[1]
+          math.randomseed(os.time() * 1000 + run)
+        end
+        local function id()
+          if not many then return string.format("\(name)-%s-%010d", run, count) end
+          return string.format("%08x-%04x-4%03x-a%03x-%06x%06x", math.random(0, 0x7fffffff), math.random(0, 0xffff),
+            math.random(0, 0xfff), math.random(0, 0xfff), math.random(0, 0xffffff), math.random(0, 0xffffff))
+        end
         function request()
           local events = {}
+          local user = many and math.random(#tokens) or 1
           for i = 1, \(scenario.events) do
             count = count + 1
-            events[i] = string.format('{"type":"track","messageId":"\(name)-%s-%010d","userId":"user-1",' ..
+            events[i] = string.format('{"type":"track","messageId":"%s","userId":"user-%d",' ..
               '"event":"Order Completed","timestamp":"2026-11-21T08:30:00.000Z","properties":' ..
               '{"order_id":"50314b8e","total":42.5,"currency":"EUR","products":["tea-01","cup-02","pot-01"],' ..
-              '"description":"%s"},"context":{"library":{"name":"bench","version":"1"}}}', run, count, description)
+              '"description":"%s"},"context":{"library":{"name":"bench","version":"1"}}}', id(), user, description)
           end
-          return wrk.format("POST", nil, tokens[count % #tokens + 1], '{"batch":[' .. table.concat(events, ",") .. ']}')
+          return wrk.format("POST", nil, tokens[many and user or count % #tokens + 1], '{"batch":[' .. table.concat(events, ",") .. ']}')
         end
         function done(summary, latency, requests)
           io.write(string.format("RESULT %d %d %d %d %d\\n", summary.requests, summary.duration,

@@ -44,7 +44,7 @@ final class Server {
                 [
                     "LD_PRELOAD=\(library)", "FAKETIME_DONT_FAKE_MONOTONIC=1",
                     "FAKETIME=@\(start.string(from: Date() + seconds)) x\(Int(speed))",
-                    // The library changes the environment, behind which Swift looks for the arguments, unless a program
+                    // The library changes the environment, after which Swift looks for the arguments, unless a program
                     // before has done so.
                     "sh", "-c", "exec \"$0\" \"$@\"", countersign,
                 ] + serve, output: output)
@@ -81,7 +81,7 @@ final class Server {
               http-request set-var(txn.exp) var(txn.bearer),jwt_payload_query('$.exp','int')
               http-request set-var(txn.now) date()
               http-request deny deny_status 401 unless { var(txn.alg) -m str RS256 }
-              http-request deny deny_status 401 unless { var(txn.sub) -m str user-1 }
+              http-request deny deny_status 401 unless { var(txn.sub) -m beg user- }
               http-request deny deny_status 401 if { var(txn.exp),sub(txn.now) -m int lt 0 }
               http-request deny deny_status 401 unless { var(txn.bearer),jwt_verify(txn.alg,"\(credentials.publicKeyPath)") -m int 1 }
               http-request return status 200 content-type application/json string '{"success":true,"accepted":1}'
@@ -115,12 +115,21 @@ final class Server {
             let text = try? String(contentsOfFile: "/proc/\(processIdentifier)/stat", encoding: .utf8),
             let name = text.lastIndex(of: ")")
         else { return nil }
-        // Behind the name come the fields from the third on.
+        // After the name come the fields from the third on.
         let fields = text[text.index(after: name)...].split(separator: " ")
         guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else {
             return nil
         }
         return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// Bytes that the process has had written to disks (proc(5), `io`); nil where there is no `/proc`.
+    var writtenBytes: Int? {
+        guard
+            let text = try? String(contentsOfFile: "/proc/\(processIdentifier)/io", encoding: .utf8),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("write_bytes:") })
+        else { return nil }
+        return Int(line.dropFirst("write_bytes:".count).trimmingCharacters(in: .whitespaces))
     }
 
     /// Memory that the process holds, without what it shares with files; nil where there is no `/proc`.
