@@ -1,12 +1,6 @@
 import CountersignCore
 import Foundation
 
-#if canImport(Darwin)
-    import Darwin
-#elseif canImport(Glibc)
-    import Glibc
-#endif
-
 /// A server on a real socket that sends exactly the bytes that a test wants, and nothing else.
 final class RawServer: Sendable {
     let port: UInt16

@@ -2,14 +2,6 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
-#if canImport(Darwin)
-    internal import Darwin
-#elseif canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#endif
-
 extension EventQueue {
     /// Seconds that a lease is valid for beyond the request that it is taken for.
     static let leaseMargin: TimeInterval = 30

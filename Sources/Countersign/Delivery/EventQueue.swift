@@ -2,14 +2,6 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
-#if canImport(Darwin)
-    internal import Darwin
-#elseif canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#endif
-
 /// The events that wait for a server's answer, in one SQLite file.
 ///
 /// An event leaves through `settle(_:)` (delivered or quarantined), through a limit of `QueueLimits`, or because the app

@@ -2,14 +2,6 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
-#if canImport(Darwin)
-    internal import Darwin
-#elseif canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#endif
-
 /// Events on their way into the queue file: appended with a plain write, which outlives the process, and made durable by
 /// one `fdatasync` that holds up no write (see docs/adr/0014).
 ///

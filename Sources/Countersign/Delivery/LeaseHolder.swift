@@ -1,14 +1,6 @@
 internal import CountersignCore
 internal import Foundation
 
-#if canImport(Darwin)
-    internal import Darwin
-#elseif canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#endif
-
 /// Somebody who may hold the lease of a queue: one client, as long as it lives.
 final class LeaseHolder: Sendable {
     /// The holders of this process, to tell them from one of an earlier process with the same number.

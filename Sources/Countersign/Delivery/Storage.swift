@@ -1,14 +1,6 @@
 internal import CountersignSQLite
 internal import Foundation
 
-#if canImport(Darwin)
-    internal import Darwin
-#elseif canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#endif
-
 /// The one thread that touches the queue file and the token store.
 ///
 /// `@unchecked Sendable`: all `var`s are only used on `queue`, which is serial.

@@ -1,13 +1,5 @@
 package import Foundation
 
-#if canImport(Darwin)
-    internal import Darwin
-#elseif canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#endif
-
 /// A file of mode 0600 that is always whole: a new one is written beside it, made durable and put in its place.
 package enum DurableFile {
     /// Puts `data` at `path`. The directory is made if it is missing, with mode 0700.

@@ -1,13 +1,5 @@
 package import Foundation
 
-#if canImport(Darwin)
-    internal import Darwin
-#elseif canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#endif
-
 /// Waits for a device's first unlock after its start, before which no file and no key of ours can be read.
 ///
 /// The system may start an app before that, such as for a location.

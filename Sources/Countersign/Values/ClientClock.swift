@@ -1,13 +1,5 @@
 public import Foundation
 
-#if canImport(Darwin)
-    internal import Darwin
-#elseif canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#endif
-
 /// Where the SDK reads the time and how it waits, so that tests can own both.
 ///
 /// Back-off and time-outs use `uptime`, which nobody can set; a device clock that jumps never makes the SDK busy or idle.

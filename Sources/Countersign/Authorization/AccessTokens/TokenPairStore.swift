@@ -1,13 +1,5 @@
 internal import Foundation
 
-#if canImport(Darwin)
-    internal import Darwin
-#elseif canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#endif
-
 /// Keeps the pair of tokens in a `TokenStore`, and lets one process at a time refresh it.
 ///
 /// `@unchecked Sendable`: `descriptor` is only used on `queue`, which is serial.
