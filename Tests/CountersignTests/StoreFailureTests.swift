@@ -80,10 +80,9 @@ struct StoreFailureTests {
             try await body()
         }
 
-        func remove() async {
+        func close() async {
             await recorder.close()
             await storage.close()
-            bench.removeFiles()
         }
     }
 
@@ -98,7 +97,6 @@ struct StoreFailureTests {
 
     @Test func aFlushIsNotCompleteWhileTheLogHasWhatTheQueueFileHasNot() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         #expect(await client.flush().isComplete)
@@ -128,7 +126,7 @@ struct StoreFailureTests {
         #expect(desk.recorder.losses.logged == 0)
         #expect(desk.recorder.losses.lastError == nil)
         #expect(desk.stored.withLock { $0 } == [1, 1, 1])
-        await desk.remove()
+        await desk.close()
     }
 
     @Test func aQueueFileThatCannotBeOpenedIsTriedAgainUnasked() async throws {
@@ -147,7 +145,7 @@ struct StoreFailureTests {
         for number in 0..<12 { try await desk.record("later \(number)") }
         try await desk.storage.run { _ in }
         #expect(desk.recorder.losses.logged < 12, "what has become much is taken over again")
-        await desk.remove()
+        await desk.close()
     }
 
     @Test func aCallerThatIsFarAheadWritesItself() async throws {
@@ -162,7 +160,7 @@ struct StoreFailureTests {
         #expect(desk.logs.flatMap { $0.events(after: 1) }.count == 64)
         desk.recorder.writer.resume()
         #expect(try await desk.names() == ["first"] + (0..<64).map { "\($0)" })
-        await desk.remove()
+        await desk.close()
     }
 
     /// Emptying a file takes as long as the disk is busy with it.
@@ -185,7 +183,7 @@ struct StoreFailureTests {
         gate.signal()
         await drained
         #expect(try await desk.names() == ["first", "second"] + (0..<64).map { "\($0)" } + ["last"])
-        await desk.remove()
+        await desk.close()
     }
 
     @Test func logsOfOthersAreLookedForOnceAMinute() async throws {
@@ -217,7 +215,7 @@ struct StoreFailureTests {
         #expect(try await desk.names() == ["own", "other"])
         #expect(FileManager.default.fileExists(atPath: directory.appendingPathComponent(name).path))
         log.remove()
-        await desk.remove()
+        await desk.close()
     }
 
     // MARK: A disk that fails
@@ -231,7 +229,7 @@ struct StoreFailureTests {
         desk.isDurable.withLock { $0 = true }
         try await desk.record("after")
         #expect(try await desk.names() == ["before", "during", "after"])
-        await desk.remove()
+        await desk.close()
     }
 
     @Test func whatNeitherCouldMakeDurableIsRefusedAndForgottenAndTheOthersStay() async throws {
@@ -247,13 +245,12 @@ struct StoreFailureTests {
         desk.isDurable.withLock { $0 = true }
         try await desk.record("after")
         #expect(try await desk.names() == ["tracked", "after"])
-        await desk.remove()
+        await desk.close()
     }
 
     /// The system forgets what it could not write, and says yes the next time.
     @Test func aLogThatCouldNotBeMadeDurableIsNotTrustedAgain() throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let answers = Lock([false, true, true])
         let log = IncomingLog(
             directory: bench.configuration.instanceDirectory, holder: LeaseHolder(),
@@ -293,7 +290,7 @@ struct StoreFailureTests {
         #expect(calls == [true, false])
         #expect(FileManager.default.fileExists(atPath: reserve), "it is kept for the next time")
         #expect(try await desk.names() == ["small", "big"])
-        await desk.remove()
+        await desk.close()
     }
 
     // MARK: Wiping and opting out
@@ -318,7 +315,6 @@ struct StoreFailureTests {
 
     @Test func aWipeReachesWhatOtherClientsHaveInTheirLogs() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let (one, other, gate) = try await clientsOfOneQueue(bench)
         for number in 0..<5 { try await other.record("before \(number)") }
         try await one.wipeData()
@@ -336,7 +332,6 @@ struct StoreFailureTests {
     @Test(arguments: [false, true])
     func anOptOutReachesOtherClients(isInTheLog: Bool) async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let (one, other, gate) = try await clientsOfOneQueue(bench)
         if isInTheLog {
             try await other.record("before")
@@ -358,6 +353,21 @@ struct StoreFailureTests {
         await other.close()
     }
 
+    @Test func whatOnlyTheLogHasIsKeptWhileRecordingIsDisabled() async throws {
+        let bench = try Bench()
+        let client = try bench.makeClient()
+        client.identify(userID: "ada", token: "a.a.a")
+        #expect(await client.flush().isComplete)
+        client.track("kept")
+        client.pipeline.setEnabled(false)
+        client.track("unwanted")
+        #expect(await client.flush().batches.isEmpty)
+        client.pipeline.setEnabled(true)
+        #expect(await client.flush().isComplete)
+        #expect(bench.gateway.events == ["kept"])
+        await client.close()
+    }
+
     /// Whoever opts out may do so after the log was written and before the queue file is.
     @Test func nothingComesIntoTheQueueFileOnceSomebodyHasOptedOut() async throws {
         let desk = try Desk()
@@ -375,12 +385,11 @@ struct StoreFailureTests {
         }
         #expect((before, after) == (1, 1))
         log.remove()
-        await desk.remove()
+        await desk.close()
     }
 
     @Test func nothingIsWrittenOrSentOnceAnotherProcessHasOptedOut() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         try await client.record("in the queue")
@@ -403,7 +412,6 @@ struct StoreFailureTests {
 
     @Test func whatIsRecordedDuringAWipeIsGoneOrHasTheNewID() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         for round in 0..<20 {
             try await client.record("before \(round)")
@@ -422,7 +430,6 @@ struct StoreFailureTests {
 
     @Test func removingTheRecordsThatWaitKeepsTheDevicesID() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         try await client.record("before")
         let id = try await client.pipeline.storage.perform { queue in try queue.anonymousID() }
@@ -456,14 +463,13 @@ struct StoreFailureTests {
         #expect(!isEarly.withLock { $0 }, "the thread that writes waits too")
         await desk.recorder.drain()
         #expect(try await desk.names().count == 101)
-        await desk.remove()
+        await desk.close()
     }
 
     #if os(Linux)
         /// Closing a file ends all locks that the process has on it, whoever took them (POSIX, `fcntl`).
         @Test func aStoreThatIsMadeLeavesTheLocksOfItsProcess() async throws {
             let bench = try Bench()
-            defer { bench.removeFiles() }
             let first = try bench.makeClient()
             try await first.record("A")
             await first.pipeline.recorder.drain()

@@ -121,6 +121,8 @@ extension DeliveryPipeline {
         configure(isEnabled ? settings.flushPolicy : .manual, batchEvents: settings.batchEvents)
         recorder.writer.sync {
             do {
+                // What only the log has would be thrown away.
+                if !isEnabled { try storage.sync { _ in } }
                 try storage.setOptedOut(!isEnabled)
             } catch {
                 log?(.warning, "opting out could not be stored", ["error": "\(error)"])
