@@ -82,11 +82,9 @@ package final class DeliveryPipeline: Sendable {
 
     // MARK: Sending
 
-    /// Sends everything that can be sent now, and returns when that is done.
-    package func flush() async -> FlushResult {
-        await recorder.drain()
-        return await engine.flush()
-    }
+    /// Sends everything that can be sent now, and returns when that is done. What the recorder has in memory is on its way too:
+    /// whoever claims events writes it first.
+    package func flush() async -> FlushResult { await engine.flush() }
 
     /// Sends in another way from now on.
     package func configure(_ policy: FlushPolicy, batchEvents: Int, newestFirst: Bool = false) {

@@ -1,0 +1,195 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// What the engine owes to others that share its queue, and to those who wait for it.
+@Suite(.timeLimit(.minutes(2)))
+struct DeliveryEngineTests {
+    /// Does something while the engine, which has claimed events, finds out their user's token.
+    private struct WatchedStore: TokenStore {
+        let whileAsked: @Sendable () throws -> Void
+
+        func token(for userID: String) throws -> String? {
+            try whileAsked()
+            return "a.b.c"
+        }
+
+        func store(_ token: String, for userID: String) throws {}
+        func removeToken(for userID: String) throws {}
+        func removeAll() throws {}
+    }
+
+    /// Another client of the same queue.
+    private struct Rival: Sendable {
+        let path: String
+        let clock: ManualClock
+        let holder = LeaseHolder()
+
+        init(_ bench: Bench) {
+            path = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path
+            clock = bench.clock
+        }
+
+        /// Nil if it may send now.
+        func acquireLease() throws -> TimeInterval? {
+            try EventQueue(path: path, limits: QueueLimits(), clock: clock).acquireLease(
+                for: holder, uptime: clock.uptime, request: 30)
+        }
+    }
+
+    @Test func nothingIsSentAfterTheLeaseHasGoneToAnother() async throws {
+        var bench = try Bench()
+        let rival = Rival(bench)
+        let lapse = Lock<TimeInterval?>(0)
+        bench.configuration.tokenStore = WatchedStore {
+            rival.clock.advance(by: 61)
+            let answer = try rival.acquireLease()
+            lapse.withLock { $0 = answer }
+        }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada")
+        await client.flush()
+        #expect(lapse.withLock { $0 } == nil)
+        #expect(bench.transport.requests.isEmpty)
+        bench.clock.advance(by: 61)
+        #expect(await client.flush().delivered == 1)
+        await client.close()
+    }
+
+    @Test func theLeaseOutlastsTheLongestRequestSoFar() async throws {
+        var bench = try Bench()
+        let rival = Rival(bench)
+        let lapses = Lock([TimeInterval?]())
+        bench.configuration.tokenStore = WatchedStore {
+            // A lease for a request of 30 s would be over.
+            rival.clock.advance(by: 61)
+            let answer = try rival.acquireLease()
+            lapses.withLock { $0.append(answer) }
+        }
+        let client = try CountersignClient(
+            configuration: bench.configuration,
+            dialect: NativeDialect(endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 300),
+            transport: bench.transport, clock: bench.clock, random: { 1 })
+        client.track("of nobody")
+        #expect(await client.flush().delivered == 1)
+        client.identify(userID: "ada")
+        #expect(await client.flush().delivered == 1)
+        #expect(lapses.withLock { $0.count } == 1)
+        #expect(lapses.withLock { $0.allSatisfy { $0 != nil } })
+        await client.close()
+    }
+
+    @Test func aClientThatIsClosedWhileItSendsLetsOthersSend() async throws {
+        let bench = try Bench()
+        bench.transport.setHandler { _ in
+            // An answer never comes: this ends with the request's task.
+            await Handshake().wait()
+            throw CancellationError()
+        }
+        let client = try bench.makeClient()
+        client.track("one")
+        async let flush = client.flush()
+        await bench.transport.waitForRequests(1)
+        await client.close()
+        #expect(await flush.ending == .closed)
+        #expect(try Rival(bench).acquireLease() == nil)
+        // A holder that is gone would hold nobody up.
+        withExtendedLifetime(client) {}
+    }
+
+    @Test func eventsBelongToTheSessionInWhichTheyAreRecorded() async throws {
+        let bench = try Bench()
+        let client = try bench.makeClient()
+        var sessions: [String] = []
+        for name in ["one", "two"] {
+            if name == "two" { client.startSession() }
+            client.track(name)
+            sessions.append(await client.snapshot().sessionID)
+        }
+        #expect(Set(sessions).count == 2)
+        #expect(await client.flush().delivered == 2)
+        let body = try #require(bench.transport.requests.first).body
+        let json = try #require(try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any])
+        let batch = try #require(json["batch"] as? [[String: Any]])
+        #expect(batch.map { ($0["context"] as? [String: Any])?["sessionId"] as? String } == sessions)
+        await client.close()
+    }
+
+    // MARK: What is still being written
+
+    /// A client whose thread that writes is busy until the gate opens, and has an event to write then.
+    private func clientThatWrites(_ bench: Bench) async throws -> (client: CountersignClient, gate: Handshake)
+    {
+        let client = try bench.makeClient()
+        let (isBusy, gate) = (Handshake(), Handshake())
+        client.pipeline.recorder.writer.async {
+            isBusy.signal()
+            gate.block()
+        }
+        await isBusy.wait()
+        client.track("late")
+        return (client, gate)
+    }
+
+    @available(macOS 15, iOS 18, *)
+    @Test func aFlushSendsWhatIsStillBeingWritten() async throws {
+        let bench = try Bench()
+        let (client, gate) = try await clientThatWrites(bench)
+        let executor = HeldExecutor()
+        let flush = Task(executorPreference: executor) { await client.flush() }
+        executor.runWhatIsHeld()
+        // If the engine was told already, it has found nothing.
+        await client.pipeline.engine.idle()
+        executor.open()
+        gate.signal()
+        #expect(await flush.value.delivered == 1)
+        await client.close()
+    }
+
+    @available(macOS 15, iOS 18, *)
+    @Test func closingStoresWhatIsStillBeingWritten() async throws {
+        let bench = try Bench()
+        let (client, gate) = try await clientThatWrites(bench)
+        let executor = HeldExecutor()
+        let close = Task(executorPreference: executor) { await client.close() }
+        executor.runWhatIsHeld()
+        executor.open()
+        gate.signal()
+        await close.value
+        client.pipeline.recorder.writer.sync {}
+        #expect(try bench.openQueue().value(of: .rows) == 1)
+        #expect(IncomingLog.all(in: bench.configuration.instanceDirectory).isEmpty)
+    }
+}
+
+/// Holds the steps of tasks, so that a test knows how far they have come, until it is opened.
+@available(macOS 15, iOS 18, *)
+private final class HeldExecutor: TaskExecutor {
+    private let held = Lock<[UnownedJob]?>([])
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let isHeld = held.withLock { held in
+            held?.append(job)
+            return held != nil
+        }
+        if !isHeld { DispatchQueue.global().async { self.run(job) } }
+    }
+
+    func runWhatIsHeld() {
+        while let job = held.withLock({ $0?.isEmpty == false ? $0?.removeFirst() : nil }) { run(job) }
+    }
+
+    func open() {
+        let jobs = held.withLock { held in
+            defer { held = nil }
+            return held ?? []
+        }
+        for job in jobs { DispatchQueue.global().async { self.run(job) } }
+    }
+
+    private func run(_ job: UnownedJob) { job.runSynchronously(on: asUnownedTaskExecutor()) }
+}
