@@ -9,7 +9,6 @@ import Testing
 struct UnreliableServerTests {
     @Test func retryAfterAsADateNeedsNoDateBesideIt() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         bench.gateway.judge { _ in
             .json(503, "{}", headers: [(name: "Retry-After", value: "Sun, 15 Jun 2025 15:08:40 GMT")])
         }
@@ -23,7 +22,6 @@ struct UnreliableServerTests {
     /// D10: parts of batches are refused, answers are cut or lost after the server has stored the events.
     @Test func partialAndLostAnswersLoseNothingAndDoubleNothing() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.batchEvents = 10
         bench.configuration.limits.maximumQuarantinedEvents = 10_000
         let gateway = bench.gateway
@@ -83,12 +81,14 @@ struct UnreliableServerTests {
         for round in 0..<101 {
             // Each round its own moment of recovery.
             let end = outage + Double(round)
-            var simulation = Simulation { $0.time < end ? .error(.cannotConnect) : .accepted }
+            var simulation = Simulation(settings: Sender.Settings(batchEvents: 10)) {
+                $0.time < end ? .error(.cannotConnect) : .accepted
+            }
             simulation.fraction = { Double.random(in: 0...1, using: &random) }
-            simulation.record(300, user: "ada")
+            simulation.record(30, user: "ada")
             simulation.run(until: end + 3_600)
             #expect(simulation.queue.isEmpty)
-            #expect(simulation.delivered.map(\.sequence) == Array(1...300))
+            #expect(simulation.delivered.map(\.sequence) == Array(1...30))
             if let first = simulation.requests.first(where: { $0.time >= end }) {
                 waits.append(first.time - end)
             }
