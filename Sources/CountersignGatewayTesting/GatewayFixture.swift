@@ -5,12 +5,11 @@ internal import Foundation
 public import GatewayModel
 public import GatewayStorage
 
-/// A real gateway on a free port of this machine, with one app and its own folder. All of a process share one RSA key
-/// pair.
+/// A real gateway on a free port of this machine, with one app and its own folder, which go with this object. All of a
+/// process share one RSA key pair.
 ///
 /// ```swift
 /// let fixture = try GatewayFixture(enforcement: .required)
-/// defer { fixture.remove() }
 /// let token = try fixture.token(for: "user-1")
 /// ```
 public final class GatewayFixture: Sendable {
@@ -92,8 +91,7 @@ public final class GatewayFixture: Sendable {
         ])
     }
 
-    /// Stops the gateway and deletes its folder.
-    public func remove() {
+    deinit {
         gateway.stop()
         try? FileManager.default.removeItem(atPath: dataDirectory)
     }

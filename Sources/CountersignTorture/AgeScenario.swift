@@ -20,7 +20,6 @@ enum AgeScenario {
 
     private static func measure(_ name: String, isLoop: Bool, delay: Int, rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        defer { workshop.remove() }
         let library = try Library.build("scripts/slow-fsync.c", in: workshop.directory)
         var ages: [Double] = []
         var tracked = 0

@@ -11,7 +11,6 @@ enum BadDayScenario {
 
     static func run(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        defer { workshop.remove() }
         let disk = try SmallDisk(at: workshop.directory.appendingPathComponent("disk"))
         defer { disk?.remove() }
         let queue = disk?.directory ?? workshop.directory.appendingPathComponent("device")

@@ -11,7 +11,6 @@ enum KillScenarios {
     /// D1: the device dies 0 to 200 ms after it began, again and again on one queue.
     static func client(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        defer { workshop.remove() }
         let queue = workshop.directory.appendingPathComponent("device")
         var sound = 0
         for round in 0..<rounds {
@@ -28,7 +27,6 @@ enum KillScenarios {
     /// D3: device and gateway die independently.
     static func both(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        defer { workshop.remove() }
         // From here on the gateway is a separate process, on a port that stays the same.
         let port = workshop.fixture.gateway.port
         let endpoint = workshop.endpoint
@@ -56,7 +54,6 @@ enum KillScenarios {
     /// D14: four processes record into one queue and want to send; one of them dies.
     static func shared(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        defer { workshop.remove() }
         var failed = 0
         for round in 0..<rounds {
             let devices = try (0..<4).map { try workshop.startDevice("\(round)-\($0)", count: 50) }

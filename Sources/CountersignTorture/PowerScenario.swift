@@ -36,7 +36,6 @@ enum Library {
 enum PowerScenario {
     static func run(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        defer { workshop.remove() }
         let library = try PowerModel.library(in: workshop.directory)
         var rolledBack = 0
         for round in 0..<rounds {
@@ -93,7 +92,6 @@ enum PowerScenario {
 enum FsyncScenario {
     static func run(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        defer { workshop.remove() }
         let library = try PowerModel.library(in: workshop.directory)
         for round in 0..<rounds {
             let disk = workshop.directory.appendingPathComponent("disk-\(round)")

@@ -22,8 +22,6 @@ final class Workshop {
             toFile: tokenFile, atomically: true, encoding: .utf8)
     }
 
-    func remove() { fixture.remove() }
-
     var endpoint: String { "http://127.0.0.1:\(fixture.gateway.port)" }
 
     /// Starts a process of this executable and waits until it says that it is at work.

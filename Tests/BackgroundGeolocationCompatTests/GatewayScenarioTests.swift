@@ -63,7 +63,6 @@ struct GatewayScenarioTests {
 
     /// Tokens that live three seconds, and an app that starts anew in between with the pair of its registration.
     @Test func shortLivedTokensNeverNeedALogin() async throws {
-        defer { fixture.remove() }
         try allow(accessSeconds: 3)
         try await withThrowingTaskGroup(of: [String].self) { group in
             for number in 0..<4 {
@@ -102,7 +101,6 @@ struct GatewayScenarioTests {
     }
 
     @Test func revokedSessionEndsInAStateThatIsVisible() async throws {
-        defer { fixture.remove() }
         try allow(accessSeconds: 3_600)
         let pair = try await register("device")
         let bgGeo = BGGeo()
@@ -125,7 +123,6 @@ struct GatewayScenarioTests {
     }
 
     @Test func whatIsAssignedToTheConfigurationTakesEffectAtOnce() async throws {
-        defer { fixture.remove() }
         try allow(accessSeconds: 3_600)
         let pair = try await register("device")
         let bgGeo = BGGeo()

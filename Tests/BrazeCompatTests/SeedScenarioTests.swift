@@ -36,7 +36,6 @@ struct SeedScenarioTests {
 
     @Test func expiredSignatureIsRefreshedThroughTheDelegateAndEverythingArrivesOnce() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        defer { fixture.remove() }
         let fresh = try fixture.token(for: "userId")
         let delegate = SampleDelegate { _ in fresh }
         SeedSamples.register(delegate, configuration: configuration(fixture))
@@ -63,7 +62,6 @@ struct SeedScenarioTests {
     @Test(arguments: [("wrong key", 27), ("other user", 21), ("missing", 26)])
     func otherFaultsHaveTheirCodes(fault: String, code: Int) async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        defer { fixture.remove() }
         let good = try fixture.token(for: "userId")
         let delegate = SampleDelegate { _ in good }
         SeedSamples.register(delegate, configuration: configuration(fixture))
@@ -86,7 +84,6 @@ struct SeedScenarioTests {
 
     @Test func optionalDeliversAndReports() async throws {
         let fixture = try GatewayFixture(enforcement: .optional)
-        defer { fixture.remove() }
         let delegate = SampleDelegate { _ in "still.no.good" }
         SeedSamples.register(delegate, configuration: configuration(fixture))
         let braze = try #require(AppDelegate.braze)

@@ -54,7 +54,6 @@ struct SessionTests {
     /// "After 50 consecutive failed attempts, retries will be paused until the next session start."
     @Test func fiftyRefusalsPauseUntilTheNextSessionStart() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        defer { fixture.remove() }
         let clock = ManualClock(now: Date())
         let transport = WatchedTransport(refusals: Handshake())
         let configuration = configuration(fixture)
@@ -100,7 +99,6 @@ struct SessionTests {
 
     @Test func sessionsBelongToTheUserWhoHadThemAndSayHowLongTheyTook() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        defer { fixture.remove() }
         let clock = ManualClock(now: Date())
         let configuration = configuration(fixture)
         configuration.clock = clock
@@ -125,7 +123,6 @@ struct SessionTests {
 
     @Test func purchasesAndAttributesAreStored() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        defer { fixture.remove() }
         let configuration = configuration(fixture)
         configuration.api.requestPolicy = .manual
         let braze = Braze(configuration: configuration)
@@ -162,7 +159,6 @@ struct SessionTests {
 
     @Test func whileDisabledNothingIsRecordedAndWipingLeavesNothing() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        defer { fixture.remove() }
         let configuration = configuration(fixture)
         configuration.api.requestPolicy = .manual
         let braze = Braze(configuration: configuration)

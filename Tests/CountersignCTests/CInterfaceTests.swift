@@ -109,7 +109,6 @@ struct CInterfaceTests {
     }
 
     @Test func pythonDrivesEveryCallWithAProviderThatAnswersLater() async throws {
-        defer { fixture.remove() }
         guard await Self.has("python3") else { try Test.cancel("there is no python3 on this machine") }
         let library = try #require(Self.library, "the product CountersignC was not built")
         let finished = try await Self.run([
@@ -160,7 +159,6 @@ struct CInterfaceTests {
     }
 
     @Test func javaDrivesItThroughJNIWithAProviderOfItsOwn() async throws {
-        defer { fixture.remove() }
         guard await Self.has("javac"), await Self.has("cc") else {
             try Test.cancel("there is no JDK or no C compiler on this machine")
         }

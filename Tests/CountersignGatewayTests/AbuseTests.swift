@@ -19,7 +19,6 @@ struct AbuseTests {
 
     private func withImpatientGateway(_ body: (GatewayFixture) throws -> Void) throws {
         let fixture = try GatewayFixture(enforcement: .disabled, limits: limits(ofSeconds: 1))
-        defer { fixture.remove() }
         try body(fixture)
     }
 
@@ -46,7 +45,6 @@ struct AbuseTests {
 
         @Test func fiveHundredHalfOpenConnectionsHoldNobodyUp() throws {
             let fixture = try GatewayFixture(enforcement: .disabled, limits: abuse.limits(ofSeconds: 3_600))
-            defer { fixture.remove() }
             let connections = try halfOpenConnections(fixture)
             try abuse.expectAlive(fixture)
             for connection in connections { connection.close() }
@@ -116,7 +114,6 @@ struct AbuseTests {
 
     @Test func aHundredPipelinedRequestsAreAnsweredInOrder() throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        defer { fixture.remove() }
         let connection = try RawConnection(port: fixture.gateway.port)
         let requests = (0..<100).map { number -> String in
             let body = batch(trackEvent("m-\(number / 2)"))
@@ -178,7 +175,6 @@ struct AbuseTests {
 
     @Test func manyChunksOfNextToNothingEndTheConnectionBeforeTheBodyEnds() throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        defer { fixture.remove() }
         for bytes in [1, 31] {
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(chunked(501, of: bytes))
@@ -190,7 +186,6 @@ struct AbuseTests {
     @Test(arguments: [(500, 1), (5_000, 64)])
     func fewSmallChunksAndManyOfSomeSizeAreRead(count: Int, bytes: Int) throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        defer { fixture.remove() }
         let connection = try RawConnection(port: fixture.gateway.port)
         connection.send(chunked(count, of: bytes) + "0\r\n\r\n")
         // Spaces alone are no JSON.

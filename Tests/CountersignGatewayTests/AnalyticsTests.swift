@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignSQLite
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -33,7 +34,6 @@ struct AnalyticsTests {
 
     @Test func everyVerdictIsCountedOnceInEveryTable() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .required)
-        defer { fixture.remove() }
         for _ in 0..<3 { #expect(try send(fixture, token: fixture.token(for: "user-1")).status == 200) }
         let expired = try fixture.token(for: "user-1", lifetime: -3_600)
         for version in ["4.0", "4.0", "4.1"] {
@@ -74,7 +74,6 @@ struct AnalyticsTests {
 
     @Test func thePreviewSaysWhoWouldBeRejected() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .optional)
-        defer { fixture.remove() }
         for user in 0..<10 {
             let id = "user-\(user)"
             let isGood = user >= 4
@@ -96,7 +95,6 @@ struct AnalyticsTests {
 
     @Test func aSampleShowsWhyAndCannotBeReplayed() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .required)
-        defer { fixture.remove() }
         let other = try GatewayFixture.strangersKey()
         let token = try fixture.token(for: "alice@shop.example", key: other)
         for _ in 0..<12 { #expect(try send(fixture, token: token, user: "alice@shop.example").status == 401) }
@@ -152,21 +150,20 @@ struct AnalyticsTests {
 
     /// A store on a clock of its own.
     private struct Bench {
-        let folder = FileManager.default.temporaryDirectory.path + "/analytics-\(UUID().uuidString)"
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         let recorder = AnalyticsRecorder()
         let now = Lock<Int64>(1_800_000_000_000)
         let reports = Lock<[String]>([])
         let store: AnalyticsStore
 
         init() throws {
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
             store = try AnalyticsStore(
-                path: folder + "/" + AnalyticsStore.fileName, source: recorder,
+                path: temporary.path + "/" + AnalyticsStore.fileName, source: recorder,
                 now: { [now] in Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1000) },
                 report: { [reports] report in reports.withLock { $0.append(report) } })
         }
-
-        func remove() { try? FileManager.default.removeItem(atPath: folder) }
 
         func rows(_ table: String) throws -> Int? {
             try SQLiteConnection(path: folder + "/" + AnalyticsStore.fileName).first(
@@ -177,7 +174,6 @@ struct AnalyticsTests {
 
     @Test func finerCountsGoEarlierThanCoarserOnes() throws {
         let bench = try Bench()
-        defer { bench.remove() }
         let start = bench.now.withLock { $0 }
         note(bench.recorder, at: start, code: .expired)
         let tables = ["verdict_minute", "verdict_hour", "verdict_day", "failed_user_hour"]
@@ -197,7 +193,6 @@ struct AnalyticsTests {
 
     @Test func countsOfAnEarlierVersionAreSummedUp() throws {
         let bench = try Bench()
-        defer { bench.remove() }
         let start = bench.now.withLock { $0 }
         note(bench.recorder, at: start, client: ClientInfo(sdk: "ios", appVersion: "1"))
         note(bench.recorder, at: start, client: ClientInfo(sdk: "ios", appVersion: "2"))
@@ -221,7 +216,6 @@ struct AnalyticsTests {
 
     @Test func ofEachCodeTheLatestSamplesStay() throws {
         let bench = try Bench()
-        defer { bench.remove() }
         let start = bench.now.withLock { $0 }
         var report = VerificationReport()
         report.add(.missingToken, "no token")
@@ -245,7 +239,6 @@ struct AnalyticsTests {
 
     @Test func whatCannotBeWrittenIsWrittenLater() throws {
         let bench = try Bench()
-        defer { bench.remove() }
         let start = bench.now.withLock { $0 }
         bench.store.flush()
         note(bench.recorder, at: start, user: "a")

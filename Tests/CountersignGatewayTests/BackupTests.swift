@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignGatewayTesting
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -9,11 +10,8 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BackupTests {
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-        "countersign-" + UUID().uuidString
-    ).path
-
-    private func remove() { try? FileManager.default.removeItem(atPath: folder) }
+    private let temporary = TemporaryFolder()
+    private var folder: String { temporary.path }
 
     private func send(_ count: Int, to fixture: GatewayFixture, from first: Int = 0) throws {
         let body = batch((first..<first + count).map { trackEvent("m-\($0)") }.joined(separator: ","))
@@ -32,8 +30,6 @@ struct BackupTests {
 
     @Test func aCopyOfARunningGatewayIsAGatewayAgain() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
-        defer { fixture.remove() }
-        defer { remove() }
         try send(20, to: fixture)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
         try send(5, to: fixture, from: 20)
@@ -60,8 +56,6 @@ struct BackupTests {
 
     @Test func aDamagedOrUnfinishedCopyIsRefused() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
-        defer { fixture.remove() }
-        defer { remove() }
         try send(3, to: fixture)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
         // A manifest that leaves out files proves nothing.
@@ -92,8 +86,6 @@ struct BackupTests {
 
     @Test func nothingIsWrittenOver() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
-        defer { fixture.remove() }
-        defer { remove() }
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
         #expect(code { _ = try Backup.restore(backup.path, to: fixture.dataDirectory) } == .conflict)
         #expect(code { _ = try Backup.create(of: folder, in: folder) } == .notFound)
@@ -101,8 +93,6 @@ struct BackupTests {
 
     @Test func theScheduleCountsFromTheNewestCopyAndKeepsSoMany() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
-        defer { fixture.remove() }
-        defer { remove() }
         let made = Lock(0)
         let schedule = BackupSchedule(
             dataDirectory: fixture.dataDirectory,

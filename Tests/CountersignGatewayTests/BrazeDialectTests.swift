@@ -37,7 +37,6 @@ struct BrazeDialectTests {
     }
 
     @Test func eventsAndAttributesAreStored() throws {
-        defer { fixture.remove() }
         let answer = try #require(post(token: fixture.token(for: "user-1")))
         #expect(answer.status == 201)
         #expect(answer.body == #"{"message":"success","errors":[]}"#)
@@ -48,7 +47,6 @@ struct BrazeDialectTests {
     }
 
     @Test func theSameRequestAgainStoresNothingAndEqualEventsAreTwo() throws {
-        defer { fixture.remove() }
         let token = try fixture.token(for: "user-1")
         _ = post(token: token)
         #expect(post(token: token)?.status == 201)
@@ -60,7 +58,6 @@ struct BrazeDialectTests {
 
     /// 201 all the same: what shipped clients do with another status than 401 is not documented.
     @Test func aRequestWithNothingGoodInItDoesNotSaySuccess() throws {
-        defer { fixture.remove() }
         let token = try fixture.token(for: "user-1")
         let bad = #"{"time":5,"user_id":"user-1"}"#
         let good = #"{"name":"ss","time":5,"user_id":"user-1"}"#
@@ -83,7 +80,6 @@ struct BrazeDialectTests {
     }
 
     @Test func rejectionsHaveTheVendorsShape() throws {
-        defer { fixture.remove() }
         let cases: [(String?, String, Int)] = [
             (nil, Self.body, 26), (try fixture.token(for: "user-1", lifetime: -60), Self.body, 22),
             (try fixture.token(for: "user-2"), Self.body, 21),
@@ -110,7 +106,6 @@ struct BrazeDialectTests {
     }
 
     @Test func anUnknownKeyAndABadBodyAreSaidPlainly() throws {
-        defer { fixture.remove() }
         let unknown = connection.post("{}", path: "/api/v3/data", headers: ["X-Braze-Api-Key": "nobody"])
         #expect(unknown?.json["code"] as? String == "invalid_api_key")
         let bad = connection.post(
@@ -124,7 +119,6 @@ struct BrazeDialectTests {
         ("template", #""templated_message":null"#),
     ])
     func whatThereIsNoneOfIsAnsweredEmpty(path: String, expected: String) throws {
-        defer { fixture.remove() }
         let body = #"{"device_id":"device-1","user_id":"user-1","last_full_sync_at":0}"#
         func ask(_ token: String?, key: String? = nil) throws -> TestAnswer {
             var headers = ["X-Braze-Api-Key": key ?? fixture.writeKey]
@@ -139,7 +133,6 @@ struct BrazeDialectTests {
     }
 
     @Test func whoAsksForTriggersGetsAnEmptyList() throws {
-        defer { fixture.remove() }
         let body = Self.body.replacing(
             #""respond_with":{"user_id":"user-1"}"#,
             with: #""respond_with":{"user_id":"user-1","triggers":true}"#)

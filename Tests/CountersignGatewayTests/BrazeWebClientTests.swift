@@ -52,7 +52,6 @@ struct BrazeWebClientTests {
     }
 
     @Test func aVisitorsSessionIsStoredAndThePageMayReadTheAnswer() throws {
-        defer { fixture.remove() }
         let preflight = [
             "Origin": Self.origin, "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers":
@@ -69,7 +68,6 @@ struct BrazeWebClientTests {
     }
 
     @Test func aUsersEventNeedsTheirSignatureAndThePageMayReadWhy() throws {
-        defer { fixture.remove() }
         let event =
             #"{"name":"ce","time":1795249800.1,"data":{"n":"Order Placed","p":{"total":12.5}},"user_id":"user-1","#
             + #""session_id":"0c3e1d9e-5d3f-4a57-8f57-3c7d4b5a9f10"}"#

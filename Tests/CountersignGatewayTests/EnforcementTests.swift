@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -14,7 +15,7 @@ import Testing
 /// Enforcement that goes on by itself: a part of the users, a switch at a set time, and the way back.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct EnforcementTests {
-    private let folder = FileManager.default.temporaryDirectory.path + "/enforcement-\(UUID().uuidString)"
+    private let folder = TemporaryFolder()
     private let minute: Int64 = 60_000
     private let start: Int64 = 1_800_000_000_000
 
@@ -61,7 +62,7 @@ struct EnforcementTests {
     }
 
     private func bench(_ plan: EnforcementPlan) throws -> Bench {
-        let bench = try Bench(folder, at: start)
+        let bench = try Bench(folder.path, at: start)
         _ = try bench.directory.createApp(id: "shop")
         try bench.directory.setEnforcementPlan(plan, for: "shop", at: start)
         return bench
@@ -71,10 +72,7 @@ struct EnforcementTests {
         try bench.directory.enforcementPlan(of: "shop")
     }
 
-    private func remove() { try? FileManager.default.removeItem(atPath: folder) }
-
     @Test func aScheduledSwitchIsMadeWhenItsTimeHasComeAndIsWrittenDown() throws {
-        defer { remove() }
         var plan = EnforcementPlan()
         plan.state = .optional
         plan.scheduled = .init(state: .required, atMilliseconds: start + minute, rampPercent: 25)
@@ -95,7 +93,6 @@ struct EnforcementTests {
     }
 
     @Test func whoSetsItBeforeThenTakesTheSwitchAway() throws {
-        defer { remove() }
         var plan = EnforcementPlan()
         plan.scheduled = .init(state: .required, atMilliseconds: start + minute)
         let bench = try bench(plan)
@@ -113,7 +110,6 @@ struct EnforcementTests {
     }
 
     @Test func tooManyLostTokensLeadBackToOptional() throws {
-        defer { remove() }
         let bench = try bench(required(10))
         // Few users prove nothing; nine of a hundred are below the limit.
         for (users, lost) in [(0, 0), (99, 99), (100, 9)] {
@@ -140,31 +136,27 @@ struct EnforcementTests {
         #expect(try plan(bench).returned == nil)
     }
 
-    @Test func manyRejectionsAreToldOfAndChangeNothing() throws {
-        defer { remove() }
-        for rule in [required(10).autoReturn, nil] {
-            var plan = required(10)
-            plan.autoReturn = rule
-            let bench = try bench(plan)
-            defer { remove() }
-            _ = try bench.directory.setAlertWebhook(
-                url: "https://alerts.example/in", secret: nil, for: "shop")
-            bench.see(99, rejected: 99)
-            bench.look(after: 1_000)
-            #expect(bench.sent.withLock { $0.isEmpty })
-            bench.see(1_000, rejected: 1_000)
-            for _ in 0..<100 { bench.look(after: 1_000) }
-            #expect(try self.plan(bench).state == .required && bench.changes.withLock { $0 } == 0)
-            let alert = try #require(bench.sent.withLock { $0 }.first)
-            let body = try #require(
-                try JSONSerialization.jsonObject(with: Data(alert.body)) as? [String: Any])
-            #expect(body["type"] as? String == "enforcement.rejecting")
-            #expect((body["data"] as? [String: Any])?["rejected_percent"] as? Double == 100)
-            // Once an hour.
-            #expect(bench.sent.withLock { $0.count } == 1)
-            bench.look(after: 60 * minute)
-            #expect(bench.sent.withLock { $0.count } == 2)
-        }
+    @Test(arguments: [false, true]) func manyRejectionsAreToldOfAndChangeNothing(returns: Bool) throws {
+        var plan = required(10)
+        if !returns { plan.autoReturn = nil }
+        let bench = try bench(plan)
+        _ = try bench.directory.setAlertWebhook(
+            url: "https://alerts.example/in", secret: nil, for: "shop")
+        bench.see(99, rejected: 99)
+        bench.look(after: 1_000)
+        #expect(bench.sent.withLock { $0.isEmpty })
+        bench.see(1_000, rejected: 1_000)
+        for _ in 0..<100 { bench.look(after: 1_000) }
+        #expect(try self.plan(bench).state == .required && bench.changes.withLock { $0 } == 0)
+        let alert = try #require(bench.sent.withLock { $0 }.first)
+        let body = try #require(
+            try JSONSerialization.jsonObject(with: Data(alert.body)) as? [String: Any])
+        #expect(body["type"] as? String == "enforcement.rejecting")
+        #expect((body["data"] as? [String: Any])?["rejected_percent"] as? Double == 100)
+        // Once an hour.
+        #expect(bench.sent.withLock { $0.count } == 1)
+        bench.look(after: 60 * minute)
+        #expect(bench.sent.withLock { $0.count } == 2)
     }
 
     @Test func onlyTokensThatWereGoodCountAndEachUserOnce() {
@@ -206,7 +198,6 @@ struct EnforcementTests {
     }
 
     @Test func whatIsOnlyWarnedAboutNeedsNoReturn() throws {
-        defer { remove() }
         var plan = required(10)
         plan.state = .optional
         plan.rampPercent = 100
@@ -217,7 +208,6 @@ struct EnforcementTests {
     }
 
     @Test func anAlertIsSentUntilTheWebhookTakesItAlsoAfterARestart() throws {
-        defer { remove() }
         let bench = try bench(required(10, minimum: 1))
         _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
         bench.see(users: 10, lost: 10)
@@ -231,7 +221,7 @@ struct EnforcementTests {
         bench.look(after: 29_999)
         #expect(bench.sent.withLock { $0.count } == 1)
 
-        let second = try Bench(folder, at: start + 30_000)
+        let second = try Bench(folder.path, at: start + 30_000)
         second.outcome.withLock { $0 = .refused("it answered 500") }
         second.look()
         let again = try #require(second.sent.withLock { $0 }.first)
@@ -244,7 +234,6 @@ struct EnforcementTests {
     }
 
     @Test func anAlertThatNobodyTakesIsGivenUp() throws {
-        defer { remove() }
         let bench = try bench(required(10, minimum: 1))
         _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
         bench.see(users: 10, lost: 10)
@@ -255,7 +244,6 @@ struct EnforcementTests {
 
     @Test func theGatewayItselfReturnsAndTellsTheWebhookSigned() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .required)
-        defer { fixture.remove() }
         let first = try WebhookReceiver(status: 204)
         defer { first.close() }
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -312,7 +300,6 @@ struct EnforcementTests {
 
     @Test func aRampJudgesTheSameUsersAndOnlyAddsMore() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .required)
-        defer { fixture.remove() }
         let connection = try fixture.client()
         func refused(at percent: Int) throws -> Set<Int> {
             var plan = EnforcementPlan()

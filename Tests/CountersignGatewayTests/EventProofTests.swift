@@ -42,7 +42,6 @@ struct EventProofTests {
         enforcement: Enforcement, hasToken: Bool, row: [String?]
     ) throws {
         let fixture = try GatewayFixture(.standard, enforcement: enforcement)
-        defer { fixture.remove() }
         let answer = try native(fixture, trackEvent("m-1"), token: hasToken ? try token(fixture) : nil)
         #expect(answer.status == 200)
         var row = row
@@ -56,14 +55,12 @@ struct EventProofTests {
 
     @Test func aTokenThatIsNotValidLeavesItsCodeAndNothingThatItSays() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .optional)
-        defer { fixture.remove() }
         _ = try native(fixture, trackEvent("m-1"), token: try token(fixture, lifetime: -600))
         #expect(try rows(fixture) == [["warned", "22", "0", "optional", "native", nil, "1"]])
     }
 
     @Test func aRequestWithoutAUserIsAnonymous() throws {
         let fixture = try GatewayFixture(.standard)
-        defer { fixture.remove() }
         let event = #"{"type":"track","messageId":"m-1","anonymousId":"d-1","event":"Opened"}"#
         #expect(try native(fixture, event, token: nil).status == 200)
         #expect(try rows(fixture) == [["anonymous", nil, "0", "required", "native", nil, "1"]])
@@ -71,7 +68,6 @@ struct EventProofTests {
 
     @Test func everyDialectSaysIt() throws {
         let fixture = try GatewayFixture(.standard)
-        defer { fixture.remove() }
         let project = "0aef3a96-3804-11e8-b710-141877340e97"
         try fixture.apps.setProjectToken(project, for: fixture.appID)
         try fixture.gateway.refreshApps()

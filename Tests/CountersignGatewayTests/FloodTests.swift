@@ -14,7 +14,6 @@ struct FloodTests {
         _ configure: (inout GatewayConfiguration) -> Void = { _ in }, _ body: (GatewayFixture) throws -> Void
     ) throws {
         let fixture = try GatewayFixture(enforcement: .disabled, configure: configure)
-        defer { fixture.remove() }
         try body(fixture)
     }
 

@@ -53,7 +53,6 @@ struct ForgedIdentityTests {
     }
 
     @Test func aUserOutsideTheRampOpensItForNobodyElse() throws {
-        defer { fixture.remove() }
         try ramp(50)
         let outside = users(inside: false, of: 50, count: 2)
         let inside = users(inside: true, of: 50, count: 1)
@@ -76,7 +75,6 @@ struct ForgedIdentityTests {
     }
 
     @Test func aUserOutsideTheRampOpensItForNobodyElseInBrazesShape() throws {
-        defer { fixture.remove() }
         try ramp(50)
         let outside = users(inside: false, of: 50, count: 1)[0]
         let victim = users(inside: true, of: 50, count: 1)[0]
@@ -102,7 +100,6 @@ struct ForgedIdentityTests {
         #"{"type":"track","event":"e","userId":"user-1","previousId":"victim","messageId":"m"}"#,
     ])
     func anAliasOfSomebodyElseIsRefused(event: String) throws {
-        defer { fixture.remove() }
         #expect(code(try post(batch(event), as: "user-1")) == 28)
         #expect(code(try post(batch(event), as: "victim")) == 28)
         #expect(code(try post(batch(event))) == 26)
@@ -111,7 +108,6 @@ struct ForgedIdentityTests {
 
     @Test(arguments: ["/v1/alias", "/v1/track", "/v1/batch"])
     func anAliasOfSomebodyElseIsNoAnonymousEvent(path: String) throws {
-        defer { fixture.remove() }
         let event = #"{"type":"alias","event":"e","anonymousId":"a","previousId":"victim","messageId":"m"}"#
         let body = path == "/v1/batch" ? batch(event) : event
         #expect(code(try post(body, path: path)) == 26)
@@ -123,7 +119,6 @@ struct ForgedIdentityTests {
     }
 
     @Test func anExternalIDOfSomebodyElseIsAUserIDInBrazesShape() throws {
-        defer { fixture.remove() }
         let headers = ["X-Braze-Api-Key": fixture.writeKey]
         let mine = headers.merging(["X-Braze-Auth-Signature": try fixture.token(for: "user-1")]) { $1 }
         for body in [
@@ -141,7 +136,6 @@ struct ForgedIdentityTests {
 
     @Test(arguments: [#"["victim"]"#, #"{"id":"victim"}"#, "7", "true", #""vic\u0000tim""#])
     func anIDThatIsNoneIsRefusedWhereverItNamesAUser(id: String) throws {
-        defer { fixture.remove() }
         for type in ["track", "identify", "page"] {
             let event =
                 #"{"type":"\#(type)","event":"e","anonymousId":"a","messageId":"m","previousId":\#(id)}"#
@@ -162,7 +156,6 @@ struct ForgedIdentityTests {
     }
 
     @Test func aLocationBelongsToTheTokensUserWhateverItSays() throws {
-        defer { fixture.remove() }
         let record =
             #"{"location":{"coords":{"latitude":1,"longitude":2},"uuid":"u","extras":{"user_id":"victim"}},"user_id":"victim","userId":"victim"}"#
         let answer = connection.post(
@@ -181,7 +174,6 @@ struct ForgedIdentityTests {
         #"{"type":"track","event":"paid","userId":"victim","anonymousId":"d","messageId":"m-1"}"#
 
     @Test func aMessageIDThatSomebodyElseHasUsedIsFree() throws {
-        defer { fixture.remove() }
         let forged = [
             (#"{"type":"track","event":"x","anonymousId":"x","messageId":"m-1"}"#, nil),
             // The classes of ids are kept apart, whatever the ids look like.
@@ -204,7 +196,6 @@ struct ForgedIdentityTests {
     }
 
     @Test func aMessageIDThatSomebodyElseHasUsedIsFreeInBrazesShape() throws {
-        defer { fixture.remove() }
         func send(_ event: String, as user: String? = nil) throws {
             var headers = ["X-Braze-Api-Key": fixture.writeKey]
             if let user { headers["X-Braze-Auth-Signature"] = try fixture.token(for: user) }

@@ -49,7 +49,6 @@ struct GeolocationDialectTests {
         (#"[{"location":\#(record)}]"#, "{}"),
     ])
     func everyShapeOfAnUploadIsStored(body: String, params: String) throws {
-        defer { fixture.remove() }
         let answer = try #require(post(body, authorization: "Bearer " + token()))
         #expect(answer.status == 200)
         #expect(answer.json["success"] as? Bool == true)
@@ -64,7 +63,6 @@ struct GeolocationDialectTests {
 
     /// 200 all the same: the vendor's SDK sends a record that gets another status for ever.
     @Test func anUploadWithNothingGoodInItDoesNotSaySuccess() throws {
-        defer { fixture.remove() }
         let authorization = "Bearer " + (try token())
         let bad = #"{"uuid":5,"coords":7}"#
         let answer = try #require(post(#"{"location":[\#(bad),\#(bad)]}"#, authorization: authorization))
@@ -80,7 +78,6 @@ struct GeolocationDialectTests {
     }
 
     @Test func aRecordIsStoredOnceByItsUUID() throws {
-        defer { fixture.remove() }
         for _ in 0..<2 {
             _ = post(#"{"location":\#(Self.record)}"#, authorization: "Bearer " + (try token()))
         }
@@ -88,14 +85,12 @@ struct GeolocationDialectTests {
     }
 
     @Test func aTemplatesRecordsAreStored() throws {
-        defer { fixture.remove() }
         let body = #"{"location":[{"lat":1,"lng":2,"time":1430800314123},{"lat":3,"lng":4}]}"#
         #expect(post(body, authorization: "Bearer " + (try token()))?.json["accepted"] as? Int == 2)
         #expect(post(body, authorization: "Bearer " + (try token()))?.json["duplicates"] as? Int == 2)
     }
 
     @Test func theTokenMayBeBareAndThePathMayNameTheApp() throws {
-        defer { fixture.remove() }
         #expect(post(Self.record, authorization: try token(app: ["x", "shop"]))?.status == 200)
         let unnamed = try fixture.token(for: "device-1")
         #expect(
@@ -105,7 +100,6 @@ struct GeolocationDialectTests {
     }
 
     @Test func theTokenMustBeGoodWhateverEnforcementSays() throws {
-        defer { fixture.remove() }
         let other = try GatewayFixture.strangersKey()
         let cases: [(String?, Int)] = [
             (nil, 26), (try token(lifetime: -60), 22), (try token(key: other), 27), ("nonsense", 20),
@@ -120,7 +114,6 @@ struct GeolocationDialectTests {
     }
 
     @Test func badBodiesAreSaidPlainly() throws {
-        defer { fixture.remove() }
         let authorization = "Bearer " + (try token())
         #expect(post("5", authorization: authorization)?.json["code"] as? String == "invalid_batch")
         #expect(post("{", authorization: authorization)?.json["code"] as? String == "invalid_json")

@@ -10,7 +10,6 @@ struct HTTPServerTests {
         _ limits: GatewayLimits = GatewayLimits(), _ body: (GatewayFixture) throws -> Void
     ) throws {
         let fixture = try GatewayFixture(enforcement: .disabled, limits: limits)
-        defer { fixture.remove() }
         try body(fixture)
     }
 

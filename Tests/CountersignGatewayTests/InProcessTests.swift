@@ -17,7 +17,6 @@ struct InProcessTests {
         _ body: [UInt8]?
     ) throws -> TestAnswer {
         let fixture = try GatewayFixture(transport, enforcement: .disabled) { $0.limits.bodyBytes = 200_000 }
-        defer { fixture.remove() }
         var headers = headers
         if let key = headers["X-Write-Key"], key.isEmpty { headers["X-Write-Key"] = fixture.writeKey }
         headers["X-Request-Id"] = "r-1"
@@ -76,7 +75,6 @@ struct InProcessTests {
     @Test(arguments: TestTransport.allCases)
     func everyRequestIsHeardOf(transport: TestTransport) throws {
         let fixture = try GatewayFixture(transport)
-        defer { fixture.remove() }
         let client = try fixture.client()
         _ = client.get("/nowhere")
         let metrics = try #require(client.get("/metrics")?.body)

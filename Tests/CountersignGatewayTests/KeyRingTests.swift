@@ -29,7 +29,6 @@ struct KeyRingTests {
     private func slots() throws -> [String] { try fixture.apps.app(id: "shop").keys.map { $0.id } }
 
     @Test func rotationNeedsNoRestart() throws {
-        defer { fixture.remove() }
         let next = try GatewayFixture.strangersKey()
         #expect(try status(next) == 401)
         let added = try fixture.apps.addKey(next.publicKey.pem, to: "shop")
@@ -52,7 +51,6 @@ struct KeyRingTests {
     }
 
     @Test func thereAreThreeSlotsAndAKeyStandsInOne() throws {
-        defer { fixture.remove() }
         #expect(
             #expect(throws: GatewayError.self) {
                 try fixture.apps.addKey(fixture.signingKey.publicKey.jwk, to: "shop")
@@ -72,7 +70,6 @@ struct KeyRingTests {
     }
 
     @Test func aPrivateKeyIsRefusedLoudly() throws {
-        defer { fixture.remove() }
         let error = #expect(throws: GatewayError.self) {
             try fixture.apps.addKey(fixture.signingKey.privatePEM, to: "shop")
         }
@@ -82,7 +79,6 @@ struct KeyRingTests {
     }
 
     @Test func eachKeyCountsWhatItVerified() throws {
-        defer { fixture.remove() }
         let second = try GatewayFixture.strangersKey()
         _ = try fixture.apps.addKey(second.publicKey.pem, to: "shop")
         for _ in 0..<3 { _ = try status(second) }

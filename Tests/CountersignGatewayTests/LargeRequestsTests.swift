@@ -255,7 +255,6 @@ struct LargeRequestsTests {
     ])
     func textThatTakesLongToCompareIsNotCompared(path: String, body: String) throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        defer { fixture.remove() }
         try fixture.apps.projects.put(
             .recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1","a":2}]}"#, in: "shop")
         try fixture.gateway.refreshApps()

@@ -32,7 +32,6 @@ struct NativeDialectTests {
     }
 
     @Test func aSignedEventIsOnDiskWhenTheAnswerComes() throws {
-        defer { fixture.remove() }
         let event = trackEvent(
             "m-1", extra: #","timestamp":"2026-11-21T08:30:00.250Z","properties":{"total":12.50}"#)
         let answer = try #require(connection.post(batch(event), headers: signed()))
@@ -49,7 +48,6 @@ struct NativeDialectTests {
     }
 
     @Test func theSameMessageIsStoredOnce() throws {
-        defer { fixture.remove() }
         _ = connection.post(batch(trackEvent("m-1"), trackEvent("m-2")), headers: try signed())
         let answer = try #require(
             connection.post(batch(trackEvent("m-2"), trackEvent("m-3"), trackEvent("m-3")), headers: signed())
@@ -59,7 +57,6 @@ struct NativeDialectTests {
     }
 
     @Test func aBadEventIsRejectedAloneAndSaysWhy() throws {
-        defer { fixture.remove() }
         let answer = try #require(
             connection.post(
                 batch(
@@ -82,7 +79,6 @@ struct NativeDialectTests {
     }
 
     @Test func aBadBodyGetsItsOwnAnswer() throws {
-        defer { fixture.remove() }
         for (body, code) in [
             ("", "invalid_json"), ("not json", "invalid_json"), ("[]", "invalid_batch"),
             (#"{"batch":[],"batch":[]}"#, "invalid_json"), (#"{"batch":{}}"#, "invalid_batch"),
@@ -98,7 +94,6 @@ struct NativeDialectTests {
     }
 
     @Test func theWriteKeyMayStandInThreePlaces() throws {
-        defer { fixture.remove() }
         let token = try fixture.token(for: "user-1")
         let basic = Data((fixture.writeKey + ":").utf8).base64EncodedString()
         #expect(
@@ -114,7 +109,6 @@ struct NativeDialectTests {
     }
 
     @Test func anUnknownWriteKeyIsNoTokenProblem() throws {
-        defer { fixture.remove() }
         for headers in [[:], ["X-Write-Key": "wk_nobody"], ["Authorization": "Basic Og=="]] {
             let answer = try #require(connection.post(batch(trackEvent("m-1")), headers: headers))
             #expect(answer.status == 401)
@@ -124,7 +118,6 @@ struct NativeDialectTests {
     }
 
     @Test func twoDifferentCredentialsAreRefused() throws {
-        defer { fixture.remove() }
         var headers = try signed()
         headers["X-Countersign-Signature"] = "other"
         #expect(
@@ -140,7 +133,6 @@ struct NativeDialectTests {
     }
 
     @Test func aTokenThatIsNotGoodIsRejectedWithItsCode() throws {
-        defer { fixture.remove() }
         let key = ["X-Write-Key": fixture.writeKey]
         let other = try GatewayFixture.strangersKey()
         let cases: [(String?, String, Int)] = [
@@ -165,7 +157,6 @@ struct NativeDialectTests {
     }
 
     @Test func anonymousEventsPassWithoutAToken() throws {
-        defer { fixture.remove() }
         let answer = connection.post(
             batch(trackEvent("m-1", user: nil)), headers: ["X-Write-Key": fixture.writeKey])
         #expect(answer?.status == 200)
@@ -173,7 +164,6 @@ struct NativeDialectTests {
     }
 
     @Test func optionalStoresAndWarns() throws {
-        defer { fixture.remove() }
         try enforce(.optional)
         let answer = try #require(
             connection.post(batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey]))
@@ -185,7 +175,6 @@ struct NativeDialectTests {
     }
 
     @Test func whereEveryEventIsRejectedTheRequestIsToo() throws {
-        defer { fixture.remove() }
         let bad = #"{"type":"track","userId":"user-1"}"#
         let answer = try #require(connection.post(batch(bad, bad), headers: signed()))
         #expect(answer.status == 400)
@@ -201,7 +190,6 @@ struct NativeDialectTests {
     }
 
     @Test func disabledDoesNotLookAtTheToken() throws {
-        defer { fixture.remove() }
         try enforce(.disabled)
         let answer = try #require(
             connection.post(
@@ -211,7 +199,6 @@ struct NativeDialectTests {
     }
 
     @Test func eachKindHasAnEndpointOfItsOwn() throws {
-        defer { fixture.remove() }
         let body = #" {"event":"Signed Up","userId":"user-1","messageId":"m-1"} "#
         #expect(connection.post(body, path: "/v1/track", headers: try signed())?.status == 200)
         let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
@@ -222,7 +209,6 @@ struct NativeDialectTests {
     }
 
     @Test func aUserIDIsComparedByItsBytes() throws {
-        defer { fixture.remove() }
         // The same letter, once as one code point and once as two: Swift calls the strings equal.
         let headers = try signed("re\u{301}mi")
         let answer = try #require(

@@ -7,7 +7,6 @@ import Testing
 struct OpenAPITests {
     @Test func everyEndpointIsDescribedAndEveryReferenceLeadsSomewhere() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
-        defer { fixture.remove() }
         let connection = try fixture.client()
         let answer = try #require(connection.get("/openapi.json"))
         #expect(answer.headers["content-type"] == "application/json")

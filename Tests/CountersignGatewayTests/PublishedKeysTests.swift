@@ -15,6 +15,8 @@ import Testing
 /// A published JWK Set under a clock and a network of the test's own. Work runs at once, in the caller.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct PublishedKeysTests {
+    private let folder = TemporaryFolder()
+
     private final class Publisher: @unchecked Sendable {
         // Used by one test, in one thread.
         var document: String?
@@ -113,9 +115,7 @@ struct PublishedKeysTests {
     }
 
     @Test func aTokenOfAPublishedKeyIsAcceptedByARunningRegistry() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let directory = try AppDirectory(dataDirectory: folder)
+        let directory = try AppDirectory(dataDirectory: folder.path)
         let writeKey = try directory.createApp(id: "shop").writeKey
         for bad in ["http://keys.example/", "https://user@keys.example/", "keys.example", "https://"] {
             #expect(throws: GatewayError.self) { try directory.setKeySource(url: bad, of: "shop") }
@@ -145,9 +145,7 @@ struct PublishedKeysTests {
     /// Whatever a token is sent as, its key may have been published since.
     @Test(arguments: [Credential.Scheme.userToken, .accessToken])
     func aTokenOfAnUnknownKeyHasTheSetAskedForAgain(scheme: Credential.Scheme) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let storage = try SQLiteStorage(dataDirectory: folder)
+        let storage = try SQLiteStorage(dataDirectory: folder.path)
         let directory = try storage.openControl(as: .account)
         let writeKey = try directory.createApp(id: "shop").writeKey
         try directory.setKeySource(url: "https://keys.example/jwks.json", of: "shop")

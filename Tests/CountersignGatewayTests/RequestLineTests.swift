@@ -9,7 +9,6 @@ import Testing
 struct RequestLineTests {
     private func answers(to head: String) throws -> [TestAnswer] {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        defer { fixture.remove() }
         let connection = try RawConnection(port: fixture.gateway.port)
         connection.send(head)
         var answers: [TestAnswer] = []

@@ -33,7 +33,6 @@ struct SegmentClientsTests {
     /// The file of events is the body, so the write key stands behind them and in no header.
     @Test(arguments: ["/v1/b", "/v1/import"])
     func aMobileClientsBatchIsStored(path: String) throws {
-        defer { fixture.remove() }
         let events = [
             event("identify", #""userId":"user-1","traits":{"plan":"pro"}"#),
             event("track", #""userId":"user-1","event":"Order Placed","properties":{"total":12.5}"#),
@@ -63,7 +62,6 @@ struct SegmentClientsTests {
         ("a", "alias", #""userId":"user-1","previousId":"a-1""#),
     ])
     func aWebClientsEventIsStored(path: String, type: String, members: String) throws {
-        defer { fixture.remove() }
         let basic = Data((fixture.writeKey + ":").utf8).base64EncodedString()
         let answer = connection.post(
             String(event(type, members).dropLast()) + #","writeKey":"\#(fixture.writeKey)"}"#,
@@ -74,7 +72,6 @@ struct SegmentClientsTests {
     }
 
     @Test func theSettingsSendClientsHere() throws {
-        defer { fixture.remove() }
         let host = "127.0.0.1:\(fixture.gateway.port)"
         let answer = try #require(
             connection.get("/v1/projects/\(fixture.writeKey)/settings", headers: ["Host": host]))
@@ -100,7 +97,6 @@ struct SegmentClientsTests {
     ])
     func anotherProductsProtocolIsNamedWhereItsClientsLook(path: String, name: String, member: String) throws
     {
-        defer { fixture.remove() }
         let answer = try #require(connection.post("{}", path: path))
         #expect(answer.status == 400)
         let sentence = "the \(name) protocol is not supported; send events to POST /v1/batch"

@@ -1,18 +1,19 @@
 import CountersignGateway
 import CountersignGatewayTesting
+import CountersignTesting
 import Foundation
 import GatewayModel
 import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct TLSTests {
-    private let folder: URL
+    private let temporary = TemporaryFolder()
+    private var folder: URL { temporary.url }
     private var certificate: String { folder.appendingPathComponent("certificate.pem").path }
     private var key: String { folder.appendingPathComponent("key.pem").path }
 
     init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("tls-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
     }
 
     /// Runs a program and returns its exit status and what it printed.
@@ -31,11 +32,9 @@ struct TLSTests {
     }
 
     @Test func aNewCertificateServesNewConnectionsAndABadOneIsNotTakenOver() throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         try makeCertificate("first", key: key, certificate: certificate)
         let files = TLSFiles(certificatePath: certificate, keyPath: key)
         let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
-        defer { fixture.remove() }
         let url = "https://127.0.0.1:\(fixture.gateway.port)"
         let old = folder.appendingPathComponent("old.pem").path
         try FileManager.default.copyItem(atPath: certificate, toPath: old)
@@ -59,7 +58,6 @@ struct TLSTests {
     }
 
     @Test func withoutAValidCertificateItDoesNotStart() throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         #expect(throws: GatewayError.self) {
             try GatewayFixture(enforcement: .disabled) {
                 $0.tls = TLSFiles(certificatePath: certificate, keyPath: key)
@@ -68,7 +66,6 @@ struct TLSTests {
     }
 
     @Test func anEncryptedKeyIsOpenedWithItsPassword() throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let plain = folder.appendingPathComponent("plain.pem").path
         try makeCertificate("secret", key: plain, certificate: certificate)
         let packed = try run(
@@ -76,7 +73,6 @@ struct TLSTests {
         try #require(packed.status == 0)
         let files = TLSFiles(certificatePath: certificate, keyPath: key, keyPassword: "s3cret")
         let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
-        defer { fixture.remove() }
         let url = "https://127.0.0.1:\(fixture.gateway.port)/livez"
         #expect(try run("curl", "-sS", "--cacert", certificate, url).output == "ok\n")
     }

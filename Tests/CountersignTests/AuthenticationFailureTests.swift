@@ -11,7 +11,6 @@ struct AuthenticationFailureTests {
 
     @Test func aRefusalIsToldOnceWithEverythingAboutIt() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         bench.gateway.judge { _ in .tokenProblem(.noMatchingPublicKeys) }
         let client = try bench.makeClient()
         let told = Lock([AuthenticationFailure]())
@@ -38,7 +37,6 @@ struct AuthenticationFailureTests {
     /// "Once" would leave an app that missed the call without another for as long as it runs.
     @Test func aFailureThatStandsIsToldAgainAtEachSession() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         bench.gateway.judge { _ in .tokenProblem(.expired) }
         let client = try bench.makeClient()
         let told = Lock([Int]())
@@ -76,7 +74,6 @@ struct AuthenticationFailureTests {
 
     @Test func anotherTokenOrCodeIsNews() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         bench.gateway.judge {
             $0.token == "c.c.c" ? .tokenProblem(.subjectMismatch) : .tokenProblem(.expired)
         }
@@ -98,7 +95,6 @@ struct AuthenticationFailureTests {
 
     @Test func aLateSubscriberGetsTheLastOneUntilItIsSolved() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         bench.gateway.judge { $0.token == "a.a.a" ? .tokenProblem(.expired) : nil }
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
@@ -117,7 +113,6 @@ struct AuthenticationFailureTests {
 
     @Test func nothingIsToldInTheBackground() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         bench.gateway.judge { _ in .tokenProblem(.expired) }
         let client = try bench.makeClient()
         let told = Lock(0)
@@ -134,7 +129,6 @@ struct AuthenticationFailureTests {
 
     @Test func optionalModeDeliversAndTells() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         bench.gateway.judge { received in
             .json(
                 200,
@@ -154,7 +148,6 @@ struct AuthenticationFailureTests {
 
     @Test func aWrongDeviceClockIsNamed() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         // The device is a day behind, so a token that expired an hour ago looks good to it.
         let token = SignedToken.fake(subject: "ada", expiresAt: Self.now + 86_400 - 3_600)
         let date = "Mon, 16 Jun 2025 15:06:40 GMT"
@@ -173,7 +166,6 @@ struct AuthenticationFailureTests {
 
     @Test func whatCannotBeATokenIsToldAndNotSent() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         var iterator = client.authenticationFailures.makeAsyncIterator()
         client.identify(userID: "ada", token: "a.a.a\r\nX-Evil: 1")

@@ -104,9 +104,11 @@ struct BadDayTests {
                 _ = client.setUser("bob", token: nil)
             case .storeAway:
                 // Something else has the directory's place: nothing can be written.
-                try FileManager.default.moveItem(
-                    at: directory, to: directory.appendingPathExtension("aside"))
-                try Data().write(to: directory)
+                try await client.pipeline.whileNothingIsWritten {
+                    try FileManager.default.moveItem(
+                        at: directory, to: directory.appendingPathExtension("aside"))
+                    try Data().write(to: directory)
+                }
             case .storeFull:
                 try await client.pipeline.storage.perform { queue in
                     try queue.connection.execute("PRAGMA max_page_count = 1")
@@ -125,9 +127,11 @@ struct BadDayTests {
             case .clockBehind: clock.setNow(clock.now + 86_400)
             case .provider: isProviderDown.withLock { $0 = false }
             case .storeAway:
-                try FileManager.default.removeItem(at: directory)
-                try FileManager.default.moveItem(
-                    at: directory.appendingPathExtension("aside"), to: directory)
+                try await client.pipeline.whileNothingIsWritten {
+                    try FileManager.default.removeItem(at: directory)
+                    try FileManager.default.moveItem(
+                        at: directory.appendingPathExtension("aside"), to: directory)
+                }
             case .storeFull:
                 try await client.pipeline.storage.perform { queue in
                     try queue.connection.execute("PRAGMA max_page_count = 1000000")
@@ -138,7 +142,6 @@ struct BadDayTests {
 
     @Test func everythingArrivesOnceAndEachWaitIsBounded() async throws {
         let day = try Day()
-        defer { day.fixture.remove() }
         let client = try day.makeClient()
         var accepted: [String] = []
         for trouble in Trouble.allCases {

@@ -6,20 +6,19 @@ import Foundation
 
 /// A client on a directory of its own, a scripted server and a manual clock.
 struct Bench {
-    let directory: URL
+    private let folder = TemporaryFolder()
+    var directory: URL { folder.url }
     let clock = ManualClock()
     let gateway = FakeGateway()
     let transport: ScriptedTransport
     var configuration: CountersignConfiguration
 
     init() throws {
-        directory = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "countersign-\(UUID().uuidString)")
         let gateway = gateway
         transport = ScriptedTransport { try gateway.answer($0) }
         guard let endpoint = URL(string: "https://gateway.example") else { throw CocoaError(.fileNoSuchFile) }
         configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk_test")
-        configuration.dataDirectory = directory
+        configuration.dataDirectory = folder.url
         configuration.flushPolicy = .manual
     }
 
@@ -39,9 +38,22 @@ struct Bench {
             path: configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path,
             limits: QueueLimits(), clock: clock)
     }
+}
 
-    func removeFiles() {
-        try? FileManager.default.removeItem(at: directory)
+extension DeliveryPipeline {
+    /// Runs `body` while nothing is written, such as to put something else in the place of the directory: whoever writes makes
+    /// that anew where it is missing.
+    func whileNothingIsWritten(_ body: @escaping @Sendable () throws -> Void) async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            recorder.writer.async { [storage] in
+                let isDone = Handshake()
+                storage.submit { _ in
+                    continuation.resume(with: Result { try body() })
+                    isDone.signal()
+                }
+                isDone.block()
+            }
+        }
     }
 }
 

@@ -8,7 +8,6 @@ import Testing
 struct CountersignClientTests {
     @Test func eventsArriveOnceInOrderUnderTheirUsersToken() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.track("before")
         client.identify(userID: "ada", token: "a.a.a")
@@ -30,7 +29,6 @@ struct CountersignClientTests {
 
     @Test func expiredTokenIsReplacedOnceAndTheSameEventsGoOutAgain() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let requests = Lock([TokenRequest]())
         bench.configuration.tokenProvider = { request in
             requests.withLock { $0.append(request) }
@@ -55,7 +53,6 @@ struct CountersignClientTests {
 
     @Test func whatWasNotSentIsSentByTheNextClient() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let first = try bench.makeClient()
         first.identify(userID: "ada", token: "a.a.a")
         for number in 0..<10 { first.track("event \(number)") }
@@ -70,7 +67,6 @@ struct CountersignClientTests {
 
     @Test func aQueueThatCannotBeReadIsAnErrorThatAnAppCanName() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         try FileManager.default.createDirectory(
             at: bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite"),
             withIntermediateDirectories: true)

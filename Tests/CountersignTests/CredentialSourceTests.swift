@@ -23,11 +23,6 @@ struct CredentialSourceTests {
             store: FileTokenStore(directory: bench.directory), storage: storage, log: nil)
     }
 
-    private func end() async {
-        await storage.close()
-        bench.removeFiles()
-    }
-
     private func key(_ text: String) throws -> SignedToken { try #require(SignedToken.accessToken(text)) }
 
     private func token(_ text: String) throws -> SignedToken { try #require(SignedToken(text)) }
@@ -58,7 +53,7 @@ struct CredentialSourceTests {
             #expect(
                 decision == .ready(Credential(.bearer, token: try token(text), generation: generation)))
         }
-        await end()
+        await storage.close()
     }
 
     @Test func aRefusedKeyIsLookedForAgainWhereOtherProcessesKeepTheirs() async throws {
@@ -69,7 +64,7 @@ struct CredentialSourceTests {
         #expect(before == .ready(Credential(.apiKey, token: try key("one"), generation: 1)))
         let after = await projects.credential(for: shop, replacing: 1, post: { _ in })
         #expect(after == .ready(Credential(.apiKey, token: try key("two"), generation: 2)))
-        await end()
+        await storage.close()
     }
 
     @Test func whatIsForgottenIsForgottenOnDiskToo() async throws {
@@ -83,7 +78,7 @@ struct CredentialSourceTests {
         let decision = await projects.credential(for: shop, replacing: nil, post: { _ in })
         #expect(decision == .ready(Credential(.apiKey, token: nil, generation: 0)))
         #expect(await stored.text(of: "shop") == .some(nil))
-        await end()
+        await storage.close()
     }
 
     @Test func theServersClockIsLearnt() async throws {
@@ -93,7 +88,7 @@ struct CredentialSourceTests {
         await projects.noteServerTime(date)
         #expect(await users.clockOffset == 100)
         #expect(await projects.clockOffset == 100)
-        await end()
+        await storage.close()
     }
 
     @Test func aProviderThatFailsIsToldOnceAndAskedAgainWhenSomebodyResumes() async throws {
@@ -116,6 +111,6 @@ struct CredentialSourceTests {
         await users.resume()
         #expect(await ask() == .pending)
         await users.stop()
-        await end()
+        await storage.close()
     }
 }

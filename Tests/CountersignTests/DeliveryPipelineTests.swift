@@ -83,13 +83,13 @@ private struct LineServer: Destination {
 
 /// The example of docs/delivery-pipeline.md: a client over the pipeline with a source, a content and a destination of its own.
 struct DeliveryPipelineTests {
-    private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    private let folder = TemporaryFolder()
     private let clock = ManualClock()
-    private var keyFile: URL { directory.appendingPathComponent("key") }
+    private var keyFile: URL { folder.url.appendingPathComponent("key") }
 
     private func makePipeline(_ transport: ScriptedTransport) throws -> DeliveryPipeline {
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        var settings = DeliverySettings(directory: directory.appendingPathComponent("queue"))
+        try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
+        var settings = DeliverySettings(directory: folder.url.appendingPathComponent("queue"))
         settings.flushPolicy = .manual
         return try DeliveryPipeline(
             settings: settings, storage: settings.makeStorage(clock: clock),
@@ -105,7 +105,6 @@ struct DeliveryPipelineTests {
             return TransportResponse(status: isGood ? 204 : 401)
         }
         let pipeline = try makePipeline(transport)
-        defer { try? FileManager.default.removeItem(at: directory) }
         for text in ["one", "two"] { _ = try await pipeline.store(Line(text: text)) }
 
         // Without a key nothing is sent.

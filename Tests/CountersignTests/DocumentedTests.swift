@@ -12,7 +12,6 @@ import Testing
 struct DocumentedTests {
     @Test func anOrderSurvivesAnExpiredToken() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        defer { fixture.remove() }
         var configuration = CountersignConfiguration(
             endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
             writeKey: fixture.writeKey)

@@ -6,15 +6,12 @@ import Testing
 @testable import Countersign
 
 struct EventQueueTests {
-    private let directory: URL
-    private let path: String
+    private let folder = TemporaryFolder()
+    private var path: String { folder.url.appendingPathComponent("queue.sqlite").path }
     private let clock = ManualClock()
 
     init() throws {
-        directory = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "countersign-queue-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        path = directory.appendingPathComponent("queue.sqlite").path
+        try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
     }
 
     private func open(_ limits: QueueLimits = QueueLimits()) throws -> EventQueue {
@@ -34,8 +31,6 @@ struct EventQueueTests {
         try queue.claim(ClaimRequest(maximumEvents: .max, maximumBytes: .max)).map(\.messageID)
     }
 
-    private func removeFiles() { try? FileManager.default.removeItem(at: directory) }
-
     /// What was recorded is somewhere, and the counters know where.
     private func expectBalance(_ queue: EventQueue, sourceLocation: SourceLocation = #_sourceLocation) throws
     {
@@ -54,7 +49,6 @@ struct EventQueueTests {
     // MARK: Limits (D15)
 
     @Test func tooManyEventsPushOutTheOldest() throws {
-        defer { removeFiles() }
         let queue = try open(QueueLimits(maximumEvents: 10))
         for number in 0..<25 { try queue.append(rows([number]), clock: clock) }
         #expect(try ids(queue) == (15..<25).map { "m\($0)" })
@@ -63,7 +57,6 @@ struct EventQueueTests {
     }
 
     @Test func tooManyBytesPushOutTheOldest() throws {
-        defer { removeFiles() }
         let queue = try open(QueueLimits(maximumBytes: 5_000))
         try queue.append(rows(0..<100, bytes: 200), clock: clock)
         #expect(try queue.value(of: .bytes) <= 5_000)
@@ -73,7 +66,6 @@ struct EventQueueTests {
     }
 
     @Test func tooOldEventsGo() throws {
-        defer { removeFiles() }
         let queue = try open(QueueLimits(maximumAge: 3_600))
         try queue.append(rows([1]), clock: clock)
         clock.advance(by: 3_599)
@@ -87,7 +79,6 @@ struct EventQueueTests {
     }
 
     @Test func tooLongEventGoesToQuarantineAndNeverIntoTheQueue() throws {
-        defer { removeFiles() }
         let queue = try open(QueueLimits(maximumEventBytes: 500))
         try queue.append(rows([1], bytes: 600) + rows([2]), clock: clock)
         #expect(try ids(queue) == ["m2"])
@@ -96,7 +87,6 @@ struct EventQueueTests {
     }
 
     @Test func quarantineHasALimitAndCanBeSentAgain() throws {
-        defer { removeFiles() }
         let queue = try open(QueueLimits(maximumQuarantinedEvents: 3))
         try queue.append(rows(0..<5, user: "ada"), clock: clock)
         let events = try queue.claim(ClaimRequest(maximumEvents: 5, maximumBytes: .max))
@@ -114,7 +104,6 @@ struct EventQueueTests {
     // MARK: The clock (D8)
 
     @Test func aJumpingDeviceClockMakesNoFreshEventOld() throws {
-        defer { removeFiles() }
         let limits = QueueLimits(maximumAge: 30 * 86_400)
         let year: TimeInterval = 365 * 86_400
         let start = clock.now
@@ -133,7 +122,6 @@ struct EventQueueTests {
     // MARK: Claims
 
     @Test func claimTakesTheOldestUserThatIsNotBlocked() throws {
-        defer { removeFiles() }
         let queue = try open()
         try queue.append(
             rows([1], user: "ada") + rows([2]) + rows([3], user: "caf\u{E9}") + rows([4], user: "cafe\u{301}")
@@ -154,7 +142,6 @@ struct EventQueueTests {
     }
 
     @Test func claimKeepsToBytesButTakesOneThatAloneIsTooLong() throws {
-        defer { removeFiles() }
         let queue = try open()
         try queue.append(rows(1...5, bytes: 100), clock: clock)
         #expect(try queue.claim(ClaimRequest(maximumEvents: 10, maximumBytes: 250)).count == 2)
@@ -162,7 +149,6 @@ struct EventQueueTests {
     }
 
     @Test func settlingWhatIsGoneCountsNothing() throws {
-        defer { removeFiles() }
         let queue = try open()
         try queue.append(rows(1...3), clock: clock)
         let events = try queue.claim(ClaimRequest(maximumEvents: 3, maximumBytes: .max))
@@ -173,7 +159,6 @@ struct EventQueueTests {
     }
 
     @Test func aTransactionIsCertainWithItsJournalOrWithout() throws {
-        defer { removeFiles() }
         let queue = try open()
         try queue.append(rows(1...3), clock: clock)
         try queue.makeCertain()
@@ -184,7 +169,6 @@ struct EventQueueTests {
     // MARK: Two processes (lease)
 
     @Test func leaseIsForOneUntilItLapsesOrItsHolderIsGone() throws {
-        defer { removeFiles() }
         let first = try open()
         let second = try open()
         let holder = LeaseHolder()
@@ -215,7 +199,6 @@ struct EventQueueTests {
     }
 
     @Test func leaseOutlastsTheRequestThatItIsTakenFor() throws {
-        defer { removeFiles() }
         let first = try open()
         let second = try open()
         let holder = LeaseHolder()
@@ -245,7 +228,6 @@ struct EventQueueTests {
     // MARK: Schema (D16)
 
     @Test func fileOfANewerVersionIsUsedAndLosesNothing() throws {
-        defer { removeFiles() }
         try open().append(rows(1...50), clock: clock)
         do {
             let newer = try SQLiteConnection(path: path)

@@ -36,7 +36,6 @@ struct GatewayTests {
 
     @Test func expiredTokenThenCallbackThenNewTokenThenEverythingOnce() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        defer { fixture.remove() }
         let client = try client(fixture)
         let failures = client.authenticationFailures
         client.identify(userID: "ada", token: try fixture.token(for: "ada", lifetime: -600))
@@ -55,7 +54,6 @@ struct GatewayTests {
 
     @Test func providerIsAskedAfterExpiryAndTheEventsGoOut() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        defer { fixture.remove() }
         let fresh = try fixture.token(for: "ada")
         let client = try client(fixture) { $0.tokenProvider = { _ in fresh } }
         // The device believes that the token is good: the gateway is the one that says no.
@@ -91,7 +89,6 @@ struct GatewayTests {
         later: Enforcement
     ) async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        defer { fixture.remove() }
         var configuration = CountersignConfiguration(
             endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
             writeKey: fixture.writeKey)
@@ -140,7 +137,6 @@ struct GatewayTests {
 
     @Test func eventsThatAreAllRejectedAreKnownAfterOneRequestAndSetAsideOnceOthersAreTaken() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        defer { fixture.remove() }
         var configuration = CountersignConfiguration(
             endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
             writeKey: fixture.writeKey)
@@ -172,7 +168,6 @@ struct GatewayTests {
     /// "After 50 consecutive failed attempts, retries will be paused until the next session start."
     @Test func fiftyRefusalsPauseUntilTheAppStartsASession() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        defer { fixture.remove() }
         var configuration = CountersignConfiguration(
             endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
             writeKey: fixture.writeKey)
@@ -211,7 +206,6 @@ struct GatewayTests {
     @Test(arguments: [("wrong key", 27), ("other user", 21), ("missing", 26)])
     func faultsHaveTheirCodesAndLoseNothing(fault: String, code: Int) async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        defer { fixture.remove() }
         let client = try client(fixture)
         let failures = client.authenticationFailures
         let token: String? =
@@ -235,7 +229,6 @@ struct GatewayTests {
 
     @Test func optionalDeliversAndReportsAndAnonymousEventsAlwaysPass() async throws {
         let fixture = try GatewayFixture(enforcement: .optional)
-        defer { fixture.remove() }
         let client = try client(fixture)
         let failures = client.authenticationFailures
         client.track("anonymous")
@@ -251,7 +244,6 @@ struct GatewayTests {
 
     @Test func wrongWriteKeyIsAConfigurationProblemAndStops() async throws {
         let fixture = try GatewayFixture()
-        defer { fixture.remove() }
         let client = try client(fixture) { $0.writeKey = "wk_wrong" }
         client.track("one")
         let result = await client.flush()
@@ -263,7 +255,6 @@ struct GatewayTests {
 
     @Test func eventThatTheGatewayRefusesIsSetAsideAndTheOthersArrive() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        defer { fixture.remove() }
         let client = try client(fixture)
         client.identify(userID: "ada")
         client.track("one")

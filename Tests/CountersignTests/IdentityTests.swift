@@ -8,7 +8,6 @@ import Testing
 struct IdentityTests {
     @Test func idsThatDifferOnlyInUnicodeFormAreTwoUsers() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.identify(userID: "caf\u{E9}", token: "composed.x.x")
         client.identify(userID: "cafe\u{301}", token: "decomposed.x.x")
@@ -20,7 +19,6 @@ struct IdentityTests {
     /// A5 of the reliability plan, small: users come and go while tokens are refused.
     @Test func noRequestMixesUsersOrTokens() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         bench.gateway.judge { $0.messages[0].userId == "user-1" ? .tokenProblem(.expired) : nil }
         let client = try bench.makeClient()
         for round in 0..<200 {
@@ -43,7 +41,6 @@ struct IdentityTests {
 
     @Test func logOutSendsUnderTheOldTokenAndThenForgetsIt() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         client.track("bought")
@@ -66,7 +63,6 @@ struct IdentityTests {
 
     @Test func tokenIsThereAgainAfterARestartAndTheQueueNeverHasIt() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let first = try bench.makeClient()
         first.identify(userID: "ada", token: "secret.secret.secret")
         try await first.record("one")
@@ -88,7 +84,6 @@ struct IdentityTests {
 
     @Test func sameUserWithANewTokenOnlyReplacesIt() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         let session = await client.snapshot().sessionID
@@ -104,7 +99,6 @@ struct IdentityTests {
 
     @Test func sessionSurvivesAShortTimeInTheBackground() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         let session = await client.snapshot().sessionID
         client.enterBackground()
@@ -120,7 +114,6 @@ struct IdentityTests {
 
     @Test func wipingLeavesNothing() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.track("before")
         await client.flush()
@@ -143,7 +136,6 @@ struct IdentityTests {
 
     @Test func optingOutLastsOverRestarts() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let first = try bench.makeClient()
         try await first.record("one")
         try await first.optOut()

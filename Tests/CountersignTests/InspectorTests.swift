@@ -9,7 +9,6 @@ import Testing
 struct InspectorTests {
     @Test func itSaysWhatWaitsAndWhyWithoutTheToken() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         bench.transport.setHandler { _ in
             TransportResponse(
                 status: 401,

@@ -15,7 +15,6 @@ struct ProviderOutageTests {
     @Test(arguments: [-7_200, -60, 7_200, 31_536_000] as [TimeInterval], [true, false])
     func freshTokensAreSentWhateverTheDeviceClockSays(ahead: TimeInterval, saysDate: Bool) async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.clock.setNow(bench.clock.now + ahead)
         let fresh = SignedToken.fake(subject: "ada", expiresAt: Self.now + 600)
         let calls = Lock(0)
@@ -43,7 +42,6 @@ struct ProviderOutageTests {
 
     @Test func theDateOfAProxyIsNotTheServers() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let fresh = SignedToken.fake(subject: "ada", expiresAt: Self.now + 600)
         let calls = Lock(0)
         bench.configuration.tokenProvider = { _ in
@@ -71,7 +69,6 @@ struct ProviderOutageTests {
 
     @Test func aClockThatJumpsMakesForgetWhatWasLearned() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         bench.gateway.judge { received in
             .json(
                 200, #"{"success":true,"accepted":\#(received.messages.count)}"#,
@@ -93,7 +90,6 @@ struct ProviderOutageTests {
     @Test(arguments: [nil, "throw", "not a token"])
     func withoutAProviderThatWorksTheServerDecides(answer: String?) async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let calls = Lock(0)
         bench.configuration.tokenProvider = { _ in
             calls.withLock { $0 += 1 }
@@ -113,7 +109,6 @@ struct ProviderOutageTests {
 
     @Test func theLastKnownTokenGoesWithEventsOfAProviderThatFails() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.tokenProvider = { _ in nil }
         let client = try bench.makeClient()
         let old = SignedToken.fake(subject: "ada", expiresAt: Self.now - 10)
@@ -125,7 +120,6 @@ struct ProviderOutageTests {
 
     @Test func whenTheOperatorStopsRequiringTokensWhatWasParkedArrives() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.flushPolicy = FlushPolicy(eventCount: 1, interval: 1, onBackground: false)
         bench.configuration.tokenProvider = { _ in nil }
         let isRequired = Lock(true)
@@ -169,7 +163,6 @@ struct ProviderOutageTests {
 
     @Test func blockedProvidersHoldUpNeitherTheOtherUsersNorTheProcess() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let release = Handshake()
         let asked = Lock([String]())
         let isAsked = Handshake()
@@ -209,7 +202,6 @@ struct ProviderOutageTests {
 
     @Test func noMoreThanFourCallsAreMadeAtATime() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let running = Lock((now: 0, most: 0))
         let gate = Handshake()
         let isFull = Handshake()
@@ -241,7 +233,6 @@ struct ProviderOutageTests {
     @Test(arguments: InsideCall.allCases)
     func callsFromInsideTheProviderDoNotWaitForItsTimeLimit(call: InsideCall) async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let client = Lock<CountersignClient?>(nil)
         let returned = Handshake()
         let isInside = Handshake()
@@ -276,7 +267,6 @@ struct ProviderOutageTests {
 
     @Test func whatWasForgottenWhileTheProviderWasAskedStaysForgotten() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let store = FileTokenStore(directory: bench.directory.appendingPathComponent("tokens"))
         bench.configuration.tokenStore = store
         let gate = Handshake()

@@ -18,7 +18,6 @@ struct QueueRecoveryTests {
     @Test(arguments: Damage.allCases, [1, 2, 3])
     func damagedFileLosesLittleAndIsKept(damage: Damage, seed: Int) async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.limits.maximumUnsavedEvents = 100_000
         let first = try bench.makeClient()
         first.identify(userID: "ada", token: "a.a.a")
@@ -59,7 +58,6 @@ struct QueueRecoveryTests {
     @Test(arguments: [false, true])
     func anIndexThatLostItsWayHidesNoEvent(isEmpty: Bool) async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let first = try bench.makeClient()
         first.identify(userID: "ada", token: "a.a.a")
         for number in 0..<50 { first.track("event \(number)") }
@@ -130,7 +128,6 @@ struct QueueRecoveryTests {
     /// Locked is not corrupt: the file stays where it is, and the events wait in the log.
     @Test(.timeLimit(.minutes(5))) func lockedFileIsWaitedFor() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         try await client.record("one")
         await client.pipeline.recorder.drain()

@@ -10,7 +10,6 @@ struct RecorderTests {
     /// The thread-safety row of the complaint table: 32 threads that record, identify and flush at the same time.
     @Test func thirtyTwoThreadsLoseNothing() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.limits.maximumUnsavedEvents = 100_000
         bench.configuration.batchEvents = 1_000
         let client = try bench.makeClient()
@@ -73,7 +72,6 @@ struct RecorderTests {
     @Test(.timeLimit(.minutes(1)), arguments: Trouble.allCases)
     func recordingResumesByItself(trouble: Trouble) async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.limits.maximumUnsavedEvents = 50
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
@@ -85,8 +83,10 @@ struct RecorderTests {
         case .away, .replaced:
             // A lone caller's event is in the batch that fails, and nothing else.
             await client.flush()
-            try FileManager.default.moveItem(at: directory, to: aside)
-            if trouble == .replaced { try Data().write(to: directory) }
+            try await client.pipeline.whileNothingIsWritten {
+                try FileManager.default.moveItem(at: directory, to: aside)
+                if trouble == .replaced { try Data().write(to: directory) }
+            }
         case .full:
             try await client.pipeline.storage.perform { queue in
                 try queue.connection.execute("PRAGMA max_page_count = 1")
@@ -190,7 +190,6 @@ struct RecorderTests {
 
     @Test func whatOnlyTheLogHasOutlivesTheProcessOnce() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.identify(userID: "caf\u{E9}", token: "a.a.a")
         _ = try await client.record("taken over")
@@ -200,7 +199,6 @@ struct RecorderTests {
             #expect(client.pipeline.recorder.losses.logged == 20)
             return try kill(bench)
         }
-        defer { copy.removeFiles() }
         for _ in 0..<3 {
             let next = try copy.makeClient()
             _ = await next.snapshot()
@@ -222,12 +220,10 @@ struct RecorderTests {
     /// A power failure may undo that the log was removed, again and again.
     @Test func aLogThatComesBackIsNotTakenOverTwice() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
         let copy = try await killed(client, of: bench, afterEvents: 20)
-        defer { copy.removeFiles() }
         let directory = copy.configuration.instanceDirectory
         let logs = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
             $0.hasPrefix(IncomingLog.prefix)
@@ -252,12 +248,10 @@ struct RecorderTests {
 
     @Test func twoThatOpenTheQueueTakeALogOverOnce() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
         let copy = try await killed(client, of: bench, afterEvents: 200)
-        defer { copy.removeFiles() }
         let others = try (0..<4).map { _ in try copy.makeClient() }
         await withTaskGroup(of: Void.self) { group in
             for other in others { group.addTask { await other.pipeline.recorder.drain() } }
@@ -271,7 +265,6 @@ struct RecorderTests {
 
     @Test func whatIsWrittenAgainIsReadOnce() throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let directory = bench.configuration.instanceDirectory
         let log = IncomingLog(directory: directory, holder: LeaseHolder())
         func event(_ name: String) -> RenderedEvent {
@@ -291,7 +284,6 @@ struct RecorderTests {
 
     @Test func aLogThatWasCutShortOrRottedGivesWhatIsBeforeThat() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
@@ -300,7 +292,6 @@ struct RecorderTests {
             return try (0..<3).map { _ in try kill(bench) }
         }
         for (damage, copy) in copies.enumerated() {
-            defer { copy.removeFiles() }
             let directory = copy.configuration.instanceDirectory
             let name = try #require(
                 FileManager.default.contentsOfDirectory(atPath: directory.path).first {
@@ -329,18 +320,15 @@ struct RecorderTests {
 
     @Test func wipedEventsDoNotComeBackFromTheLog() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         // The id of the device is made.
         _ = try await client.record("first")
         await client.flush()
         // A power failure may undo that the log was emptied, so take the files from before.
         let before = try await killed(client, of: bench, afterEvents: 10)
-        defer { before.removeFiles() }
         try await client.wipeData()
         try await client.record("after")
         let copy = try await whileTheStoreIsBusy(client) { try kill(bench) }
-        defer { copy.removeFiles() }
         let old = before.configuration.instanceDirectory
         for name in try FileManager.default.contentsOfDirectory(atPath: old.path)
         where name.hasPrefix(IncomingLog.prefix) {
@@ -357,7 +345,6 @@ struct RecorderTests {
 
     @Test func theLogStaysShortHoweverMuchIsRecorded() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         for number in 0..<20_000 {
@@ -385,7 +372,6 @@ struct RecorderTests {
 
     @Test func eventsOfOneThreadStayInOrder() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         for number in 0..<500 { client.track("\(number)") }
         await client.flush()
@@ -397,7 +383,6 @@ struct RecorderTests {
 
     @Test func tooManyInMemoryAreDroppedAndCounted() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.limits.maximumUnsavedEvents = 10
         let client = try bench.makeClient()
         // The storage thread is busy with something else.
@@ -414,7 +399,6 @@ struct RecorderTests {
 
     @Test func aWaitingCallerHearsWhyItsEventWasNotStored() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.limits.maximumEventBytes = 1_000
         let client = try bench.makeClient()
         do {
@@ -436,7 +420,6 @@ struct RecorderTests {
 
     @Test func whatWasInMemoryIsOnDiskAfterClose() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         for number in 0..<1_000 { client.track("\(number)") }
         await client.close()
@@ -446,7 +429,6 @@ struct RecorderTests {
 
     @Test func logFormatsNothingUnlessAsked() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let lines = Lock([String]())
         let made = Lock(0)
         bench.configuration.log = CountersignLog(

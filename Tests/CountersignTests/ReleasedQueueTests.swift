@@ -101,7 +101,6 @@ struct ReleasedQueueTests {
 
     @Test func eventsOfSignedUsersAreDelivered() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let directory = bench.configuration.instanceDirectory
         try write(Self.native, to: directory, tokens: #"[{"token":"a.b.c","user":"ada"}]"#)
         try Data(#"{"users":{"wk_test":"ada"}}"#.utf8).write(

@@ -9,7 +9,6 @@ import Testing
 struct StoredUserTests {
     @Test func theUserAndTheTokenAreThereAtTheNextStart() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let first = try bench.makeClient()
         #expect(first.userID == nil, "nothing stored: nobody")
         first.identify(userID: "ada", token: "a.a.a")
@@ -32,7 +31,6 @@ struct StoredUserTests {
     @Test(arguments: Leaving.allCases)
     func whoLeavesIsForgotten(leaving: Leaving) async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let first = try bench.makeClient()
         first.identify(userID: "ada", token: "a.a.a")
         switch leaving {
@@ -50,7 +48,6 @@ struct StoredUserTests {
 
     @Test func anotherWriteKeyHasAnotherUser() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let first = try bench.makeClient()
         first.identify(userID: "ada")
         await first.close()
@@ -72,7 +69,6 @@ struct StoredUserTests {
 
     @Test func theLastOfTwoProcessesDecidesAndADamagedFileIsNobody() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let app = try bench.makeClient()
         let helper = try bench.makeClient()
         app.identify(userID: "ada")
@@ -107,7 +103,6 @@ struct EventPropertiesTests {
 
     @Test func variablesOfAnyTypeNeedNoWrapping() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let logged = Lock([String]())
         bench.configuration.log = CountersignLog(isEnabled: { _ in true }) { _, message, metadata in
             if "\(message)".hasPrefix("property") {

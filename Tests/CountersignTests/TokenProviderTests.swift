@@ -10,7 +10,6 @@ struct TokenProviderTests {
 
     @Test func providerIsAskedFirstWhenThereIsNoToken() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let asked = Lock([TokenRequest]())
         bench.configuration.tokenProvider = { request in
             asked.withLock { $0.append(request) }
@@ -27,7 +26,6 @@ struct TokenProviderTests {
 
     @Test func expiryIsJudgedInServerTime() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let asked = Lock([TokenRequest.Reason]())
         let fresh = SignedToken.fake(subject: "ada", expiresAt: Self.now + 200_000)
         bench.configuration.tokenProvider = { request in
@@ -59,7 +57,6 @@ struct TokenProviderTests {
         async throws
     {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.tokenProvider = { _ in
             if answer == "throw" { throw CocoaError(.fileNoSuchFile) }
             return answer
@@ -81,7 +78,6 @@ struct TokenProviderTests {
 
     @Test(.timeLimit(.minutes(5))) func hangingProviderIsLeftAndItsLateTokenIsUsed() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let gate = Handshake()
         let isAsked = Handshake()
         let calls = Lock(0)
@@ -113,7 +109,6 @@ struct TokenProviderTests {
     @Test(arguments: [false, true])
     func aTokenThatWasAskedForBeforeTheLogOutOrTheWipeDoesNotComeBack(wipes: Bool) async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.identify(userID: "ada")
         if wipes { try await client.wipeData() } else { await client.logOut() }
@@ -132,7 +127,6 @@ struct TokenProviderTests {
     /// As on systems where a provider that blocks takes one of the threads that all tasks share.
     @Test(.timeLimit(.minutes(5))) func whoHasToWaitForAnotherUsersCallIsPending() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let (isCalled, gate) = (Handshake(), Handshake())
         let calls = Lock([String]())
         bench.configuration.tokenProvider = { request in
@@ -186,7 +180,6 @@ struct TokenProviderTests {
 
     @Test(.timeLimit(.minutes(5))) func flushInsideTheProviderDoesNotDeadlock() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let client = Lock<CountersignClient?>(nil)
         let ending = Lock<FlushResult.Ending?>(nil)
         bench.configuration.tokenProvider = { _ in

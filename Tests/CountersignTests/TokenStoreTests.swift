@@ -1,14 +1,14 @@
+import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
 
 struct TokenStoreTests {
-    private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
-        "countersign-tokens-\(UUID().uuidString)")
+    private let folder = TemporaryFolder()
+    private var directory: URL { folder.url }
 
     @Test func fileStoreKeepsOneTokenForEachUser() throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let store = FileTokenStore(directory: directory)
         #expect(try store.token(for: "ada") == nil)
         try store.store("a", for: "ada")
@@ -26,7 +26,6 @@ struct TokenStoreTests {
     }
 
     @Test func onlyTheOwnerCanReadTheFile() throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         try FileTokenStore(directory: directory).store("a", for: "ada")
         func mode(_ path: String) throws -> Int? {
             try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int

@@ -117,7 +117,6 @@ struct TransportTests {
         }
         defer { server.stop() }
         let bench = try Bench()
-        defer { bench.removeFiles() }
         var configuration = bench.configuration
         configuration.endpoint = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
         configuration.requestTimeout = 600

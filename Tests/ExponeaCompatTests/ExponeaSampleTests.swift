@@ -43,10 +43,7 @@ struct ExponeaSampleTests {
         Exponea.shared.authorizationProvider = nil
     }
 
-    private func finish() async {
-        await Exponea.shared.close()
-        fixture.remove()
-    }
+    private func finish() async { await Exponea.shared.close() }
 
     private func configure(advancedAuthEnabled: Bool = true) {
         Exponea.shared.configure(
@@ -487,7 +484,6 @@ struct ExponeaSampleTests {
         var dumped = ""
         dump(Authorization.token("very-secret"), to: &dumped)
         #expect(!"\(Authorization.token("very-secret")) \(dumped)".contains("very-secret"))
-        fixture.remove()
     }
 }
 

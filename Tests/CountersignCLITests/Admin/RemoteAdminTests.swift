@@ -24,7 +24,6 @@ struct RemoteAdminTests {
 
     @Test func aRefusalHasItsExitCodeAndNoToken() async throws {
         let fixture = try GatewayFixture()
-        defer { fixture.remove() }
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
         let reader = try fixture.apps.apiTokens.create(name: "reader", scopes: ["read"]).text
         let writer = try fixture.apps.apiTokens.create(name: "writer", scopes: ["write"]).text
@@ -45,7 +44,6 @@ struct RemoteAdminTests {
 
     @Test func aServerNamesUsersByPseudonymsUnlessSomebodyWhoMayAsksForIds() async throws {
         let fixture = try GatewayFixture()
-        defer { fixture.remove() }
         let local = ["COUNTERSIGN_DATA": fixture.dataDirectory]
         #expect(await run("session create shop --user alice-4711", environment: local).code == .done)
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
@@ -76,7 +74,7 @@ struct RemoteAdminTests {
     @Test func aGatewayThatIsDownIsUnavailable() async throws {
         let fixture = try GatewayFixture()
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
-        fixture.remove()
+        fixture.gateway.stop()
         #expect(
             await run("app list --server \(url)", environment: ["COUNTERSIGN_TOKEN": "csa_x"]).code
                 == .unavailable)
@@ -84,7 +82,6 @@ struct RemoteAdminTests {
 
     @Test func aChangeThatSomebodyElseMadeMeanwhileIsNotOverwritten() async throws {
         let fixture = try GatewayFixture()
-        defer { fixture.remove() }
         let admin = try LocalAdmin(dataDirectory: fixture.dataDirectory)
         let error = await #expect(throws: CommandError.self) {
             _ = try await admin.change("apps", "shop", "policy") { members in
@@ -107,7 +104,6 @@ struct RemoteAdminTests {
             """)
         try #require(made.status == 0, "\(made.talk)")
         let fixture = try GatewayFixture { $0.tls = TLSFiles(certificatePath: certificate, keyPath: key) }
-        defer { fixture.remove() }
         let line = "app list --server https://127.0.0.1:\(fixture.gateway.port)"
         let token = ["COUNTERSIGN_TOKEN": try fixture.apps.apiTokens.create(name: "t", scopes: ["read"]).text]
         let (code, io) = await run(line, environment: token)
@@ -146,7 +142,6 @@ struct RemoteAdminTests {
 
     @Test func aProfileIsKeptInAFileThatNobodyElseReads() async throws {
         let fixture = try GatewayFixture()
-        defer { fixture.remove() }
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
         let token = try fixture.apps.apiTokens.create(name: "laptop", scopes: ["read"]).text
         let added = await run("profile add live --server \(url)/", input: token + "\n")

@@ -22,7 +22,6 @@ struct SendCommandTests {
     }
 
     @Test func aLineThatCannotBeReadIsCountedAndIsAFailure() async throws {
-        defer { fixture.remove() }
         let file = try folder.write("{\"event\":\"a\",\"userId\":\"u\"}\nnonsense\n", to: "events.ndjson")
         let io = RecordedIO(environment: environment)
         #expect(await io.run("send", file, "--server", url) == .failed)
@@ -31,7 +30,6 @@ struct SendCommandTests {
     }
 
     @Test func bytesAreReadAsTheyAre() async throws {
-        defer { fixture.remove() }
         let file = folder.path + "/events.ndjson"
         let bytes = Array(#"{"event":"caf"#.utf8) + [0xE9] + Array("\",\"userId\":\"u\"}\n".utf8)
         try Data(bytes + Array("{\"event\":\"a\",\"userId\":\"u\"}\n".utf8)).write(
@@ -43,7 +41,6 @@ struct SendCommandTests {
     }
 
     @Test func theProfileInUseSaysWhere() async throws {
-        defer { fixture.remove() }
         let token = try fixture.apps.apiTokens.create(name: "test", scopes: ["admin"]).text
         let added = RecordedIO(environment: environment, input: token)
         #expect(await added.run("profile", "add", "live", "--server", url) == .done, "\(added.talk)")

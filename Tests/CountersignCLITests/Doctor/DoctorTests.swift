@@ -117,7 +117,7 @@ struct DoctorTests {
         #expect(code == .failed)
         #expect(text.contains("FAIL  port: another process has 127.0.0.1:\(other.gateway.port)"))
         let port = other.gateway.port
-        other.remove()
+        other.gateway.stop()
         #expect(
             await run(["COUNTERSIGN_PORT": String(port)]).1.contains("ok    port: 127.0.0.1:\(port) is free"))
     }

@@ -52,6 +52,4 @@ struct BloomreachClient {
             "SELECT type, user_id, anonymous_id, name, timestamp_ms, body FROM event ORDER BY seq"
         ) { row in (0..<6).map { row.optionalText($0) } }
     }
-
-    func remove() { fixture.remove() }
 }

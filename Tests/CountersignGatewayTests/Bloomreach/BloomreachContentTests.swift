@@ -21,7 +21,6 @@ struct BloomreachContentTests {
     // MARK: Attributes
 
     @Test func eachAttributeIsAnsweredInItsPlaceAndAnUnknownOneFailsAlone() throws {
-        defer { client.remove() }
         _ = client.post(
             "/track/v2/projects/{p}/customers",
             #"{\#(ids),"properties":{"city":"Brno"},"timestamp":1700000000}"#)
@@ -43,7 +42,6 @@ struct BloomreachContentTests {
     }
 
     @Test func anAnswerGrowsNoLargerThanItMay() throws {
-        defer { client.remove() }
         let text = String(repeating: "x", count: 300_000)
         _ = client.post(
             "/track/v2/projects/{p}/customers",
@@ -60,7 +58,6 @@ struct BloomreachContentTests {
     }
 
     @Test func nobodyHasNoAttributesButGetsRecommendations() throws {
-        defer { client.remove() }
         try client.edit {
             try $0.projects.put(
                 .recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1"}]}"#, in: "shop")
@@ -75,7 +72,6 @@ struct BloomreachContentTests {
 
     /// The iOS SDK takes the first result, and needs success and one result at least.
     @Test func recommendationsAreDecodedByTheClient() throws {
-        defer { client.remove() }
         try client.edit {
             try $0.projects.put(
                 .recommendationEngine,
@@ -123,14 +119,12 @@ struct BloomreachContentTests {
         #"{"customer_ids":{"cookie":"C"},"attributes":{}}"#, "no",
     ])
     func aBadQuestionSaysWhatIsWrong(body: String) throws {
-        defer { client.remove() }
         let answer = try #require(client.post(attributes, body))
         #expect(answer.status == 400)
         #expect(answer.json["success"] as? Bool == false)
     }
 
     @Test func tooManyQuestionsAreRefused() throws {
-        defer { client.remove() }
         let many = Array(repeating: #"{"type":"id","id":"x"}"#, count: 101).joined(separator: ",")
         #expect(client.post(attributes, #"{\#(ids),"attributes":[\#(many)]}"#)?.status == 400)
     }
@@ -138,7 +132,6 @@ struct BloomreachContentTests {
     // MARK: Consents
 
     @Test func consentsAreAnsweredToGETAndPOST() throws {
-        defer { client.remove() }
         let path = "/data/v2/projects/{p}/consent/categories"
         let empty = try ShippedClient.decode(ShippedClient.Consents.self, client.get(path))
         #expect(empty.success && empty.results.isEmpty)
@@ -164,7 +157,6 @@ struct BloomreachContentTests {
     // MARK: In-app messages
 
     @Test func inAppMessagesAreDecodedByOldAndNewClients() throws {
-        defer { client.remove() }
         let body = #"{"customer_ids":{"cookie":"C"},"device":"ios"}"#
         let path = "/webxp/s/{p}/inappmessages"
         let empty = try ShippedClient.decode(
@@ -204,7 +196,6 @@ struct BloomreachContentTests {
     }
 
     @Test func aChangeOfTheOperatorIsSeen() throws {
-        defer { client.remove() }
         let body = #"{"customer_ids":{"cookie":"C"},"device":"ios"}"#
         try client.edit {
             try $0.projects.put(.inAppMessage, json: #"{"id":"m","trigger":{"event_type":"x"}}"#, in: "shop")
@@ -217,7 +208,6 @@ struct BloomreachContentTests {
     // MARK: Neighbours
 
     @Test func whatClientsAskForAtStartIsValidAndEmpty() throws {
-        defer { client.remove() }
         struct List: Decodable {
             let success: Bool
             let data: [String]
@@ -246,7 +236,6 @@ struct BloomreachContentTests {
     // MARK: Who may
 
     @Test func whereTokensAreRequiredAnIdentifiedCustomerNeedsOneEverywhere() throws {
-        defer { client.remove() }
         try client.edit { try $0.setEnforcement(.required, for: "shop") }
         let bodies = [
             (attributes, #"{\#(ids),"attributes":[{"type":"id","id":"cookie"}]}"#),
@@ -266,11 +255,9 @@ struct BloomreachContentTests {
     }
 
     @Test func aProjectOverItsLimitCostsNoEventATry() throws {
-        client.remove()
         var limits = GatewayLimits()
         limits.requestsPerSecondPerApp = 1
         let limited = try BloomreachClient(limits: limits)
-        defer { limited.remove() }
         let body = #"{"customer_ids":{"cookie":"C"}}"#
         let answers = (0..<40).lazy.compactMap { _ in limited.post("/track/v2/projects/{p}/customers", body) }
         let refusal = try #require(answers.first { $0.status != 200 })

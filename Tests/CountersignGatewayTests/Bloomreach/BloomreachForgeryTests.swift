@@ -105,7 +105,6 @@ struct BloomreachForgeryTests {
 
     @Test(arguments: Mode.allCases)
     func nobodyElseReadsAProfile(mode: Mode) throws {
-        defer { client.remove() }
         try set(mode)
         for (ids, user) in Self.foreign {
             for answer in [try read(ids, as: user), try fetch(ids, as: user)] {
@@ -125,7 +124,6 @@ struct BloomreachForgeryTests {
     /// Where tokens are required; elsewhere `registered` is taken on the client's word, but soft ids are not.
     @Test(arguments: Mode.allCases)
     func nobodyElseWritesAProfile(mode: Mode) throws {
-        defer { client.remove() }
         try set(mode)
         for (ids, user) in Self.foreign {
             // A claim that enforcement lets in.
@@ -154,7 +152,6 @@ struct BloomreachForgeryTests {
     /// must not open what it could not open alone.
     @Test(arguments: [Mode.required, .ramp])
     func aSoftIDBesideOnesOwnIDOpensAndJoinsNoProfile(mode: Mode) throws {
-        defer { client.remove() }
         let victims = #"{"phone":"victim"}"#
         _ = try post(track, #"{"customer_ids":\#(victims),"properties":{"city":"Linz"}}"#, as: nil)
         try set(mode)
@@ -180,7 +177,6 @@ struct BloomreachForgeryTests {
     }
 
     @Test func soSoftIDsStillMakeAndJoinCustomersWithoutAHardID() throws {
-        defer { client.remove() }
         _ = try post(track, #"{"customer_ids":{"cookie":"N"},"properties":{"city":"Graz"}}"#, as: nil)
         _ = try post(track, #"{"customer_ids":{"cookie":"N","phone":"1"}}"#, as: nil)
         let results = try read(#"{"phone":"1"}"#, as: nil).json["results"] as? [[String: Any]]
@@ -192,7 +188,6 @@ struct BloomreachForgeryTests {
     }
 
     @Test func idsThatLookAlikeAreOthers() throws {
-        defer { client.remove() }
         let composed = "r\u{E9}mi", decomposed = "re\u{301}mi"
         _ = try post(
             track, #"{"customer_ids":{"registered":"\#(composed)"},"properties":{"city":"Lyon"}}"#, as: nil)
@@ -214,7 +209,6 @@ struct BloomreachForgeryTests {
     }
 
     @Test func aTokenThatHasExpiredOrIsForAnotherKeyReadsNothing() throws {
-        defer { client.remove() }
         let stranger = try GatewayFixture.strangersKey()
         let bad = [
             try client.fixture.token(for: "jane", lifetime: -120),

@@ -70,7 +70,6 @@ struct BloomreachInboxTests {
     // MARK: Fetching
 
     @Test func everybodyGetsWhatIsForAllAndTheCustomerWhatIsTheirs() throws {
-        defer { client.remove() }
         try put("all")
         try put("janes", to: registered("jane"))
         try put("johns", to: registered("john"))
@@ -91,14 +90,12 @@ struct BloomreachInboxTests {
     }
 
     @Test func messagesOfAnIDThatIsOnItsWayAreThere() throws {
-        defer { client.remove() }
         try put("janes", to: registered("jane"))
         track(#"{"cookie":"C"}"#)
         #expect(try inbox().messages?.map(\.id) == ["janes"])
     }
 
     @Test func aSyncTokenBringsWhatIsNew() throws {
-        defer { client.remove() }
         track(jane)
         try put("one")
         let first = try inbox()
@@ -115,7 +112,6 @@ struct BloomreachInboxTests {
     }
 
     @Test func aMessageReadOnAnotherDeviceComesAgainAsRead() throws {
-        defer { client.remove() }
         track(jane)
         try put("one")
         try put("two")
@@ -131,7 +127,6 @@ struct BloomreachInboxTests {
     }
 
     @Test func whatNobodyKnowsCanBeReadToo() throws {
-        defer { client.remove() }
         try put("one")
         let before = try inbox(#"{"cookie":"N"}"#)
         #expect(markRead(["one"], ids: #"{"cookie":"N"}"#)?.status == 200)
@@ -141,7 +136,6 @@ struct BloomreachInboxTests {
     }
 
     @Test func aTokenOfAMergedProfileStartsOver() throws {
-        defer { client.remove() }
         track(jane)
         try put("all")
         try put("janes", to: registered("jane"))
@@ -154,7 +148,6 @@ struct BloomreachInboxTests {
     }
 
     @Test func anotherIDMayHaveOlderMessages() throws {
-        defer { client.remove() }
         track(#"{"cookie":"C"}"#)
         try put("phones", to: CustomerIdentifier(name: "phone", value: "1"))
         try put("all")
@@ -168,7 +161,6 @@ struct BloomreachInboxTests {
     /// What a client without tokens held from before profiles were closed to it: an older one would never recover from
     /// a 410.
     @Test func aClientThatHasNoTokenStartsOverWithItsSyncToken() throws {
-        defer { client.remove() }
         track(jane)
         try put("one")
         let token = try #require(try inbox().sync_token)
@@ -178,7 +170,6 @@ struct BloomreachInboxTests {
     }
 
     @Test func aTokenThatIsNoneIsGone() throws {
-        defer { client.remove() }
         track(jane)
         track(#"{"cookie":"X"}"#)
         try put("one")
@@ -205,14 +196,12 @@ struct BloomreachInboxTests {
         ("markasread", #"{"message_ids":["m"]}"#),
     ])
     func aBadBodySaysWhatIsWrong(path: String, body: String) throws {
-        defer { client.remove() }
         let answer = try #require(client.post("/webxp/projects/{p}/appinbox/" + path, body))
         #expect(answer.status == 400)
         #expect((answer.json["error"] as? String)?.isEmpty == false)
     }
 
     @Test func messagesThatAreGoneAreNoFaultOfTheClient() throws {
-        defer { client.remove() }
         track(jane)
         #expect(markRead(["gone"])?.body == #"{"success":true}"#)
         #expect(markRead([])?.body == #"{"success":true}"#)
@@ -243,7 +232,6 @@ struct BloomreachInboxTests {
     }
 
     @Test func aCustomerTokenOpensTheInboxOfItsCustomer() throws {
-        defer { client.remove() }
         let secret = try turnOn()
         track(jane)
         try put("janes", to: registered("jane"))
@@ -254,7 +242,6 @@ struct BloomreachInboxTests {
     }
 
     @Test func aTokenOfTheKeyRingOpensItToo() throws {
-        defer { client.remove() }
         _ = try turnOn()
         try put("janes", to: registered("jane"))
         let signed = try client.fixture.signingKey.sign(claims: [
@@ -266,7 +253,6 @@ struct BloomreachInboxTests {
     }
 
     @Test func theTokensIDsMustCoverTheRequests() throws {
-        defer { client.remove() }
         let secret = try turnOn()
         track(#"{"cookie":"X","registered":"john"}"#)
         try put("johns", to: registered("john"))
@@ -299,7 +285,6 @@ struct BloomreachInboxTests {
     }
 
     @Test func aTokenThatIsNotGoodIsRefusedWithItsCode() throws {
-        defer { client.remove() }
         let secret = try turnOn()
         let good = #"{"registered":"jane"}"#
         let cases: [(String, Int)] = [
@@ -323,7 +308,6 @@ struct BloomreachInboxTests {
     }
 
     @Test func theProjectSaysWhatOpensItsInbox() throws {
-        defer { client.remove() }
         let key = "Token \(client.fixture.writeKey)"
         let bearer = "Bearer " + token(#"{"registered":"jane"}"#, secret: try turnOn(.off))
         #expect(try fetch(authorization: key).status == 200)
@@ -345,7 +329,6 @@ struct BloomreachInboxTests {
     }
 
     @Test func whereUserTokensAreRequiredTheKeyAloneOpensNoIdentifiedInbox() throws {
-        defer { client.remove() }
         track(jane)
         try put("janes", to: registered("jane"))
         try client.edit { try $0.setEnforcement(.required, for: "shop") }

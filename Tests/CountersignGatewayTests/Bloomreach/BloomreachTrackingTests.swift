@@ -28,7 +28,6 @@ struct BloomreachTrackingTests {
 
     /// iOS SDK 3.7 and later.
     @Test func aCustomerUpdateIsStoredAndMerged() throws {
-        defer { client.remove() }
         let body =
             #"{"properties":{"first_name":"Jane","age":31,"tags":["a"],"vip":true},"timestamp":1700000000.123,"customer_ids":{"registered":"jane@example.com","cookie":"\#(cookie)"}}"#
         let answer = try #require(client.post("/track/v2/projects/{p}/customers", body))
@@ -46,7 +45,6 @@ struct BloomreachTrackingTests {
 
     /// iOS SDK up to 3.6 counts the age of an event anew at every try.
     @Test func theOlderAgeIsCountedBackFromNow() throws {
-        defer { client.remove() }
         let before = Date().timeIntervalSince1970
         let answer = client.post(
             "/track/v2/projects/{p}/customers/events",
@@ -59,7 +57,6 @@ struct BloomreachTrackingTests {
 
     /// Android SDK 4.10: another content type, and no members that are null.
     @Test func anAndroidEventIsStored() throws {
-        defer { client.remove() }
         let body =
             #"{"event_type":"payment","timestamp":1.700000000456E9,"customer_ids":{"registered":"jane","cookie":"\#(cookie.lowercased())"},"properties":{"value":99.9}}"#
         let answer = try #require(
@@ -78,7 +75,6 @@ struct BloomreachTrackingTests {
 
     /// iOS has ids and an event type in a click, Android has neither.
     @Test func aCampaignClickNeedsNoIDs() throws {
-        defer { client.remove() }
         let path = "/track/v2/projects/{p}/campaigns/clicks"
         let url = "https://shop.example/?utm_source=mail&xnpe_cmp=abc.def"
         let ios =
@@ -98,7 +94,6 @@ struct BloomreachTrackingTests {
     // MARK: Once
 
     @Test func aTryWithOtherMemberOrderAndLaterIDsIsTheSameEvent() throws {
-        defer { client.remove() }
         let path = "/track/v2/projects/{p}/customers/events"
         let first = client.post(
             path,
@@ -120,7 +115,6 @@ struct BloomreachTrackingTests {
         (#""timestamp":1700000000.123,"event_type":"e","properties":{"a":1}"#, "d"),
     ])
     func anotherEventIsAnother(members: String, cookie: String) throws {
-        defer { client.remove() }
         let path = "/track/v2/projects/{p}/customers/events"
         let first = #""timestamp":1700000000.123,"event_type":"e","properties":{"a":1}"#
         _ = client.post(path, #"{"customer_ids":{"cookie":"c"},\#(first)}"#)
@@ -129,7 +123,6 @@ struct BloomreachTrackingTests {
     }
 
     @Test func whatTellsNoTwoEventsApartIsStoredEachTime() throws {
-        defer { client.remove() }
         let path = "/track/v2/projects/{p}/customers/events"
         for moment in [#","age":0"#, #","age":7"#, ""] {
             for _ in 0..<2 {
@@ -145,7 +138,6 @@ struct BloomreachTrackingTests {
     }
 
     @Test func aMessageIDThatTheClientGivesIsUsed() throws {
-        defer { client.remove() }
         let path = "/track/v2/projects/{p}/customers/events"
         for time in ["1700000000.1", "1700000000.2"] {
             _ = client.post(
@@ -158,7 +150,6 @@ struct BloomreachTrackingTests {
     // MARK: Customers
 
     @Test func updatesThatOvertakeEachOtherEndWithTheNewest() throws {
-        defer { client.remove() }
         for (city, time) in [("Wien", "1700000002.0"), ("Brno", "1700000001.0")] {
             _ = client.post(
                 "/track/v2/projects/{p}/customers",
@@ -169,7 +160,6 @@ struct BloomreachTrackingTests {
     }
 
     @Test func aClockThatRunsAheadDoesNotWinForEver() throws {
-        defer { client.remove() }
         for (city, time) in [("Future", "4000000000"), ("Wien", "\(Date().timeIntervalSince1970 + 60)")] {
             _ = client.post(
                 "/track/v2/projects/{p}/customers",
@@ -180,7 +170,6 @@ struct BloomreachTrackingTests {
     }
 
     @Test func anEventDoesNotSetProperties() throws {
-        defer { client.remove() }
         _ = client.post(
             "/track/v2/projects/{p}/customers/events",
             #"{"customer_ids":{"cookie":"\#(cookie)"},"event_type":"e","properties":{"city":"Wien"}}"#)
@@ -210,7 +199,6 @@ struct BloomreachTrackingTests {
         ("campaigns/clicks", #"{"timestamp":1}"#, "Field 'url' is required."),
     ])
     func aBadBodySaysWhatIsWrong(path: String, body: String, says: String) throws {
-        defer { client.remove() }
         let answer = try #require(client.post("/track/v2/projects/{p}/" + path, body))
         #expect(answer.status == 400)
         guard case .missingData(let text) = ShippedClient.outcome(answer) else {
@@ -224,7 +212,6 @@ struct BloomreachTrackingTests {
     }
 
     @Test func tooManyIDsAreRefused() throws {
-        defer { client.remove() }
         let ids = (0..<17).map { #""id\#($0)":"x""# }.joined(separator: ",")
         #expect(client.post("/track/v2/projects/{p}/customers", "{\"customer_ids\":{\(ids)}}")?.status == 400)
     }
@@ -232,7 +219,6 @@ struct BloomreachTrackingTests {
     // MARK: Who may
 
     @Test func theAPIKeyMustBeTheProjects() throws {
-        defer { client.remove() }
         let other = try client.fixture.apps.createApp(id: "other").writeKey
         try client.fixture.gateway.refreshApps()
         let body = #"{"customer_ids":{"cookie":"x"}}"#
@@ -257,7 +243,6 @@ struct BloomreachTrackingTests {
     }
 
     @Test func anUnknownProjectAndAnUnknownPathAreToldApart() throws {
-        defer { client.remove() }
         let body = #"{"customer_ids":{"cookie":"x"}}"#
         let project = try #require(client.post("/track/v2/projects/nobody/customers", body))
         #expect(project.status == 400)
@@ -277,7 +262,6 @@ struct BloomreachTrackingTests {
     }
 
     @Test func whereTokensAreRequiredAnIdentifiedCustomerNeedsOne() throws {
-        defer { client.remove() }
         try client.edit { try $0.setEnforcement(.required, for: "shop") }
         let path = "/track/v2/projects/{p}/customers"
         let body = #"{"customer_ids":{"cookie":"x","registered":"jane"},"properties":{"a":1}}"#
@@ -299,7 +283,6 @@ struct BloomreachTrackingTests {
     }
 
     @Test func whereTokensAreOptionalAWarningRidesAlong() throws {
-        defer { client.remove() }
         try client.edit { try $0.setEnforcement(.optional, for: "shop") }
         let answer = client.post(
             "/track/v2/projects/{p}/customers", #"{"customer_ids":{"registered":"jane"}}"#)
@@ -310,7 +293,6 @@ struct BloomreachTrackingTests {
     // MARK: When the gateway cannot store
 
     @Test func aServerErrorNeverCostsAnEventATry() throws {
-        defer { client.remove() }
         // A full disk, a stopped writer: what clients can decode in a 5xx, they count.
         let refusal = try #require(try unavailable())
         #expect(refusal.status == 503)
@@ -324,7 +306,6 @@ struct BloomreachTrackingTests {
         var limits = GatewayLimits()
         limits.pendingBytes = 0
         let fixture = try GatewayFixture(.standard, enforcement: .disabled, limits: limits)
-        defer { fixture.remove() }
         return try fixture.client().post(
             #"{"customer_ids":{"cookie":"x"}}"#, path: "/track/v2/projects/shop/customers",
             headers: ["Authorization": "Token \(fixture.writeKey)"])

@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -12,7 +13,7 @@ import Testing
 
 /// What a gateway does with a dialect that it does not know: the example of docs/architecture.md, and what that one leaves out.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
-struct DialectTests {
+final class DialectTests {
     /// Declares everything that a dialect may.
     private struct DeclaringDialect: Dialect {
         let endpoints = [
@@ -28,16 +29,14 @@ struct DialectTests {
 
     private static let now = Date(timeIntervalSince1970: 1_750_000_000)
 
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-        "dialect-" + UUID().uuidString
-    ).path
+    private let folder = TemporaryFolder()
     private let writeKey: String
     private let signingKey: SigningKey
     private let gateway: Gateway
     private let client: any TestClient
 
     init() throws {
-        let apps = try AppDirectory(dataDirectory: folder)
+        let apps = try AppDirectory(dataDirectory: folder.path)
         writeKey = try apps.createApp(id: "shop").writeKey
         signingKey = try GatewayFixture.strangersKey()
         _ = try apps.addKey(signingKey.publicKey.pem, description: "test key", to: "shop")
@@ -45,7 +44,7 @@ struct DialectTests {
         var rules = AppRules()
         rules.origins = ["*"]
         try apps.setRules(rules, of: "shop")
-        var configuration = GatewayConfiguration(dataDirectory: folder)
+        var configuration = GatewayConfiguration(dataDirectory: folder.path)
         configuration.port = 0
         gateway = try Gateway(
             configuration: configuration, now: { Self.now },
@@ -59,9 +58,8 @@ struct DialectTests {
         client = try TestTransport.standard.client(of: gateway)
     }
 
-    private func remove() {
+    deinit {
         gateway.stop()
-        try? FileManager.default.removeItem(atPath: folder)
     }
 
     private func post(_ body: String, key: String? = nil, token: String? = nil) throws -> TestAnswer {
@@ -76,13 +74,12 @@ struct DialectTests {
     }
 
     @Test func theExampleStoresWhatItIsSent() throws {
-        defer { remove() }
         let token = try signingKey.sign(claims: ["sub": "ada", "exp": 1_750_000_600])
         let body = #"{"user":"ada","color":"red"}"#
         let answer = try post(body, token: token)
         #expect(answer.status == 200)
         #expect(answer.json["accepted"] as? Int == 1)
-        let stored = try SQLiteStorage(dataDirectory: folder).log.oldest(
+        let stored = try SQLiteStorage(dataDirectory: folder.path).log.oldest(
             EventQuery(appID: "shop"), after: 0, limit: 9
         ).events
         #expect(stored.map(\.userID) == ["ada"])
@@ -90,7 +87,6 @@ struct DialectTests {
     }
 
     @Test func theExampleIsJudgedAsAllDialectsAre() throws {
-        defer { remove() }
         let token = try signingKey.sign(claims: ["sub": "bob", "exp": 1_750_000_600])
         for (token, expected) in [(nil, 26), (token, 21), ("nonsense", 20)] {
             let answer = try post(#"{"user":"ada"}"#, token: token)
@@ -103,7 +99,6 @@ struct DialectTests {
     }
 
     @Test func whatADialectDeclaresReachesRouterPagesAndDocument() throws {
-        defer { remove() }
         #expect(client.get("/declared")?.status == 200)
         #expect(client.get("/declared/none")?.body == #"{"declared":404}"#)
         #expect(client.post("{}", path: "/declared")?.body == #"{"declared":405}"#)

@@ -22,7 +22,6 @@ struct MetricsTests {
     @Test(arguments: [("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "for=192.0.2.1"), ("Via", "1.1 proxy")])
     func whatAProxyPassesOnIsNotThisMachines(name: String, value: String) throws {
         let fixture = try GatewayFixture(.standard)
-        defer { fixture.remove() }
         let connection = try fixture.client()
         #expect(connection.get("/metrics", headers: [name: value])?.status == 403)
         #expect(connection.get("/metrics")?.status == 200)
@@ -30,7 +29,6 @@ struct MetricsTests {
 
     @Test func everyRequestVerdictAndEventIsCounted() throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        defer { fixture.remove() }
         let connection = try RawConnection(port: fixture.gateway.port)
         let token = try fixture.token(for: "user-1")
         let good = ["X-Write-Key": fixture.writeKey, "Authorization": "Bearer \(token)"]

@@ -9,7 +9,6 @@ struct CORSTests {
         throws
     {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
-        defer { fixture.remove() }
         var rules = AppRules()
         rules.origins = origins
         try fixture.apps.setRules(rules, of: fixture.appID)
@@ -66,7 +65,6 @@ struct CORSTests {
     ])
     func whatIsNoOriginIsRefused(origin: String) throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
-        defer { fixture.remove() }
         var rules = AppRules()
         rules.origins = [origin]
         #expect(throws: GatewayError.self) { try fixture.apps.setRules(rules, of: fixture.appID) }

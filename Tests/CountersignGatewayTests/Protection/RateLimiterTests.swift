@@ -49,7 +49,6 @@ struct RateLimiterTests {
         let fixture = try GatewayFixture(enforcement: .disabled, limits: limits) {
             $0.trustedProxies = AddressRange.loopback
         }
-        defer { fixture.remove() }
         let connection = try RawConnection(port: fixture.gateway.port)
         // Sent before the first is answered, so that they do not depend on how fast that is.
         func get(_ client: String, times: Int) -> [TestAnswer] {
@@ -74,7 +73,6 @@ struct RateLimiterTests {
         var limits = GatewayLimits()
         limits.requestsPerSecondPerApp = 1
         let fixture = try GatewayFixture(enforcement: .required, limits: limits)
-        defer { fixture.remove() }
         let connection = try RawConnection(port: fixture.gateway.port)
         let body = batch(trackEvent("m"))
         let request =

@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignSQLite
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -9,23 +10,17 @@ import Testing
 /// What holds for everything that an operator sets for an app.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AppSettingTests {
-    private let folder: String
+    private let folder = TemporaryFolder()
     private let apps: AppDirectory
 
     init() throws {
-        folder =
-            FileManager.default.temporaryDirectory.appendingPathComponent("settings-" + UUID().uuidString)
-            .path
-        apps = try AppDirectory(dataDirectory: folder)
+        apps = try AppDirectory(dataDirectory: folder.path)
         _ = try apps.createApp(id: "shop")
     }
-
-    private func remove() { try? FileManager.default.removeItem(atPath: folder) }
 
     private func text(_ json: JSONValue) -> String { String(decoding: json.bytes, as: UTF8.self) }
 
     @Test func anEntryOfTheAuditLogHasWhatWasAndWhatIs() throws {
-        defer { remove() }
         var rules: [TokenRules] = [TokenRules()]
         for seconds in [60, 120] {
             var next = TokenRules()
@@ -39,7 +34,6 @@ struct AppSettingTests {
     }
 
     @Test func whatIsTakenAwayIsForgottenAndNoted() throws {
-        defer { remove() }
         let url = "https://keys.example/jwks.json"
         try apps.setKeySource(url: url, of: "shop")
         #expect(try apps.settingIfSet(KeySource.self, of: "shop")?.url == url)
@@ -63,11 +57,10 @@ struct AppSettingTests {
 
     /// A later version may have kept a word that this one does not know: it counts as the strictest.
     @Test func aWordThatIsNotKnownCountsAsTheStrictest() throws {
-        defer { remove() }
         var project = ProjectSettings.standard(for: "shop")
         project.customerTokens = .allowed
         try apps.setProject(project, for: "shop")
-        let sqlite = try SQLiteConnection(path: folder + "/control.sqlite")
+        let sqlite = try SQLiteConnection(path: folder.path + "/control.sqlite")
         try sqlite.execute(
             "UPDATE app_setting SET body = replace(body, '\"allowed\"', '\"tomorrow\"') WHERE name = 'project'"
         )

@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignSQLite
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -12,16 +13,14 @@ struct EventIndexTests {
     /// Runs of few events, so that few events make many and merge them.
     private static let sizes = EventIndex.Sizes(runEvents: 8, mergeWidth: 2, highestLevel: 3, mostWaiting: 4)
 
-    private let folder: URL
+    private let temporary = TemporaryFolder()
+    private var folder: URL { temporary.url }
     private var path: String { folder.appendingPathComponent("events.sqlite").path }
     private var index: String { folder.appendingPathComponent("index").path }
 
     init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("index-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     }
-
-    private func remove() { try? FileManager.default.removeItem(at: folder) }
 
     private func open() throws -> EventLogWriter { try EventLogWriter(path: path, sizes: Self.sizes) }
 
@@ -64,7 +63,6 @@ struct EventIndexTests {
 
     @Test(arguments: Mishap.allCases)
     func whateverHappensToItAnEventIsKeptOnce(_ mishap: Mishap) throws {
-        defer { remove() }
         var random = SystemRandomNumberGenerator()
         var kept: Set<String> = []
         let copy = folder.appendingPathComponent("copy.sqlite").path
@@ -147,7 +145,6 @@ struct EventIndexTests {
     }
 
     @Test func runsAreMergedAndWhatWasMergedGoes() throws {
-        defer { remove() }
         let log = try open()
         for number in 0..<64 { #expect(try store("m-\(number)", user: "ada", in: log)) }
         log.close()
@@ -159,7 +156,6 @@ struct EventIndexTests {
     }
 
     @Test func whatWasNotCommittedIsNoDuplicate() throws {
-        defer { remove() }
         let log = try open()
         defer { log.close() }
         #expect(try store("m-1", user: "ada", in: log))
@@ -180,7 +176,6 @@ struct EventIndexTests {
     }
 
     @Test func aDeletedEventMayComeAgainAndItsNumberIsNotGivenOut() throws {
-        defer { remove() }
         var log = try open()
         for number in 0..<20 { #expect(try store("m-\(number)", user: "ada", in: log)) }
         let other = try SQLiteConnection(path: path)
@@ -196,7 +191,6 @@ struct EventIndexTests {
     }
 
     @Test func aUserWithManyEventsIsReadInPagesFromBothEnds() throws {
-        defer { remove() }
         let log = try open()
         let all = (0..<700).map { "m-\($0)" }
         for start in stride(from: 0, to: 700, by: 7) {
@@ -227,7 +221,6 @@ struct EventIndexTests {
     }
 
     @Test func whoBecomesAnEventsUserLaterIsFoundByIt() throws {
-        defer { remove() }
         let log = try open()
         var early = event("sha256-a", device: "d-1")
         early.isIdentifiedByContent = true
@@ -265,7 +258,6 @@ struct EventIndexTests {
     }
 
     @Test func retentionTakesUsersAndRunsAlong() throws {
-        defer { remove() }
         let log = try open()
         defer { log.close() }
         var rules = AppRules()
@@ -290,7 +282,6 @@ struct EventIndexTests {
 
     /// A file of the version before, with indexes of its own.
     @Test func anEarlierFileGetsAnIndexAndKeepsItsRows() throws {
-        defer { remove() }
         do {
             let old = try SQLiteConnection(path: path)
             try old.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")

@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
+import CountersignTesting
 import Foundation
 import GatewayModel
 import GatewayStorage
@@ -8,19 +9,14 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ProjectDirectoryTests {
-    private let folder: String
+    private let folder = TemporaryFolder()
     private let directory: AppDirectory
 
     init() throws {
-        folder =
-            FileManager.default.temporaryDirectory
-            .appendingPathComponent("countersign-" + UUID().uuidString).path
-        directory = try AppDirectory(dataDirectory: folder)
+        directory = try AppDirectory(dataDirectory: folder.path)
         _ = try directory.createApp(id: "shop")
         _ = try directory.createApp(id: "cafe")
     }
-
-    private func remove() { try? FileManager.default.removeItem(atPath: folder) }
 
     private func project(_ app: String = "shop") throws -> Project {
         try #require(try directory.projects.all()[app])
@@ -36,7 +32,6 @@ struct ProjectDirectoryTests {
     }
 
     @Test func anInboxMessageIsWrittenAsOneObject() throws {
-        defer { remove() }
         let json = #"""
             {"id":"hi","type":"push","content":{"title":"Hello"},"recipient":{"registered":"user-1"},
              "expires":"2026-12-24T18:00:00Z"}
@@ -63,7 +58,6 @@ struct ProjectDirectoryTests {
     }
 
     @Test func theProjectTokenIsTheAppsIDUntilItIsSet() throws {
-        defer { remove() }
         #expect(try project().settings.token == "shop")
         try directory.setProjectToken("0aef3a96-3804-11e8-b710-141877340e97", for: "shop")
         #expect(try project().settings.token == "0aef3a96-3804-11e8-b710-141877340e97")
@@ -75,7 +69,6 @@ struct ProjectDirectoryTests {
     }
 
     @Test func aMessageIsCompletedSoThatClientsCanDecodeIt() throws {
-        defer { remove() }
         try directory.projects.put(
             .inAppMessage, json: #"{"id":"m","trigger":{"event_type":"session_start"}}"#, in: "shop")
         #expect(
@@ -128,7 +121,6 @@ struct ProjectDirectoryTests {
         (.recommendationEngine, #"{"id":"e","items":[{"title":"x"}]}"#, "items[0].item_id must"),
     ])
     func whatClientsCouldNotDecodeIsNotStored(kind: ProjectItem.Kind, json: String, says: String) throws {
-        defer { remove() }
         let error = #expect(throws: GatewayError.self) {
             try directory.projects.put(kind, json: json, in: "shop")
         }
@@ -138,7 +130,6 @@ struct ProjectDirectoryTests {
     }
 
     @Test func anItemIsReplacedInItsPlaceAndDeleted() throws {
-        defer { remove() }
         try directory.projects.put(.recommendationEngine, json: #"{"id":"a","name":"1"}"#, in: "shop")
         try directory.projects.put(.recommendationEngine, json: #"{"id":"b"}"#, in: "shop")
         try directory.projects.put(.recommendationEngine, json: #"{"id":"a","name":"2"}"#, in: "shop")
@@ -152,7 +143,6 @@ struct ProjectDirectoryTests {
     }
 
     @Test func secretsAreMadeOrTakenAndNotWeak() throws {
-        defer { remove() }
         #expect(try directory.projects.addCustomerTokenKey(id: "k1", to: "shop").utf8.count >= 32)
         #expect(code { _ = try directory.projects.addCustomerTokenKey(id: "k1", to: "shop") } == .conflict)
         #expect(
@@ -176,7 +166,6 @@ struct ProjectDirectoryTests {
     }
 
     @Test func anInboxMessageMustBeOneThatClientsShow() throws {
-        defer { remove() }
         #expect(
             code { try directory.projects.putInboxMessage(id: "", type: "html", content: "{}", in: "shop") }
                 == .invalid)

@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignSQLite
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -10,11 +11,17 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SQLiteEventStoreTests {
+    private let temporary = TemporaryFolder()
+    private var folder: URL { temporary.url }
+
+    init() throws {
+        try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
+    }
+
     @Test func belowTheFloorOfTheDiskNothingIsStoredAndReadinessSaysSo() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let data = fixture.dataDirectory
         fixture.gateway.stop()
-        defer { try? FileManager.default.removeItem(atPath: data) }
         // Started with room, then the floor is above what is left: the first write already fails.
         var configuration = GatewayConfiguration(dataDirectory: data)
         configuration.port = 0
@@ -25,10 +32,6 @@ struct SQLiteEventStoreTests {
     }
 
     @Test func aStoreBelowItsFloorRefusesAndKeepsWhatItHas() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "store-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("events.sqlite").path
         let open = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
         #expect(try append("m-1", to: open).get() == AppendOutcome(accepted: 1, duplicates: 0))
@@ -46,7 +49,6 @@ struct SQLiteEventStoreTests {
 
     @Test func readinessListsItsChecks() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
-        defer { fixture.remove() }
         let connection = try fixture.client()
         let lines = connection.get("/readyz?verbose")?.body.split(separator: "\n").map(String.init) ?? []
         #expect(
@@ -56,10 +58,6 @@ struct SQLiteEventStoreTests {
     }
 
     @Test func retentionRunsBesideTheRequests() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "store-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("events.sqlite").path
         let isStored = Lock(false)
         let asked = DispatchSemaphore(value: 0)
@@ -85,10 +83,6 @@ struct SQLiteEventStoreTests {
 
     /// A file of the version before, in which message ids were unique in an app.
     @Test func whatWasStoredBeforeMessageIDsHadSendersIsStillADuplicate() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "store-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("events.sqlite").path
         do {
             let old = try SQLiteConnection(path: path)
@@ -134,10 +128,6 @@ struct SQLiteEventStoreTests {
     }
 
     @Test func whatIsKnownByItsContentBecomesItsUsersAndNobodyElseUsesItUp() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "store-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("events.sqlite").path
         let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
         defer { store.close() }
@@ -166,10 +156,6 @@ struct SQLiteEventStoreTests {
 
     /// A file of the version before, in which nobody had counted what customers take.
     @Test func customersOfAnOldFileAreCountedAndSeenNow() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "store-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("events.sqlite").path
         let future: Int64 = 4_000_000_000_000
         do {

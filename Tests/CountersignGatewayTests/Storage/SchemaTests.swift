@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignJOSE
 import CountersignSQLite
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -10,15 +11,15 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SchemaTests {
-    private let folder: URL
+    private let temporary = TemporaryFolder()
+    private var folder: URL { temporary.url }
     private var path: String { folder.appendingPathComponent("events.sqlite").path }
     private var backups: [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: folder.path + "/backups")) ?? []).sorted()
     }
 
     init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("schema-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
     }
 
     private func versions() throws -> [Int] {
@@ -28,7 +29,6 @@ struct SchemaTests {
     }
 
     @Test func aFileWithDataIsCopiedAsideBeforeItIsChanged() throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let first = ["CREATE TABLE a (x INTEGER)"]
         let connection = try SQLiteConnection(path: path)
         try Schema.migrate(connection, first)
@@ -49,7 +49,6 @@ struct SchemaTests {
     }
 
     @Test func whenNoCopyCanBeMadeNothingIsChanged() throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let connection = try SQLiteConnection(path: path)
         try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"])
         // A file stands where the folder should be.
@@ -62,7 +61,6 @@ struct SchemaTests {
     }
 
     @Test func aNewerFileIsRefused() throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let connection = try SQLiteConnection(path: path)
         try connection.execute("PRAGMA user_version = 9")
         #expect(throws: SQLiteError.self) { try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"]) }
@@ -79,7 +77,6 @@ struct SchemaTests {
     }
 
     @Test func whatLayInTablesOfItsOwnIsFoundAmongTheSettings() throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let data = folder.path + "/data"
         let secret = String(repeating: "0a", count: 32)
         try control(in: data, schema: 13).execute(
@@ -144,7 +141,6 @@ struct SchemaTests {
     }
 
     @Test func whatIsSetAlreadyIsNotNotedAgain() throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let apps = try AppDirectory(dataDirectory: folder.path + "/data")
         _ = try apps.createApp(id: "shop")
         var rules = TokenRules()
@@ -159,7 +155,6 @@ struct SchemaTests {
 
     // A window of 0 or 30 seconds cost nothing while a replaced token stayed good until its successor was used.
     @Test func aShortReuseWindowOfAnEarlierVersionBecomesAMinute() throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let data = folder.path + "/data"
         let old = try control(in: data, schema: 12)
         for (id, seconds) in [("a", 0), ("b", 30), ("c", 60)] {

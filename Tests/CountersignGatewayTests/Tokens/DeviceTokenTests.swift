@@ -66,7 +66,6 @@ struct DeviceTokenTests {
     }
 
     @Test func curlsFormIsTakenToo() throws {
-        defer { fixture.remove() }
         let first = try register()
         let type = "multipart/form-data; boundary=" + Self.boundary
         let answer = try #require(
@@ -83,7 +82,6 @@ struct DeviceTokenTests {
         "nothing",
     ])
     func aFormThatIsNoneIsRefused(fault: String) throws {
-        defer { fixture.remove() }
         let refresh = try register().refresh
         var type = "multipart/form-data; boundary=" + Self.boundary
         var body = Self.multipart([("refresh_token", refresh)])
@@ -112,7 +110,6 @@ struct DeviceTokenTests {
     }
 
     @Test func aDeviceRegistersUploadsAndRefreshes() throws {
-        defer { fixture.remove() }
         let first = try register()
         #expect(upload(first.access, uuid: "l-1")?.status == 200)
         let answer = try #require(refresh("refresh_token=" + first.refresh, access: first.access))
@@ -133,7 +130,6 @@ struct DeviceTokenTests {
     }
 
     @Test func aDevicesTokenSpeaksForTheDeviceOnly() throws {
-        defer { fixture.remove() }
         let access = try register().access
         func send(_ user: String) -> Int? {
             connection.post(
@@ -147,7 +143,6 @@ struct DeviceTokenTests {
     }
 
     @Test func aTokenIsForOneApp() throws {
-        defer { fixture.remove() }
         _ = try fixture.apps.createApp(id: "other")
         try fixture.gateway.refreshApps()
         let access = try register().access
@@ -159,7 +154,6 @@ struct DeviceTokenTests {
     }
 
     @Test func whereRegistrationIsClosedNobodyGetsIn() throws {
-        defer { fixture.remove() }
         let token = try register().refresh
         try fixture.apps.setTokenRules(TokenRules(), for: "shop")
         try fixture.gateway.refreshApps()
@@ -177,7 +171,6 @@ struct DeviceTokenTests {
         #"{"org":"shop","org":"shop","uuid":"u"}"#,
     ])
     func badRegistrationsAreSaidPlainly(body: String) throws {
-        defer { fixture.remove() }
         let answer = try #require(connection.post(body, path: "/api/register"))
         #expect(answer.status == 400)
         #expect(answer.json["error"] as? String == "invalid_request")
@@ -192,7 +185,6 @@ struct DeviceTokenTests {
         ("refresh_token=nonsense", "application/x-www-form-urlencoded", "invalid_grant"),
     ])
     func badRefreshesAreSaidPlainly(body: String, type: String, error: String) throws {
-        defer { fixture.remove() }
         let answer = try #require(refresh(body, type: type))
         #expect(answer.status == 400)
         #expect(answer.json["error"] as? String == error)
@@ -200,11 +192,9 @@ struct DeviceTokenTests {
     }
 
     @Test func aLoopOfRefreshesIsSlowedDown() throws {
-        fixture.remove()
         var limits = GatewayLimits()
         limits.tokenRequestsPerSecond = 1
         let fixture = try GatewayFixture(limits: limits)
-        defer { fixture.remove() }
         let connection = try RawConnection(port: fixture.gateway.port)
         let token = try SessionDirectory(dataDirectory: fixture.dataDirectory)
             .open(for: "user-1", of: "shop").refreshToken
@@ -223,7 +213,6 @@ struct DeviceTokenTests {
     }
 
     @Test func anAccessTokenEndsWithTheAbsoluteLifetimeOfItsSession() throws {
-        defer { fixture.remove() }
         var rules = TokenRules()
         rules.allowsRegistration = true
         rules.absoluteSeconds = 600
@@ -246,11 +235,9 @@ struct DeviceTokenTests {
     /// The peer is this machine and the client is not: a proxy here passes it on.
     @Test(arguments: ["192.0.2.1", "unknown"])
     func registrationsOfOneAddressAreLimitedBehindAProxyToo(client: String) throws {
-        fixture.remove()
         var limits = GatewayLimits()
         limits.tokenRequestsPerSecond = 1
         let fixture = try GatewayFixture(limits: limits) { $0.trustedProxies = AddressRange.loopback }
-        defer { fixture.remove() }
         let connection = try RawConnection(port: fixture.gateway.port)
         let request = """
             POST /api/register HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r

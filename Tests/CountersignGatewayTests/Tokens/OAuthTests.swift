@@ -85,7 +85,6 @@ struct OAuthTests {
     // MARK: client_credentials
 
     @Test func aClientGetsATokenThatSpeaksForTheWholeApp() throws {
-        defer { fixture.remove() }
         let inBody = "&client_id=\(client.id)&client_secret=\(secret)"
         for answer in [
             try post("grant_type=client_credentials", basic: (client.id, secret)),
@@ -105,7 +104,6 @@ struct OAuthTests {
     }
 
     @Test func aDeletedClientsTokensAreRefused() throws {
-        defer { fixture.remove() }
         let answer = try post("grant_type=client_credentials", basic: (client.id, secret))
         let access = try #require(answer.json["access_token"] as? String)
         try fixture.apps.clients.delete(id: client.id)
@@ -117,7 +115,6 @@ struct OAuthTests {
     }
 
     @Test func theErrorsAreThoseOfTheRFC() throws {
-        defer { fixture.remove() }
         let grant = "grant_type=client_credentials"
         let inBody = "&client_id=\(client.id)&client_secret=\(secret)"
         let good = (client.id, secret)
@@ -160,7 +157,6 @@ struct OAuthTests {
     }
 
     @Test func whatTheQuerySaysIsNotLookedAt() throws {
-        defer { fixture.remove() }
         let answer = try post(
             "",
             path: "/oauth/token?grant_type=client_credentials&client_id=\(client.id)&client_secret=\(secret)")
@@ -170,7 +166,6 @@ struct OAuthTests {
     // MARK: private_key_jwt
 
     @Test func anAssertionIsTakenOnce() throws {
-        defer { fixture.remove() }
         let assertion = try assertion()
         #expect(try postAssertion(assertion).status == 200)
         let again = try postAssertion(assertion)
@@ -193,7 +188,6 @@ struct OAuthTests {
     }
 
     @Test func theNamesOfTheServerAreTakenAsAudience() throws {
-        defer { fixture.remove() }
         let port = fixture.gateway.port
         for audience: JSONValue in [
             .string(url), .string(url + "/oauth"), .string("http://localhost:\(port)/oauth/token"),
@@ -204,7 +198,6 @@ struct OAuthTests {
     }
 
     @Test func badAssertionsAreRefused() throws {
-        defer { fixture.remove() }
         let now = Int64(Date().timeIntervalSince1970)
         let changes: [[String: JSONValue]] = [
             ["aud": "https://other.example/token"], ["aud": .null],
@@ -232,7 +225,6 @@ struct OAuthTests {
     }
 
     @Test func aClientMayUseItsGrantsOnly() throws {
-        defer { fixture.remove() }
         let body =
             "grant_type=refresh_token&refresh_token=x&client_assertion_type=\(ClientAssertion.type)"
             + "&client_assertion=\(try assertion())"
@@ -248,7 +240,6 @@ struct OAuthTests {
     }
 
     @Test func aClientsSessionIsRefreshedByThatClientOnly() throws {
-        defer { fixture.remove() }
         let token = try sessions.open(for: "user-1", of: "shop", clientID: client.id).refreshToken
         #expect(error(try refresh(token)) == "400 invalid_grant")
         #expect(error(try refresh(token, extra: "&client_id=shop")) == "400 invalid_grant")
@@ -263,7 +254,6 @@ struct OAuthTests {
     }
 
     @Test func anAppsDevicesAreItsPublicClient() throws {
-        defer { fixture.remove() }
         _ = try fixture.apps.createApp(id: "other")
         try fixture.gateway.refreshApps()
         let token = try sessions.open(for: "user-1", of: "shop").refreshToken
@@ -276,7 +266,6 @@ struct OAuthTests {
 
     // The access token that is to be replaced may ride along; both shapes exchange the same tokens.
     @Test func aStolenTokenEndsTheSessionAndItsAccessTokens() throws {
-        defer { fixture.remove() }
         var rules = TokenRules()
         rules.reuseSeconds = 0
         try fixture.apps.setTokenRules(rules, for: "shop")
@@ -294,7 +283,6 @@ struct OAuthTests {
     }
 
     @Test func anOperatorEndsSessions() throws {
-        defer { fixture.remove() }
         let opened = try sessions.open(for: "user-1", of: "shop")
         let access = try #require(try refresh(opened.refreshToken).json["access_token"] as? String)
         #expect(try sessions.revokeAll(of: "user-1", in: "shop") == 1)
@@ -305,7 +293,6 @@ struct OAuthTests {
     }
 
     @Test func tokensSurviveANewSigningKeyUnlessTheOldOneIsInWrongHands() throws {
-        defer { fixture.remove() }
         let opened = try sessions.open(for: "user-1", of: "shop")
         let access = try #require(try refresh(opened.refreshToken).json["access_token"] as? String)
         _ = try sessions.rotateSigningKey()
@@ -323,7 +310,6 @@ struct OAuthTests {
     // MARK: Revocation
 
     @Test func revocationEndsTokens() throws {
-        defer { fixture.remove() }
         let opened = try sessions.open(for: "user-1", of: "shop")
         let answer = try refresh(opened.refreshToken)
         let access = try #require(answer.json["access_token"] as? String)
@@ -351,7 +337,6 @@ struct OAuthTests {
     }
 
     @Test func nobodyRevokesTheTokensOfAnotherClient() throws {
-        defer { fixture.remove() }
         let token = try sessions.open(for: "user-1", of: "shop", clientID: client.id).refreshToken
         let access = try #require(
             try post("grant_type=client_credentials", basic: (client.id, secret)).json["access_token"]
@@ -371,7 +356,6 @@ struct OAuthTests {
     // MARK: What is published
 
     @Test func othersCanVerifyTheTokens() throws {
-        defer { fixture.remove() }
         let answer = try post("grant_type=client_credentials", basic: (client.id, secret))
         let token = try CompactJWS(parsing: try #require(answer.json["access_token"] as? String))
         #expect(token.type == "at+jwt")
@@ -390,7 +374,6 @@ struct OAuthTests {
     }
 
     @Test func theMetadataNamesWhatThereIs() throws {
-        defer { fixture.remove() }
         let answer = try #require(connection.get("/.well-known/oauth-authorization-server"))
         #expect(answer.headers["content-type"] == "application/json")
         #expect(answer.json["issuer"] as? String == url)

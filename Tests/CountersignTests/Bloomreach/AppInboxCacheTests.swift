@@ -1,12 +1,13 @@
 import CountersignCore
+import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
 
 struct AppInboxCacheTests {
-    private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
-        "inbox-\(UUID().uuidString)")
+    private let folder = TemporaryFolder()
+    private var directory: URL { folder.url }
     private let ada = AppInboxCache.Owner(customerIDs: ["registered": "ada"], projectToken: "p")
 
     private func message(_ id: String, isRead: Bool = false) -> AppInboxMessage? {
@@ -15,7 +16,6 @@ struct AppInboxCacheTests {
     }
 
     @Test func inboxIsItsOwnersAlone() throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let cache = AppInboxCache(directory: directory, log: nil)
         let (fetch, _) = cache.begin(for: ada)
         _ = cache.apply([try #require(message("a"))], syncToken: "s", fetch: fetch, for: ada)
@@ -37,7 +37,6 @@ struct AppInboxCacheTests {
     }
 
     @Test func answerToAnEarlierFetchChangesNothing() throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         let cache = AppInboxCache(directory: directory, log: nil)
         let first = cache.begin(for: ada).fetch
         let second = cache.begin(for: ada).fetch
@@ -52,7 +51,6 @@ struct AppInboxCacheTests {
         #"{"project_token":"p","customer_ids":{"registered":"ada"},"messages":[7,{}]}"#,
     ])
     func damagedFileIsAnEmptyInbox(text: String) throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         try Data(text.utf8).write(to: directory.appendingPathComponent("inbox.json"))
         let cache = AppInboxCache(directory: directory, log: nil)

@@ -38,11 +38,6 @@ struct BloomreachGatewayTests {
         client.identifyCustomer(["registered": "ada"], properties: ["city": "London"])
     }
 
-    private func finish() async {
-        await client.close()
-        fixture.remove()
-    }
-
     private func token(_ user: String = "ada", lifetime: Double = 600) throws -> String {
         try fixture.signingKey.sign(claims: [
             "sub": ["registered": .string(user)],
@@ -73,7 +68,7 @@ struct BloomreachGatewayTests {
                 ["identify", "ada", nil], ["track", "ada", "purchase"], ["track", "ada", "tick"],
                 ["track", "ada", "tick"], ["track", "ada", "campaign_click"],
             ])
-        await finish()
+        await client.close()
     }
 
     /// Over the platform's transport: a server that lets a query wait for ever still gets the events.
@@ -101,7 +96,7 @@ struct BloomreachGatewayTests {
         let error = await #expect(throws: CountersignError.self) { try await query.value }
         #expect(error?.code == .cancelled)
         await client.close()
-        await finish()
+        await client.close()
     }
 
     @Test func contentIsRead() async throws {
@@ -126,7 +121,7 @@ struct BloomreachGatewayTests {
         #expect(try await client.fetchConsents().map(\.id) == ["newsletter"])
         let message = try #require(try await client.fetchInAppMessages().first)
         #expect(message.id == "hello" && message.triggerEventType == "session_start")
-        await finish()
+        await client.close()
     }
 
     @Test func appInboxIsFetchedMarkedAndStartedAnew() async throws {
@@ -146,7 +141,7 @@ struct BloomreachGatewayTests {
         // The gateway calls all sync tokens gone: 410, once, and then from the start.
         try edit { try $0.projects.endSyncTokens(of: fixture.appID) }
         #expect(try await client.fetchAppInbox().map(\.id) == ["a"])
-        await finish()
+        await client.close()
     }
 
     @Test func refusedCustomerTokensAreNamed() async throws {
@@ -164,7 +159,7 @@ struct BloomreachGatewayTests {
             #expect(error?.authCode == authCode)
             #expect(error.map { "\($0)".contains(text) } == false)
         }
-        await finish()
+        await client.close()
     }
 
     @Test func selfCheckReachesTheProjectsWebhook() async throws {
@@ -176,7 +171,7 @@ struct BloomreachGatewayTests {
         }
         try await client.sendSelfCheck(pushToken: "push")
         #expect(webhook.requests.first?.hasPrefix("POST /push HTTP/1.1") == true)
-        await finish()
+        await client.close()
     }
 
     @Test func selfCheckWithoutAWebhookSaysWhatIsMissing() async throws {
@@ -186,7 +181,7 @@ struct BloomreachGatewayTests {
         }
         #expect(error?.code == .refused && error?.status == 409)
         #expect(error?.detail.contains("webhook") == true)
-        await finish()
+        await client.close()
     }
 
     @Test func revokedKeyKeepsEverything() async throws {
@@ -205,6 +200,6 @@ struct BloomreachGatewayTests {
                 token: fixture.appID, apiKey: fixture.writeKey,
                 baseURL: "http://127.0.0.1:\(fixture.gateway.port)"))
         #expect(await client.flush().isComplete)
-        await finish()
+        await client.close()
     }
 }

@@ -241,6 +241,7 @@ struct BloomreachProviderTests {
         let device = try device(.instance(provider))
         async let first = code { _ = try await device.client.fetchAppInbox() }
         await entered.wait()
+        await device.clock.waitForSleeper()
         device.clock.advance(by: 30)
         #expect(await first == .providerTimedOut)
         // The next call does not wait for the one that hangs.
@@ -266,6 +267,7 @@ struct BloomreachProviderTests {
         for number in 1...4 {
             async let call = code { _ = try await device.client.fetchAppInbox() }
             await entered.wait(count: number)
+            await device.clock.waitForSleeper()
             device.clock.advance(by: 30)
             #expect(await call == .providerTimedOut)
         }

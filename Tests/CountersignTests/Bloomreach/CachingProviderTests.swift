@@ -35,16 +35,14 @@ struct CachingProviderTests {
     }
 
     private let clock = ManualClock()
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-        "countersign-\(UUID().uuidString)")
+    private let folder = TemporaryFolder()
 
     private func provider(_ source: Source) -> CachingAuthorizationProvider {
         CachingAuthorizationProvider(
-            source, store: FileTokenStore(directory: folder), now: { [clock] in clock.now })
+            source, store: FileTokenStore(directory: folder.url), now: { [clock] in clock.now })
     }
 
     @Test func theAppsProviderIsAskedOnlyNearTheEndOfTheToken() async throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let source = Source(clock: clock)
         let provider = provider(source)
         let first = try await provider.authorizationToken()
@@ -59,13 +57,12 @@ struct CachingProviderTests {
     }
 
     @Test func anotherCustomerAndARefusalEmptyIt() async throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let source = Source(clock: clock)
         let provider = provider(source)
         let first = try await provider.authorizationToken()
         provider.customerChanged(to: ["registered": "grace"])
         #expect(source.customers.withLock { $0 } == [["registered": "grace"]])
-        #expect(try FileTokenStore(directory: folder).token(for: "customer-token") == nil)
+        #expect(try FileTokenStore(directory: folder.url).token(for: "customer-token") == nil)
         let second = try await provider.authorizationToken()
         #expect(second != first)
         provider.customerTokenRefused()
@@ -74,7 +71,6 @@ struct CachingProviderTests {
     }
 
     @Test func aTokenWithoutAReadableEndIsNotKept() async throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let source = Source(clock: clock, opaque: true)
         let provider = provider(source)
         #expect(try await provider.authorizationToken() == "token-1")
@@ -82,7 +78,6 @@ struct CachingProviderTests {
     }
 
     @Test func theClientEmptiesItWhenTheServerRefusesOrTheCustomerChanges() async throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let source = Source(clock: clock)
         let caching = provider(source)
         let answers = Lock([401, 200, 200])
@@ -105,12 +100,11 @@ struct CachingProviderTests {
     }
 
     @Test func aProviderThatBlocksIsCachedToo() async throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
         let token = SignedToken.fake(
             subject: "ada", expiresAt: Int(clock.now.timeIntervalSince1970) + 600)
         let source = SampleProvider { token }
         let provider = CachingAuthorizationProvider(
-            blocking: source, store: FileTokenStore(directory: folder), now: { [clock] in clock.now })
+            blocking: source, store: FileTokenStore(directory: folder.url), now: { [clock] in clock.now })
         #expect(try await provider.authorizationToken() == token)
         #expect(try await provider.authorizationToken() == token)
         #expect(source.calls.withLock { $0 } == 1)

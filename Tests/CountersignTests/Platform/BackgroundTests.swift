@@ -39,7 +39,6 @@ struct BackgroundTests {
 
     @Test func theProcessIsHeldUntilWhatWaitsIsSent() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
         let answer = Handshake()
         let gateway = bench.gateway
@@ -66,7 +65,6 @@ struct BackgroundTests {
 
     @Test func withTheManualPolicyTheProcessIsHeldUntilTheDiskHasEverything() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         client.track("A")
         let system = System()
@@ -79,7 +77,6 @@ struct BackgroundTests {
 
     @Test func whenTimeIsUpTheRequestIsBrokenOffAndTheEventStays() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
         let isBrokenOff = Handshake()
         bench.transport.setHandler { _ in
@@ -107,7 +104,6 @@ struct BackgroundTests {
 
     @Test func theProcessIsHeldWhileTheTokenProviderIsAsked() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
         let isAsked = Handshake()
         let gate = Handshake()
@@ -151,7 +147,6 @@ struct BackgroundTests {
 
     @Test func whenTimeIsUpNothingIsSentBeforeTheAppIsBack() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try await clientWhoseTimeIsUp(bench)
         let result = await client.flush()
         #expect(result.batches.map(\.code) == ["cancelled"])
@@ -164,7 +159,6 @@ struct BackgroundTests {
     /// Such as for a location: nobody says when the system lets a process run again.
     @Test func aProcessThatRunsAMinuteLaterSendsAgain() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try await clientWhoseTimeIsUp(bench)
         bench.clock.advance(by: 59)
         #expect(await client.flush().delivered == 0)
@@ -175,7 +169,6 @@ struct BackgroundTests {
 
     @Test func aClosedClientHoldsNothing() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let client = try bench.makeClient()
         await client.close()
         let system = System()

@@ -6,8 +6,8 @@ import Testing
 
 /// Where queues are when the app says nothing, and what becomes of those of earlier versions.
 struct DataFolderTests {
-    private let shared = FileManager.default.temporaryDirectory.appendingPathComponent(
-        "countersign-folder-\(UUID().uuidString)")
+    private let temporary = TemporaryFolder()
+    private var shared: URL { temporary.url }
 
     private func folder(_ appID: String = "com.example.notes", _ writeKey: String = "wk_1") -> DataFolder {
         DataFolder(shared: shared, appID: appID, writeKey: writeKey)
@@ -26,8 +26,6 @@ struct DataFolderTests {
         }
     }
 
-    private func removeFiles() { try? FileManager.default.removeItem(at: shared) }
-
     @Test func appsAndKeysHaveFoldersOfTheirOwn() {
         let names = [
             folder().name, folder("com.example.tasks").name, folder("com.example.notes", "wk_2").name,
@@ -45,7 +43,6 @@ struct DataFolderTests {
     }
 
     @Test func aQueueOfAnEarlierVersionComesAlongWithItsJournal() throws {
-        defer { removeFiles() }
         for name in ["queue.sqlite", "queue.sqlite-journal", "tokens/tokens.json", "customer.json"] {
             try write(name, "default/\(name)")
         }
@@ -61,7 +58,6 @@ struct DataFolderTests {
     }
 
     @Test func theFirstOfTwoAppsTakesTheSharedQueueAndTheOtherBeginsAnew() throws {
-        defer { removeFiles() }
         try write("shared", "default/queue.sqlite")
         let first = folder().directory(of: "default")
         let second = folder("com.example.tasks").directory(of: "default")
@@ -71,7 +67,6 @@ struct DataFolderTests {
     }
 
     @Test func whatIsThereAlreadyIsNeverReplaced() throws {
-        defer { removeFiles() }
         try write("new", "\(folder().name)/default/queue.sqlite")
         try write("old", "default/queue.sqlite")
         #expect(text(folder().directory(of: "default"), "queue.sqlite") == "new")
@@ -79,7 +74,6 @@ struct DataFolderTests {
     }
 
     @Test func aQueueThatCannotBeMovedIsUsedWhereItIs() throws {
-        defer { removeFiles() }
         try write("old", "default/queue.sqlite")
         // A file is where the app's folder should be.
         try write("", folder().name)
@@ -87,7 +81,6 @@ struct DataFolderTests {
     }
 
     @Test func whoHasOptedOutStaysSoUnderAnotherKeyAndInEachAppThatShared() throws {
-        defer { removeFiles() }
         try write("", "default/queue.sqlite")
         try write("", "default/opted-out")
         for place in [folder(), folder("com.example.tasks"), folder("com.example.notes", "wk_2")] {
@@ -100,7 +93,6 @@ struct DataFolderTests {
     /// The whole way: events of an earlier version are sent, from the new place.
     @Test func eventsOfAnEarlierVersionAreSentFromTheNewPlace() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         let before = try bench.makeClient()
         try await before.record("A")
         await before.close()
@@ -138,7 +130,6 @@ struct DataFolderTests {
 
     @Test func permissionsOfAFolderThatWasThereAreSetAtEachOpen() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let directory = bench.configuration.instanceDirectory
         let files = FileManager.default
         func mode(_ name: String) throws -> Int? {

@@ -10,7 +10,6 @@ import Testing
 struct FirstUnlockTests {
     @Test func whatThereIsToDoWaitsForTheFirstUnlock() async throws {
         let bench = try Bench()
-        defer { bench.removeFiles() }
         let isOpen = Lock(false)
         let asked = Lock([String]())
         let storage = Storage(

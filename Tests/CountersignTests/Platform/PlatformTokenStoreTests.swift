@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -37,8 +38,8 @@ struct PlatformTokenStoreTests {
         }
     }
 
-    private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
-        "countersign-keychain-\(UUID().uuidString)")
+    private let temporary = TemporaryFolder()
+    private var directory: URL { temporary.url }
     private let keychain = FakeKeychain()
     private let lines = Lock([String]())
 
@@ -76,10 +77,7 @@ struct PlatformTokenStoreTests {
             })
     }
 
-    private func removeFiles() { try? FileManager.default.removeItem(at: directory) }
-
     @Test func withoutTheRightToTheKeychainTokensAreInAFileAndThatIsSaidOnce() throws {
-        defer { removeFiles() }
         keychain.status.withLock { $0 = -34018 }
         let store = make()
         try store.store("a.b.c", for: "ada")
@@ -97,7 +95,6 @@ struct PlatformTokenStoreTests {
     /// Before the first unlock, the Keychain must not be taken for empty.
     @Test(arguments: [-25308, -25291, -25299, -50] as [Int32])
     func anyOtherFailureIsToldAndTheKeychainIsAskedAgain(status: Int32) throws {
-        defer { removeFiles() }
         keychain.tokens.withLock { $0["ada"] = "a.b.c" }
         keychain.status.withLock { $0 = status }
         let store = make()
@@ -110,7 +107,6 @@ struct PlatformTokenStoreTests {
     }
 
     @Test func tokensOfAnEarlierInstallationAreRemovedAtTheFirstRun() throws {
-        defer { removeFiles() }
         keychain.tokens.withLock { $0["access-token"] = "old" }
         former.withLock { $0["access-token"] = "older" }
         let first = run()
@@ -124,7 +120,6 @@ struct PlatformTokenStoreTests {
 
     @Test(arguments: ["queue.sqlite", "installed"])
     func tokensStayWhenAnAppIsUpdated(file: String) throws {
-        defer { removeFiles() }
         former.withLock { $0["access-token"] = "good" }
         try writeQueue(file)
         #expect(try run().token(for: "access-token") == "good")
@@ -133,7 +128,6 @@ struct PlatformTokenStoreTests {
     }
 
     @Test func tokensStayWhenTheAppNamesAnotherFolder() throws {
-        defer { removeFiles() }
         try run(queueIn: "first").store("good", for: "access-token")
         try writeQueue(in: "first")
         #expect(try run(queueIn: "second").token(for: "access-token") == "good")
@@ -143,7 +137,6 @@ struct PlatformTokenStoreTests {
 
     /// The first run after an installation may be one without a user.
     @Test func tokensOfAnEarlierInstallationAreRemovedThoughTheFirstRunTouchedNone() throws {
-        defer { removeFiles() }
         keychain.tokens.withLock { $0["access-token"] = "old" }
         _ = run()
         try writeQueue()
@@ -151,7 +144,6 @@ struct PlatformTokenStoreTests {
     }
 
     @Test func aKeychainThatCannotBeEmptiedNowIsEmptiedLater() throws {
-        defer { removeFiles() }
         keychain.tokens.withLock { $0["access-token"] = "old" }
         keychain.status.withLock { $0 = -25308 }
         let store = run()
@@ -165,7 +157,6 @@ struct PlatformTokenStoreTests {
     }
 
     @Test func whatCannotBeTakenOverNowIsTakenOverLater() throws {
-        defer { removeFiles() }
         try writeQueue()
         let isOpen = Lock(false)
         func open() throws {

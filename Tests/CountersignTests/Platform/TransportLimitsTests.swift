@@ -113,7 +113,6 @@ struct TransportLimitsTests {
 
     @Test func whatTheSystemForbidsIsTriedOnceAnHourAndLoggedOnce() async throws {
         var bench = try Bench()
-        defer { bench.removeFiles() }
         bench.configuration.flushPolicy = .automatic
         let lines = Lock([String]())
         bench.configuration.log = CountersignLog(isEnabled: { $0 >= .warning }) { _, text, values in
