@@ -45,13 +45,14 @@ demo: setup ## Show events going from devices through the gateway to disk (INPUT
 	swift build --product countersign-cli
 	@$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"}
 
-test: setup lint ## Check the style, run every test, build the documentation and a release, check the SDK for Apple and by URL, drive the dashboard
+test: setup lint ## Check the style, run every test, build the documentation and a release, check the SDK for Apple and by URL, drive the dashboard, check the browser client
 	@scripts/test.sh
 	@scripts/docs.sh
 	@scripts/apple-check.sh
 	@scripts/consumer-test.sh
 	swift build -c release --product countersign-cli
 	@scripts/browser.sh $(COUNTERSIGN)
+	@scripts/web.sh
 
 # Slower by an order of magnitude: on a busy machine some tests run into their time limits.
 tsan: setup ## Run the SDK's tests under the thread sanitizer
@@ -117,9 +118,12 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: service browser screenshots
+.PHONY: service browser screenshots web
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
+
+web: build ## Check the browser client (Clients/web): types, size, tests, and in Chromium against a gateway (makes .venv)
+	@scripts/web.sh $(COUNTERSIGN)
 
 screenshots: build ## Take the pictures of the dashboard in docs/images, of a day that takes three minutes
 	@scripts/setup.sh screenshots

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs the system packages that building, testing and the demo need, when they are missing.
 # Runs again at no cost: what is there is not touched. With the argument `bench` also what the benchmarks need,
-# with `browser` what the test of the dashboard needs, with `screenshots` what its pictures need besides.
+# with `browser` what the test of the dashboard needs, with `screenshots` what its pictures need besides, with `web` what the
+# quick checks of the browser client need.
 set -eu
 
 minimum_major=6
@@ -67,6 +68,11 @@ fi
 if [ "${1:-}" = browser ]; then
     need "command -v chromium || command -v chromium-browser" "chromium fonts-inter" -
     need "python3 -c 'import venv, ensurepip'" python3-venv -
+fi
+if [ "${1:-}" = web ]; then
+    need "command -v node" nodejs node
+    need "command -v tsc" node-typescript typescript
+    need "command -v esbuild" esbuild esbuild
 fi
 if [ "${1:-}" = screenshots ]; then
     need "ls /usr/lib/*/faketime/libfaketimeMT.so.1" libfaketime -

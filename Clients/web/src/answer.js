@@ -1,0 +1,102 @@
+/**
+ * @typedef {import('./types').Problem} Problem
+ * @typedef {import('./types').Verdict} Verdict
+ * @typedef {import('./types').Answer} Answer
+ * @typedef {import('./types').Meaning} Meaning
+ * @typedef {import('./types').TransportResponse} TransportResponse
+ */
+
+const later = [408, 421, 425, 429];
+const settings = [401, 403, 404, 405, 407, 410, 415, 426];
+
+/**
+ * What an answer to a request with `count` events means: judged by its shape, not by its status alone, since anything on
+ * the way (a proxy, the login page of a hotel) may have given it.
+ *
+ * @param {TransportResponse} response
+ * @param {number} count
+ * @returns {Answer}
+ */
+export function read(response, count) {
+  /** @type {any} */
+  let body;
+  try {
+    body = JSON.parse(response.body);
+  } catch {}
+  if (typeof body !== 'object' || !body) body = {};
+  const meaning = meaningOf(response, body, count);
+  const date = instant(response.header('Date'));
+  const text = response.header('Retry-After');
+  const seconds = text ? Number(text) : NaN;
+  const until = instant(text);
+  const relative = seconds >= 0 && seconds < Infinity ? seconds
+    : until !== null && date !== null ? Math.max(0, (until - date) / 1000) : null;
+  // A proxy answers for itself, with its own clock.
+  const isOwn = meaning.kind === 'accepted' || meaning.kind === 'token';
+  const own = Number(body.auth_error?.server_time_ms);
+  return { meaning, retryAfter: relative, retryAt: relative === null ? until : null, serverTime: isOwn ? own || date : null };
+}
+
+/** @param {TransportResponse} response @param {any} body @param {number} count @returns {Meaning} */
+function meaningOf(response, body, count) {
+  const { status } = response;
+  const problem = {
+    code: String(body.code ?? `http_${status}`),
+    reason: String(body.reason ?? ''),
+  };
+  const verdict = verdictOf(body.auth_error);
+  if (verdict) return { kind: 'token', verdict };
+  // Each event has been judged: to send them one by one would only hear the same again.
+  const judged = status === 400 && (body.rejected ?? body.errors)?.length === count && accepted(body, count);
+  if (judged) return judged;
+  if (status >= 200 && status < 300) {
+    // Events leave only when the gateway says how many it has.
+    return (body.success === true && accepted(body, count)) || unexpected(response);
+  }
+  if (later.includes(status)) return { kind: 'tryLater', problem };
+  if (status === 413) return { kind: 'tooLarge' };
+  if (settings.includes(status) || (status >= 300 && status < 400)) return { kind: 'configuration', problem };
+  if (status >= 400 && status < 500) return { kind: 'refused', problem };
+  return { kind: status === 500 ? 'serverFault' : 'tryLater', problem };
+}
+
+/**
+ * Events that the server has taken, if the numbers add up.
+ * @param {any} body @param {number} count @returns {Meaning | null}
+ */
+function accepted(body, count) {
+  const { accepted, duplicates = 0, rejected = [] } = body;
+  const isCount = (/** @type {any} */ n) => Number.isInteger(n) && n >= 0;
+  if (!isCount(accepted) || !isCount(duplicates) || !Array.isArray(rejected)) return null;
+  if (accepted + duplicates + rejected.length !== count) return null;
+  /** @type {Map<number, Problem>} */
+  const reasons = new Map();
+  for (const { index, code, reason } of rejected) {
+    if (!isCount(index) || index >= count || reasons.has(index) || typeof code !== 'string') return null;
+    reasons.set(index, { code, reason: String(reason ?? '') });
+  }
+  return { kind: 'accepted', duplicates, rejected: reasons, warning: verdictOf(body.auth_warning) };
+}
+
+/** @param {TransportResponse} response @returns {Meaning} */
+function unexpected(response) {
+  if (/html/i.test(response.header('Content-Type') ?? '') || response.body.trimStart().startsWith('<')) {
+    return { kind: 'tryLater', problem: { code: 'page', reason: 'a login page?' } };
+  }
+  return { kind: 'serverFault', problem: { code: 'not_understood', reason: '' } };
+}
+
+/** @param {any} error @returns {Verdict | null} */
+function verdictOf(error) {
+  if (!Number.isInteger(error?.error_code)) return null;
+  return { code: error.error_code, reason: String(error.reason ?? error.error_code), clockSkew: error.clock_skew_seconds ?? null };
+}
+
+/**
+ * Milliseconds since 1970 of a date as HTTP writes it.
+ * @param {string | null} text
+ */
+function instant(text) {
+  const value = /GMT$/.test(text ?? '') ? Date.parse(/** @type {string} */ (text)) : NaN;
+  return Number.isNaN(value) ? null : value;
+}

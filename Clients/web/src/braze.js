@@ -1,0 +1,92 @@
+/**
+ * The part of Braze's Web SDK that SDK Authentication needs, over a `Countersign` client: code that was written for it works
+ * with its import changed. Importing it does nothing; `initialize` does.
+ */
+import { Countersign } from './client.js';
+
+/** @type {Countersign | null} */
+let client = null;
+let isAuthenticating = false;
+/** @type {Map<string, () => void>} */
+const subscriptions = new Map();
+
+/**
+ * @typedef {object} SdkAuthenticationError
+ * @property {number} errorCode 10 to 28 as in Braze's table; 30 and above are Countersign's own.
+ * @property {string} reason The same as a word.
+ * @property {string | null} userId Compare it with the current user before getting a new signature.
+ * @property {string} signature The one that was refused; empty if there was none. A credential: never log it.
+ */
+
+/**
+ * @param {string} apiKey The app's write key.
+ * @param {{ baseUrl: string, enableSdkAuthentication?: boolean }} options `baseUrl`: the gateway, a host or a URL.
+ * @param {import('./types').Platform} [platform] For tests.
+ * @returns {boolean} False if these cannot work; then nothing is recorded.
+ */
+export function initialize(apiKey, { baseUrl, enableSdkAuthentication = false }, platform) {
+  if (client) return true;
+  isAuthenticating = enableSdkAuthentication;
+  try {
+    const endpoint = /^https?:/i.test(baseUrl) ? baseUrl : `https://${baseUrl}`;
+    client = new Countersign({ endpoint, writeKey: apiKey }, platform);
+  } catch (error) {
+    console.error(`braze: ${error}`);
+  }
+  return client !== null;
+}
+
+/**
+ * Says who the user is from now on.
+ * @param {string} userId @param {string} [signature] The token that the app's backend signed.
+ */
+export function changeUser(userId, signature) {
+  client?.changeUser(userId, isAuthenticating ? signature : null);
+}
+
+/**
+ * Replaces the current user's signature; what waits for one is sent at once.
+ * @param {string} signature
+ */
+export function setSdkAuthenticationSignature(signature) {
+  if (isAuthenticating) client?.setToken(signature);
+}
+
+/**
+ * @param {(error: SdkAuthenticationError) => void} subscriber
+ * @returns {string | undefined} For `removeSubscription`; undefined before `initialize`.
+ */
+export function subscribeToSdkAuthenticationFailures(subscriber) {
+  if (!client) return undefined;
+  const id = `${subscriptions.size + 1}`;
+  subscriptions.set(id, client.onAuthenticationFailure(({ code, reason, userId, token }) =>
+    subscriber({ errorCode: code, reason, userId, signature: token ?? '' })));
+  return id;
+}
+
+/** @param {string} id */
+export function removeSubscription(id) {
+  subscriptions.get(id)?.();
+}
+
+/** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False for an event that can never be sent. */
+export function logCustomEvent(name, properties) {
+  if (!client || !name) return false;
+  client.track(name, properties).catch((error) => console.error(`braze: ${error}`));
+  return true;
+}
+
+/**
+ * Sends everything that waits, now.
+ * @param {(isComplete: boolean) => void} [callback]
+ */
+export function requestImmediateDataFlush(callback) {
+  client?.flush().then((result) => callback?.(result.isComplete));
+}
+
+/** Ends all work; `initialize` begins anew. */
+export async function destroy() {
+  const closing = client;
+  client = null;
+  await closing?.close();
+}

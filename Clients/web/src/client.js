@@ -1,0 +1,547 @@
+import { Engine } from './engine.js';
+import { browser } from './platform.js';
+import { Queue } from './queue.js';
+import { Tokens } from './tokens.js';
+
+/**
+ * @typedef {import('./types').Configuration} Configuration
+ * @typedef {import('./types').Receipt} Receipt
+ * @typedef {import('./types').Row} Row
+ * @typedef {import('./types').NewRow} NewRow
+ */
+
+export const version = '0.1.0';
+
+const maximumEventBytes = 32 << 10;
+/** Events that wait for the storage; one more is dropped and counted. */
+const maximumUnsaved = 1000;
+/** What all requests that outlive a page may carry together is 64 KiB (WHATWG Fetch, section 4.6). */
+const farewellBytes = 60_000;
+/** Events of which a page keeps a copy for that. */
+const maximumTail = 100;
+/** Seconds that a page is hidden before a new session begins. */
+const sessionTimeout = 1800;
+
+/** `code` is stable: `invalid_configuration`, `invalid_event`, `event_too_large` or `storage_failed`. */
+export class CountersignError extends Error {
+  /** @param {string} code @param {string} message */
+  constructor(code, message) {
+    super(message);
+    this.name = 'CountersignError';
+    this.code = code;
+  }
+}
+
+/**
+ * Records what users of a page do, and delivers it to a gateway: each event once, and under its user's token.
+ *
+ * All tabs of an origin share one queue, and one of them sends. What the disk has is not lost, whatever happens to the page
+ * or the server, until a server has taken it or a limit pushes it out.
+ */
+export class Countersign {
+  /** @type {Engine} */
+  #engine;
+  #queue;
+  /** @type {Tokens} */
+  #tokens;
+  #platform;
+  #url;
+  #writeKey;
+  #channel;
+  #offPage;
+  #closing = new AbortController();
+  #isReady = false;
+  /** @type {Promise<unknown>} */
+  #ready;
+  #anonymousId = '';
+  #userId = '';
+  #sessionId = '';
+  #hiddenAt = 0;
+  #dropped = 0;
+  /** @type {{ row: NewRow, resolve: (receipt: Receipt) => void }[]} */
+  #unsaved = [];
+  /** @type {Promise<void> | null} */
+  #saving = null;
+  /**
+   * Events of this page that no server is known to have.
+   * @type {Map<string, NewRow>}
+   */
+  #tail = new Map();
+  /**
+   * What the tab that sends is asked for.
+   * @type {Map<string, { ask: () => void, resolve: (result: any) => void }>}
+   */
+  #asks = new Map();
+  /** @type {Set<(failure: import('./types').AuthenticationFailure) => void>} */
+  #handlers = new Set();
+  /**
+   * The last one of each user that still stands.
+   * @type {Map<string | null, import('./types').AuthenticationFailure>}
+   */
+  #standing = new Map();
+
+  /**
+   * Opens the queue in the background. Throws `CountersignError` with `invalid_configuration`.
+   *
+   * @param {Configuration} configuration
+   * @param {import('./types').Platform} [platform] For tests.
+   */
+  constructor(configuration, platform = browser()) {
+    const { endpoint, writeKey, tokenProvider } = configuration;
+    if (!/^https?:\/\/[^/]/i.test(endpoint)) throw invalid('endpoint is no http URL');
+    if (!/^[!-~]+$/.test(writeKey)) throw invalid('writeKey is no ASCII');
+    const { clock, random } = (this.#platform = platform);
+    this.#url = endpoint.replace(/\/*$/, '/v1/batch');
+    this.#writeKey = writeKey;
+    const name = `countersign ${writeKey}`;
+    let disk = null;
+    try {
+      disk = platform.store(name);
+    } catch {}
+    const queue = (this.#queue = new Queue(disk, clock));
+    this.#tokens = new Tokens({
+      provider: tokenProvider, clock, random,
+      load: (user) => queue.meta(`token ${user}`),
+      save: (user, token) => {
+        queue.setMeta(`token ${user}`, token);
+        this.#channel.post({ type: 'token', user, token });
+      },
+      changed: (user, generation) => this.#engine.tell((sender) => sender.tokenChanged(user, generation, clock.uptime())),
+      sought: (user) => this.#engine.tell((sender) => sender.tokenSought(user)),
+      failed: (failure) => this.#engine.report(failure),
+    });
+    this.#engine = new Engine({
+      queue, tokens: this.#tokens, clock, random,
+      send: (rows, token, signal) => this.#post(rows, token, false, signal),
+      leads: () => {
+        this.#channel.post({ type: 'leads' });
+        this.#askAgain();
+      },
+      settled: (ids) => this.#share({ type: 'settled', ids }),
+      failed: (failure) => this.#share({ type: 'failed', failure }),
+      solved: (user) => this.#standing.has(user || null) && this.#share({ type: 'solved', user }),
+    });
+    this.#engine.isHidden = platform.isHidden();
+    this.#channel = platform.channel(name, (message) => this.#hear(message));
+    this.#offPage = platform.onPage((event) => this.#onPage(event));
+    this.#sessionId = this.#newId();
+    this.#ready = this.#start(name);
+  }
+
+  /** @param {string} name */
+  async #start(name) {
+    this.#anonymousId = await this.#queue.open(this.#newId());
+    this.#userId = (await this.#queue.meta('userId').catch(() => null)) ?? '';
+    await this.#tokens.load(this.#userId);
+    this.#isReady = true;
+    this.#campaign(name);
+  }
+
+  /**
+   * Has the lock whenever there is something to do. What is in memory only is this tab's own, and needs none.
+   * @param {string} name
+   */
+  async #campaign(name) {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      if (this.#queue.disk) await this.#platform.lock(name, signal, () => this.#engine.run());
+      else await this.#engine.run();
+      if (!signal.aborted) await this.#engine.rest();
+    }
+  }
+
+  /**
+   * In the order of the calls, and not before the queue is open.
+   * @template T @param {() => T} body @returns {Promise<T>}
+   */
+  async #do(body) {
+    if (this.#isReady) return body();
+    const done = this.#ready.then(body);
+    this.#ready = done.catch(() => {});
+    return done;
+  }
+
+  // Users
+
+  /** The user whom events are recorded for, from an earlier page if nobody was identified in this one; null if there is none. */
+  get userId() {
+    return this.#userId || null;
+  }
+
+  /**
+   * Says who the user is from now on, over later pages too, until `logOut()`, `wipe()` or another call.
+   *
+   * What was recorded before stays with the user it was recorded for. An event is recorded when the user is another one or
+   * when there are traits.
+   *
+   * @param {string} userId The id in the app's own systems: not empty, and the same as `sub` of the token, byte for byte.
+   * @param {string | null} [token] What the app's backend signed for this user; null if there is a token provider.
+   * @param {Record<string, unknown>} [traits] What is known of the user.
+   * @returns {Promise<Receipt | null>} Where the event is; null if there is none.
+   */
+  async identify(userId, token, traits) {
+    const event = this.#event('identify', { traits });
+    return this.#do(() => (this.#setUser(userId, token) || traits ? this.#save(event) : null));
+  }
+
+  /**
+   * As `identify`, without an event.
+   * @param {string} userId @param {string | null} [token] @returns {Promise<void>}
+   */
+  async changeUser(userId, token) {
+    await this.#do(() => this.#setUser(userId, token));
+  }
+
+  /**
+   * Hands over a new token of the current user; what waits for one is sent at once.
+   * @param {string} token Exactly as the backend made it. @returns {Promise<void>}
+   */
+  async setToken(token) {
+    await this.#do(() => {
+      if (this.#userId) this.#tokens.take(this.#userId, token);
+    });
+  }
+
+  /**
+   * Returns true if the user is another one than before.
+   * @param {string} userId @param {string | null} [token]
+   */
+  #setUser(userId, token) {
+    if (typeof userId !== 'string' || !userId) return false;
+    const isAnother = this.#userId !== userId;
+    if (isAnother) {
+      this.#userId = userId;
+      this.#queue.setMeta('userId', userId);
+      this.#tokens.load(userId);
+    }
+    if (token != null) this.#tokens.take(userId, token);
+    if (isAnother) this.startSession();
+    return isAnother;
+  }
+
+  /**
+   * Ends the user's time with the app: sends what is left under the user's token, and then forgets that token, in all tabs.
+   * What cannot be sent now waits until the same user comes back with a token.
+   */
+  async logOut() {
+    const { user, token } = await this.#do(() => {
+      const user = this.#userId;
+      this.#userId = '';
+      this.#queue.setMeta('userId', null);
+      this.startSession();
+      return { user, token: this.#tokens.token(user) };
+    });
+    const result = await this.flush();
+    // The user may be back in the meantime, with another token, which is not the one to forget.
+    if (user && (this.#userId !== user || this.#tokens.token(user) === token)) this.#tokens.forget(user);
+    return result;
+  }
+
+  // Events
+
+  /**
+   * Records that the user did something. Resolves when it is stored, and says where.
+   *
+   * Rejects with `CountersignError` for an event that can never be sent: `invalid_event`, `event_too_large`.
+   *
+   * @param {string} event What it was, such as `Order Completed`.
+   * @param {Record<string, unknown>} [properties] More about it, as JSON takes it.
+   * @returns {Promise<Receipt>}
+   */
+  async track(event, properties) {
+    if (typeof event !== 'string' || !event) throw new CountersignError('invalid_event', 'an event needs a name');
+    const made = this.#event('track', { event, properties });
+    return this.#do(() => this.#save(made));
+  }
+
+  /**
+   * Its JSON as of now, as far as it is known before the queue is open.
+   * @param {string} type @param {object} members
+   */
+  #event(type, members) {
+    const messageId = this.#newId();
+    const timestamp = new Date(this.#platform.clock.now()).toISOString();
+    try {
+      return { messageId, json: JSON.stringify({ type, messageId, timestamp, ...members }) };
+    } catch {
+      throw new CountersignError('invalid_event', 'not JSON');
+    }
+  }
+
+  /** @param {{ messageId: string, json: string }} event @returns {Promise<Receipt>} */
+  #save({ messageId, json }) {
+    const userId = this.#userId;
+    const context = { library: { name: 'countersign-web', version }, sessionId: this.#sessionId };
+    const who = userId ? { userId } : { anonymousId: this.#anonymousId };
+    const body = `${json.slice(0, -1)},${JSON.stringify({ ...who, context }).slice(1)}`;
+    const bytes = new TextEncoder().encode(body).length;
+    if (bytes > maximumEventBytes) throw new CountersignError('event_too_large', `more than ${maximumEventBytes} bytes`);
+    const row = { messageId, userId, body, bytes };
+    if (this.#closing.signal.aborted || this.#unsaved.length >= maximumUnsaved) {
+      this.#dropped += 1;
+      return Promise.resolve({ messageId, stored: 'dropped' });
+    }
+    this.#keep(row);
+    return new Promise((resolve) => {
+      this.#unsaved.push({ row, resolve });
+      this.#saving ??= this.#saveAll();
+    });
+  }
+
+  /** One transaction for all that came while the one before ran. */
+  async #saveAll() {
+    while (this.#unsaved.length) {
+      const batch = this.#unsaved;
+      this.#unsaved = [];
+      const rows = batch.map(({ row }) => row);
+      const stored = await this.#queue.add(rows);
+      for (const { row, resolve } of batch) resolve({ messageId: row.messageId, stored });
+      this.#engine.stored(rows.length);
+      if (!this.#engine.isLeading) this.#channel.post({ type: 'stored', count: rows.length, rows: stored === 'memory' ? rows : [] });
+    }
+    this.#saving = null;
+  }
+
+  // Sending
+
+  /**
+   * Sends everything that can be sent now, whichever tab does it. It ends waits after failures and resumes what was paused.
+   * @returns {Promise<import('./types').FlushResult>}
+   */
+  async flush() {
+    await this.#do(() => this.#saving);
+    return this.#ask('flush');
+  }
+
+  /**
+   * Asks the tab that sends, again each time another one begins to.
+   * @param {'flush' | 'describe'} what @returns {Promise<any>}
+   */
+  #ask(what) {
+    const id = this.#newId();
+    return new Promise((resolve) => {
+      const ask = async () => {
+        if (!this.#engine.isLeading && !this.#closing.signal.aborted) {
+          if (this.#queue.disk) this.#channel.post({ type: 'ask', id, what });
+          return this.#engine.tell();
+        }
+        const closed = { batches: [], ending: 'closed', queued: 0, isComplete: false };
+        const result = this.#closing.signal.aborted && what === 'flush' ? closed : await this.#engine[what]();
+        if (result && this.#asks.delete(id)) resolve(result);
+      };
+      this.#asks.set(id, { ask, resolve });
+      ask();
+    });
+  }
+
+  /** @param {NewRow[]} rows @param {string | null} token @param {boolean} keepalive @param {AbortSignal} [signal] */
+  #post(rows, token, keepalive, signal) {
+    const sentAt = new Date(this.#platform.clock.now()).toISOString();
+    /** @type {Record<string, string>} */
+    const headers = { 'Content-Type': 'application/json', 'X-Write-Key': this.#writeKey };
+    if (token) headers.Authorization = `Bearer ${token}`;
+    const body = `{"batch":[${rows.map((row) => row.body).join()}],"sentAt":"${sentAt}"}`;
+    return this.#platform.send({ url: this.#url, headers, body, keepalive, signal });
+  }
+
+  /** @param {NewRow} row */
+  #keep(row) {
+    this.#tail.set(row.messageId, row);
+    const [oldest] = this.#tail.keys();
+    if (this.#tail.size > maximumTail) this.#tail.delete(oldest);
+  }
+
+  /** The page may be gone in a moment: what it recorded goes in requests that outlive it. It stays in the queue too. */
+  #farewell() {
+    /** @type {Map<string, NewRow[]>} */
+    const users = new Map();
+    let room = farewellBytes;
+    for (const row of this.#tail.values()) {
+      room -= row.bytes + 1;
+      if (room > 0) users.set(row.userId, [...(users.get(row.userId) ?? []), row]);
+    }
+    for (const [user, rows] of users) {
+      if (this.#engine.maySend(user)) this.#post(rows, this.#tokens.token(user), true).catch(() => {});
+    }
+  }
+
+  // Pages and tabs
+
+  /** Begins a new session: what was paused after too many refused tokens is tried again. */
+  startSession() {
+    this.#sessionId = this.#newId();
+    if (this.#engine.isLeading) this.#engine.sessionStarted();
+    else this.#channel.post({ type: 'session' });
+  }
+
+  /** @param {'hidden' | 'visible' | 'leave' | 'return'} event */
+  #onPage(event) {
+    const now = this.#platform.clock.uptime();
+    const isHidden = event === 'hidden' || event === 'leave';
+    if (event === 'hidden') this.#hiddenAt = now;
+    if (event === 'leave') {
+      this.#farewell();
+      // A page that is kept for the way back holds no lock.
+      this.#engine.abort();
+    }
+    this.#engine.setHidden(isHidden);
+    if (event === 'visible' && now - this.#hiddenAt >= sessionTimeout) this.startSession();
+  }
+
+  #askAgain() {
+    for (const { ask } of this.#asks.values()) ask();
+  }
+
+  /**
+   * Tells this tab and the others.
+   * @param {any} message
+   */
+  #share(message) {
+    this.#hear(message);
+    this.#channel.post(message);
+  }
+
+  /** @param {any} message */
+  async #hear(message) {
+    // What is in memory only is this tab's own.
+    const leads = this.#engine.isLeading && this.#queue.disk;
+    switch (message.type) {
+      case 'stored':
+        if (!leads) return;
+        // The disk took nothing from that tab, which may be gone before it can send.
+        if (message.rows.length) await this.#queue.memory.add(message.rows);
+        return this.#engine.stored(message.count);
+      case 'session':
+        return leads && this.#engine.sessionStarted();
+      case 'ask': {
+        const result = leads && (await this.#engine[/** @type {'flush' | 'describe'} */ (message.what)]());
+        return result && this.#channel.post({ type: 'answer', id: message.id, result });
+      }
+      case 'answer':
+        this.#asks.get(message.id)?.resolve(message.result);
+        return this.#asks.delete(message.id);
+      case 'leads': {
+        this.#engine.isStale = true;
+        const { rows } = this.#queue.memory;
+        if (rows.length) this.#channel.post({ type: 'stored', count: rows.length, rows });
+        return this.#askAgain();
+      }
+      case 'token':
+        if (message.token) return this.#tokens.take(message.user, message.token, false);
+        return this.#tokens.forget(message.user, false);
+      case 'settled':
+        for (const id of message.ids) this.#tail.delete(id);
+        return leads || this.#queue.delivered(new Set(message.ids));
+      case 'failed':
+        this.#standing.set(message.failure.userId, message.failure);
+        return this.#handlers.forEach((handler) => this.#call(handler, message.failure));
+      case 'solved':
+        return this.#standing.delete(message.user || null);
+      case 'wiped':
+        return this.#do(() => this.#forget());
+    }
+  }
+
+  // Failures
+
+  /**
+   * Calls back for each authentication failure: each (user, token, code) once, in every tab, and at once if one still
+   * stands. Returns what ends it.
+   * @param {(failure: import('./types').AuthenticationFailure) => void} handler
+   */
+  onAuthenticationFailure(handler) {
+    this.#handlers.add(handler);
+    for (const failure of this.#standing.values()) this.#call(handler, failure);
+    return () => void this.#handlers.delete(handler);
+  }
+
+  /**
+   * An error of the app's own is the page's business, not the loop's.
+   * @param {(failure: import('./types').AuthenticationFailure) => void} handler @param {import('./types').AuthenticationFailure} failure
+   */
+  #call(handler, failure) {
+    queueMicrotask(() => handler(failure));
+  }
+
+  // Data
+
+  /**
+   * Where every event is, and what the client is waiting for.
+   * @returns {Promise<import('./types').Snapshot>}
+   */
+  async snapshot() {
+    await this.#do(() => {});
+    const [counts, described] = await Promise.all([stored(() => this.#queue.counts()), this.#ask('describe')]);
+    const { problem } = this.#queue;
+    return {
+      ...counts, ...described, unsaved: this.#unsaved.length, dropped: this.#dropped, sessionId: this.#sessionId,
+      storage: problem ? 'memory' : 'disk', storageProblem: problem,
+    };
+  }
+
+  /** The events that a server will never take as they are, the oldest first. Rejects with `storage_failed`. */
+  quarantinedEvents() {
+    return stored(() => this.#queue.quarantined());
+  }
+
+  /**
+   * Removes all events, all tokens, the user and the id of this browser, in all tabs. A request that is under way cannot be
+   * taken back. Rejects with `storage_failed` when the storage cannot be written now; call it again then.
+   */
+  async wipe() {
+    await this.#do(() => {});
+    this.#isReady = false;
+    this.#ready = stored(() => this.#queue.wipe()).then(async () => {
+      this.#channel.post({ type: 'wiped' });
+      await this.#forget();
+    }).finally(() => (this.#isReady = true));
+    const wiped = this.#ready;
+    this.#ready = wiped.catch(() => {});
+    await wiped;
+  }
+
+  async #forget() {
+    for (const { row, resolve } of this.#unsaved.splice(0)) {
+      this.#dropped += 1;
+      resolve({ messageId: row.messageId, stored: 'dropped' });
+    }
+    this.#userId = '';
+    this.#tail.clear();
+    this.#standing.clear();
+    this.#tokens.forgetAll();
+    this.#engine.reset();
+    await this.#queue.memory.wipe();
+    this.#anonymousId = await this.#queue.open(this.#newId());
+    this.startSession();
+  }
+
+  /** Stores what is still in memory and ends all work. What was not sent is sent by the next client with this queue. */
+  async close() {
+    await this.#do(() => this.#saving);
+    this.#closing.abort();
+    this.#offPage();
+    this.#engine.close();
+    this.#channel.close();
+    this.#askAgain();
+  }
+
+  /** An id that sorts by time. */
+  #newId() {
+    const bytes = crypto.getRandomValues(new Uint8Array(10));
+    return [this.#platform.clock.now(), ...bytes].map((part) => part.toString(16).padStart(2, '0')).join('');
+  }
+}
+
+/** @param {string} message */
+function invalid(message) {
+  return new CountersignError('invalid_configuration', message);
+}
+
+/** @template T @param {() => Promise<T>} body @returns {Promise<T>} */
+async function stored(body) {
+  try {
+    return await body();
+  } catch (error) {
+    throw new CountersignError('storage_failed', `${error}`);
+  }
+}

@@ -1,0 +1,200 @@
+import { add, maximumQuarantined, noCounts, isOver, select, wiped } from './memory-store.js';
+
+/** The oldest events go when either is passed, and are counted. */
+const limits = { events: 10_000, bytes: 16 << 20 };
+/** Rows that are read at a time. */
+const page = 200;
+
+/**
+ * @typedef {import('./types').Row} Row
+ * @typedef {import('./types').Store} Store
+ * @typedef {import('./types').Counts} Counts
+ * @typedef {(name: string) => IDBObjectStore} Stores
+ */
+
+/**
+ * Events in IndexedDB. A transaction counts only when it is flushed to disk (`durability: 'strict'`).
+ * @implements {Store}
+ */
+export class DiskStore {
+  /** @type {Promise<IDBDatabase> | null} */
+  #database = null;
+
+  /** @param {IDBFactory} factory @param {string} name */
+  constructor(factory, name) {
+    this.factory = factory;
+    this.name = name;
+  }
+
+  #open() {
+    this.#database ??= new Promise((resolve, reject) => {
+      const request = this.factory.open(this.name, 1);
+      request.onupgradeneeded = () => {
+        const database = request.result;
+        database.createObjectStore('events', { keyPath: 'sequence', autoIncrement: true });
+        database.createObjectStore('quarantine', { autoIncrement: true });
+        database.createObjectStore('meta');
+      };
+      request.onerror = () => reject(request.error);
+      request.onsuccess = () => {
+        const database = request.result;
+        // The person has cleared the browser's data, or a newer version of the page wants to change it.
+        database.onclose = database.onversionchange = () => {
+          database.close();
+          this.#database = null;
+        };
+        resolve(database);
+      };
+    });
+    this.#database.catch(() => (this.#database = null));
+    return this.#database;
+  }
+
+  /**
+   * One transaction over all that `body` asks for.
+   * @template T
+   * @param {IDBTransactionMode} mode
+   * @param {(stores: Stores, done: (result: T) => void) => void} body
+   * @returns {Promise<T>}
+   */
+  async #run(mode, body) {
+    const database = await this.#open();
+    return new Promise((resolve, reject) => {
+      const transaction = database.transaction(['events', 'quarantine', 'meta'], mode, { durability: 'strict' });
+      /** @type {any} */
+      let result;
+      transaction.oncomplete = () => resolve(result);
+      transaction.onabort = () => reject(transaction.error);
+      body((name) => transaction.objectStore(name), (value) => (result = value));
+    });
+  }
+
+  /**
+   * Changes the counters after everything before it in the transaction.
+   * @param {Stores} stores @param {(counts: Counts) => void} change
+   */
+  #count(stores, change) {
+    const meta = stores('meta');
+    then(meta.get('counts'), (known) => {
+      const counts = { ...noCounts(), ...known };
+      change(counts);
+      meta.put(counts, 'counts');
+    });
+  }
+
+  /** @param {import('./types').NewRow[]} rows @returns {Promise<void>} */
+  add(rows) {
+    return this.#run('readwrite', (stores) => {
+      const events = stores('events');
+      for (const row of rows) events.add(row);
+      const bytes = rows.reduce((sum, row) => sum + row.bytes, 0);
+      const meta = stores('meta');
+      then(meta.get('counts'), (known) => {
+        const counts = { ...noCounts(), ...known };
+        add(counts, { recorded: rows.length, queued: rows.length, queuedBytes: bytes });
+        if (!isOver(counts, limits)) return meta.put(counts, 'counts');
+        then(events.openCursor(), (cursor) => {
+          if (!cursor || !isOver(counts, limits)) return meta.put(counts, 'counts');
+          add(counts, { evicted: 1, queued: -1, queuedBytes: -cursor.value.bytes });
+          cursor.delete();
+          cursor.continue();
+        });
+      });
+    });
+  }
+
+  /** @param {import('./types').ClaimRequest} request @returns {Promise<Row[]>} */
+  claim(request) {
+    return this.#run('readonly', (stores, done) => {
+      const readAfter = (/** @type {number} */ sequence) => {
+        then(stores('events').getAll(IDBKeyRange.lowerBound(sequence, true), page), (/** @type {Row[]} */ rows) => {
+          const claimed = select(rows, request);
+          done(claimed);
+          if (!claimed.length && rows.length) readAfter(rows[rows.length - 1].sequence);
+        });
+      };
+      readAfter(0);
+    });
+  }
+
+  /** @param {import('./types').Settlement} settlement @returns {Promise<void>} */
+  settle({ delivered, quarantined, duplicates }) {
+    return this.#run('readwrite', (stores) => {
+      const changes = { ...noCounts(), duplicates };
+      const events = stores('events');
+      const quarantine = stores('quarantine');
+      /**
+       * What was wiped or pushed out meanwhile is counted as that.
+       * @param {Row} row @param {(row: Row) => void} gone
+       */
+      const remove = ({ sequence, bytes }, gone) => then(events.get(sequence), (row) => {
+        if (!row) return;
+        events.delete(sequence);
+        add(changes, { queued: -1, queuedBytes: -bytes });
+        gone(row);
+      });
+      for (const event of delivered) remove(event, () => (changes.sent += 1));
+      for (const { event, problem } of quarantined) {
+        remove(event, ({ messageId, userId, body }) => {
+          changes.quarantined += 1;
+          quarantine.add({ messageId, userId: userId || null, ...problem, body });
+        });
+      }
+      if (quarantined.length) {
+        then(quarantine.getAllKeys(), (keys) => {
+          for (const key of keys.slice(0, Math.max(0, keys.length - maximumQuarantined))) {
+            quarantine.delete(key);
+            add(changes, { quarantined: -1, evicted: 1 });
+          }
+        });
+      }
+      this.#count(stores, (counts) => add(counts, changes));
+    });
+  }
+
+  /** @returns {Promise<Counts>} */
+  counts() {
+    return this.#run('readonly', (stores, done) => then(stores('meta').get('counts'), (known) => done({ ...noCounts(), ...known })));
+  }
+
+  /** @returns {Promise<import('./types').QuarantinedEvent[]>} */
+  quarantined() {
+    return this.#run('readonly', (stores, done) => then(stores('quarantine').getAll(), done));
+  }
+
+  /** @param {string} key @param {any} [initial] @returns {Promise<any>} */
+  meta(key, initial) {
+    return this.#run(initial === undefined ? 'readonly' : 'readwrite', (stores, done) => {
+      then(stores('meta').get(key), (known) => {
+        done(known ?? initial);
+        if (known === undefined && initial !== undefined) stores('meta').put(initial, key);
+      });
+    });
+  }
+
+  /** @param {string} key @param {any} value @returns {Promise<void>} */
+  setMeta(key, value) {
+    return this.#run('readwrite', (stores) => {
+      if (value == null) stores('meta').delete(key);
+      else stores('meta').put(value, key);
+    });
+  }
+
+  /** @returns {Promise<void>} */
+  wipe() {
+    return this.#run('readwrite', (stores) => {
+      const meta = stores('meta');
+      then(meta.get('counts'), (known) => {
+        const counts = { ...noCounts(), ...known };
+        wiped(counts);
+        for (const name of ['events', 'quarantine', 'meta']) stores(name).clear();
+        meta.put(counts, 'counts');
+      });
+    });
+  }
+}
+
+/** @template T @param {IDBRequest<T>} request @param {(result: T) => void} body */
+function then(request, body) {
+  request.onsuccess = () => body(request.result);
+}

@@ -1,0 +1,54 @@
+/** @typedef {import('./types').AuthenticationFailure} AuthenticationFailure */
+
+/** More different failures than this are not told apart; the oldest is forgotten. */
+const capacity = 64;
+/** Seconds between two calls for the same failure within a session. */
+const interval = 300;
+
+/**
+ * Decides which authentication failures the app hears of, and how often: each (user, token, code) at once. One that happens
+ * again is told again, since the first call may have been missed: in each session, and after five minutes.
+ */
+export class Failures {
+  /**
+   * By the last occurrence, the newest at the end.
+   * @type {Map<string, { occurrences: number, toldAt: number }>}
+   */
+  #entries = new Map();
+  /** In all, the repeated ones included. */
+  total = 0;
+
+  /**
+   * Counts a failure. Returns what to tell the app now; null if it knows.
+   * @param {AuthenticationFailure} failure @param {number} now
+   */
+  record(failure, now) {
+    this.total += 1;
+    const key = JSON.stringify([failure.userId, failure.token, failure.code, failure.reason]);
+    const entry = this.#entries.get(key) ?? { occurrences: 0, toldAt: -Infinity };
+    entry.occurrences += 1;
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > capacity) this.#entries.delete(oldest);
+    if (now - entry.toldAt < interval) return null;
+    entry.toldAt = now;
+    return { ...failure, occurrences: entry.occurrences };
+  }
+
+  sessionStarted() {
+    for (const entry of this.#entries.values()) entry.toldAt = -Infinity;
+  }
+
+  /**
+   * Something was accepted for this user: the same failure would be news again.
+   * @param {string} user
+   */
+  succeeded(user) {
+    for (const key of this.#entries.keys()) if (JSON.parse(key)[0] === (user || null)) this.#entries.delete(key);
+  }
+
+  clear() {
+    this.#entries.clear();
+  }
+}

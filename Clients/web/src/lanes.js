@@ -1,0 +1,174 @@
+import { authentication, delay, longestServerDelay, network } from './retry.js';
+
+/** @typedef {import('./types').Problem} Problem */
+
+/** How it stands with the events of one user. */
+class Lane {
+  /**
+   * `waiting`: no request before `until`. `paused`: only a new token, a session or a flush helps. `asking`: the token
+   * provider is asked, and no request goes before `until` either, if there is one.
+   * @type {'open' | 'waiting' | 'paused' | 'asking'}
+   */
+  state = 'open';
+  /** @type {number | null} */
+  until = null;
+  /**
+   * The generation of the token that was refused last; 0 stands for "there was none".
+   * @type {number | null}
+   */
+  refused = null;
+  /** Whether the refused token may be sent again, without a better one. */
+  mayResend = false;
+  /** Refused tokens in a row. */
+  failures = 0;
+  /** Failures of the token provider in a row, each with the refusal of the last token that was sent all the same. */
+  providerFailures = 0;
+  /** @type {Problem | null} */
+  problem = null;
+
+  get isBlocked() {
+    return this.state !== 'open';
+  }
+
+  /** Ends the waiting, not the history. */
+  unblock() {
+    if (this.state !== 'asking') this.state = 'open';
+    this.until = null;
+    this.mayResend = true;
+  }
+
+  /** A session begins, or there is another token: a fresh count. */
+  forgive() {
+    this.failures = this.providerFailures = 0;
+  }
+
+  /** @param {number | null} until @param {Problem} problem */
+  hold(until, problem) {
+    Object.assign(this, { state: until === null ? 'paused' : 'waiting', until, problem });
+  }
+
+  /** @param {number} generation */
+  tokenRefused(generation) {
+    this.refused = generation;
+    this.mayResend = false;
+  }
+
+  /**
+   * @param {Problem} problem @param {boolean} pauses Whether too many refusals end the retries.
+   * @param {number | null} serverDelay @param {number} now @param {number} fraction
+   */
+  park(problem, pauses, serverDelay, now, fraction) {
+    this.failures += 1;
+    const isTooOften = this.failures >= /** @type {number} */ (authentication.failures);
+    const wait = isTooOften ? longestServerDelay : delay(authentication, this.failures, fraction, serverDelay);
+    this.hold(isTooOften && pauses ? null : now + wait, problem);
+  }
+
+  /**
+   * A failing provider is like a failing network: the waits grow, and never end for good.
+   * @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction
+   */
+  parkForProvider(problem, serverDelay, now, fraction) {
+    this.providerFailures += 1;
+    this.hold(now + delay(network, this.providerFailures, fraction, serverDelay), problem);
+  }
+}
+
+/** How often new tokens may resume sending at once: five times, then once a minute, until something is accepted. */
+const credits = 5;
+const creditInterval = 60;
+
+/** The users whose events wait because of their tokens (those without a problem have no lane), and the newest token of each. */
+export class Lanes {
+  /** @type {Map<string, Lane>} */
+  all = new Map();
+  /** @type {Map<string, number>} */
+  #generations = new Map();
+  #credits = credits;
+  #creditsAt = -Infinity;
+
+  /** @param {string} user */
+  lane(user) {
+    let lane = this.all.get(user);
+    if (!lane) this.all.set(user, (lane = new Lane()));
+    return lane;
+  }
+
+  /** @param {string} user */
+  isBlocked(user) {
+    return this.all.get(user)?.isBlocked ?? false;
+  }
+
+  get blocked() {
+    return new Set([...this.all.keys()].filter((user) => this.isBlocked(user)));
+  }
+
+  /** True while the token provider is asked for somebody, whose events may be sent when it returns. */
+  get awaitTokens() {
+    return [...this.all.values()].some((lane) => lane.state === 'asking');
+  }
+
+  get nextInstant() {
+    return Math.min(...[...this.all.values()].map((lane) => lane.until ?? Infinity));
+  }
+
+  /** @param {number} now */
+  lapse(now) {
+    for (const lane of this.all.values()) if (lane.until !== null && lane.until <= now) lane.unblock();
+  }
+
+  /**
+   * The server has taken events of this user.
+   * @param {string} user
+   */
+  accepted(user) {
+    this.all.delete(user);
+    this.#credits = credits;
+  }
+
+  /**
+   * Returns true if events of this user may go at once that had to wait.
+   * @param {string} user @param {number} generation @param {number} now
+   */
+  tokenChanged(user, generation, now) {
+    this.#generations.set(user, generation);
+    const lane = this.all.get(user);
+    if (!lane) return false;
+    // Each new token may resume at once, but not in a circle: refused, new token, refused, …
+    this.#credits = Math.min(credits, this.#credits + (now - this.#creditsAt) / creditInterval) - 1;
+    this.#creditsAt = now;
+    lane.forgive();
+    lane.until = this.#credits >= 0 ? null : now - this.#credits * creditInterval;
+    lane.state = lane.until === null ? 'open' : 'waiting';
+    return lane.until === null;
+  }
+
+  /**
+   * Returns true if the token provider was asked for this user.
+   * @param {string} user
+   */
+  tokenSought(user) {
+    const lane = this.all.get(user);
+    if (lane?.state !== 'asking') return false;
+    lane.state = lane.until === null ? 'open' : 'waiting';
+    return true;
+  }
+
+  /**
+   * A request of this user goes with the token of this generation.
+   * @param {string} user @param {number} generation @param {boolean} isProvided
+   */
+  authorized(user, generation, isProvided) {
+    this.#generations.set(user, generation);
+    const lane = this.all.get(user);
+    if (lane && isProvided) lane.providerFailures = 0;
+  }
+
+  /**
+   * Whether a token has been replaced.
+   * @param {number} generation @param {string} user
+   */
+  isOutdated(generation, user) {
+    return (this.#generations.get(user) ?? 0) > generation;
+  }
+}

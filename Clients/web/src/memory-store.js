@@ -1,0 +1,137 @@
+/**
+ * @typedef {import('./types').Row} Row
+ * @typedef {import('./types').Store} Store
+ * @typedef {import('./types').Counts} Counts
+ */
+
+/** @returns {Counts} */
+export const noCounts = () => ({
+  queued: 0, queuedBytes: 0, recorded: 0, sent: 0, duplicates: 0, quarantined: 0,
+  evicted: 0, wiped: 0,
+});
+
+/** Events in quarantine; the oldest is thrown away for one more, and counted. */
+export const maximumQuarantined = 1000;
+
+/**
+ * Events that are lost with the page: for browsers that give no storage, and for tests.
+ *
+ * Its sequences are negative, so that they are never those of a store on disk.
+ * @implements {Store}
+ */
+export class MemoryStore {
+  /** @type {Map<number, Row>} */
+  #rows = new Map();
+  /** @type {import('./types').QuarantinedEvent[]} */
+  #quarantine = [];
+  #meta = new Map();
+  #counts = noCounts();
+  #sequence = 0;
+
+  /** @param {{ events: number, bytes: number }} limits */
+  constructor(limits) {
+    this.limits = limits;
+  }
+
+  /** @param {import('./types').NewRow[]} rows */
+  async add(rows) {
+    for (const row of rows) {
+      const sequence = --this.#sequence;
+      this.#rows.set(sequence, { ...row, sequence });
+      add(this.#counts, { recorded: 1, queued: 1, queuedBytes: row.bytes });
+    }
+    for (const [sequence, row] of this.#rows) {
+      if (!isOver(this.#counts, this.limits)) break;
+      this.#rows.delete(sequence);
+      add(this.#counts, { evicted: 1, queued: -1, queuedBytes: -row.bytes });
+    }
+  }
+
+  /** @param {import('./types').ClaimRequest} request */
+  async claim(request) {
+    return select(this.rows, request);
+  }
+
+  /** @param {import('./types').Settlement} settlement */
+  async settle({ delivered, quarantined, duplicates }) {
+    add(this.#counts, { duplicates });
+    for (const { sequence, bytes } of delivered) {
+      if (this.#rows.delete(sequence)) add(this.#counts, { sent: 1, queued: -1, queuedBytes: -bytes });
+    }
+    for (const { event, problem } of quarantined) {
+      if (!this.#rows.delete(event.sequence)) continue;
+      const { messageId, userId, body, bytes } = event;
+      this.#quarantine.push({ messageId, userId: userId || null, ...problem, body });
+      add(this.#counts, { quarantined: 1, queued: -1, queuedBytes: -bytes });
+    }
+    const excess = this.#quarantine.splice(0, this.#quarantine.length - maximumQuarantined).length;
+    add(this.#counts, { quarantined: -excess, evicted: excess });
+  }
+
+  /** All that wait. */
+  get rows() {
+    return [...this.#rows.values()];
+  }
+
+  async counts() {
+    return { ...this.#counts };
+  }
+
+  async quarantined() {
+    return [...this.#quarantine];
+  }
+
+  /** @param {string} key @param {any} [initial] */
+  async meta(key, initial) {
+    if (initial !== undefined && !this.#meta.has(key)) this.#meta.set(key, initial);
+    return this.#meta.get(key);
+  }
+
+  /** @param {string} key @param {any} value */
+  async setMeta(key, value) {
+    this.#meta.set(key, value);
+  }
+
+  async wipe() {
+    wiped(this.#counts);
+    this.#rows.clear();
+    this.#quarantine = [];
+    this.#meta.clear();
+  }
+}
+
+/** @param {Counts} counts @param {Partial<Counts>} changes */
+export function add(counts, changes) {
+  for (const [name, change] of Object.entries(changes)) counts[/** @type {keyof Counts} */ (name)] += change;
+}
+
+/** @param {Counts} counts */
+export function wiped(counts) {
+  counts.wiped += counts.queued + counts.quarantined;
+  counts.queued = counts.queuedBytes = counts.quarantined = 0;
+}
+
+/**
+ * Whether a limit is passed.
+ * @param {Counts} counts @param {{ events: number, bytes: number }} limits
+ */
+export function isOver({ queued, queuedBytes }, { events, bytes }) {
+  return queued > events || queuedBytes > bytes;
+}
+
+/**
+ * The first of one user's events that fit into one request; at least one, if there is any that may go.
+ * @param {Row[]} rows @param {import('./types').ClaimRequest} request
+ */
+export function select(rows, { events, bytes, blocked, excluded }) {
+  /** @type {Row[]} */
+  const selected = [];
+  for (const row of rows) {
+    const [first] = selected;
+    if (excluded.has(row.sequence) || (first ? row.userId !== first.userId : blocked.has(row.userId))) continue;
+    bytes -= row.bytes;
+    if (first && (selected.length >= events || bytes < 0)) break;
+    selected.push(row);
+  }
+  return selected;
+}

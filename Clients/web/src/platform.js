@@ -1,0 +1,55 @@
+import { DiskStore } from './disk-store.js';
+
+/**
+ * What the client uses of the browser it runs in.
+ * @returns {import('./types').Platform}
+ */
+export function browser() {
+  return {
+    clock: {
+      now: () => Date.now(),
+      uptime: () => performance.now() / 1000,
+      at(instant, call) {
+        // Longer ones would run at once.
+        const timer = setTimeout(call, Math.min(Math.max(0, instant * 1000 - performance.now()), 2 ** 31 - 1));
+        return () => clearTimeout(timer);
+      },
+    },
+    random: () => Math.random(),
+    async send({ url, headers, body, keepalive, signal }) {
+      const request = { method: 'POST', headers, body, keepalive, signal, credentials: 'omit', redirect: 'manual' };
+      const response = await fetch(url, /** @type {RequestInit} */ (request)).catch(() => {
+        throw { code: 'no_connection', reason: 'offline, or the page may not call the server (CORS, CSP)' };
+      });
+      return {
+        // A browser hides where a redirection leads.
+        status: response.type === 'opaqueredirect' ? 302 : response.status,
+        header: (name) => response.headers.get(name),
+        body: await response.text().catch(() => {
+          throw { code: 'connection_lost', reason: '' };
+        }),
+      };
+    },
+    store: (name) => new DiskStore(indexedDB, name),
+    async lock(name, signal, body) {
+      let hasRun = false;
+      await Promise.resolve(navigator.locks?.request(name, { signal }, () => ((hasRun = true), body()))).catch(() => {});
+      // Without locks every tab sends on its own, and the gateway drops what comes twice.
+      if (!hasRun && !signal.aborted) await body();
+    },
+    channel(name, hear) {
+      const channel = new BroadcastChannel(name);
+      channel.onmessage = (event) => hear(event.data);
+      return { post: (message) => channel.postMessage(message), close: () => channel.close() };
+    },
+    isHidden: () => document.visibilityState === 'hidden',
+    onPage(hear) {
+      const listeners = new AbortController();
+      const { signal } = listeners;
+      document.addEventListener('visibilitychange', () => hear(document.visibilityState === 'hidden' ? 'hidden' : 'visible'), { signal });
+      addEventListener('pagehide', () => hear('leave'), { signal });
+      addEventListener('pageshow', (event) => event.persisted && hear('return'), { signal });
+      return () => listeners.abort();
+    },
+  };
+}

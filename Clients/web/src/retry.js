@@ -1,0 +1,42 @@
+/**
+ * How long to wait after a failure: exponential back-off with full jitter. Seconds.
+ *
+ * @typedef {object} RetryPolicy
+ * @property {number} base The longest wait after the first failure; it doubles with each further one.
+ * @property {number} maximum No computed wait is longer.
+ * @property {number} [failures] Failures in a row after which retries pause.
+ */
+
+/** A server's `Retry-After` is followed up to this, so that no answer can silence a page for good. */
+export const longestServerDelay = 3600;
+
+/**
+ * For servers that fail or cannot be reached, without end.
+ * @type {RetryPolicy}
+ */
+export const network = { base: 2, maximum: 180 };
+
+/**
+ * For answers after which somebody has to change settings, or that something on the way has given.
+ * @type {RetryPolicy}
+ */
+export const configuration = { base: 5, maximum: 3600 };
+
+/**
+ * For tokens that are refused.
+ * @type {RetryPolicy}
+ */
+export const authentication = { base: 2, maximum: 300, failures: 50 };
+
+/**
+ * Seconds to wait after failure number `failure`, from 1.
+ *
+ * @param {RetryPolicy} policy
+ * @param {number} failure
+ * @param {number} fraction A random number from 0 to 1.
+ * @param {number | null} [serverDelay] The wait is not shorter than this.
+ */
+export function delay(policy, failure, fraction, serverDelay) {
+  const bound = Math.min(policy.maximum, policy.base * 2 ** (Math.min(failure, 32) - 1));
+  return Math.max(bound * fraction, Math.min(serverDelay ?? 0, longestServerDelay));
+}

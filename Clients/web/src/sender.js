@@ -1,0 +1,514 @@
+import { Lanes } from './lanes.js';
+import { configuration, delay, longestServerDelay, network } from './retry.js';
+import { Suspicion } from './suspicion.js';
+
+/**
+ * @typedef {import('./types').Row} Row
+ * @typedef {import('./types').Problem} Problem
+ * @typedef {import('./types').Verdict} Verdict
+ * @typedef {import('./types').Settlement} Settlement
+ * @typedef {import('./types').ClaimRequest} ClaimRequest
+ * @typedef {import('./types').FlushBatch} FlushBatch
+ * @typedef {import('./suspicion').Cause} Cause
+ *
+ * @typedef {{ do: 'wait', until: number | null } | { do: 'claim', request: ClaimRequest }
+ *   | { do: 'authorize', user: string, rejected: number | null } | { do: 'send', events: Row[] }
+ *   | { do: 'settle', settlement: Settlement } | { do: 'finish', ending: string }} Action
+ *   `wait`: nothing to do before `until`; null: before something happens. `claim`: read events, then `claimed` or
+ *   `claimFailed`. `authorize`: find a token, another one than the rejected generation, then `authorized`,
+ *   `authorizationPending` or `authorizationFailed`. `send`: then `answered` or `failed`. `settle`: make it durable, then
+ *   `settled` or `settleFailed`. `finish`: a round is over; no report needed.
+ *
+ * @typedef {object} Consequence What an answer leads to beside the next action.
+ * @property {FlushBatch} batch
+ * @property {Verdict} [failure] A refused or, in a request that was accepted, criticized token.
+ * @property {boolean} [isOptional]
+ *
+ * @typedef {{ events: Row[], user: string, generation: number | null, providerProblem: Problem | null }} Parcel
+ */
+
+/** Events that wait before they are sent, and the seconds that the first of them waits at most. */
+const flushCount = 20;
+const flushInterval = 10;
+
+/**
+ * Decides what is sent when, and what an answer means for the queue: a state machine without I/O, clock or randomness.
+ *
+ * Whoever drives it asks `next(now)`, carries the action out, and reports how that went with the method that the action
+ * names. Instants are seconds that only grow. It is the machine of the Swift client.
+ */
+export class Sender {
+  /** @type {{ isStale: boolean, isAsking: boolean, ending: string | null, isFlush: boolean, patience: number | null } | null} */
+  #round = null;
+  /**
+   * The events that are on their way.
+   * @type {Parcel | null}
+   */
+  #current = null;
+  /**
+   * What the server has judged and the disk does not know yet.
+   * @type {{ settlement: Settlement, until: number, failures: number } | null}
+   */
+  #settling = null;
+  #suspicion = new Suspicion();
+  /** Less than the settings say after a server said that this was too much. */
+  #narrowed = { events: Infinity, bytes: Infinity };
+  /** What was stored since the last claim. */
+  #backlog = { events: 0, since: 0, isUrgent: false };
+  #failures = 0;
+  #configurationFailures = 0;
+
+  lanes = new Lanes();
+  /**
+   * No request before this.
+   * @type {number | null}
+   */
+  retryAt = null;
+  /**
+   * Why nothing gets through until somebody changes settings.
+   * @type {Problem | null}
+   */
+  configurationProblem = null;
+  /**
+   * The last failure of any kind since something was accepted.
+   * @type {Problem | null}
+   */
+  lastProblem = null;
+
+  /** @param {boolean} hasTokenProvider @param {{ events: number, bytes: number }} [batch] The most in one request. */
+  constructor(hasTokenProvider, batch = { events: 100, bytes: 400_000 }) {
+    this.hasTokenProvider = hasTokenProvider;
+    this.batch = batch;
+  }
+
+  // What to do
+
+  /** @param {number} now @returns {Action} */
+  next(now) {
+    if (this.#settling) {
+      const { settlement, until } = this.#settling;
+      return until > now ? { do: 'wait', until } : { do: 'settle', settlement };
+    }
+    if (!this.#round) {
+      if (!this.#wantsRound(now)) return wait(this.#nextInstant);
+      this.retryAt = null;
+      this.#begin();
+    }
+    const idle = this.#idleUntil(now);
+    if (idle !== null) return wait(idle);
+    const ending = this.#round?.ending;
+    if (ending) {
+      this.#round = null;
+      return { do: 'finish', ending };
+    }
+    // Not earlier: who wanted one after the last claim of a round that ends would be forgotten.
+    this.#backlog.isUrgent = false;
+    const probe = this.#suspicion.probe;
+    if (!this.#current && probe) this.#current = parcel(probe);
+    const suspect = this.#suspicion.suspects.find((one) => one.isRipe && this.#canTry(one.event));
+    if (!this.#current && suspect) this.#current = parcel([suspect.event]);
+    if (!this.#current) return this.#claim(now);
+    const { user, generation, events } = this.#current;
+    if (generation !== null) return { do: 'send', events };
+    return { do: 'authorize', user, rejected: this.lanes.all.get(user)?.refused ?? null };
+  }
+
+  /** @param {number} now @returns {Action} */
+  #claim(now) {
+    if (this.#round) this.#round.isStale = false;
+    this.#backlog.events = 0;
+    this.lanes.lapse(now);
+    return {
+      do: 'claim',
+      request: {
+        events: Math.min(this.batch.events, this.#narrowed.events),
+        bytes: Math.min(this.batch.bytes, this.#narrowed.bytes),
+        blocked: this.lanes.blocked,
+        excluded: new Set(this.#suspicion.suspects.map((one) => one.event.sequence)),
+      },
+    };
+  }
+
+  /**
+   * Until when a flush waits for the token provider, infinity being as long as that takes; null if it does not.
+   * @param {number} now
+   */
+  #idleUntil(now) {
+    const round = this.#round;
+    if (this.#current || !round?.isAsking || round.ending) return null;
+    const patience = round.patience ?? Infinity;
+    if (!this.lanes.awaitTokens || patience <= now) {
+      round.ending = this.lanes.awaitTokens ? 'waiting_for_token_provider' : 'drained';
+      return null;
+    }
+    // What becomes due meanwhile is not held up.
+    const instant = this.#nextInstant;
+    return instant <= now ? null : Math.min(patience, instant);
+  }
+
+  /** @param {boolean} [isFlush] @param {number | null} [patience] */
+  #begin(isFlush = false, patience = null) {
+    this.#round = { isStale: true, isAsking: false, ending: null, isFlush, patience };
+  }
+
+  /** @param {string} ending */
+  #end(ending) {
+    if (this.#round) this.#round.ending = ending;
+  }
+
+  #readAgain() {
+    if (!this.#round) return;
+    this.#round.isStale = true;
+    this.#round.isAsking = false;
+  }
+
+  /** @param {number} now */
+  #wantsRound(now) {
+    if (this.retryAt !== null) return this.retryAt <= now;
+    return this.#backlog.isUrgent || this.#backlog.events >= flushCount || this.#nextInstant <= now;
+  }
+
+  get #nextInstant() {
+    if (this.retryAt !== null) return this.retryAt;
+    const tries = this.#suspicion.suspects.filter((one) => this.#canTry(one.event)).map((one) => one.retryAt);
+    const due = this.#backlog.events ? this.#backlog.since + flushInterval : Infinity;
+    return Math.min(...tries, this.lanes.nextInstant, due);
+  }
+
+  /**
+   * False while its user's events wait for something.
+   * @param {Row} event
+   */
+  #canTry(event) {
+    return !this.lanes.isBlocked(event.userId);
+  }
+
+  // What happened around it
+
+  /**
+   * Events have become durable.
+   * @param {number} count @param {number} now
+   */
+  stored(count, now) {
+    if (!count) return;
+    if (!this.#backlog.events) this.#backlog.since = now;
+    this.#backlog.events += count;
+    this.#readAgain();
+  }
+
+  /**
+   * Somebody wants everything sent now.
+   * @param {number | null} [patience] Until when to wait for a provider that is asked already.
+   */
+  flush(patience = null) {
+    this.#resume();
+    const before = this.#round?.patience;
+    this.#begin(true, this.lanes.awaitTokens ? patience ?? before : before);
+  }
+
+  /** A session began: what was paused gets a new chance, with a fresh count. */
+  sessionStarted() {
+    this.#resume();
+    for (const lane of this.lanes.all.values()) lane.forgive();
+    this.#failures = this.#configurationFailures = 0;
+    this.#suspicion.forgiveRefusals();
+    this.#widen();
+    this.sendSoon();
+  }
+
+  /** Sends soon, whatever the flush policy waits for. */
+  sendSoon() {
+    this.#backlog.isUrgent = true;
+  }
+
+  #resume() {
+    this.#suspicion.resume();
+    this.retryAt = this.configurationProblem = null;
+    for (const lane of this.lanes.all.values()) lane.unblock();
+  }
+
+  #widen() {
+    this.#narrowed = { events: Infinity, bytes: Infinity };
+  }
+
+  /**
+   * There is another token of this user.
+   * @param {string} user @param {number} generation @param {number} now
+   */
+  tokenChanged(user, generation, now) {
+    if (this.lanes.tokenChanged(user, generation, now)) this.sendSoon();
+  }
+
+  /**
+   * The token provider has returned, with a token or without one, or its time is up.
+   * @param {string} user
+   */
+  tokenSought(user) {
+    if (!this.lanes.tokenSought(user)) return;
+    this.#readAgain();
+    this.sendSoon();
+  }
+
+  /** The queue was emptied. */
+  reset() {
+    this.#current = this.#settling = null;
+    this.#suspicion.reset();
+    this.lanes.all.clear();
+  }
+
+  // How actions went: the queue
+
+  /** @param {Row[]} events @param {number} now */
+  claimed(events, now) {
+    // Without another event there is nothing to tell a bad one from a server that is down.
+    const suspect = this.#suspicion.suspects.find((one) => this.#canTry(one.event) && one.retryAt <= now);
+    const claimed = events.length || !suspect ? events : [suspect.event];
+    const round = this.#round;
+    if (claimed.length) {
+      this.#current = parcel(claimed);
+    } else if (round && !round.ending && !round.isStale) {
+      if (round.isFlush && this.lanes.awaitTokens) round.isAsking = true;
+      else this.#end(this.#suspicion.suspects.length ? 'interrupted' : 'drained');
+    }
+  }
+
+  /** @param {Problem} problem @param {number} now @param {number} fraction */
+  claimFailed(problem, now, fraction) {
+    this.#backOff(problem, null, now, fraction);
+  }
+
+  settled() {
+    this.#settling = null;
+  }
+
+  /**
+   * The server has the events, so they are not sent again before this is through.
+   * @param {Problem} problem @param {number} now @param {number} fraction
+   */
+  settleFailed(problem, now, fraction) {
+    if (!this.#settling) return;
+    this.#settling.failures += 1;
+    this.#settling.until = now + delay(network, this.#settling.failures, fraction);
+    this.lastProblem = problem;
+  }
+
+  /** @param {Partial<Settlement>} settlement */
+  #settle(settlement) {
+    this.#settling = { settlement: { delivered: [], quarantined: [], duplicates: 0, ...settlement }, until: -Infinity, failures: 0 };
+  }
+
+  // How actions went: tokens
+
+  /** @param {number} generation */
+  authorized(generation) {
+    if (!this.#current) return;
+    this.#current.generation = generation;
+    this.lanes.authorized(this.#current.user, generation, true);
+  }
+
+  /** The token provider is asked; `tokenSought` is to follow. Other users' events go on. */
+  authorizationPending() {
+    if (!this.#current) return;
+    this.lanes.lane(this.#current.user).state = 'asking';
+    this.#setAside();
+  }
+
+  /**
+   * The token provider has failed, or gave a token that is no better: the server is the judge of the last one, as it may
+   * have stopped to ask for any. One that it has refused already is sent again after a wait only.
+   * @param {Problem} problem @param {number} generation That of the last token; 0 if there is none.
+   * @param {number} now @param {number} fraction @returns {Consequence | null}
+   */
+  authorizationFailed(problem, generation, now, fraction) {
+    const current = this.#current;
+    if (!current) return null;
+    const lane = this.lanes.all.get(current.user);
+    if (lane?.refused === generation && !lane.mayResend) {
+      lane.parkForProvider(problem, null, now, fraction);
+      this.#setAside(problem);
+      return { batch: result(current, 'token_problem', problem.code) };
+    }
+    this.lanes.authorized(current.user, generation, false);
+    Object.assign(current, { generation, providerProblem: problem });
+    return null;
+  }
+
+  // How actions went: requests
+
+  /**
+   * There was no answer.
+   * @param {Problem} problem @param {number} now @param {number} fraction @returns {Consequence | null}
+   */
+  failed(problem, now, fraction) {
+    return this.answered({ meaning: { kind: 'tryLater', problem }, retryAfter: null }, now, fraction);
+  }
+
+  /**
+   * @param {Pick<import('./types').Answer, 'meaning' | 'retryAfter'>} answer @param {number} now @param {number} fraction
+   * @returns {Consequence | null}
+   */
+  answered({ meaning, retryAfter }, now, fraction) {
+    const current = this.#current;
+    if (!current) return null;
+    switch (meaning.kind) {
+      case 'accepted':
+        return this.#accept(current, meaning, now, fraction);
+      case 'token':
+        return this.#refuseToken(current, meaning.verdict, retryAfter, now, fraction);
+      case 'tooLarge': {
+        if (current.events.length > 1) {
+          const bytes = current.events.reduce((sum, event) => sum + event.bytes, 0);
+          this.#narrowed = { events: current.events.length >> 1, bytes: Math.max(1, bytes >> 1) };
+        }
+        return this.#narrow(current, 'tooLarge', { code: 'too_large', reason: '' }, now, fraction);
+      }
+      case 'refused':
+        return this.#narrow(current, 'refused', meaning.problem, now, fraction);
+      case 'serverFault': {
+        const consequence = this.#narrow(current, 'serverFault', meaning.problem, now, fraction);
+        if (!this.#settling) this.#backOff(meaning.problem, retryAfter, now, fraction);
+        return consequence;
+      }
+      case 'configuration':
+        this.#stop(meaning.problem, retryAfter, now, fraction);
+        return { batch: result(current, 'configuration_problem', meaning.problem.code) };
+      case 'tryLater':
+        this.#backOff(meaning.problem, retryAfter, now, fraction);
+        return { batch: result(current, 'retry_later', meaning.problem.code) };
+    }
+  }
+
+  /** @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction */
+  #backOff(problem, serverDelay, now, fraction) {
+    this.#failures += 1;
+    this.retryAt = now + delay(network, this.#failures, fraction, serverDelay);
+    this.lastProblem = problem;
+    this.#current = null;
+    this.#end('interrupted');
+  }
+
+  /**
+   * One request now and then: a server may be put right, and one stray answer is over in seconds.
+   * @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction
+   */
+  #stop(problem, serverDelay, now, fraction) {
+    this.configurationProblem = problem;
+    this.#configurationFailures += 1;
+    this.retryAt = now + delay(configuration, this.#configurationFailures, Math.max(fraction, 0.5), serverDelay);
+    this.#setAside(problem);
+    this.#end('configuration_problem');
+  }
+
+  /**
+   * The events that are on their way stay where they are.
+   * @param {Problem} [problem]
+   */
+  #setAside(problem) {
+    if (problem) this.lastProblem = problem;
+    this.#suspicion.endSearch();
+    this.#current = null;
+  }
+
+  /** @param {Parcel} current @param {Extract<import('./types').Meaning, { kind: 'accepted' }>} meaning @param {number} now @param {number} fraction @returns {Consequence} */
+  #accept(current, { duplicates, rejected, warning }, now, fraction) {
+    const { events } = current;
+    if (rejected.size === events.length) {
+      // No event was accepted, so each is only suspected.
+      this.#setAside();
+      const condemned = events.flatMap((event, index) => {
+        const problem = /** @type {Problem} */ (rejected.get(index));
+        this.lastProblem = problem;
+        return this.#suspicion.failedAlone(event, 'refused', now, fraction) ? [{ event, problem }] : [];
+      });
+      return this.#conclude(current, condemned, now, fraction);
+    }
+    /** @type {Settlement} */
+    const settlement = { delivered: [], quarantined: [], duplicates };
+    events.forEach((event, index) => {
+      const problem = rejected.get(index);
+      if (problem) settlement.quarantined.push({ event, problem });
+      else settlement.delivered.push(event);
+    });
+    this.#settle(settlement);
+    this.#suspicion.accepted(events, now);
+    this.lanes.accepted(current.user);
+    this.#failures = this.#configurationFailures = 0;
+    this.#current = this.retryAt = this.configurationProblem = this.lastProblem = null;
+    const batch = { ...result(current, 'delivered', ''), deliveredCount: settlement.delivered.length };
+    return warning ? { batch, failure: warning, isOptional: true } : { batch };
+  }
+
+  /**
+   * Goes on in smaller parts until one event is found that cannot be delivered.
+   * @param {Parcel} current @param {Cause} cause @param {Problem} problem @param {number} now @param {number} fraction @returns {Consequence}
+   */
+  #narrow(current, cause, problem, now, fraction) {
+    this.#current = null;
+    this.lastProblem = problem;
+    const event = this.#suspicion.narrow(current.events, cause, now);
+    if (!event) return { batch: result(current, cause === 'serverFault' ? 'retry_later' : 'refused', problem.code) };
+    if (cause === 'tooLarge') this.#widen();
+    const isCondemned = this.#suspicion.failedAlone(event, cause, now, fraction);
+    return this.#conclude(current, isCondemned ? [{ event, problem }] : [], now, fraction);
+  }
+
+  /** @param {Parcel} current @param {Settlement['quarantined']} condemned @param {number} now @param {number} fraction @returns {Consequence} */
+  #conclude(current, condemned, now, fraction) {
+    const { code, reason } = /** @type {Problem} */ (this.lastProblem);
+    if (condemned.length) {
+      this.#settle({ quarantined: condemned });
+      return { batch: result(current, 'quarantined', code) };
+    }
+    const { isFault, isOfEverything } = this.#suspicion;
+    if (!isFault && isOfEverything) {
+      this.#stop({ code, reason: `every event is refused: ${reason}` }, longestServerDelay, now, fraction);
+    }
+    return { batch: result(current, isFault ? 'retry_later' : 'refused', code) };
+  }
+
+  /** @param {Parcel} current @param {Verdict} verdict @param {number | null} serverDelay @param {number} now @param {number} fraction @returns {Consequence} */
+  #refuseToken(current, verdict, serverDelay, now, fraction) {
+    const batch = result(current, 'token_problem', verdict.reason);
+    const generation = /** @type {number} */ (current.generation);
+    if (this.lanes.isOutdated(generation, current.user)) {
+      // A late answer about a token that has been replaced since says nothing about the new one.
+      this.#setAside();
+      return { batch };
+    }
+    const lane = this.lanes.lane(current.user);
+    lane.tokenRefused(generation);
+    const problem = current.providerProblem ?? { code: verdict.reason, reason: '' };
+    if (current.providerProblem) {
+      lane.parkForProvider(problem, serverDelay, now, fraction);
+    } else if (this.hasTokenProvider && lane.failures === 0) {
+      // One replacement goes before the first wait; a server that always says 401 must not loop us.
+      lane.failures = 1;
+      lane.problem = problem;
+      this.#setAside();
+      return { batch, failure: verdict };
+    } else {
+      // A provider's tokens change on their own, and a page without sessions would never ask for another.
+      lane.park(problem, !this.hasTokenProvider, serverDelay, now, fraction);
+    }
+    this.#setAside(problem);
+    return { batch, failure: verdict };
+  }
+}
+
+/** @param {number} until @returns {Action} */
+function wait(until) {
+  return { do: 'wait', until: until === Infinity ? null : until };
+}
+
+/** @param {Row[]} events @returns {Parcel} */
+function parcel(events) {
+  return { events, user: events[0].userId, generation: null, providerProblem: null };
+}
+
+/**
+ * What became of it, for a report.
+ * @param {Parcel} current @param {string} outcome @param {string} code @returns {FlushBatch}
+ */
+function result({ user, events }, outcome, code) {
+  return { userId: user || null, eventCount: events.length, deliveredCount: 0, outcome, code };
+}

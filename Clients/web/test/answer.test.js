@@ -1,0 +1,54 @@
+// What an answer means: by its shape, not by its status alone.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { delay, network } from '../src/retry.js';
+import { answer } from './simulation.js';
+
+for (const [name, status, body, kind] of [
+  ['all accepted', 200, { success: true, accepted: 2, duplicates: 0 }, 'accepted'],
+  ['duplicates count', 200, { success: true, accepted: 0, duplicates: 2 }, 'accepted'],
+  ['numbers that do not add up', 200, { success: true, accepted: 1 }, 'serverFault'],
+  ['a negative number', 200, { success: true, accepted: 3, duplicates: -1 }, 'serverFault'],
+  ['a rejection twice', 200, { success: true, accepted: 0, rejected: [{ index: 0, code: 'a' }, { index: 0, code: 'a' }] }, 'serverFault'],
+  ['a rejection outside', 200, { success: true, accepted: 1, rejected: [{ index: 2, code: 'a' }] }, 'serverFault'],
+  ['without the word of success', 200, { accepted: 2 }, 'serverFault'],
+  ['an empty 204', 204, '', 'serverFault'],
+  ['null', 200, 'null', 'serverFault'],
+  ['the login page of a hotel', 200, '<html>hello</html>', 'tryLater'],
+  ['a verdict', 401, { auth_error: { error_code: 22, reason: 'EXPIRED' } }, 'token'],
+  ['a verdict with another status', 403, { auth_error: { error_code: 21 } }, 'token'],
+  ['a verdict of another shape', 401, { auth_error: { error_code: '22' } }, 'configuration'],
+  ['an unknown write key', 401, { code: 'invalid_write_key' }, 'configuration'],
+  ['too large', 413, {}, 'tooLarge'],
+  ['rate limited', 429, {}, 'tryLater'],
+  ['a bad request', 400, {}, 'refused'],
+  ['all events rejected', 400, { accepted: 0, rejected: [{ index: 0, code: 'a' }, { index: 1, code: 'b' }] }, 'accepted'],
+  ['a redirection', 302, {}, 'configuration'],
+  ['a failed server', 500, {}, 'serverFault'],
+  ['a server that is full', 507, {}, 'tryLater'],
+]) {
+  test(`${name} (${status}) means ${kind}`, () => assert.equal(answer(status, body, 2).meaning.kind, kind));
+}
+
+test('Retry-After is read in both of its forms', () => {
+  assert.equal(answer(503, {}, 1, { 'Retry-After': '7' }).retryAfter, 7);
+  const date = 'Sun, 15 Jun 2025 15:06:40 GMT';
+  const later = 'Sun, 15 Jun 2025 15:08:40 GMT';
+  assert.equal(answer(503, {}, 1, { 'Retry-After': later, Date: date }).retryAfter, 120);
+  assert.equal(answer(503, {}, 1, { 'Retry-After': later }).retryAt, Date.parse(later));
+  for (const text of ['-1', 'soon', 'Infinity', '']) assert.equal(answer(503, {}, 1, { 'Retry-After': text }).retryAfter, null);
+});
+
+test('only the server itself says what time it is there', () => {
+  const date = { Date: 'Sun, 15 Jun 2025 15:06:40 GMT' };
+  assert.equal(answer(200, { success: true, accepted: 1 }, 1, date).serverTime, 1_750_000_000_000);
+  assert.equal(answer(401, { auth_error: { error_code: 22, server_time_ms: 5 } }, 1, date).serverTime, 5);
+  for (const status of [401, 404, 502, 503]) assert.equal(answer(status, { error: 'proxy' }, 1, date).serverTime, null);
+});
+
+test('waits grow with full jitter, up to a maximum, and Retry-After is followed for an hour', () => {
+  assert.deepEqual([1, 2, 3, 8, 99].map((failure) => delay(network, failure, 1)), [2, 4, 8, 180, 180]);
+  assert.equal(delay(network, 3, 0.25), 2);
+  assert.equal(delay(network, 1, 0, 30), 30);
+  assert.equal(delay(network, 1, 1, 86_400), 3600);
+});

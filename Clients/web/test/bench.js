@@ -1,0 +1,191 @@
+// Everything around a client without a browser: a clock that stands until it is told to go on, a server in memory, and
+// tabs that share a disk.
+import { webcrypto } from 'node:crypto';
+import { Countersign } from '../src/index.js';
+import { MemoryStore } from '../src/memory-store.js';
+
+globalThis.crypto ??= webcrypto;
+
+export const start = 1_750_000_000_000;
+
+export class ManualClock {
+  time = start;
+  seconds = 0;
+  #timers = new Set();
+
+  now = () => this.time;
+  uptime = () => this.seconds;
+  at = (instant, call) => {
+    const timer = { instant, call };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  };
+
+  /** Lets time pass, and what waits for it run. */
+  async advance(seconds) {
+    const end = this.seconds + seconds;
+    await settle();
+    for (;;) {
+      const due = [...this.#timers].filter((timer) => timer.instant <= end).sort((one, other) => one.instant - other.instant)[0];
+      if (!due) break;
+      this.#go(Math.max(this.seconds, due.instant));
+      this.#timers.delete(due);
+      due.call();
+      await settle();
+    }
+    this.#go(end);
+  }
+
+  #go(instant) {
+    this.time += (instant - this.seconds) * 1000;
+    this.seconds = instant;
+  }
+}
+
+/** Lets everything run that waits for nothing but its turn: nothing here does I/O. */
+export const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A gateway that stores each message once. `judge` may answer in its place. */
+export class FakeGateway {
+  requests = [];
+  stored = new Map();
+  duplicates = 0;
+  judge = () => null;
+
+  async answer(request) {
+    const { batch } = JSON.parse(request.body);
+    const token = request.headers.Authorization?.replace('Bearer ', '') ?? null;
+    const received = { batch, token, keepalive: request.keepalive, signal: request.signal };
+    this.requests.push(received);
+    const reply = (await this.judge(received)) ?? this.store(received);
+    const headers = reply.headers ?? {};
+    return { status: reply.status, header: (name) => headers[name] ?? null, body: reply.text ?? JSON.stringify(reply.body ?? {}) };
+  }
+
+  store({ batch }) {
+    const fresh = batch.filter((event) => !this.stored.has(event.messageId));
+    for (const event of fresh) this.stored.set(event.messageId, event);
+    this.duplicates += batch.length - fresh.length;
+    return { status: 200, body: { success: true, accepted: fresh.length, duplicates: batch.length - fresh.length } };
+  }
+
+  get events() {
+    return [...this.stored.values()].map((event) => event.event ?? event.type);
+  }
+
+  get tokens() {
+    return this.requests.map((request) => request.token);
+  }
+}
+
+export const refuse = (error_code = 22, reason = 'EXPIRED', more = {}) =>
+  ({ status: 401, body: { auth_error: { error_code, reason, ...more } } });
+
+/** A store on which faults can be planted. */
+export class FaultyStore extends MemoryStore {
+  fault = null;
+
+  #check(call) {
+    if (this.fault) throw this.fault;
+    return call();
+  }
+
+  async add(rows) { return this.#check(() => super.add(rows)); }
+  async claim(request) { return onDisk(await this.#check(() => super.claim(request))); }
+  async settle(settlement) {
+    const { delivered, quarantined } = settlement;
+    return this.#check(() => super.settle({
+      ...settlement, delivered: inMemory(delivered),
+      quarantined: quarantined.map(({ event, problem }) => ({ event: inMemory([event])[0], problem })),
+    }));
+  }
+  async wipe() { return this.#check(() => super.wipe()); }
+  async setMeta(key, value) { return this.#check(() => super.setMeta(key, value)); }
+}
+
+/** A disk numbers its rows upwards. */
+const onDisk = (rows) => rows.map((row) => ({ ...row, sequence: -row.sequence }));
+const inMemory = onDisk;
+
+/** An origin: what its tabs share. */
+export class Bench {
+  clock = new ManualClock();
+  gateway = new FakeGateway();
+  disk = new FaultyStore({ events: 10_000, bytes: 16 << 20 });
+  tabs = new Set();
+  #locks = new Map();
+
+  constructor(configuration = {}) {
+    this.configuration = { endpoint: 'https://gateway.example/', writeKey: 'wk', ...configuration };
+  }
+
+  /** What the tab has of a browser. */
+  platform(tab = {}) {
+    return {
+      clock: this.clock,
+      random: () => 1,
+      send: async (request) => {
+        if (tab.isDead) return new Promise(() => {});
+        const answer = this.gateway.answer(request);
+        const aborted = new Promise((_, reject) => {
+          request.signal?.addEventListener('abort', () => reject({ code: 'no_connection', reason: 'aborted' }));
+        });
+        return Promise.race([answer, aborted]);
+      },
+      store: () => this.disk,
+      lock: (name, signal, body) => this.#lock(tab, signal, body),
+      channel: (name, hear) => {
+        tab.hear = hear;
+        this.tabs.add(tab);
+        return {
+          post: (message) => {
+            const copy = structuredClone(message);
+            for (const other of this.tabs) if (other !== tab && !tab.isDead) queueMicrotask(() => other.isDead || other.hear(copy));
+          },
+          close: () => this.tabs.delete(tab),
+        };
+      },
+      isHidden: () => tab.isHidden,
+      onPage: (hear) => {
+        tab.hearPage = hear;
+        return () => {};
+      },
+    };
+  }
+
+  /** A tab. Its `page` hides, shows and leaves it; `kill` ends it without a word. */
+  tab(more = {}, configuration = {}) {
+    const tab = { isHidden: false, isDead: false, hear: null, hearPage: null };
+    const platform = { ...this.platform(tab), ...more };
+    tab.client = new Countersign({ ...this.configuration, ...configuration }, platform);
+    tab.page = (event) => tab.hearPage(event);
+    tab.kill = () => {
+      tab.isDead = true;
+      this.tabs.delete(tab);
+      tab.release?.();
+    };
+    return tab;
+  }
+
+  client(configuration = {}) {
+    return this.tab({}, configuration).client;
+  }
+
+  /** One holder at a time, the others in their order; a dead tab's is free. */
+  async #lock(tab, signal, body) {
+    const before = this.#locks.get('') ?? Promise.resolve();
+    const turn = (async () => {
+      await before;
+      if (tab.isDead || signal.aborted) return;
+      await Promise.race([body(), new Promise((resolve) => (tab.release = resolve))]);
+    })();
+    this.#locks.set('', turn);
+    return turn;
+  }
+}
+
+/** A token that expires at this second, signed by nobody. */
+export function fakeToken(expiresAt, subject = 'ada') {
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part({ alg: 'RS256' })}.${part({ sub: subject, exp: expiresAt })}.sig`;
+}

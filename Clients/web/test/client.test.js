@@ -1,0 +1,789 @@
+// The whole client against a server in memory, by a clock that stands: recording, tokens, failures, storage.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CountersignError, Countersign } from '../src/index.js';
+import { Bench, fakeToken, refuse, settle, start } from './bench.js';
+import { seeded } from './simulation.js';
+
+const now = start / 1000;
+
+/** A promise with its resolver: a handshake. */
+function gate() {
+  let open;
+  const opened = new Promise((resolve) => (open = resolve));
+  return { opened, open };
+}
+
+const isBalanced = (counts) => assert.equal(
+  counts.recorded,
+  counts.queued + counts.sent + counts.quarantined + counts.evicted + counts.wiped);
+
+// Recording
+
+test('events arrive once, in order, under their user and token', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  await client.track('before');
+  client.identify('ada', 'a.a.a', { plan: 'free' });
+  await client.track('Order Completed', { total: 42.5, rate: NaN });
+  assert.equal((await client.flush()).isComplete, true);
+  assert.deepEqual(bench.gateway.events, ['before', 'identify', 'Order Completed']);
+  assert.deepEqual(bench.gateway.tokens, [null, 'a.a.a']);
+  const [before, identify, order] = bench.gateway.stored.values();
+  assert.match(before.anonymousId, /^[0-9a-f]{31}$/);
+  assert.equal(before.userId, undefined);
+  assert.deepEqual([identify.type, identify.userId, identify.traits], ['identify', 'ada', { plan: 'free' }]);
+  assert.deepEqual([order.type, order.userId, order.anonymousId], ['track', 'ada', undefined]);
+  assert.deepEqual(order.properties, { total: 42.5, rate: null });
+  assert.equal(order.timestamp, new Date(start).toISOString());
+  assert.equal(order.context.library.name, 'countersign-web');
+  assert.equal(order.context.sessionId, (await client.snapshot()).sessionId);
+});
+
+test('a receipt says that the event is on disk, and the id that the server knows it by', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  const { messageId, stored } = await client.track('one');
+  assert.equal(stored, 'disk');
+  assert.equal((await bench.disk.counts()).queued, 1);
+  await client.flush();
+  assert.ok(bench.gateway.stored.has(messageId));
+});
+
+test('what is recorded is what was passed at that moment', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  const properties = { step: 1 };
+  const receipt = client.track('one', properties);
+  properties.step = 2;
+  await receipt;
+  await client.flush();
+  assert.equal([...bench.gateway.stored.values()][0].properties.step, 1);
+});
+
+test('what was not sent is sent by the next page, at once', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = () => ({ status: 503 });
+  const first = bench.client();
+  first.identify('ada', 'a.a.a');
+  await first.track('one');
+  await first.flush();
+  await first.close();
+  bench.gateway.judge = () => null;
+  const second = bench.client();
+  await settle();
+  assert.deepEqual(bench.gateway.events, ['identify', 'one']);
+  assert.equal(second.userId, 'ada', 'the user stays');
+  assert.equal(bench.gateway.requests.at(-1).token, 'a.a.a', 'and the token');
+});
+
+test('events go at the count and after the interval', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  for (let number = 0; number < 20; number += 1) client.track(`${number}`);
+  await settle();
+  assert.equal(bench.gateway.stored.size, 20);
+  client.track('late');
+  await bench.clock.advance(9);
+  assert.equal(bench.gateway.stored.size, 20);
+  await bench.clock.advance(1);
+  assert.equal(bench.gateway.stored.size, 21);
+});
+
+for (const [name, record, code] of [
+  ['without a name', (client) => client.track(''), 'invalid_event'],
+  ['that JSON cannot express', (client) => client.track('a', { big: 1n }), 'invalid_event'],
+  ['that is too large', (client) => client.track('a', { text: 'x'.repeat(40_000) }), 'event_too_large'],
+]) {
+  test(`an event ${name} is an error that an app can name`, async () => {
+    const client = new Bench().client();
+    await assert.rejects(record(client), (error) => error instanceof CountersignError && error.code === code);
+    assert.equal((await client.snapshot()).recorded, 0);
+  });
+}
+
+for (const [name, change] of [
+  ['an endpoint without a host', { endpoint: 'gateway.example' }], ['a write key with a space', { writeKey: 'w k' }],
+]) {
+  test(`${name} is refused at once`, () => {
+    assert.throws(() => new Bench(change).client(), { code: 'invalid_configuration' });
+  });
+}
+
+test('the queue is bounded, the oldest go, and each is counted', async () => {
+  const bench = new Bench();
+  bench.disk.limits = { events: 3, bytes: 16 << 20 };
+  bench.gateway.judge = () => ({ status: 503 });
+  const client = bench.client();
+  for (let number = 0; number < 5; number += 1) await client.track(`${number}`);
+  let counts = await client.snapshot();
+  assert.deepEqual([counts.queued, counts.evicted], [3, 2]);
+  bench.disk.limits = { events: 10, bytes: 500 };
+  await client.track('last');
+  counts = await client.snapshot();
+  assert.ok(counts.evicted > 2);
+  isBalanced(counts);
+  bench.gateway.judge = () => null;
+  await client.flush();
+  assert.equal(bench.gateway.events.at(-1), 'last');
+  isBalanced(await client.snapshot());
+});
+
+test('events that wait for the storage are bounded too', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  await client.flush();
+  const receipts = await Promise.all(Array.from({ length: 3000 }, (_, number) => client.track(`${number}`)));
+  const dropped = receipts.filter((receipt) => receipt.stored === 'dropped').length;
+  assert.ok(dropped > 0 && dropped < 3000, `${dropped}`);
+  assert.equal((await client.snapshot()).dropped, dropped);
+});
+
+test('after the end nothing is recorded, and a flush says so', async () => {
+  const client = new Bench().client();
+  const last = client.track('last');
+  await client.close();
+  assert.equal((await last).stored, 'disk');
+  assert.equal((await client.track('late')).stored, 'dropped');
+  assert.equal((await client.flush()).ending, 'closed');
+});
+
+// Users
+
+test('what was recorded before stays with the user it was recorded for', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  client.changeUser('ada', 'a.a.a');
+  await client.track('hers');
+  client.changeUser('bob', 'b.b.b');
+  await client.track('his');
+  await client.flush();
+  assert.deepEqual(bench.gateway.tokens, ['a.a.a', 'b.b.b']);
+  assert.deepEqual([...bench.gateway.stored.values()].map((event) => event.userId), ['ada', 'bob']);
+});
+
+test('ids that differ in their Unicode form only are two users', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  for (const user of ['\u00e9', 'e\u0301']) {
+    client.changeUser(user, `token.${user === '\u00e9' ? 1 : 2}.x`);
+    await client.track('one');
+  }
+  await client.flush();
+  assert.deepEqual(bench.gateway.tokens, ['token.1.x', 'token.2.x']);
+});
+
+test('an empty id is no user, and the same user again is no event', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  assert.equal(await client.identify(''), null);
+  assert.equal(client.userId, null);
+  await client.identify('ada');
+  assert.equal(await client.identify('ada', 'b.b.b'), null);
+  assert.equal((await client.identify('ada', null, { plan: 'pro' })).stored, 'disk');
+  assert.equal((await client.snapshot()).recorded, 2);
+});
+
+test('a log-out sends what is left under the token, and then forgets it', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  client.changeUser('ada', 'a.a.a');
+  client.track('hers');
+  assert.equal((await client.logOut()).isComplete, true);
+  assert.deepEqual(bench.gateway.tokens, ['a.a.a']);
+  assert.equal(client.userId, null);
+  assert.equal(await bench.disk.meta('token ada') ?? null, null);
+  await client.track("nobody's");
+  await client.flush();
+  assert.equal(bench.gateway.requests.at(-1).token, null);
+});
+
+test('what cannot be sent at a log-out waits until the user comes back with a token', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  bench.gateway.judge = ({ token, batch }) => (batch[0].userId && token !== 'new.a.a' ? refuse() : null);
+  client.changeUser('ada', 'a.a.a');
+  await client.track('hers');
+  await client.logOut();
+  await client.track("nobody's");
+  await client.flush();
+  assert.deepEqual(bench.gateway.events, ["nobody's"]);
+  client.changeUser('ada', 'new.a.a');
+  await client.flush();
+  assert.deepEqual(bench.gateway.events, ["nobody's", 'hers']);
+});
+
+test('a user who is back before the log-out is through keeps the new token', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  client.changeUser('ada', 'a.a.a');
+  await client.track('one');
+  const over = client.logOut();
+  client.changeUser('ada', 'b.b.b');
+  await over;
+  await client.track('two');
+  await client.flush();
+  assert.equal(bench.gateway.requests.at(-1).token, 'b.b.b');
+});
+
+test('another user begins another session', async () => {
+  const client = new Bench().client();
+  const { sessionId } = await client.snapshot();
+  await client.changeUser('ada');
+  const second = (await client.snapshot()).sessionId;
+  assert.notEqual(second, sessionId);
+  await client.changeUser('ada', 'a.a.a');
+  assert.equal((await client.snapshot()).sessionId, second);
+});
+
+test('a wipe leaves nothing: no events, no tokens, no user, another id of the browser', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  await client.track('one');
+  await client.flush();
+  const [{ anonymousId }] = bench.gateway.stored.values();
+  bench.gateway.judge = () => refuse();
+  client.changeUser('ada', 'a.a.a');
+  await client.track('two');
+  await client.flush();
+  await client.wipe();
+  const counts = await client.snapshot();
+  assert.deepEqual([counts.queued, counts.quarantined, counts.wiped, counts.parked.length], [0, 0, 1, 0]);
+  isBalanced(counts);
+  assert.equal(client.userId, null);
+  assert.equal(await bench.disk.meta('token ada'), undefined);
+  bench.gateway.judge = () => null;
+  await client.track('three');
+  await client.flush();
+  assert.deepEqual(bench.gateway.events, ['one', 'three']);
+  assert.notEqual([...bench.gateway.stored.values()][1].anonymousId, anonymousId);
+});
+
+test('an answer that comes after a wipe brings nothing back', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  const [asked, answered] = [gate(), gate()];
+  bench.gateway.judge = async ({ batch }) => {
+    asked.open();
+    await answered.opened;
+    return { status: 200, body: { success: true, accepted: 1, rejected: [{ index: 1, code: 'invalid_event' }] } };
+  };
+  client.track('one');
+  await client.track('two');
+  const flushed = client.flush();
+  await asked.opened;
+  await client.wipe();
+  answered.open();
+  await flushed;
+  assert.deepEqual(await client.quarantinedEvents(), []);
+  const counts = await client.snapshot();
+  assert.deepEqual([counts.sent, counts.wiped], [0, 2]);
+});
+
+test('a wipe that the disk refuses is an error, and can be called again', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  await client.track('one');
+  bench.disk.fault = new Error('full');
+  await assert.rejects(client.wipe(), { code: 'storage_failed' });
+  bench.disk.fault = null;
+  await client.wipe();
+  assert.equal((await client.snapshot()).wiped, 1);
+});
+
+// Tokens
+
+test('the provider is asked first when there is no token', async () => {
+  const bench = new Bench();
+  const asked = [];
+  const client = bench.client({ tokenProvider: async (request) => (asked.push(request), 'a.a.a') });
+  client.changeUser('ada');
+  await client.track('one');
+  assert.equal((await client.flush()).isComplete, true);
+  assert.deepEqual(asked, [{ userId: 'ada', reason: 'missing', code: null }]);
+  assert.deepEqual(bench.gateway.tokens, ['a.a.a']);
+});
+
+test('a refused token is replaced once and the same events go out again', async () => {
+  const bench = new Bench();
+  const asked = [];
+  bench.gateway.judge = ({ token }) => (token === 'a.a.a' ? refuse() : null);
+  const client = bench.client({ tokenProvider: (request) => (asked.push(request), 'b.b.b') });
+  client.changeUser('ada', 'a.a.a');
+  await client.track('one');
+  assert.equal((await client.flush()).isComplete, true);
+  assert.deepEqual(bench.gateway.tokens, ['a.a.a', 'b.b.b']);
+  assert.deepEqual(asked, [{ userId: 'ada', reason: 'rejected', code: 22 }]);
+  assert.deepEqual(bench.gateway.events, ['one']);
+  assert.equal(await bench.disk.meta('token ada'), 'b.b.b');
+});
+
+test('a token that is about to expire is replaced before it is used', async () => {
+  const bench = new Bench();
+  const reasons = [];
+  const client = bench.client({ tokenProvider: ({ reason }) => (reasons.push(reason), fakeToken(now + 600)) });
+  client.changeUser('ada', fakeToken(now + 4));
+  await client.track('one');
+  await client.flush();
+  assert.deepEqual(reasons, ['expired']);
+  assert.deepEqual(bench.gateway.tokens, [fakeToken(now + 600)]);
+});
+
+for (const ahead of [-86_400, -60, 86_400, 31_536_000]) {
+  for (const saysDate of [true, false]) {
+    test(`a fresh token is sent by a clock that is ${ahead} s ahead${saysDate ? '' : ', also if no answer says the time'}`, async () => {
+      const bench = new Bench();
+      bench.clock.time += ahead * 1000;
+      const fresh = fakeToken(now + 600);
+      let calls = 0;
+      bench.gateway.judge = (received) => (received.token === fresh
+        ? { ...bench.gateway.store(received), headers: saysDate ? { Date: new Date(start).toUTCString() } : {} } : refuse(26, 'MISSING_TOKEN'));
+      const client = bench.client({ tokenProvider: () => ((calls += 1), fresh) });
+      client.changeUser('ada');
+      for (let round = 0; round < 3; round += 1) {
+        client.track('one');
+        await client.track('two');
+        assert.equal((await client.flush()).isComplete, true);
+      }
+      assert.equal(bench.gateway.stored.size, 6);
+      assert.equal(calls, 1, 'a token that the server takes is not asked for again');
+    });
+  }
+}
+
+test('the date of a proxy is not the server\'s, and a clock that jumps makes forget what was learned', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = () => ({ status: 502, headers: { Date: 'Sun, 15 Jan 2040 15:06:40 GMT' } });
+  const client = bench.client();
+  await client.track('one');
+  await client.flush();
+  assert.equal((await client.snapshot()).clockOffset, 0);
+  bench.gateway.judge = (received) => ({ ...bench.gateway.store(received), headers: { Date: new Date(start + 86_400_000).toUTCString() } });
+  await client.flush();
+  assert.equal((await client.snapshot()).clockOffset, 86_400);
+  await bench.clock.advance(3600);
+  assert.equal((await client.snapshot()).clockOffset, 86_400, 'time that only passes is no jump');
+  bench.clock.time += 86_400_000;
+  assert.equal((await client.snapshot()).clockOffset, 0);
+});
+
+for (const [name, provider] of [
+  ['nothing', () => null], ['an error', () => { throw new Error('offline'); }], ['no token', () => 'not a token'],
+]) {
+  test(`without a provider that works (${name}) the server decides, and the provider is left alone for a while`, async () => {
+    const bench = new Bench();
+    let calls = 0;
+    const client = bench.client({ tokenProvider: () => ((calls += 1), provider()) });
+    client.changeUser('ada');
+    for (let number = 0; number < 150; number += 1) client.track(`${number}`);
+    await settle();
+    assert.equal(bench.gateway.stored.size, 150);
+    assert.ok(bench.gateway.requests.length > 1);
+    assert.equal(calls, 1);
+  });
+}
+
+for (const [name, provider, reason] of [
+  ['the refused token', () => 'a.a.a', 'token_unchanged'], ['no token', () => 'not a token', 'token_malformed'],
+  ['nothing', () => null, 'no_token'], ['an error', () => { throw new Error('offline'); }, 'provider_failed'],
+]) {
+  test(`a provider that returns ${name} is told, and a refused token is not sent again for it`, async () => {
+    const bench = new Bench();
+    bench.gateway.judge = () => refuse();
+    const told = [];
+    const client = bench.client({ tokenProvider: async () => provider() });
+    client.onAuthenticationFailure((failure) => told.push([failure.reason, failure.origin]));
+    client.changeUser('ada', 'a.a.a');
+    await client.track('one');
+    const result = await client.flush();
+    assert.deepEqual(result.batches.map((batch) => batch.code), ['EXPIRED', reason]);
+    assert.equal(bench.gateway.requests.length, 1);
+    assert.deepEqual(told, [['EXPIRED', 'server'], [reason, 'provider']]);
+    const { parked, queued } = await client.snapshot();
+    assert.deepEqual([parked[0].reason, queued], [reason, 1]);
+  });
+}
+
+test('a provider that hangs is left, and its late token is used', async () => {
+  const bench = new Bench();
+  const [asked, token] = [gate(), gate()];
+  let calls = 0;
+  bench.gateway.judge = (received) => (received.token ? null : refuse(26, 'MISSING_TOKEN'));
+  const client = bench.client({
+    tokenProvider: () => {
+      calls += 1;
+      asked.open();
+      return token.opened;
+    },
+  });
+  client.changeUser('ada');
+  await client.track('one');
+  const first = client.flush();
+  await asked.opened;
+  await bench.clock.advance(30);
+  assert.deepEqual((await first).batches.map((batch) => batch.code), ['MISSING_TOKEN']);
+  assert.equal((await client.snapshot()).parked[0].reason, 'provider_timed_out');
+  // It is still at it, so it is not called a second time; the server is asked whether it still wants a token.
+  assert.deepEqual((await client.flush()).batches.map((batch) => batch.code), ['MISSING_TOKEN']);
+  token.open('late.late.late');
+  await settle();
+  assert.deepEqual(bench.gateway.events, ['one']);
+  assert.equal(calls, 1);
+});
+
+test('a flush from inside the provider does not wait for itself', async () => {
+  const bench = new Bench();
+  const results = [];
+  let client;
+  client = bench.client({ tokenProvider: async () => (results.push((await client.flush()).ending), 'a.a.a') });
+  client.changeUser('ada');
+  await client.track('one');
+  const flushed = client.flush();
+  await bench.clock.advance(5);
+  await flushed;
+  assert.deepEqual(results, ['waiting_for_token_provider']);
+  await settle();
+  assert.deepEqual(bench.gateway.tokens, ['a.a.a']);
+});
+
+test('the provider is never asked twice at the same time for one user', async () => {
+  const bench = new Bench();
+  const waiting = [];
+  const client = bench.client({ tokenProvider: ({ userId }) => new Promise((resolve) => waiting.push({ userId, resolve })) });
+  for (const user of ['ada', 'bob']) {
+    client.changeUser(user);
+    await client.track('one');
+    await client.track('two');
+  }
+  client.flush();
+  const flushed = client.flush();
+  await settle();
+  assert.deepEqual(waiting.map(({ userId }) => userId), ['ada', 'bob']);
+  for (const { resolve } of waiting) resolve('a.a.a');
+  assert.equal((await flushed).isComplete, true);
+  assert.equal(waiting.length, 2);
+});
+
+for (const wipes of [false, true]) {
+  test(`a token that was asked for before the ${wipes ? 'wipe' : 'log-out'} does not come back`, async () => {
+    const bench = new Bench();
+    const [asked, token] = [gate(), gate()];
+    let calls = 0;
+    const client = bench.client({ tokenProvider: () => ((calls += 1) === 1 ? (asked.open(), token.opened) : null) });
+    client.changeUser('ada');
+    await client.track('one');
+    client.flush();
+    await asked.opened;
+    const over = wipes ? client.wipe() : client.logOut();
+    await bench.clock.advance(5);
+    await over;
+    token.open('old.old.old');
+    await settle();
+    assert.equal(await bench.disk.meta('token ada') ?? null, null);
+    assert.ok(bench.gateway.tokens.every((sent) => sent === null));
+  });
+}
+
+test('when the operator stops requiring tokens what was parked arrives', async () => {
+  const bench = new Bench({ tokenProvider: () => null });
+  let isRequired = true;
+  bench.gateway.judge = () => (isRequired ? refuse(26, 'MISSING_TOKEN') : null);
+  const client = bench.client();
+  client.changeUser('ada');
+  await client.track('one');
+  await client.flush();
+  await bench.clock.advance(3600);
+  assert.equal(bench.gateway.stored.size, 0);
+  isRequired = false;
+  await bench.clock.advance(180);
+  assert.equal(bench.gateway.stored.size, 1);
+});
+
+// Failures
+
+test('a refusal is told once, with everything about it', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = () => refuse(27, 'NO_MATCHING_PUBLIC_KEYS');
+  const told = [];
+  const client = bench.client();
+  client.onAuthenticationFailure((failure) => told.push(failure));
+  client.changeUser('ada', 'a.a.a');
+  await client.track('one');
+  for (let round = 0; round < 3; round += 1) await client.flush();
+  assert.deepEqual(told, [{
+    code: 27, reason: 'NO_MATCHING_PUBLIC_KEYS', userId: 'ada', token: 'a.a.a', isOptional: false, requestTimeMs: start,
+    origin: 'server', clockSkew: null, occurrences: 1,
+  }]);
+  assert.equal((await client.snapshot()).authenticationFailures, 3);
+});
+
+test('a failure that stands is told again at each session, and after five minutes', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = () => refuse();
+  const told = [];
+  const client = bench.client();
+  client.onAuthenticationFailure((failure) => told.push(failure.occurrences));
+  client.changeUser('ada', 'a.a.a');
+  await client.track('one');
+  await client.flush();
+  for (let session = 0; session < 3; session += 1) {
+    client.startSession();
+    await client.flush();
+    await client.flush();
+  }
+  const before = told.length;
+  assert.equal(before, 4);
+  await bench.clock.advance(300);
+  await client.flush();
+  assert.equal(told.length, before + 1);
+});
+
+test('another token or code is news, and the refused token again is told as such', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = ({ token }) => (token === 'c.c.c' ? refuse(21, 'SUBJECT_MISMATCH') : refuse());
+  const told = [];
+  const client = bench.client();
+  client.onAuthenticationFailure(({ token, code, reason }) => told.push(`${token} ${code} ${reason}`));
+  client.changeUser('ada', 'a.a.a');
+  await client.track('one');
+  await client.flush();
+  for (const token of ['b.b.b', 'c.c.c', 'c.c.c']) {
+    client.setToken(token);
+    await client.flush();
+  }
+  assert.deepEqual(told, ['a.a.a 22 EXPIRED', 'b.b.b 22 EXPIRED', 'c.c.c 21 SUBJECT_MISMATCH', 'c.c.c 21 token_unchanged']);
+});
+
+test('who listens late hears the last one until it is solved', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = ({ token }) => (token === 'a.a.a' ? refuse() : null);
+  const client = bench.client();
+  client.changeUser('ada', 'a.a.a');
+  await client.track('one');
+  await client.flush();
+  const told = [];
+  const end = client.onAuthenticationFailure(({ code }) => told.push(code));
+  await settle();
+  assert.deepEqual(told, [22]);
+  end();
+  client.setToken('b.b.b');
+  assert.equal((await client.flush()).isComplete, true);
+  client.onAuthenticationFailure(({ code }) => told.push(code));
+  await settle();
+  assert.deepEqual(told, [22]);
+});
+
+test('the refusal of a token that was sent for want of a better one is not told beside the provider', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = () => refuse();
+  const told = [];
+  const client = bench.client({ tokenProvider: () => null });
+  client.onAuthenticationFailure(({ reason }) => told.push(reason));
+  client.changeUser('ada', fakeToken(now - 10));
+  await client.track('one');
+  await client.flush();
+  assert.equal(bench.gateway.requests.length, 1);
+  assert.deepEqual(told, ['no_token']);
+});
+
+test('where tokens are optional the failure says that the events were taken', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = (received) => {
+    const answer = bench.gateway.store(received);
+    return { ...answer, body: { ...answer.body, auth_warning: { error_code: 22, reason: 'EXPIRED', clock_skew_seconds: 90 } } };
+  };
+  const told = [];
+  const client = bench.client();
+  client.onAuthenticationFailure(({ isOptional, clockSkew }) => told.push([isOptional, clockSkew]));
+  client.changeUser('ada', 'a.a.a');
+  await client.track('one');
+  assert.equal((await client.flush()).isComplete, true);
+  assert.deepEqual(told, [[true, 90]]);
+});
+
+test('what cannot be a token is told and not sent', async () => {
+  const bench = new Bench();
+  const told = [];
+  const client = bench.client();
+  client.onAuthenticationFailure(({ reason, origin, token }) => told.push([reason, origin, token]));
+  client.changeUser('ada', 'a.a\r\nX-Evil: 1');
+  await client.track('one');
+  await client.flush();
+  assert.deepEqual(told, [['token_malformed', 'app', null]]);
+  assert.deepEqual(bench.gateway.tokens, [null]);
+});
+
+// Servers and storage
+
+test('partial and lost answers lose nothing and double nothing', async () => {
+  const bench = new Bench();
+  const { gateway } = bench;
+  const random = seeded(7);
+  const refused = new Set();
+  gateway.judge = (received) => {
+    const dice = Math.floor(random() * 6);
+    if (dice === 0) throw { code: 'no_connection', reason: 'before the server had it' };
+    if (dice === 1) return { status: 503, headers: { 'Retry-After': '1' } };
+    if (dice === 2) {
+      // A subset is refused, always the same events.
+      const isBad = (event) => event.event.endsWith('7');
+      const rejected = received.batch.flatMap((event, index) => (isBad(event) ? [{ index, code: 'invalid_event' }] : []));
+      for (const event of received.batch.filter(isBad)) refused.add(event.messageId);
+      const answer = gateway.store({ batch: received.batch.filter((event) => !isBad(event)) });
+      return { ...answer, body: { ...answer.body, rejected } };
+    }
+    const answer = gateway.store(received);
+    if (dice === 3) throw { code: 'timed_out', reason: 'after the server had stored it' };
+    if (dice === 4) return { status: 200, text: JSON.stringify(answer.body).slice(0, 10) };
+    return answer;
+  };
+  const client = bench.client();
+  const receipts = await Promise.all(Array.from({ length: 900 }, (_, number) => client.track(`event ${number}`)));
+  for (let flushes = 0; flushes < 2000 && !(await client.flush()).isComplete; flushes += 1);
+  const quarantined = new Set((await client.quarantinedEvents()).map((event) => event.messageId));
+  for (const { messageId } of receipts) assert.ok(gateway.stored.has(messageId) || quarantined.has(messageId));
+  for (const id of quarantined) assert.ok(refused.has(id));
+  assert.ok(gateway.duplicates > 0, 'lost answers lead to events that are sent twice');
+  const counts = await client.snapshot();
+  assert.equal(counts.sent + counts.quarantined, 900);
+  isBalanced(counts);
+});
+
+test('a server that takes too long is left after 30 seconds', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = () => new Promise(() => {});
+  const client = bench.client();
+  await client.track('one');
+  const flushed = client.flush();
+  await bench.clock.advance(30);
+  assert.deepEqual((await flushed).batches.map(({ code, outcome }) => [code, outcome]), [['timed_out', 'retry_later']]);
+});
+
+test('an outage ends by itself, and the snapshot says until when it waits', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = () => ({ status: 503, headers: { 'Retry-After': '40' } });
+  const client = bench.client();
+  await client.track('one');
+  assert.equal((await client.flush()).ending, 'interrupted');
+  const { nextAttemptIn, lastError } = await client.snapshot();
+  assert.equal(nextAttemptIn, 40);
+  assert.match(lastError, /^http_503$/);
+  bench.gateway.judge = () => null;
+  await bench.clock.advance(39);
+  assert.equal(bench.gateway.stored.size, 0);
+  await bench.clock.advance(1);
+  assert.equal(bench.gateway.stored.size, 1);
+});
+
+test('an unknown write key is a problem that somebody has to solve', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = () => ({ status: 401, body: { code: 'invalid_write_key', reason: 'no app has this write key' } });
+  const client = bench.client();
+  await client.track('one');
+  assert.equal((await client.flush()).ending, 'configuration_problem');
+  assert.equal((await client.snapshot()).configurationProblem, 'invalid_write_key no app has this write key');
+});
+
+test('an event that the server will never take is set aside with its reason', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = ({ batch }) => (batch.length === 2
+    ? { status: 200, body: { success: true, accepted: 1, rejected: [{ index: 1, code: 'invalid_event', reason: 'no' }] } } : null);
+  const client = bench.client();
+  await client.flush();
+  client.track('good');
+  const { messageId } = await client.track('bad');
+  await client.flush();
+  const [event] = await client.quarantinedEvents();
+  assert.deepEqual([event.messageId, event.userId, event.code, event.reason], [messageId, null, 'invalid_event', 'no']);
+  assert.equal(JSON.parse(event.body).event, 'bad');
+});
+
+for (const [name, make] of [
+  ['throws', () => { throw new Error('SecurityError'); }], ['is not there', () => null],
+  ['cannot be opened', () => ({ meta: () => Promise.reject(new Error('blocked')) })],
+]) {
+  test(`a storage that ${name} is replaced by memory, which says so`, async () => {
+    const bench = new Bench();
+    const { client } = bench.tab({ store: make });
+    assert.equal((await client.track('one')).stored, 'memory');
+    const { storage, storageProblem } = await client.snapshot();
+    assert.equal(storage, 'memory');
+    assert.ok(storageProblem);
+    assert.equal((await client.flush()).isComplete, true);
+    assert.deepEqual(bench.gateway.events, ['one']);
+  });
+}
+
+test('a storage that never opens is given up after five seconds', async () => {
+  const bench = new Bench();
+  const { client } = bench.tab({ store: () => ({ meta: () => new Promise(() => {}) }) });
+  const receipt = client.track('one');
+  await bench.clock.advance(5);
+  assert.equal((await receipt).stored, 'memory');
+});
+
+test('what a full disk does not take is kept in memory, sent, and counted; then the disk is used again', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  await client.track('on disk');
+  const full = new Error('no room');
+  full.name = 'QuotaExceededError';
+  bench.disk.add = async () => { throw full; };
+  assert.equal((await client.track('in memory')).stored, 'memory');
+  let snapshot = await client.snapshot();
+  assert.deepEqual([snapshot.storage, snapshot.storageProblem, snapshot.queued], ['memory', 'QuotaExceededError: no room', 2]);
+  assert.equal((await client.flush()).isComplete, true);
+  assert.deepEqual(bench.gateway.events, ['on disk', 'in memory']);
+  delete bench.disk.add;
+  assert.equal((await client.track('again')).stored, 'disk');
+  snapshot = await client.snapshot();
+  assert.equal(snapshot.storage, 'disk');
+  isBalanced(snapshot);
+});
+
+test('memory is bounded, and what it drops is counted', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = () => ({ status: 503 });
+  const { client } = bench.tab({ store: () => null });
+  for (let round = 0; round < 3; round += 1) {
+    await Promise.all(Array.from({ length: 500 }, (_, number) => client.track(`${number}`)));
+  }
+  const counts = await client.snapshot();
+  assert.equal(counts.queued, 1000);
+  assert.equal(counts.evicted, 500);
+  isBalanced(counts);
+});
+
+test('what the server has and the disk does not know yet is not sent again', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  await client.track('one');
+  const { settle: write } = bench.disk;
+  bench.disk.settle = async () => { throw new Error('full'); };
+  client.flush();
+  await bench.clock.advance(20);
+  assert.equal(bench.gateway.requests.length, 1);
+  bench.disk.settle = write;
+  await bench.clock.advance(60);
+  assert.equal(bench.gateway.requests.length, 1);
+  assert.equal((await client.snapshot()).sent, 1);
+});
+
+test('importing the client does nothing', async () => {
+  const before = Object.getOwnPropertyNames(globalThis);
+  await import('../src/index.js?again');
+  await import('../src/braze.js?again');
+  assert.deepEqual(Object.getOwnPropertyNames(globalThis), before);
+  assert.equal(typeof Countersign, 'function');
+});
+
+test('the package exports what its description says, with declarations', async () => {
+  const { existsSync, readFileSync } = await import('node:fs');
+  const root = new URL('../', import.meta.url);
+  const { exports, version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+  for (const entry of Object.values(exports)) {
+    assert.ok(existsSync(new URL(entry.default, root)) && existsSync(new URL(entry.types, root)));
+  }
+  assert.equal((await import('countersign-web')).Countersign, Countersign);
+  assert.equal((await import('../src/client.js')).version, version);
+});

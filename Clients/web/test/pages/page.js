@@ -1,0 +1,28 @@
+// A page of an app, as scripts/web-test.py drives it: the query says how it begins.
+import * as braze from '../../src/braze.js';
+import { Countersign } from '../../src/index.js';
+
+const query = new URLSearchParams(location.search);
+const [endpoint, writeKey] = [query.get('endpoint'), query.get('key')];
+
+/** What the test is told; both are bindings of it. */
+const told = (receipt) => window.told?.(receipt);
+const provide = (request) => window.provide(request);
+
+window.failures = [];
+window.braze = braze;
+if (query.has('braze')) {
+  braze.initialize(writeKey, { baseUrl: endpoint, enableSdkAuthentication: true });
+} else {
+  window.client = new Countersign({ endpoint, writeKey, ...(query.has('provider') && { tokenProvider: provide }) });
+  window.client.onAuthenticationFailure((failure) => window.failures.push(failure.reason));
+}
+
+/** Records one after the other, and says of each that it is stored. */
+window.record = async (name, count) => {
+  for (let number = 0; number < count; number += 1) {
+    const receipt = await window.client.track(`${name} ${number}`);
+    await told(receipt);
+  }
+};
+window.ready = true;

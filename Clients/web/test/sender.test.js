@@ -1,0 +1,467 @@
+// The sender's decisions, each against a server that behaves in one way, in simulated time. What is pinned here is what
+// SenderTests pins of the Swift client, number for number.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Simulation, accepted, answer, failing, hour, refusedToken, seeded, sequences, status } from './simulation.js';
+
+/** Counts as the dialect does: how often a sequence was sent. */
+const poisoned = (code, ...bad) => (request) =>
+  request.events.some((event) => bad.includes(event.sequence)) ? status(code)() : accepted(request);
+
+test('a batch holds one user and keeps to count and bytes', () => {
+  const simulation = new Simulation(accepted, { batch: { events: 10, bytes: 550 } });
+  simulation.record(3, 'ada');
+  simulation.record(20, 'bob');
+  simulation.record(3, 'ada');
+  simulation.sender.flush();
+  simulation.run(1);
+  assert.equal(simulation.queue.length, 0);
+  for (const { events } of simulation.requests) assert.equal(new Set(events.map((event) => event.userId)).size, 1);
+  assert.deepEqual(simulation.sizes, [5, 5, 5, 5, 5, 1]);
+  assert.deepEqual(simulation.endings, ['drained']);
+});
+
+test('events go out at the count or after the interval', () => {
+  const simulation = new Simulation(accepted);
+  simulation.record(19);
+  simulation.run(9);
+  assert.equal(simulation.requests.length, 0);
+  simulation.record(1);
+  simulation.run(9);
+  assert.deepEqual(simulation.sizes, [20]);
+  simulation.record(1);
+  simulation.run(18.9);
+  assert.equal(simulation.requests.length, 1);
+  simulation.run(20);
+  assert.deepEqual(simulation.requests.map((request) => request.time), [9, 19]);
+});
+
+test('hiding the page sends at once', () => {
+  const simulation = new Simulation(accepted);
+  simulation.record(1);
+  simulation.sender.sendSoon();
+  simulation.run(0);
+  assert.equal(simulation.requests.length, 1);
+});
+
+test('an idle sender does nothing at all', () => {
+  const simulation = new Simulation(accepted);
+  simulation.record(1);
+  simulation.run(24 * hour);
+  assert.equal(simulation.requests.length, 1);
+  assert.equal(simulation.claims, 2);
+  assert.deepEqual(simulation.sender.next(simulation.now), { do: 'wait', until: null });
+});
+
+for (const [name, server, expected] of [
+  // 2, 4, 8, … 128, then every 180 s: the first 9 within 434 s.
+  ['500', status(500), 486], ['502', status(502), 486], ['503', status(503), 486], ['200 of something else', status(200), 486],
+  ['429', status(429), 486], ['408', status(408), 486], ['a time-out', failing('timed_out'), 486],
+  ['no connection', failing('no_connection'), 486],
+  // Retry-After of a week is followed for an hour at most.
+  ['503 with Retry-After of a week', status(503, 604_800), 25],
+  // Settings have to change: after 5, 10, 20, … 2,560 s, then one request an hour.
+  ['302', status(302), 33], ['401 without a verdict', status(401), 33], ['403', status(403), 33], ['404', status(404), 33],
+]) {
+  test(`a server that always answers ${name} gets ${expected} requests a day and takes nothing`, () => {
+    const simulation = new Simulation(server);
+    simulation.record(500, 'ada');
+    simulation.run(24 * hour);
+    assert.equal(simulation.requests.length, expected);
+    assert.equal(simulation.queue.length, 500);
+    assert.equal(simulation.delivered.length + simulation.quarantined.length, 0);
+  });
+}
+
+test('a server that is down for an hour gets everything within three minutes after', () => {
+  const simulation = new Simulation((request) => (request.time < hour ? status(500)() : accepted(request)));
+  simulation.record(1000);
+  simulation.run(2 * hour);
+  assert.equal(simulation.queue.length + simulation.quarantined.length, 0);
+  assert.ok(simulation.requests.at(-1).time < hour + 180);
+  assert.ok(simulation.requests.length < 60);
+});
+
+test('a server that refuses everything stops after three events and takes none', () => {
+  const simulation = new Simulation(status(400));
+  simulation.record(1000);
+  simulation.run(30 * 60);
+  assert.equal(simulation.requests.length, 3 * 7);
+  assert.ok(simulation.sender.configurationProblem);
+  for (let session = 1; session <= 20; session += 1) {
+    if (session % 2) simulation.sender.flush();
+    else simulation.sender.sessionStarted();
+    simulation.run(simulation.now + 12 * hour);
+  }
+  assert.equal(simulation.quarantined.length, 0);
+  assert.equal(simulation.queue.length, 1000);
+  simulation.server = accepted;
+  simulation.run(simulation.now + 2 * hour);
+  assert.equal(simulation.delivered.length, 1000);
+});
+
+for (const code of [200, 400]) {
+  test(`a server that rejects each event of every request with ${code} takes none`, () => {
+    const simulation = new Simulation(({ events }) => answer(code, {
+      success: true, accepted: 0, rejected: events.map((_, index) => ({ index, code: 'invalid_event' })),
+    }, events.length));
+    simulation.record(1000);
+    simulation.run(48 * hour);
+    assert.equal(simulation.quarantined.length, 0);
+    assert.ok(simulation.requests.length <= 60);
+    simulation.server = accepted;
+    simulation.run(simulation.now + 2 * hour);
+    assert.equal(simulation.delivered.length, 1000);
+  });
+}
+
+for (const code of [400, 413, 500]) {
+  test(`a lone failure with ${code} is not enough, and the second one needs a success between`, () => {
+    const simulation = new Simulation(poisoned(code, 1));
+    simulation.record(1);
+    simulation.run(30 * 24 * hour);
+    assert.equal(simulation.quarantined.length, 0, 'no other event was ever accepted');
+    assert.ok(simulation.requests.length < 1000);
+    simulation.record(1);
+    simulation.run(simulation.now + hour);
+    assert.deepEqual(sequences(simulation.quarantined), [1]);
+    assert.deepEqual(sequences(simulation.delivered), [2]);
+  });
+
+  for (const position of [1, 50, 99, 100]) {
+    test(`one poison event at ${position} (${code}) is found and the others go out`, () => {
+      const simulation = new Simulation(poisoned(code, position));
+      simulation.record(100);
+      simulation.run(hour);
+      assert.equal(simulation.delivered.length, 99);
+      // Of the last one nothing is known before another is accepted.
+      simulation.record(1);
+      simulation.run(2 * hour);
+      assert.equal(simulation.delivered.length, 100);
+      assert.deepEqual(sequences(simulation.quarantined), [position]);
+      const tries = simulation.requests.filter(({ events }) => events.some((event) => event.sequence === position)).length;
+      assert.ok(tries <= 9 + (position >= 99 ? 4 : 0), `${tries}`);
+    });
+  }
+
+  test(`any position is found with ten more requests at most (${code})`, () => {
+    for (let position = 1; position <= (code === 400 ? 99 : 98); position += 1) {
+      const simulation = new Simulation(poisoned(code, position));
+      simulation.record(100);
+      simulation.run(2 * hour);
+      assert.deepEqual(sequences(simulation.quarantined), [position]);
+      assert.equal(simulation.delivered.length, 99);
+      assert.ok(simulation.requests.length - 1 <= 10, `${simulation.requests.length - 1} at ${position}`);
+    }
+  });
+}
+
+test('a server that fails at random costs five events of 34,000 at most', () => {
+  let cost = 0;
+  for (let seed = 1; seed <= 10; seed += 1) {
+    const random = seeded(seed);
+    const coin = () => random() < 0.5;
+    const simulation = new Simulation((request) => (coin() ? accepted(request) : status(500)()));
+    for (let round = 0; round < 100; round += 1) {
+      simulation.record(34, 'ada');
+      simulation.run(simulation.now + 600);
+    }
+    simulation.run(simulation.now + 48 * hour);
+    assert.equal(simulation.queue.length, 0);
+    cost += simulation.quarantined.length;
+  }
+  assert.ok(cost <= 5, `${cost}`);
+});
+
+test('one event that the answers make no sense for holds up no other', () => {
+  const simulation = new Simulation((request) =>
+    request.events.some((event) => event.sequence === 260) ? answer(200, { success: true, accepted: 7 }, 100) : accepted(request));
+  simulation.record(520);
+  simulation.run(2 * hour);
+  assert.equal(simulation.delivered.length, 519);
+  assert.deepEqual(sequences(simulation.quarantined), [260]);
+});
+
+for (const [name, leave] of [['flush', (sender) => sender.flush()], ['a session', (sender) => sender.sessionStarted()]]) {
+  test(`a configuration problem is left by ${name}`, () => {
+    const simulation = new Simulation(status(403));
+    simulation.record(20);
+    simulation.run(4);
+    assert.equal(simulation.requests.length, 1);
+    simulation.server = accepted;
+    leave(simulation.sender);
+    simulation.run(4.5);
+    assert.equal(simulation.queue.length, 0);
+    assert.equal(simulation.sender.configurationProblem, null);
+  });
+}
+
+test('several poison events are all found', () => {
+  const simulation = new Simulation(poisoned(422, 3, 4, 77, 250));
+  simulation.record(300);
+  simulation.run(hour);
+  assert.deepEqual(new Set(sequences(simulation.quarantined)), new Set([3, 4, 77, 250]));
+  assert.equal(simulation.delivered.length, 296);
+});
+
+test('refused ones of a batch are set aside alone without another request', () => {
+  const simulation = new Simulation(({ events }) => answer(200, {
+    success: true, accepted: events.length - 1, rejected: [{ index: 2, code: 'invalid_event', reason: 'no name' }],
+  }, events.length));
+  simulation.record(5);
+  simulation.run(20);
+  assert.equal(simulation.requests.length, 1);
+  assert.deepEqual(sequences(simulation.quarantined), [3]);
+  assert.deepEqual(sequences(simulation.delivered), [1, 2, 4, 5]);
+});
+
+test('a body limit halves the batches and loses nothing', () => {
+  const simulation = new Simulation((request) => (request.events.length > 40 ? status(413)() : accepted(request)));
+  simulation.record(1000);
+  simulation.run(20);
+  assert.equal(simulation.queue.length + simulation.quarantined.length, 0);
+  assert.ok(simulation.sizes.filter((size) => size > 40).length <= 2);
+});
+
+test('a lone event that fails with 500 is never set aside', () => {
+  const simulation = new Simulation(status(500));
+  simulation.record(1);
+  simulation.run(6 * hour);
+  assert.equal(simulation.quarantined.length, 0);
+  simulation.server = accepted;
+  simulation.run(7 * hour);
+  assert.equal(simulation.delivered.length, 1);
+});
+
+const newToken = (simulation, user = 'ada') => {
+  simulation.generations[user] += 1;
+  simulation.sender.tokenChanged(user, simulation.generations[user], simulation.now);
+};
+
+for (const [name, act, more] of [
+  ['a session', (simulation) => simulation.sender.sessionStarted(), 50],
+  ['a token', (simulation) => newToken(simulation), 50],
+  ['a flush', (simulation) => simulation.sender.flush(), 1],
+]) {
+  for (const recovers of [false, true]) {
+    test(`fifty refusals pause until ${name}${recovers ? ', and all goes out when the server takes it' : ''}`, () => {
+      const simulation = new Simulation(refusedToken(27, 'NO_MATCHING_PUBLIC_KEYS'));
+      simulation.generations.ada = 1;
+      simulation.record(100, 'ada');
+      simulation.run(24 * hour);
+      assert.equal(simulation.requests.length, 50);
+      simulation.run(48 * hour);
+      assert.equal(simulation.requests.length, 50, 'paused means paused');
+      assert.equal(simulation.queue.length, 100);
+      if (recovers) simulation.server = accepted;
+      act(simulation);
+      simulation.run(simulation.now + (recovers ? 1 : 24 * hour));
+      if (recovers) assert.equal(simulation.queue.length, 0);
+      else assert.equal(simulation.requests.length, 50 + more);
+    });
+  }
+}
+
+test('after one failed replacement the provider is asked at the back-off only', () => {
+  let serial = 1;
+  const simulation = new Simulation(refusedToken(), { provider: () => (serial += 1) });
+  simulation.generations.ada = 1;
+  simulation.record(20, 'ada');
+  simulation.run(0);
+  assert.equal(simulation.requests.length, 2);
+  assert.equal(simulation.providerCalls, 1);
+  simulation.run(24 * hour);
+  // Fifty within three and a half hours, and then one an hour: what a provider returns may change by itself.
+  assert.equal(simulation.requests.length, 70);
+  assert.equal(simulation.providerCalls, 69);
+});
+
+test('a provider without a token leaves the decision to the server', () => {
+  const simulation = new Simulation(accepted, { provider: () => null });
+  simulation.record(20, 'ada');
+  simulation.run(0);
+  assert.equal(simulation.queue.length, 0);
+});
+
+test('a provider without a token is like a network that is down', () => {
+  const simulation = new Simulation(refusedToken(26, 'MISSING_TOKEN'), { provider: () => null });
+  simulation.record(20, 'ada');
+  simulation.run(24 * hour);
+  assert.equal(simulation.requests.length, 486);
+  assert.equal(simulation.queue.length, 20);
+  simulation.server = accepted;
+  simulation.run(simulation.now + 180);
+  assert.equal(simulation.queue.length, 0);
+});
+
+test('a provider that returns while a round ends is not forgotten', () => {
+  const { sender } = new Simulation(accepted, { provider: () => null });
+  sender.stored(20, 0);
+  assert.equal(sender.next(0).do, 'claim');
+  sender.claimed([{ sequence: 1, messageId: 'm1', userId: 'ada', body: '', bytes: 1 }], 0);
+  assert.equal(sender.next(0).do, 'authorize');
+  sender.authorizationPending();
+  assert.equal(sender.next(0).do, 'claim');
+  // Nobody else's events: the round is over.
+  sender.claimed([], 0);
+  sender.tokenSought('ada');
+  assert.equal(sender.next(0).do, 'finish');
+  assert.equal(sender.next(0).do, 'claim');
+});
+
+test('a refused token is not sent again at once when the provider fails', () => {
+  const simulation = new Simulation(refusedToken(), { provider: () => null });
+  simulation.generations.ada = 1;
+  simulation.record(20, 'ada');
+  simulation.run(0);
+  assert.equal(simulation.requests.length, 1);
+  simulation.run(2);
+  assert.equal(simulation.requests.length, 2, 'after a wait the server may have changed its mind');
+});
+
+test('a fresh token that is refused is tried once an hour after fifty', () => {
+  let serial = 1;
+  const simulation = new Simulation(refusedToken(27), { provider: () => (serial += 1) });
+  simulation.generations.ada = 1;
+  simulation.record(20, 'ada');
+  simulation.run(100 * hour);
+  const before = simulation.requests.length;
+  simulation.run(124 * hour);
+  assert.equal(simulation.requests.length - before, 24);
+  simulation.server = accepted;
+  simulation.run(125 * hour);
+  assert.equal(simulation.queue.length, 0);
+});
+
+for (const code of [302, 401, 403, 404]) {
+  test(`one stray answer of ${code} stops sending for seconds only`, () => {
+    let isFirst = true;
+    const simulation = new Simulation((request) => {
+      const reply = isFirst ? status(code)() : accepted(request);
+      isFirst = false;
+      return reply;
+    });
+    simulation.record(20);
+    simulation.run(5);
+    assert.equal(simulation.queue.length, 0);
+    assert.equal(simulation.sender.configurationProblem, null);
+  });
+}
+
+test("one user's token problem does not hold the others", () => {
+  const simulation = new Simulation((request) => (request.events[0].userId === 'ada' ? refusedToken()() : accepted(request)));
+  simulation.record(5, 'ada');
+  simulation.record(5);
+  simulation.record(10, 'bob');
+  simulation.run(0);
+  assert.deepEqual(new Set(simulation.queue.map((event) => event.userId)), new Set(['ada']));
+  assert.equal(simulation.requests.length, 3);
+});
+
+test('a late refusal does not hurt the token that came meanwhile', () => {
+  const simulation = new Simulation((request) => (request.generation === 1 ? refusedToken()() : accepted(request)));
+  const { sender } = simulation;
+  simulation.generations.ada = 1;
+  simulation.record(20, 'ada');
+  sender.next(0);
+  sender.claimed(simulation.queue, 0);
+  sender.next(0);
+  sender.authorized(1);
+  newToken(simulation);
+  assert.equal(sender.answered(refusedToken()(), 0, 1).failure, undefined);
+  simulation.run(0);
+  assert.equal(simulation.queue.length, 0);
+});
+
+test('an app that answers each refusal with a new token is slowed down', () => {
+  const simulation = new Simulation(refusedToken(27));
+  simulation.generations.ada = 1;
+  simulation.record(20, 'ada');
+  while (simulation.now < hour) {
+    const refusals = simulation.failures.length;
+    simulation.run(simulation.now + 1);
+    if (simulation.failures.length > refusals) newToken(simulation);
+  }
+  assert.ok(simulation.requests.length <= 5 + 60 + 1, `${simulation.requests.length}`);
+  assert.ok(simulation.requests.length >= 60, `${simulation.requests.length}`);
+});
+
+test('where tokens are optional events are delivered and the failure is told', () => {
+  const simulation = new Simulation((request) => accepted(request, { auth_warning: { error_code: 22, reason: 'EXPIRED' } }));
+  simulation.record(20, 'ada');
+  simulation.run(0);
+  assert.equal(simulation.queue.length, 0);
+  assert.deepEqual(simulation.failures, [{ code: 22, reason: 'EXPIRED', clockSkew: null }]);
+});
+
+/** A sender that has just been told that this event was accepted. */
+function deliver(sender, event) {
+  sender.flush();
+  sender.next(0);
+  sender.claimed([event], 0);
+  sender.next(0);
+  sender.authorized(0);
+  sender.next(0);
+  sender.answered(accepted({ events: [event] }), 0, 1);
+}
+
+const event = (sequence) => ({ sequence, messageId: `m${sequence}`, userId: '', body: '', bytes: 1 });
+const settlement = (row) => ({ do: 'settle', settlement: { delivered: [row], quarantined: [], duplicates: 0 } });
+
+test('what could not be settled is not sent again, and the wait for the disk grows', () => {
+  const { sender } = new Simulation(accepted);
+  deliver(sender, event(1));
+  assert.deepEqual(sender.next(0), settlement(event(1)));
+  sender.settleFailed({ code: 'queue', reason: 'disk full' }, 0, 1);
+  assert.deepEqual(sender.next(0), { do: 'wait', until: 2 });
+  assert.deepEqual(sender.next(2), settlement(event(1)));
+  sender.settleFailed({ code: 'queue', reason: 'disk full' }, 2, 1);
+  assert.deepEqual(sender.next(2), { do: 'wait', until: 6 });
+  sender.settled();
+  assert.notEqual(sender.next(6).do, 'settle');
+});
+
+test('a wipe ends the wait of a settlement that failed', () => {
+  const { sender } = new Simulation(accepted);
+  deliver(sender, event(1));
+  sender.settleFailed({ code: 'queue', reason: 'disk full' }, 0, 1);
+  sender.reset();
+  deliver(sender, event(2));
+  assert.deepEqual(sender.next(0), settlement(event(2)));
+  assert.equal(sender.lastProblem, null);
+});
+
+test('a queue that cannot be read is tried again after a wait', () => {
+  const { sender } = new Simulation(accepted);
+  sender.flush();
+  assert.equal(sender.next(0).do, 'claim');
+  sender.claimFailed({ code: 'queue', reason: '' }, 0, 1);
+  assert.deepEqual(sender.next(0), { do: 'finish', ending: 'interrupted' });
+  assert.deepEqual(sender.next(0), { do: 'wait', until: 2 });
+  assert.equal(sender.next(2).do, 'claim');
+});
+
+test('only a flush waits for the provider, and no longer than its patience', () => {
+  const ask = (patience, isFlush) => {
+    const { sender } = new Simulation(accepted, { provider: () => null });
+    sender.stored(20, 0);
+    if (isFlush) sender.flush();
+    sender.next(0);
+    sender.claimed([{ ...event(1), userId: 'ada' }], 0);
+    sender.next(0);
+    sender.authorizationPending();
+    // The provider is being asked already.
+    if (patience) sender.flush(patience);
+    sender.next(0);
+    sender.claimed([], 0);
+    return sender;
+  };
+  assert.deepEqual(ask(null, false).next(0), { do: 'finish', ending: 'drained' });
+  const endless = ask(null, true);
+  assert.deepEqual(endless.next(0), { do: 'wait', until: null }, 'a provider that the flush itself asked is waited for');
+  endless.tokenSought('ada');
+  assert.equal(endless.next(0).do, 'claim');
+  const patient = ask(10, true);
+  assert.deepEqual(patient.next(0), { do: 'wait', until: 10 });
+  assert.deepEqual(patient.next(10), { do: 'finish', ending: 'waiting_for_token_provider' });
+});

@@ -1,0 +1,265 @@
+// Several tabs with one queue, pages that are hidden and left, and Braze's names.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as braze from '../src/braze.js';
+import { Bench, refuse, settle } from './bench.js';
+
+test('one tab sends for all, in the order of recording', async () => {
+  const bench = new Bench();
+  const [one, two] = [bench.tab(), bench.tab()];
+  await one.client.track('1');
+  await two.client.track('2');
+  await one.client.track('3');
+  const result = await two.client.flush();
+  assert.deepEqual([result.isComplete, result.batches.length], [true, 1]);
+  assert.deepEqual(bench.gateway.events, ['1', '2', '3']);
+  assert.equal(bench.gateway.duplicates, 0);
+});
+
+test('a token that is handed over in one tab is sent by another', async () => {
+  const bench = new Bench();
+  const [, two] = [bench.tab(), bench.tab()];
+  await settle();
+  two.client.changeUser('ada', 'a.a.a');
+  await two.client.track('one');
+  await two.client.flush();
+  assert.deepEqual(bench.gateway.tokens, ['a.a.a']);
+});
+
+test('a new token in one tab releases what another has parked', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = ({ token }) => (token === 'a.a.a' ? refuse() : null);
+  const [one, two] = [bench.tab(), bench.tab()];
+  one.client.changeUser('ada', 'a.a.a');
+  await one.client.track('one');
+  await one.client.flush();
+  await two.client.changeUser('ada', 'b.b.b');
+  await settle();
+  assert.deepEqual(bench.gateway.tokens, ['a.a.a', 'b.b.b']);
+  assert.deepEqual(bench.gateway.events, ['one']);
+});
+
+test('the provider of one tab only is asked', async () => {
+  let calls = 0;
+  const bench = new Bench({ tokenProvider: () => ((calls += 1), 'a.a.a') });
+  const tabs = [bench.tab(), bench.tab(), bench.tab()];
+  for (const { client } of tabs) {
+    client.changeUser('ada');
+    await client.track('one');
+  }
+  await Promise.all(tabs.map(({ client }) => client.flush()));
+  assert.equal(calls, 1);
+  assert.equal(bench.gateway.stored.size, 3);
+});
+
+test('a failure is heard in every tab, and its end too', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = ({ token }) => (token === 'a.a.a' ? refuse() : null);
+  const told = [];
+  const tabs = [bench.tab(), bench.tab()];
+  tabs.forEach(({ client }, index) => client.onAuthenticationFailure(({ code }) => told.push([index, code])));
+  tabs[1].client.changeUser('ada', 'a.a.a');
+  await tabs[1].client.track('one');
+  await tabs[1].client.flush();
+  await settle();
+  assert.deepEqual(told, [[0, 22], [1, 22]]);
+  tabs[1].client.setToken('b.b.b');
+  await tabs[1].client.flush();
+  await settle();
+  for (const { client } of tabs) client.onAuthenticationFailure(() => told.push('late'));
+  await settle();
+  assert.equal(told.length, 2);
+});
+
+test('when the tab that sends dies another goes on, and answers what it was asked', async () => {
+  const bench = new Bench();
+  const [one, two] = [bench.tab(), bench.tab()];
+  await one.client.track('one');
+  bench.gateway.judge = () => new Promise(() => {});
+  const flushed = two.client.flush();
+  await settle();
+  bench.gateway.judge = () => null;
+  one.kill();
+  assert.equal((await flushed).isComplete, true);
+  assert.deepEqual(bench.gateway.events, ['one']);
+});
+
+test('thirty tabs killed while they record: what was stored arrives, and once', async () => {
+  const bench = new Bench();
+  const stored = new Set();
+  for (let round = 0; round < 30; round += 1) {
+    const tab = bench.tab();
+    bench.gateway.judge = round % 3 ? () => null : (received) => (bench.gateway.store(received), new Promise(() => {}));
+    for (let number = 0; number < 25; number += 1) tab.client.track(`${number}`).then(({ messageId }) => stored.add(messageId));
+    await settle();
+    tab.kill();
+  }
+  bench.gateway.judge = () => null;
+  assert.equal((await bench.tab().client.flush()).isComplete, true);
+  assert.ok(stored.size > 0);
+  for (const id of stored) assert.ok(bench.gateway.stored.has(id));
+});
+
+test('a hidden tab gives way to another once it has sent what it has', async () => {
+  const bench = new Bench();
+  const [one, two] = [bench.tab(), bench.tab()];
+  await one.client.track('one');
+  one.page('hidden');
+  await settle();
+  assert.deepEqual(bench.gateway.events, ['one'], 'hiding sends at once');
+  one.isDead = true;
+  await two.client.track('two');
+  const flushed = two.client.flush();
+  assert.equal((await flushed).isComplete, true, 'a frozen tab holds up nobody');
+});
+
+test('a hidden tab alone sends on, after its waits', async () => {
+  const bench = new Bench();
+  const tab = bench.tab();
+  tab.page('hidden');
+  await settle();
+  bench.gateway.judge = () => ({ status: 503 });
+  await tab.client.track('one');
+  await bench.clock.advance(10);
+  assert.equal(bench.gateway.requests.length, 1);
+  bench.gateway.judge = () => null;
+  await bench.clock.advance(2);
+  assert.deepEqual(bench.gateway.events, ['one']);
+  await tab.client.track('two');
+  assert.equal((await tab.client.flush()).isComplete, true);
+  await tab.client.track('three');
+  tab.page('visible');
+  await bench.clock.advance(10);
+  assert.deepEqual(bench.gateway.events, ['one', 'two', 'three']);
+});
+
+test('a page that is left sends what it recorded in a request that outlives it, with the token', async () => {
+  const bench = new Bench();
+  const tab = bench.tab();
+  tab.client.changeUser('ada', 'a.a.a');
+  await tab.client.track('one');
+  tab.page('leave');
+  assert.deepEqual(bench.gateway.requests.map(({ token, keepalive }) => [token, keepalive]), [['a.a.a', true]]);
+  tab.kill();
+  await settle();
+  // It is still in the queue, and the server knows it by its id.
+  assert.equal((await bench.tab().client.flush()).isComplete, true);
+  assert.equal(bench.gateway.stored.size, 1);
+});
+
+test('a page that is left does not send again what the server has', async () => {
+  const bench = new Bench();
+  const tab = bench.tab();
+  await tab.client.track('one');
+  await tab.client.flush();
+  tab.page('leave');
+  assert.equal(bench.gateway.requests.length, 1);
+});
+
+test('what a page that is left may carry is bounded, and nothing goes that has to wait', async () => {
+  const bench = new Bench();
+  const tab = bench.tab();
+  tab.client.changeUser('ada', 'a.a.a');
+  await Promise.all(Array.from({ length: 19 }, (_, number) => tab.client.track(`${number}`, { text: 'x'.repeat(10_000) })));
+  tab.page('leave');
+  assert.equal(bench.gateway.requests.length, 1);
+  const bytes = new TextEncoder().encode(JSON.stringify(bench.gateway.requests[0].batch)).length;
+  assert.ok(bytes < 64 << 10, `${bytes}`);
+  bench.gateway.judge = () => refuse();
+  tab.page('return');
+  await tab.client.flush();
+  const before = bench.gateway.requests.length;
+  tab.page('leave');
+  assert.equal(bench.gateway.requests.length, before, 'the token was refused just now');
+});
+
+test('a page that comes back goes on', async () => {
+  const bench = new Bench();
+  const [one, two] = [bench.tab(), bench.tab()];
+  one.page('leave');
+  await settle();
+  await two.client.track('two');
+  assert.equal((await two.client.flush()).isComplete, true);
+  one.page('return');
+  await one.client.track('one');
+  assert.equal((await one.client.flush()).isComplete, true);
+  assert.deepEqual(bench.gateway.events, ['two', 'one']);
+});
+
+test('a page that was hidden for half an hour begins a new session', async () => {
+  const bench = new Bench();
+  const tab = bench.tab();
+  const { sessionId } = await tab.client.snapshot();
+  for (const [seconds, isSame] of [[1799, true], [1800, false]]) {
+    tab.page('hidden');
+    await bench.clock.advance(seconds);
+    tab.page('visible');
+    assert.equal((await tab.client.snapshot()).sessionId === sessionId, isSame);
+  }
+});
+
+test('a log-out in one tab forgets the token in all, a wipe everything', async () => {
+  const bench = new Bench();
+  const [one, two] = [bench.tab(), bench.tab()];
+  await one.client.changeUser('ada', 'a.a.a');
+  await two.client.changeUser('ada');
+  await one.client.logOut();
+  await two.client.track('one');
+  await two.client.flush();
+  assert.equal(bench.gateway.requests.at(-1).token, null);
+  await one.client.wipe();
+  await settle();
+  assert.equal(two.client.userId, null);
+  await two.client.track('two');
+  await two.client.flush();
+  assert.equal([...bench.gateway.stored.values()].at(-1).userId, undefined);
+});
+
+test('what a full disk does not take from one tab is sent by another', async () => {
+  const bench = new Bench();
+  const [, two] = [bench.tab(), bench.tab()];
+  await settle();
+  bench.disk.add = async () => { throw new Error('full'); };
+  assert.equal((await two.client.track('one')).stored, 'memory');
+  assert.equal((await two.client.flush()).isComplete, true);
+  assert.deepEqual(bench.gateway.events, ['one']);
+  await settle();
+  assert.equal((await two.client.snapshot()).queued, 0);
+});
+
+test("the samples of Braze's SDK Authentication run, with another import", async () => {
+  const bench = new Bench();
+  const appboy = braze;
+  bench.gateway.judge = ({ token }) => (token === 'NEW-JWT-TOKEN-FROM-SERVER' ? null : refuse());
+  const errors = [];
+  const renewed = [];
+  const getNewTokenSomehow = async (error) => (errors.push(error), 'NEW-JWT-TOKEN-FROM-SERVER');
+
+  assert.equal(braze.subscribeToSdkAuthenticationFailures(() => {}), undefined);
+  assert.equal(braze.initialize('YOUR-API-KEY-HERE', { baseUrl: 'gateway.example', enableSdkAuthentication: true }, bench.platform()), true);
+  braze.changeUser('NEW-USER-ID', 'JWT-TOKEN-FROM-SERVER');
+  braze.subscribeToSdkAuthenticationFailures(async (error) => {
+    const updated_jwt = await getNewTokenSomehow(error);
+    appboy.setSdkAuthenticationSignature(updated_jwt);
+    renewed.push(updated_jwt);
+  });
+  assert.equal(braze.logCustomEvent('Order Completed', { total: 1 }), true);
+  assert.equal(braze.logCustomEvent(''), false);
+  await new Promise((resolve) => braze.requestImmediateDataFlush(resolve));
+  await settle();
+  assert.deepEqual(errors, [{ errorCode: 22, reason: 'EXPIRED', userId: 'NEW-USER-ID', signature: 'JWT-TOKEN-FROM-SERVER' }]);
+  assert.deepEqual(renewed, ['NEW-JWT-TOKEN-FROM-SERVER']);
+  assert.deepEqual(bench.gateway.events, ['Order Completed']);
+  await braze.destroy();
+});
+
+test('without enableSdkAuthentication no signature is sent', async () => {
+  const bench = new Bench();
+  braze.initialize('key', { baseUrl: 'https://gateway.example' }, bench.platform());
+  braze.changeUser('ada', 'a.a.a');
+  braze.setSdkAuthenticationSignature('b.b.b');
+  braze.logCustomEvent('one');
+  await new Promise((resolve) => braze.requestImmediateDataFlush(resolve));
+  assert.deepEqual(bench.gateway.tokens, [null]);
+  await braze.destroy();
+});

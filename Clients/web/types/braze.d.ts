@@ -1,0 +1,61 @@
+/**
+ * @typedef {object} SdkAuthenticationError
+ * @property {number} errorCode 10 to 28 as in Braze's table; 30 and above are Countersign's own.
+ * @property {string} reason The same as a word.
+ * @property {string | null} userId Compare it with the current user before getting a new signature.
+ * @property {string} signature The one that was refused; empty if there was none. A credential: never log it.
+ */
+/**
+ * @param {string} apiKey The app's write key.
+ * @param {{ baseUrl: string, enableSdkAuthentication?: boolean }} options `baseUrl`: the gateway, a host or a URL.
+ * @param {import('./types').Platform} [platform] For tests.
+ * @returns {boolean} False if these cannot work; then nothing is recorded.
+ */
+export function initialize(apiKey: string, { baseUrl, enableSdkAuthentication }: {
+    baseUrl: string;
+    enableSdkAuthentication?: boolean;
+}, platform?: import("./types").Platform | undefined): boolean;
+/**
+ * Says who the user is from now on.
+ * @param {string} userId @param {string} [signature] The token that the app's backend signed.
+ */
+export function changeUser(userId: string, signature?: string | undefined): void;
+/**
+ * Replaces the current user's signature; what waits for one is sent at once.
+ * @param {string} signature
+ */
+export function setSdkAuthenticationSignature(signature: string): void;
+/**
+ * @param {(error: SdkAuthenticationError) => void} subscriber
+ * @returns {string | undefined} For `removeSubscription`; undefined before `initialize`.
+ */
+export function subscribeToSdkAuthenticationFailures(subscriber: (error: SdkAuthenticationError) => void): string | undefined;
+/** @param {string} id */
+export function removeSubscription(id: string): void;
+/** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False for an event that can never be sent. */
+export function logCustomEvent(name: string, properties?: Record<string, unknown> | undefined): boolean;
+/**
+ * Sends everything that waits, now.
+ * @param {(isComplete: boolean) => void} [callback]
+ */
+export function requestImmediateDataFlush(callback?: ((isComplete: boolean) => void) | undefined): void;
+/** Ends all work; `initialize` begins anew. */
+export function destroy(): Promise<void>;
+export type SdkAuthenticationError = {
+    /**
+     * 10 to 28 as in Braze's table; 30 and above are Countersign's own.
+     */
+    errorCode: number;
+    /**
+     * The same as a word.
+     */
+    reason: string;
+    /**
+     * Compare it with the current user before getting a new signature.
+     */
+    userId: string | null;
+    /**
+     * The one that was refused; empty if there was none. A credential: never log it.
+     */
+    signature: string;
+};

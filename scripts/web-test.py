@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+"""Drives the browser client (Clients/web) in Chromium against a real gateway with real tokens.
+
+    scripts/web-test.py .build/debug/countersign-cli [NAME…]
+
+Each scenario says what it saw and is read back from the gateway's database: what a page was told is stored is there, and
+once. The first that fails ends the run with exit code 1.
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+from playwright.sync_api import Error, sync_playwright
+
+from browser.gateway import Gateway, Wire
+from web.pages import Site, Visit, flush, run, say, snapshot
+
+
+class Stand:
+    """A gateway that requires tokens, a wire to it, and a site that may call it."""
+
+    def __init__(self, program):
+        self.gateway = Gateway(program)
+        self.gateway.run("key", "add", "shop", self.gateway.path("good", "public.pem"))
+        self.gateway.run("enforcement", "set", "shop", "required")
+        self.wire = Wire(self.gateway.port)
+        self.site = Site(self.wire.url)
+        self.gateway.run("app", "origins", "shop", self.site.url)
+        self.wait_for_origins()
+
+    def wait_for_origins(self):
+        """A running gateway takes the change over within a second."""
+        for _ in range(100):
+            request = urllib.request.Request(f"{self.gateway.url}/v1/batch", method="OPTIONS", headers={
+                "Origin": self.site.url, "Access-Control-Request-Method": "POST"})
+            try:
+                with urllib.request.urlopen(request, timeout=5):
+                    return
+            except urllib.error.HTTPError:
+                time.sleep(0.05)
+        raise AssertionError("the gateway does not allow the site")
+
+    def visit(self, browser, script=None, context=None):
+        return Visit(browser, self.site, self.gateway, self.wire.url, script, context)
+
+    def stored(self, prefix=""):
+        """The message ids in the database of events whose name begins so, in the order of arrival."""
+        lines = self.gateway.run("event", "export", "shop").splitlines()
+        events = [json.loads(line) for line in lines]
+        return [event["messageId"] for event in events if (event.get("event") or "").startswith(prefix)]
+
+    def events(self, prefix):
+        lines = self.gateway.run("event", "export", "shop").splitlines()
+        return [event for event in map(json.loads, lines) if (event.get("event") or "").startswith(prefix)]
+
+    def arrived(self, receipts, prefix):
+        """Every event that was told to be stored is there, and nothing is there twice."""
+        stored = self.stored(prefix)
+        lost = {receipt["messageId"] for receipt in receipts if receipt["stored"] != "dropped"} - set(stored)
+        assert not lost, f"{len(lost)} of {len(receipts)} events are lost"
+        assert len(stored) == len(set(stored)), "an event is stored twice"
+        return len(stored)
+
+
+def until(what, seconds=30, page=None):
+    """Waits for something outside the browser, and lets the browser's messages in meanwhile."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if what():
+            return
+        page.wait_for_timeout(50) if page else time.sleep(0.05)
+    raise AssertionError("it did not happen in time")
+
+
+def signed_event(browser, stand):
+    visit = stand.visit(browser)
+    page = visit.open()
+    run(page, "token => client.identify('ada', token, { plan: 'free' })", stand.gateway.token("ada"))
+    visit.told.append(run(page, "client.track('first', { total: 42.5 })"))
+    result = flush(page)
+    assert result["isComplete"], result
+    assert stand.arrived(visit.told, "first") == 1
+    [event] = stand.events("first")
+    assert event["userId"] == "ada" and event["properties"] == {"total": 42.5}, event
+    verified = stand.gateway.run("event", "export", "shop", "--verdict", "verified").splitlines()
+    assert len(verified) == 2, verified
+    visit.check()
+    say("an event of a signed user arrives verified, under a policy without inline script, eval or another origin")
+
+
+def reload(browser, stand):
+    visit = stand.visit(browser)
+    page = visit.open()
+    stand.wire.cut()
+    run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
+    run(page, "record('reload', 30)")
+    page.reload()
+    visit.ready(page)
+    assert run(page, "client.snapshot().then((s) => [s.queued, client.userId])") == [30, "ada"]
+    stand.wire.mend()
+    until(lambda: len(stand.stored("reload")) == 30, page=page)
+    assert stand.arrived(visit.told, "reload") == 30
+    visit.check()
+    say("30 events recorded while the gateway was away survive a reload, with user and token, and are sent by themselves")
+
+
+def kill(playwright, browser, stand):
+    """The renderer is killed with SIGKILL in the middle of recording and sending."""
+    visit = stand.visit(browser)
+    system = browser.new_browser_cdp_session()
+    kills = 0
+    while kills < 30:
+        page = visit.open()
+        run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada") if kills % 10 == 0 else None)
+        before = len(visit.told)
+        run(page, "number => void record(`kill ${number}`, 1e9)", kills)
+        # A different moment each time: after so many receipts.
+        until(lambda: len(visit.told) >= before + 3 + 7 * (kills % 9), page=page)
+        for process in system.send("SystemInfo.getProcessInfo")["processInfo"]:
+            if process["type"] == "renderer":
+                os.kill(process["id"], signal.SIGKILL)
+        page.close()
+        kills += 1
+    page = visit.open()
+    result = flush(page)
+    assert result["isComplete"], result
+    count = stand.arrived(visit.told, "kill")
+    counts = snapshot(page)
+    assert counts["queued"] == 0 and counts["quarantined"] == 0, counts
+    visit.check()
+    say(f"30 times SIGKILL to the tab while it records: {len(visit.told)} told to be stored, {count} there, none twice;"
+        f" {counts['duplicates']} were sent again and dropped by their id")
+
+
+def crash(playwright, browser, stand):
+    """The whole browser is killed, with a profile on disk."""
+    profile = tempfile.mkdtemp(prefix="countersign-web-")
+    told = []
+    rounds = 5
+    try:
+        for number in range(rounds + 1):
+            context = playwright.chromium.launch_persistent_context(profile, **launch())
+            visit = stand.visit(None, context=context)
+            page = visit.open()
+            if number == rounds:
+                result = flush(page)
+                assert result["isComplete"], result
+                context.close()
+                break
+            run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
+            stand.wire.cut()
+            run(page, "number => void record(`crash ${number}`, 1e9)", number)
+            until(lambda: len(visit.told) >= 20, page=page)
+            told += visit.told
+            processes = children_with(profile)
+            assert processes, "the browser's process was not found"
+            for process in processes:
+                os.kill(process, signal.SIGKILL)
+            try:
+                context.close()
+            except Error:
+                pass
+            stand.wire.mend()
+            release(profile)
+        count = stand.arrived(told, "crash")
+        say(f"{rounds} times SIGKILL to the whole browser: {len(told)} told to be stored, {count} there, none twice")
+    finally:
+        stand.wire.mend()
+        shutil.rmtree(profile, ignore_errors=True)
+
+
+def children_with(profile):
+    """The processes of the browser that this test has started with this profile."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/cmdline") as file:
+                    line = file.read()
+            except OSError:
+                continue
+            if f"--user-data-dir={profile}" in line and "--type=" not in line:
+                found.append(int(entry))
+    return found
+
+
+def release(profile):
+    """A browser that was killed leaves its lock on the profile."""
+    for name in ("SingletonLock", "SingletonCookie", "SingletonSocket"):
+        if os.path.lexists(os.path.join(profile, name)):
+            os.unlink(os.path.join(profile, name))
+
+
+def tabs(browser, stand):
+    visit = stand.visit(browser)
+    one, two = visit.open(provider=1), visit.open(provider=1)
+    for page in (one, two):
+        run(page, "client.changeUser('ada')")
+    run(one, "void record('tabs one', 150)")
+    run(two, "record('tabs two', 150)")
+    until(lambda: len(visit.told) == 300, page=one)
+    results = [flush(page) for page in (two, one)]
+    assert all(result["isComplete"] for result in results), results
+    assert stand.arrived(visit.told, "tabs") == 300
+    counts = snapshot(one)
+    assert counts["sent"] == 300 and counts["duplicates"] == 0, counts
+    assert len(visit.asked) == 1, visit.asked
+    senders = {request.frame.page for request in visit.requests}
+    assert len(senders) == 1, "both tabs have sent"
+    # The other one goes on when the one that sends is closed.
+    first = senders.pop()
+    other = two if first is one else one
+    first.close()
+    run(other, "record('tabs three', 25)")
+    assert flush(other)["isComplete"]
+    assert stand.arrived(visit.told, "tabs") == 325
+    visit.check()
+    say("two tabs record 300 events at once: one of them sends, nothing twice, the provider is asked once; the other takes over")
+
+
+def offline(browser, stand):
+    visit = stand.visit(browser)
+    page = visit.open()
+    run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
+    visit.context.set_offline(True)
+    run(page, "record('offline', 40)")
+    counts = snapshot(page)
+    assert counts["queued"] == 40, counts
+    assert "no_connection" in flush(page)["batches"][0]["code"]
+    visit.context.set_offline(False)
+    until(lambda: len(stand.stored("offline")) == 40, page=page)
+    assert stand.arrived(visit.told, "offline") == 40
+    visit.check()
+    say("what is recorded offline goes by itself once the network is back")
+
+
+def clock(browser, stand):
+    for days in (-1, 1):
+        name = f"clock {days}"
+        visit = stand.visit(browser, script=f"""{{
+            const [Real, shift] = [Date, {days} * 86_400_000];
+            window.Date = class extends Real {{
+                constructor(...given) {{ given.length ? super(...given) : super(Real.now() + shift); }}
+                static now() {{ return Real.now() + shift; }}
+            }};
+        }}""")
+        page = visit.open(provider=1)
+        run(page, "client.changeUser('ada')")
+        for number in range(3):
+            run(page, "name => record(name, 5)", f"{name} {number}")
+            result = flush(page)
+            assert result["isComplete"], result
+        assert stand.arrived(visit.told, name) == 15
+        assert len(visit.asked) == 1, visit.asked
+        visit.check()
+    say("with a clock that is a day behind or ahead everything arrives, and the provider is asked once")
+
+
+def quota(browser, stand):
+    visit = stand.visit(browser)
+    page = visit.context.new_page()
+    tools = visit.context.new_cdp_session(page)
+    tools.send("Storage.overrideQuotaForOrigin", {"origin": stand.site.url, "quotaSize": 500_000})
+    page.goto(visit.address())
+    visit.ready(page)
+    stand.wire.cut()
+    run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
+    while sum(receipt["stored"] == "memory" for receipt in visit.told) < 10:
+        visit.told.append(run(page, "client.track('quota', { text: 'x'.repeat(20_000) })"))
+    places = [receipt["stored"] for receipt in visit.told]
+    on_disk = places.count("disk")
+    assert on_disk > 5, places
+    counts = snapshot(page)
+    assert counts["storage"] == "memory" and "Quota" in counts["storageProblem"], counts
+    assert counts["queued"] == len(places), counts
+    stand.wire.mend()
+    until(lambda: snapshot(page)["queued"] == 0, page=page)
+    stand.arrived(visit.told, "quota")
+    assert snapshot(page)["duplicates"] == 0
+    tools.send("Storage.overrideQuotaForOrigin", {"origin": stand.site.url})
+    until(lambda: run(page, "client.track('room again')")["stored"] == "disk", page=page)
+    assert flush(page)["isComplete"]
+    assert snapshot(page)["storage"] == "disk"
+    visit.check()
+    say(f"a full quota ({on_disk} events on disk) puts 10 into memory, says so, and all arrive; with room again the disk is used")
+
+
+def blocked(playwright, browser, stand):
+    """As in a browser whose person has forbidden sites to store anything."""
+    profile = tempfile.mkdtemp(prefix="countersign-web-")
+    os.mkdir(os.path.join(profile, "Default"))
+    with open(os.path.join(profile, "Default", "Preferences"), "w") as file:
+        json.dump({"profile": {"default_content_setting_values": {"cookies": 2}}}, file)
+    context = playwright.chromium.launch_persistent_context(profile, **launch())
+    try:
+        visit = stand.visit(None, context=context)
+        page = visit.open()
+        assert run(page, """new Promise((resolve) => {
+            try {
+                const request = indexedDB.open('probe');
+                request.onerror = () => resolve('blocked');
+                request.onsuccess = () => resolve('open');
+            } catch { resolve('blocked'); }
+        })""") == "blocked", "the profile does not block storage"
+        run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
+        run(page, "record('blocked', 25)")
+        counts = snapshot(page)
+        assert counts["storage"] == "memory" and counts["storageProblem"], counts
+        assert {receipt["stored"] for receipt in visit.told} == {"memory"}
+        assert flush(page)["isComplete"]
+        assert stand.arrived(visit.told, "blocked") == 25
+        visit.check()
+    finally:
+        shutil.rmtree(profile, ignore_errors=True)
+    say(f"where storage is blocked memory takes its place, and says so: {counts['storageProblem']}")
+
+
+def expired(browser, stand):
+    visit = stand.visit(browser)
+    page = visit.open()
+    run(page, "token => client.changeUser('ada', token)",
+        stand.gateway.token("ada", "good", "--lifetime", "60", "--now", str(int(time.time()) - 3600)))
+    run(page, "record('expired', 5)")
+    result = flush(page)
+    assert [batch["code"] for batch in result["batches"]] == ["EXPIRED"], result
+    assert run(page, "failures") == ["EXPIRED"]
+    counts = snapshot(page)
+    assert counts["parked"][0]["reason"] == "EXPIRED" and counts["queued"] == 5, counts
+    page.goto(visit.address(provider=1))
+    visit.ready(page)
+    until(lambda: len(stand.stored("expired")) == 5, page=page)
+    assert [request["reason"] for request in visit.asked] == ["expired"], visit.asked
+    assert stand.arrived(visit.told, "expired") == 5
+    visit.check()
+    say("an expired token parks its user's events and tells why; the provider's token releases them")
+
+
+def users(browser, stand):
+    visit = stand.visit(browser)
+    page = visit.open()
+    visit.told.append(run(page, "client.track('users nobody')"))
+    for user in ("ada", "bob"):
+        run(page, "([user, token]) => client.changeUser(user, token)", [user, stand.gateway.token(user)])
+        run(page, "name => record(name, 3)", f"users {user}")
+    result = run(page, "client.logOut()")
+    assert result["isComplete"], result
+    visit.told.append(run(page, "client.track('users nobody again')"))
+    assert flush(page)["isComplete"]
+    assert stand.arrived(visit.told, "users") == 8
+    for event in stand.events("users"):
+        assert event.get("userId", "nobody") == event["event"].split()[1], event
+    assert run(page, "indexedDB.databases().then((all) => all.length)") == 1
+    run(page, "client.wipe()")
+    assert snapshot(page)["queued"] == 0 and run(page, "client.userId") is None
+    visit.check()
+    say("each event arrives under the user it was recorded for, before, between and after log-ins")
+
+
+def leave(browser, stand):
+    """The page goes away while nothing has been sent yet; the site is not opened again."""
+    visit = stand.visit(browser)
+    page = visit.open()
+    run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
+    assert flush(page)["isComplete"]
+    run(page, "record('leave', 5)")
+    page.goto("about:blank")
+    until(lambda: len(stand.stored("leave")) == 5, page=page)
+    assert stand.arrived(visit.told, "leave") == 5
+    page.goto(visit.address())
+    visit.ready(page)
+    assert flush(page)["isComplete"]
+    run(page, "void record('leave again', 5)")
+    until(lambda: len(visit.told) == 10, page=page)
+    page.close()
+    until(lambda: len(stand.stored("leave again")) == 5)
+    visit.check()
+    say("what was recorded just before the page is left or closed arrives with its token, without another visit")
+
+
+def facade(browser, stand):
+    visit = stand.visit(browser)
+    page = visit.open(braze=1)
+    expired_token = stand.gateway.token("ada", "good", "--lifetime", "60", "--now", str(int(time.time()) - 3600))
+    run(page, """token => {
+        window.errors = [];
+        braze.changeUser('ada', token);
+        braze.subscribeToSdkAuthenticationFailures(async (error) => {
+            errors.push([error.errorCode, error.reason, error.userId, error.signature === token]);
+            braze.setSdkAuthenticationSignature(await provide({ userId: error.userId }));
+        });
+        braze.logCustomEvent('braze order', { total: 1 });
+        braze.requestImmediateDataFlush();
+    }""", expired_token)
+    until(lambda: len(stand.stored("braze order")) == 1, page=page)
+    assert run(page, "errors") == [[22, "EXPIRED", "ada", True]]
+    visit.check()
+    say("Braze's functions deliver, and a refused signature is replaced by their callback")
+
+
+def launch():
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    return {"executable_path": chromium, "args": ["--no-sandbox"] if os.getuid() == 0 else []}
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("program")
+    arguments.add_argument("names", nargs="*")
+    options = arguments.parse_args()
+    stand = Stand(options.program)
+    try:
+        with sync_playwright() as playwright:
+            scenarios = [signed_event, reload, kill, crash, tabs, offline, clock, quota, blocked, expired, users, leave, facade]
+            for scenario in scenarios:
+                if options.names and scenario.__name__ not in options.names:
+                    continue
+                browser = playwright.chromium.launch(**launch())
+                extra = (playwright,) if scenario in (kill, crash, blocked) else ()
+                scenario(*extra, browser, stand)
+                browser.close()
+    finally:
+        stand.gateway.remove()
+    say("all passed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Checks the browser client in Clients/web: its types, its size and its tests without a browser. With a gateway's program
+# also in Chromium (scripts/web-test.py). Where what that needs cannot be had it says so and is skipped.
+#
+#   scripts/web.sh [--accept] [.build/debug/countersign-cli [SCENARIO...]]
+#
+# With --accept the declarations in Clients/web/types are written anew.
+set -eu
+cd "$(dirname "$0")/.."
+client=Clients/web
+# What a page loads, minified and compressed with gzip: 12 KiB.
+limit=12288
+
+skip() {
+    printf 'web: skipped, %s\n' "$1" >&2
+    exit 0
+}
+
+fail() {
+    printf 'web: %s\n' "$1" >&2
+    exit 1
+}
+
+said="$(scripts/setup.sh web 2>&1)" || skip "what it needs cannot be installed here ($(printf '%s\n' "$said" | tail -n 1))"
+
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+mkdir "$folder/types"
+tsc --project $client --outDir "$folder/all"
+# The others describe what is inside.
+for file in index client braze; do cp "$folder/all/$file.d.ts" "$folder/types/"; done
+cp $client/src/types.d.ts "$folder/types/"
+if [ "${1:-}" = --accept ]; then
+    shift
+    rm -rf $client/types
+    cp -R "$folder/types" $client/types
+fi
+diff -r "$folder/types" $client/types || fail "$client/types is out of date: scripts/web.sh --accept"
+
+esbuild --bundle --minify --format=esm --target=es2022 $client/src/index.js --outfile="$folder/bundle.js" --log-level=error
+size="$(gzip -9 -c "$folder/bundle.js" | wc -c)"
+[ "$size" -le "$limit" ] || fail "the client has $size bytes, minified and compressed; $limit are allowed"
+
+node --test $client/test/*.test.js >"$folder/tests" 2>&1 || {
+    grep -vE '^( *(---|\.\.\.|duration_ms.*)|# Subtest.*|ok .*)$' "$folder/tests" >&2
+    fail "a test failed"
+}
+printf 'web: types agree, %s of %s bytes, %s tests passed\n' "$size" "$limit" "$(sed -n 's/^[#ℹ] pass //p' "$folder/tests")"
+
+[ $# -gt 0 ] || exit 0
+said="$(scripts/setup.sh browser 2>&1)" || skip "Chromium cannot be installed here ($(printf '%s\n' "$said" | tail -n 1))"
+python=.venv/bin/python
+python3 -m venv .venv >/dev/null 2>&1 || skip "python3 cannot make .venv here"
+$python -m pip install -q --disable-pip-version-check --retries 1 playwright >/dev/null 2>&1 ||
+    skip "PyPI cannot be reached, and .venv has no Playwright"
+$python scripts/web-test.py "$@"
