@@ -31,7 +31,7 @@ class Stand:
         self.gateway.run("key", "add", "shop", self.gateway.path("good", "public.pem"))
         self.gateway.run("enforcement", "set", "shop", "required")
         self.wire = Wire(self.gateway.port)
-        self.site = Site(self.wire.url)
+        self.site = Site(self.wire.url, self.gateway.token)
         self.gateway.run("app", "origins", "shop", self.site.url)
         self.wait_for_origins()
 
@@ -404,6 +404,28 @@ def facade(browser, stand):
     say("Braze's functions deliver, and a refused signature is replaced by their callback")
 
 
+def documented(browser, stand):
+    """The samples of docs/web.md, with the addresses of this test, each as a page's only script."""
+    with open(os.path.join(os.path.dirname(__file__), "..", "docs", "web.md")) as file:
+        samples = [part.split("```")[0] for part in file.read().split("```js\n")[1:]]
+    assert len(samples) == 2, len(samples)
+    known = f"const currentUser = 'user-1', newToken = null, tokenFromBackend = '{stand.gateway.token('user-1')}';\n"
+    for number, sample in enumerate(samples):
+        for name, value in (("./countersign/src/", "/src/"), ("https://events.example", stand.wire.url),
+                            ("wk_…", stand.gateway.write_key), ("Order Completed", f"documented {number}")):
+            assert name in sample, name
+            sample = sample.replace(name, value)
+        stand.site.documents[f"/{number}.js"] = known + sample
+        stand.site.documents[f"/{number}.html"] = f'<!doctype html><script type="module" src="{number}.js"></script>'
+        visit = stand.visit(browser)
+        page = visit.context.new_page()
+        page.goto(f"{stand.site.url}/{number}.html")
+        until(lambda: len(stand.stored(f"documented {number}")) == 1, page=page)
+        assert stand.events(f"documented {number}")[0]["userId"] == "user-1"
+        visit.check()
+    say("the samples of docs/web.md deliver a signed event")
+
+
 def launch():
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     return {"executable_path": chromium, "args": ["--no-sandbox"] if os.getuid() == 0 else []}
@@ -417,7 +439,8 @@ def main():
     stand = Stand(options.program)
     try:
         with sync_playwright() as playwright:
-            scenarios = [signed_event, reload, kill, crash, tabs, offline, clock, quota, blocked, expired, users, leave, facade]
+            scenarios = [signed_event, reload, kill, crash, tabs, offline, clock, quota, blocked, expired, users, leave, facade,
+                         documented]
             for scenario in scenarios:
                 if options.names and scenario.__name__ not in options.names:
                     continue

@@ -14,13 +14,30 @@ def say(text):
 
 
 class Site:
-    """Serves the client and its pages under the strictest policy that lets a page call the gateway."""
+    """Serves the client, its pages and tokens under the strictest policy that lets a page call the gateway.
 
-    def __init__(self, endpoint):
-        policy = f"default-src 'none'; script-src 'self'; connect-src {endpoint}; frame-ancestors 'none'; base-uri 'none'"
+    `documents` are further files by their path.
+    """
+
+    def __init__(self, endpoint, token):
+        documents = self.documents = {}
+        policy = f"default-src 'none'; script-src 'self'; connect-src 'self' {endpoint}; frame-ancestors 'none'; base-uri 'none'"
 
         class Handler(http.server.SimpleHTTPRequestHandler):
             extensions_map = {".html": "text/html", ".js": "text/javascript"}
+
+            def do_GET(self):
+                address = urllib.parse.urlsplit(self.path)
+                if address.path == "/token":
+                    text = token(urllib.parse.parse_qs(address.query)["user"][0])
+                elif address.path in documents:
+                    text = documents[address.path]
+                else:
+                    return super().do_GET()
+                self.send_response(200)
+                self.send_header("Content-Type", self.guess_type(address.path))
+                self.end_headers()
+                self.wfile.write(text.encode())
 
             def end_headers(self):
                 self.send_header("Content-Security-Policy", policy)

@@ -491,20 +491,25 @@ export class Countersign {
   async wipe() {
     await this.#do(() => {});
     this.#isReady = false;
-    this.#ready = stored(() => this.#queue.wipe()).then(async () => {
+    this.#drop();
+    const wiped = stored(() => this.#queue.wipe()).then(() => {
       this.#channel.post({ type: 'wiped' });
-      await this.#forget();
+      return this.#forget();
     }).finally(() => (this.#isReady = true));
-    const wiped = this.#ready;
     this.#ready = wiped.catch(() => {});
     await wiped;
   }
 
-  async #forget() {
+  /** What the storage does not have yet, and would get after it was emptied. */
+  #drop() {
     for (const { row, resolve } of this.#unsaved.splice(0)) {
       this.#dropped += 1;
       resolve({ messageId: row.messageId, stored: 'dropped' });
     }
+  }
+
+  async #forget() {
+    this.#drop();
     this.#userId = '';
     this.#tail.clear();
     this.#standing.clear();

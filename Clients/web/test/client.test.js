@@ -259,6 +259,28 @@ test('a wipe leaves nothing: no events, no tokens, no user, another id of the br
   assert.notEqual([...bench.gateway.stored.values()][1].anonymousId, anonymousId);
 });
 
+test('what was recorded before a wipe and is not on disk yet does not come after it', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  await client.snapshot();
+  // Transactions run in the order in which they are made, and are told of later.
+  const { add, wipe } = bench.disk;
+  const [written, emptied] = [gate(), gate()];
+  bench.disk.add = async (rows) => (await add.call(bench.disk, rows), written.opened);
+  bench.disk.wipe = async () => (await wipe.call(bench.disk), emptied.opened);
+  client.track('one');
+  const second = client.track('two');
+  await settle();
+  const wiped = client.wipe();
+  await settle();
+  written.open();
+  await settle();
+  emptied.open();
+  await wiped;
+  assert.equal((await second).stored, 'dropped');
+  assert.equal((await bench.disk.counts()).queued, 0);
+});
+
 test('an answer that comes after a wipe brings nothing back', async () => {
   const bench = new Bench();
   const client = bench.client();
