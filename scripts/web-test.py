@@ -84,13 +84,16 @@ def signed_event(browser, stand):
     page = visit.open()
     run(page, "token => client.identify('ada', token, { plan: 'free' })", stand.gateway.token("ada"))
     visit.told.append(run(page, "client.track('first', { total: 42.5 })"))
+    # An emoji that was cut would make the whole request unreadable.
+    visit.told.append(run(page, r"client.track('first cut', { text: '\ud83d' })"))
     result = flush(page)
     assert result["isComplete"], result
-    assert stand.arrived(visit.told, "first") == 1
-    [event] = stand.events("first")
+    assert stand.arrived(visit.told, "first") == 2
+    event, cut = stand.events("first")
+    assert cut["properties"] == {"text": "\ufffd"}, cut
     assert event["userId"] == "ada" and event["properties"] == {"total": 42.5}, event
     verified = stand.gateway.run("event", "export", "shop", "--verdict", "verified").splitlines()
-    assert len(verified) == 2, verified
+    assert len(verified) == 3, verified
     visit.check()
     say("an event of a signed user arrives verified, under a policy without inline script, eval or another origin")
 

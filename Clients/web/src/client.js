@@ -249,7 +249,7 @@ export class Countersign {
    * @returns {Promise<Receipt>}
    */
   async track(event, properties) {
-    if (typeof event !== 'string' || !event) throw new CountersignError('invalid_event', 'an event needs a name');
+    if (typeof event !== 'string' || !event) throw new CountersignError('invalid_event', 'no name');
     const made = this.#event('track', { event, properties });
     return this.#do(() => this.#save(made));
   }
@@ -273,9 +273,11 @@ export class Countersign {
     const userId = this.#userId;
     const context = { library: { name: 'countersign-web', version }, sessionId: this.#sessionId };
     const who = userId ? { userId } : { anonymousId: this.#anonymousId };
-    const body = `${json.slice(0, -1)},${JSON.stringify({ ...who, context }).slice(1)}`;
+    // Half a surrogate pair, as of an emoji that was cut, is no JSON to the gateway.
+    const body = `${json.slice(0, -1)},${JSON.stringify({ ...who, context }).slice(1)}`
+      .replace(/\\(ud[89a-f]..|.)/g, (escape, code) => (code[1] ? '\ufffd' : escape));
     const bytes = new TextEncoder().encode(body).length;
-    if (bytes > maximumEventBytes) throw new CountersignError('event_too_large', `more than ${maximumEventBytes} bytes`);
+    if (bytes > maximumEventBytes) throw new CountersignError('event_too_large', 'too large');
     const row = { messageId, userId, body, bytes };
     if (this.#closing.signal.aborted || this.#unsaved.length >= maximumUnsaved) {
       this.#dropped += 1;

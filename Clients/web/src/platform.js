@@ -19,7 +19,7 @@ export function browser() {
     async send({ url, headers, body, keepalive, signal }) {
       const request = { method: 'POST', headers, body, keepalive, signal, credentials: 'omit', redirect: 'manual' };
       const response = await fetch(url, /** @type {RequestInit} */ (request)).catch(() => {
-        throw { code: 'no_connection', reason: 'offline, or the page may not call the server (CORS, CSP)' };
+        throw { code: 'no_connection', reason: 'offline, or not allowed (CORS, CSP)' };
       });
       return {
         // A browser hides where a redirection leads.

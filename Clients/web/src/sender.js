@@ -461,7 +461,7 @@ export class Sender {
     }
     const { isFault, isOfEverything } = this.#suspicion;
     if (!isFault && isOfEverything) {
-      this.#stop({ code, reason: `every event is refused: ${reason}` }, longestServerDelay, now, fraction);
+      this.#stop({ code, reason: `all refused: ${reason}` }, longestServerDelay, now, fraction);
     }
     return { batch: result(current, isFault ? 'retry_later' : 'refused', code) };
   }

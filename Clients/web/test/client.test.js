@@ -61,6 +61,15 @@ test('what is recorded is what was passed at that moment', async () => {
   assert.equal([...bench.gateway.stored.values()][0].properties.step, 1);
 });
 
+test('half a surrogate pair is replaced, and nothing that looks like one', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  const text = 'cut \ud83d, whole 😀, \\ud83d, "quoted"\u0007';
+  await client.track('one', { text });
+  await client.flush();
+  assert.equal([...bench.gateway.stored.values()][0].properties.text, text.replace('\ud83d,', '\ufffd,'));
+});
+
 test('what was not sent is sent by the next page, at once', async () => {
   const bench = new Bench();
   bench.gateway.judge = () => ({ status: 503 });
