@@ -228,6 +228,21 @@ def tabs(browser, stand):
     say("two tabs record 300 events at once: one of them sends, nothing twice, the provider is asked once; the other takes over")
 
 
+def unlocked(browser, stand):
+    """As on a page without HTTPS: there are no Web Locks."""
+    visit = stand.visit(browser, script="Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })")
+    pages = [visit.open(), visit.open()]
+    for page in pages:
+        run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
+        run(page, "void record('unlocked', 100)")
+    until(lambda: len(visit.told) == 200, page=pages[0])
+    for page in pages:
+        assert flush(page)["isComplete"]
+    assert stand.arrived(visit.told, "unlocked") == 200
+    visit.check()
+    say("without Web Locks two tabs send 200 events, and none is stored twice")
+
+
 def offline(browser, stand):
     visit = stand.visit(browser)
     page = visit.open()
@@ -442,7 +457,7 @@ def main():
     stand = Stand(options.program)
     try:
         with sync_playwright() as playwright:
-            scenarios = [signed_event, reload, kill, crash, tabs, offline, clock, quota, blocked, expired, users, leave, facade,
+            scenarios = [signed_event, reload, kill, crash, tabs, unlocked, offline, clock, quota, blocked, expired, users, leave, facade,
                          documented]
             for scenario in scenarios:
                 if options.names and scenario.__name__ not in options.names:

@@ -1,9 +1,9 @@
 /**
- * @typedef {import('./types').Problem} Problem
- * @typedef {import('./types').Verdict} Verdict
- * @typedef {import('./types').Answer} Answer
- * @typedef {import('./types').Meaning} Meaning
- * @typedef {import('./types').TransportResponse} TransportResponse
+ * @typedef {import('./types.js').Problem} Problem
+ * @typedef {import('./types.js').Verdict} Verdict
+ * @typedef {import('./types.js').Answer} Answer
+ * @typedef {import('./types.js').Meaning} Meaning
+ * @typedef {import('./types.js').TransportResponse} TransportResponse
  */
 
 const later = [408, 421, 425, 429];

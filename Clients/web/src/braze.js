@@ -21,7 +21,7 @@ const subscriptions = new Map();
 /**
  * @param {string} apiKey The app's write key.
  * @param {{ baseUrl: string, enableSdkAuthentication?: boolean }} options `baseUrl`: the gateway, a host or a URL.
- * @param {import('./types').Platform} [platform] For tests.
+ * @param {import('./types.js').Platform} [platform] For tests.
  * @returns {boolean} False if these cannot work; then nothing is recorded.
  */
 export function initialize(apiKey, { baseUrl, enableSdkAuthentication = false }, platform) {

@@ -4,10 +4,10 @@ import { Queue } from './queue.js';
 import { Tokens } from './tokens.js';
 
 /**
- * @typedef {import('./types').Configuration} Configuration
- * @typedef {import('./types').Receipt} Receipt
- * @typedef {import('./types').Row} Row
- * @typedef {import('./types').NewRow} NewRow
+ * @typedef {import('./types.js').Configuration} Configuration
+ * @typedef {import('./types.js').Receipt} Receipt
+ * @typedef {import('./types.js').Row} Row
+ * @typedef {import('./types.js').NewRow} NewRow
  */
 
 export const version = '0.1.0';
@@ -72,11 +72,11 @@ export class Countersign {
    * @type {Map<string, { ask: () => void, resolve: (result: any) => void }>}
    */
   #asks = new Map();
-  /** @type {Set<(failure: import('./types').AuthenticationFailure) => void>} */
+  /** @type {Set<(failure: import('./types.js').AuthenticationFailure) => void>} */
   #handlers = new Set();
   /**
    * The last one of each user that still stands.
-   * @type {Map<string | null, import('./types').AuthenticationFailure>}
+   * @type {Map<string | null, import('./types.js').AuthenticationFailure>}
    */
   #standing = new Map();
 
@@ -84,7 +84,7 @@ export class Countersign {
    * Opens the queue in the background. Throws `CountersignError` with `invalid_configuration`.
    *
    * @param {Configuration} configuration
-   * @param {import('./types').Platform} [platform] For tests.
+   * @param {import('./types.js').Platform} [platform] For tests.
    */
   constructor(configuration, platform = browser()) {
     const { endpoint, writeKey, tokenProvider } = configuration;
@@ -308,7 +308,7 @@ export class Countersign {
 
   /**
    * Sends everything that can be sent now, whichever tab does it. It ends waits after failures and resumes what was paused.
-   * @returns {Promise<import('./types').FlushResult>}
+   * @returns {Promise<import('./types.js').FlushResult>}
    */
   async flush() {
     await this.#do(() => this.#saving);
@@ -449,7 +449,7 @@ export class Countersign {
   /**
    * Calls back for each authentication failure: each (user, token, code) once, in every tab, and at once if one still
    * stands. Returns what ends it.
-   * @param {(failure: import('./types').AuthenticationFailure) => void} handler
+   * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler
    */
   onAuthenticationFailure(handler) {
     this.#handlers.add(handler);
@@ -459,7 +459,7 @@ export class Countersign {
 
   /**
    * An error of the app's own is the page's business, not the loop's.
-   * @param {(failure: import('./types').AuthenticationFailure) => void} handler @param {import('./types').AuthenticationFailure} failure
+   * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler @param {import('./types.js').AuthenticationFailure} failure
    */
   #call(handler, failure) {
     queueMicrotask(() => handler(failure));
@@ -469,7 +469,7 @@ export class Countersign {
 
   /**
    * Where every event is, and what the client is waiting for.
-   * @returns {Promise<import('./types').Snapshot>}
+   * @returns {Promise<import('./types.js').Snapshot>}
    */
   async snapshot() {
     await this.#do(() => {});

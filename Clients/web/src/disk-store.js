@@ -6,9 +6,9 @@ const limits = { events: 10_000, bytes: 16 << 20 };
 const page = 200;
 
 /**
- * @typedef {import('./types').Row} Row
- * @typedef {import('./types').Store} Store
- * @typedef {import('./types').Counts} Counts
+ * @typedef {import('./types.js').Row} Row
+ * @typedef {import('./types.js').Store} Store
+ * @typedef {import('./types.js').Counts} Counts
  * @typedef {(name: string) => IDBObjectStore} Stores
  */
 
@@ -82,7 +82,7 @@ export class DiskStore {
     });
   }
 
-  /** @param {import('./types').NewRow[]} rows @returns {Promise<void>} */
+  /** @param {import('./types.js').NewRow[]} rows @returns {Promise<void>} */
   add(rows) {
     return this.#run('readwrite', (stores) => {
       const events = stores('events');
@@ -103,7 +103,7 @@ export class DiskStore {
     });
   }
 
-  /** @param {import('./types').ClaimRequest} request @returns {Promise<Row[]>} */
+  /** @param {import('./types.js').ClaimRequest} request @returns {Promise<Row[]>} */
   claim(request) {
     return this.#run('readonly', (stores, done) => {
       const readAfter = (/** @type {number} */ sequence) => {
@@ -117,7 +117,7 @@ export class DiskStore {
     });
   }
 
-  /** @param {import('./types').Settlement} settlement @returns {Promise<void>} */
+  /** @param {import('./types.js').Settlement} settlement @returns {Promise<void>} */
   settle({ delivered, quarantined, duplicates }) {
     return this.#run('readwrite', (stores) => {
       const changes = { ...noCounts(), duplicates };
@@ -157,7 +157,7 @@ export class DiskStore {
     return this.#run('readonly', (stores, done) => then(stores('meta').get('counts'), (known) => done({ ...noCounts(), ...known })));
   }
 
-  /** @returns {Promise<import('./types').QuarantinedEvent[]>} */
+  /** @returns {Promise<import('./types.js').QuarantinedEvent[]>} */
   quarantined() {
     return this.#run('readonly', (stores, done) => then(stores('quarantine').getAll(), done));
   }

@@ -3,10 +3,10 @@ import { Failures } from './failures.js';
 import { Sender } from './sender.js';
 
 /**
- * @typedef {import('./types').Row} Row
- * @typedef {import('./types').FlushResult} FlushResult
- * @typedef {import('./types').AuthenticationFailure} AuthenticationFailure
- * @typedef {import('./sender').Consequence} Consequence
+ * @typedef {import('./types.js').Row} Row
+ * @typedef {import('./types.js').FlushResult} FlushResult
+ * @typedef {import('./types.js').AuthenticationFailure} AuthenticationFailure
+ * @typedef {import('./sender.js').Consequence} Consequence
  */
 
 /** Seconds that a request may take. */
@@ -31,20 +31,20 @@ export class Engine {
   #until = null;
   /** @type {AbortController | null} */
   #request = null;
-  /** @type {import('./tokens').Credential} */
+  /** @type {import('./tokens.js').Credential} */
   #credential = { token: null, generation: 0 };
-  /** @type {import('./types').FlushBatch[]} */
+  /** @type {import('./types.js').FlushBatch[]} */
   #batches = [];
   /** @type {((result: FlushResult | null) => void)[]} */
   #flushes = [];
 
   /**
    * @param {object} options
-   * @param {import('./queue').Queue} options.queue
-   * @param {import('./tokens').Tokens} options.tokens
-   * @param {import('./types').Clock} options.clock
+   * @param {import('./queue.js').Queue} options.queue
+   * @param {import('./tokens.js').Tokens} options.tokens
+   * @param {import('./types.js').Clock} options.clock
    * @param {() => number} options.random
-   * @param {(rows: Row[], token: string | null, signal: AbortSignal) => Promise<import('./types').TransportResponse>} options.send
+   * @param {(rows: Row[], token: string | null, signal: AbortSignal) => Promise<import('./types.js').TransportResponse>} options.send
    * @param {() => void} options.leads This tab sends from now on.
    * @param {(messageIds: string[]) => void} options.settled The server has judged these.
    * @param {(failure: AuthenticationFailure) => void} options.failed
@@ -157,7 +157,7 @@ export class Engine {
   async describe() {
     const { lanes, configurationProblem, lastProblem, retryAt } = this.#sender;
     const now = this.#now;
-    const words = (/** @type {import('./types').Problem | null} */ problem) => problem && `${problem.code} ${problem.reason}`.trim();
+    const words = (/** @type {import('./types.js').Problem | null} */ problem) => problem && `${problem.code} ${problem.reason}`.trim();
     return {
       parked: [...lanes.all].filter(([, lane]) => lane.isBlocked).map(([user, lane]) => ({
         userId: user || null, reason: lane.problem?.code ?? '', failures: lane.failures,
@@ -185,7 +185,7 @@ export class Engine {
     });
   }
 
-  /** @param {import('./sender').Action} action */
+  /** @param {import('./sender.js').Action} action */
   async #perform(action) {
     const { queue, tokens, random } = this.options;
     const sender = this.#sender;
@@ -285,7 +285,7 @@ export class Engine {
   }
 }
 
-/** @param {any} error @returns {import('./types').Problem} */
+/** @param {any} error @returns {import('./types.js').Problem} */
 function problemOf(error) {
   return error?.reason === undefined ? { code: `${error?.name}`, reason: `${error?.message}` } : error;
 }

@@ -1,4 +1,4 @@
-/** @typedef {import('./types').AuthenticationFailure} AuthenticationFailure */
+/** @typedef {import('./types.js').AuthenticationFailure} AuthenticationFailure */
 
 /** More different failures than this are not told apart; the oldest is forgotten. */
 const capacity = 64;

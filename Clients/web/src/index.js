@@ -1,12 +1,12 @@
 export { Countersign, CountersignError } from './client.js';
 
 /**
- * @typedef {import('./types').Configuration} Configuration
- * @typedef {import('./types').TokenProvider} TokenProvider
- * @typedef {import('./types').TokenRequest} TokenRequest
- * @typedef {import('./types').Receipt} Receipt
- * @typedef {import('./types').FlushResult} FlushResult
- * @typedef {import('./types').Snapshot} Snapshot
- * @typedef {import('./types').QuarantinedEvent} QuarantinedEvent
- * @typedef {import('./types').AuthenticationFailure} AuthenticationFailure
+ * @typedef {import('./types.js').Configuration} Configuration
+ * @typedef {import('./types.js').TokenProvider} TokenProvider
+ * @typedef {import('./types.js').TokenRequest} TokenRequest
+ * @typedef {import('./types.js').Receipt} Receipt
+ * @typedef {import('./types.js').FlushResult} FlushResult
+ * @typedef {import('./types.js').Snapshot} Snapshot
+ * @typedef {import('./types.js').QuarantinedEvent} QuarantinedEvent
+ * @typedef {import('./types.js').AuthenticationFailure} AuthenticationFailure
  */

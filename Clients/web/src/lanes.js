@@ -1,6 +1,6 @@
 import { authentication, delay, longestServerDelay, network } from './retry.js';
 
-/** @typedef {import('./types').Problem} Problem */
+/** @typedef {import('./types.js').Problem} Problem */
 
 /** How it stands with the events of one user. */
 class Lane {

@@ -1,7 +1,7 @@
 /**
- * @typedef {import('./types').Row} Row
- * @typedef {import('./types').Store} Store
- * @typedef {import('./types').Counts} Counts
+ * @typedef {import('./types.js').Row} Row
+ * @typedef {import('./types.js').Store} Store
+ * @typedef {import('./types.js').Counts} Counts
  */
 
 /** @returns {Counts} */
@@ -22,7 +22,7 @@ export const maximumQuarantined = 1000;
 export class MemoryStore {
   /** @type {Map<number, Row>} */
   #rows = new Map();
-  /** @type {import('./types').QuarantinedEvent[]} */
+  /** @type {import('./types.js').QuarantinedEvent[]} */
   #quarantine = [];
   #meta = new Map();
   #counts = noCounts();
@@ -33,7 +33,7 @@ export class MemoryStore {
     this.limits = limits;
   }
 
-  /** @param {import('./types').NewRow[]} rows */
+  /** @param {import('./types.js').NewRow[]} rows */
   async add(rows) {
     for (const row of rows) {
       const sequence = --this.#sequence;
@@ -47,12 +47,12 @@ export class MemoryStore {
     }
   }
 
-  /** @param {import('./types').ClaimRequest} request */
+  /** @param {import('./types.js').ClaimRequest} request */
   async claim(request) {
     return select(this.rows, request);
   }
 
-  /** @param {import('./types').Settlement} settlement */
+  /** @param {import('./types.js').Settlement} settlement */
   async settle({ delivered, quarantined, duplicates }) {
     add(this.#counts, { duplicates });
     for (const { sequence, bytes } of delivered) {
@@ -121,7 +121,7 @@ export function isOver({ queued, queuedBytes }, { events, bytes }) {
 
 /**
  * The first of one user's events that fit into one request; at least one, if there is any that may go.
- * @param {Row[]} rows @param {import('./types').ClaimRequest} request
+ * @param {Row[]} rows @param {import('./types.js').ClaimRequest} request
  */
 export function select(rows, { events, bytes, blocked, excluded }) {
   /** @type {Row[]} */

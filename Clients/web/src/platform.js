@@ -2,7 +2,7 @@ import { DiskStore } from './disk-store.js';
 
 /**
  * What the client uses of the browser it runs in.
- * @returns {import('./types').Platform}
+ * @returns {import('./types.js').Platform}
  */
 export function browser() {
   return {

@@ -1,8 +1,8 @@
 import { MemoryStore, add } from './memory-store.js';
 
 /**
- * @typedef {import('./types').Store} Store
- * @typedef {import('./types').NewRow} NewRow
+ * @typedef {import('./types.js').Store} Store
+ * @typedef {import('./types.js').NewRow} NewRow
  */
 
 /** What a page keeps in memory at most where the disk takes nothing; the oldest go, and are counted. */
@@ -19,7 +19,7 @@ export class Queue {
    */
   problem = null;
 
-  /** @param {Store | null} disk @param {import('./types').Clock} clock */
+  /** @param {Store | null} disk @param {import('./types.js').Clock} clock */
   constructor(disk, clock) {
     this.disk = disk;
     this.clock = clock;
@@ -68,7 +68,7 @@ export class Queue {
     return 'memory';
   }
 
-  /** @param {import('./types').ClaimRequest} request */
+  /** @param {import('./types.js').ClaimRequest} request */
   async claim(request) {
     /** @type {any} */
     let failure;
@@ -81,7 +81,7 @@ export class Queue {
 
   /**
    * A request has events of one of both only.
-   * @param {import('./types').Settlement} settlement
+   * @param {import('./types.js').Settlement} settlement
    */
   async settle(settlement) {
     const { sequence } = settlement.delivered[0] ?? settlement.quarantined[0].event;

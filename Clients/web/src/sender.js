@@ -3,13 +3,13 @@ import { configuration, delay, longestServerDelay, network } from './retry.js';
 import { Suspicion } from './suspicion.js';
 
 /**
- * @typedef {import('./types').Row} Row
- * @typedef {import('./types').Problem} Problem
- * @typedef {import('./types').Verdict} Verdict
- * @typedef {import('./types').Settlement} Settlement
- * @typedef {import('./types').ClaimRequest} ClaimRequest
- * @typedef {import('./types').FlushBatch} FlushBatch
- * @typedef {import('./suspicion').Cause} Cause
+ * @typedef {import('./types.js').Row} Row
+ * @typedef {import('./types.js').Problem} Problem
+ * @typedef {import('./types.js').Verdict} Verdict
+ * @typedef {import('./types.js').Settlement} Settlement
+ * @typedef {import('./types.js').ClaimRequest} ClaimRequest
+ * @typedef {import('./types.js').FlushBatch} FlushBatch
+ * @typedef {import('./suspicion.js').Cause} Cause
  *
  * @typedef {{ do: 'wait', until: number | null } | { do: 'claim', request: ClaimRequest }
  *   | { do: 'authorize', user: string, rejected: number | null } | { do: 'send', events: Row[] }
@@ -344,7 +344,7 @@ export class Sender {
   }
 
   /**
-   * @param {Pick<import('./types').Answer, 'meaning' | 'retryAfter'>} answer @param {number} now @param {number} fraction
+   * @param {Pick<import('./types.js').Answer, 'meaning' | 'retryAfter'>} answer @param {number} now @param {number} fraction
    * @returns {Consequence | null}
    */
   answered({ meaning, retryAfter }, now, fraction) {
@@ -409,7 +409,7 @@ export class Sender {
     this.#current = null;
   }
 
-  /** @param {Parcel} current @param {Extract<import('./types').Meaning, { kind: 'accepted' }>} meaning @param {number} now @param {number} fraction @returns {Consequence} */
+  /** @param {Parcel} current @param {Extract<import('./types.js').Meaning, { kind: 'accepted' }>} meaning @param {number} now @param {number} fraction @returns {Consequence} */
   #accept(current, { duplicates, rejected, warning }, now, fraction) {
     const { events } = current;
     if (rejected.size === events.length) {

@@ -1,7 +1,7 @@
 import { delay, longestServerDelay, network } from './retry.js';
 
 /**
- * @typedef {import('./types').Row} Row
+ * @typedef {import('./types.js').Row} Row
  * @typedef {'refused' | 'tooLarge' | 'serverFault'} Cause
  *   Why requests with the culprit fail. `refused`: when one part is accepted, the culprit is in the other. `tooLarge`: two
  *   parts that are accepted one by one may well be too large together. `serverFault`: it may have been a bad moment.

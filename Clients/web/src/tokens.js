@@ -1,9 +1,9 @@
 import { delay, network } from './retry.js';
 
 /**
- * @typedef {import('./types').Problem} Problem
- * @typedef {import('./types').Verdict} Verdict
- * @typedef {import('./types').AuthenticationFailure} AuthenticationFailure
+ * @typedef {import('./types.js').Problem} Problem
+ * @typedef {import('./types.js').Verdict} Verdict
+ * @typedef {import('./types.js').AuthenticationFailure} AuthenticationFailure
  * @typedef {{ token: string | null, generation: number, problem?: Problem }} Credential
  *   With a problem: the provider had nothing better, and the server is the judge.
  */
@@ -64,8 +64,8 @@ export class Tokens {
 
   /**
    * @param {object} options
-   * @param {import('./types').TokenProvider} [options.provider]
-   * @param {import('./types').Clock} options.clock
+   * @param {import('./types.js').TokenProvider} [options.provider]
+   * @param {import('./types.js').Clock} options.clock
    * @param {() => number} options.random
    * @param {(user: string) => Promise<string | undefined>} options.load The stored token.
    * @param {(user: string, token: string | null) => void} options.save Keeps a token for the next start and the other tabs.
@@ -180,7 +180,7 @@ export class Tokens {
     const entry = this.#entry(user);
     const { token, generation } = entry;
     const { provider, clock } = this.options;
-    /** @type {import('./types').TokenRequest['reason'] | null} */
+    /** @type {import('./types.js').TokenRequest['reason'] | null} */
     const reason = !token ? 'missing' : generation === rejected ? 'rejected'
       : entry.doubtful !== generation && this.#isExpired(token, expiryMargin) ? 'expired' : null;
     if (!provider || !reason) return { token, generation };
@@ -190,7 +190,7 @@ export class Tokens {
     return 'pending';
   }
 
-  /** @param {import('./types').TokenProvider} provider @param {string} user @param {Entry} entry @param {import('./types').TokenRequest['reason']} reason */
+  /** @param {import('./types.js').TokenProvider} provider @param {string} user @param {Entry} entry @param {import('./types.js').TokenRequest['reason']} reason */
   #ask(provider, user, entry, reason) {
     const { clock } = this.options;
     const { baseline } = entry;

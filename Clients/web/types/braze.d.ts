@@ -8,13 +8,13 @@
 /**
  * @param {string} apiKey The app's write key.
  * @param {{ baseUrl: string, enableSdkAuthentication?: boolean }} options `baseUrl`: the gateway, a host or a URL.
- * @param {import('./types').Platform} [platform] For tests.
+ * @param {import('./types.js').Platform} [platform] For tests.
  * @returns {boolean} False if these cannot work; then nothing is recorded.
  */
 export function initialize(apiKey: string, { baseUrl, enableSdkAuthentication }: {
     baseUrl: string;
     enableSdkAuthentication?: boolean;
-}, platform?: import("./types").Platform | undefined): boolean;
+}, platform?: import("./types.js").Platform | undefined): boolean;
 /**
  * Says who the user is from now on.
  * @param {string} userId @param {string} [signature] The token that the app's backend signed.

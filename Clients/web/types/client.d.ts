@@ -1,8 +1,8 @@
 /**
- * @typedef {import('./types').Configuration} Configuration
- * @typedef {import('./types').Receipt} Receipt
- * @typedef {import('./types').Row} Row
- * @typedef {import('./types').NewRow} NewRow
+ * @typedef {import('./types.js').Configuration} Configuration
+ * @typedef {import('./types.js').Receipt} Receipt
+ * @typedef {import('./types.js').Row} Row
+ * @typedef {import('./types.js').NewRow} NewRow
  */
 export const version: "0.1.0";
 /** `code` is stable: `invalid_configuration`, `invalid_event`, `event_too_large` or `storage_failed`. */
@@ -22,9 +22,9 @@ export class Countersign {
      * Opens the queue in the background. Throws `CountersignError` with `invalid_configuration`.
      *
      * @param {Configuration} configuration
-     * @param {import('./types').Platform} [platform] For tests.
+     * @param {import('./types.js').Platform} [platform] For tests.
      */
-    constructor(configuration: Configuration, platform?: import("./types").Platform | undefined);
+    constructor(configuration: Configuration, platform?: import("./types.js").Platform | undefined);
     /** The user whom events are recorded for, from an earlier page if nobody was identified in this one; null if there is none. */
     get userId(): string | null;
     /**
@@ -53,7 +53,7 @@ export class Countersign {
      * Ends the user's time with the app: sends what is left under the user's token, and then forgets that token, in all tabs.
      * What cannot be sent now waits until the same user comes back with a token.
      */
-    logOut(): Promise<import("./types").FlushResult>;
+    logOut(): Promise<import("./types.js").FlushResult>;
     /**
      * Records that the user did something. Resolves when it is stored, and says where.
      *
@@ -66,24 +66,24 @@ export class Countersign {
     track(event: string, properties?: Record<string, unknown> | undefined): Promise<Receipt>;
     /**
      * Sends everything that can be sent now, whichever tab does it. It ends waits after failures and resumes what was paused.
-     * @returns {Promise<import('./types').FlushResult>}
+     * @returns {Promise<import('./types.js').FlushResult>}
      */
-    flush(): Promise<import('./types').FlushResult>;
+    flush(): Promise<import('./types.js').FlushResult>;
     /** Begins a new session: what was paused after too many refused tokens is tried again. */
     startSession(): void;
     /**
      * Calls back for each authentication failure: each (user, token, code) once, in every tab, and at once if one still
      * stands. Returns what ends it.
-     * @param {(failure: import('./types').AuthenticationFailure) => void} handler
+     * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler
      */
-    onAuthenticationFailure(handler: (failure: import('./types').AuthenticationFailure) => void): () => undefined;
+    onAuthenticationFailure(handler: (failure: import('./types.js').AuthenticationFailure) => void): () => undefined;
     /**
      * Where every event is, and what the client is waiting for.
-     * @returns {Promise<import('./types').Snapshot>}
+     * @returns {Promise<import('./types.js').Snapshot>}
      */
-    snapshot(): Promise<import('./types').Snapshot>;
+    snapshot(): Promise<import('./types.js').Snapshot>;
     /** The events that a server will never take as they are, the oldest first. Rejects with `storage_failed`. */
-    quarantinedEvents(): Promise<import("./types").QuarantinedEvent[]>;
+    quarantinedEvents(): Promise<import("./types.js").QuarantinedEvent[]>;
     /**
      * Removes all events, all tokens, the user and the id of this browser, in all tabs. A request that is under way cannot be
      * taken back. Rejects with `storage_failed` when the storage cannot be written now; call it again then.
@@ -93,7 +93,7 @@ export class Countersign {
     close(): Promise<void>;
     #private;
 }
-export type Configuration = import('./types').Configuration;
-export type Receipt = import('./types').Receipt;
-export type Row = import('./types').Row;
-export type NewRow = import('./types').NewRow;
+export type Configuration = import('./types.js').Configuration;
+export type Receipt = import('./types.js').Receipt;
+export type Row = import('./types.js').Row;
+export type NewRow = import('./types.js').NewRow;
