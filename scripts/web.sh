@@ -48,6 +48,7 @@ node --test $client/test/*.test.js >"$folder/tests" 2>&1 || {
 printf 'web: types agree, %s of %s bytes, %s tests passed\n' "$size" "$limit" "$(sed -n 's/^[#ℹ] pass //p' "$folder/tests")"
 
 [ $# -gt 0 ] || exit 0
+tsc --noEmit --strict --target es2022 --lib es2022,dom --module nodenext --moduleResolution nodenext $client/test/consumer.ts
 said="$(scripts/setup.sh browser 2>&1)" || skip "Chromium cannot be installed here ($(printf '%s\n' "$said" | tail -n 1))"
 python=.venv/bin/python
 python3 -m venv .venv >/dev/null 2>&1 || skip "python3 cannot make .venv here"
