@@ -177,6 +177,9 @@ def account(data, ledger):
     if "app_usage" in tables:
         rows = [row[0] for row in database.execute("SELECT message_id FROM event")]
         usage = database.execute("SELECT coalesce(sum(events), 0) FROM app_usage").fetchone()[0]
+    if "counted" in tables:
+        # Counts are written once a second; the next start adds what came after.
+        usage += database.execute("SELECT count(*) FROM event WHERE seq > (SELECT seq FROM counted)").fetchone()[0]
     database.close()
     stored = set(rows)
     problems = [] if check == "ok" else [f"integrity_check says {check}"]

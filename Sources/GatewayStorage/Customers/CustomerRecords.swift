@@ -236,6 +236,7 @@ package struct CustomerRecords: CustomerRecordStore {
         _ index: EventIndexReader
     ) throws -> (events: Int, reached: Int64?) {
         try events.transaction {
+            try EventCounts.settle(events)
             let sequences = try index.sequences(
                 of: subject(identifier), in: appID, .after(sequence), limit: rowsPerCommit)
             var (count, bytes) = (0, Int64(0))

@@ -29,6 +29,7 @@ enum EventLogSchema {
         // Whoever is deleted takes along what their devices sent before anybody had signed in.
         "CREATE INDEX event_device ON event (app_id, anonymous_id) WHERE user_id IS NULL",
         indexBesidesTheLog,
+        EventCounts.schema,
     ]
 
     /// Message ids were unique in an app before, so anybody could use up somebody else's. A unique constraint can only

@@ -27,6 +27,8 @@ final class EventLogWriter {
     /// Hashes of users that are in `app_user`.
     private var knownUsers: Set<UInt64> = []
     private var dataVersion: Int64
+    /// What the commits so far have added and no commit has written.
+    private var counts: EventCounts
 
     /// Opens the file, creates or migrates its schema, and makes what is missing of the index. Throws `SQLiteError` when
     /// the file cannot be opened, or was written by a newer version.
@@ -58,6 +60,7 @@ final class EventLogWriter {
         let next = max(log.next, (range?.last ?? 0) + 1)
         self.next = next
         dataVersion = try connection.dataVersion()
+        counts = try EventCounts(connection, uses: !isAfterFailure)
         index = try EventIndex(
             folder: IndexFolder.path(besides: path), logID: log.id, first: range?.first ?? next, next: next,
             sizes: sizes
@@ -80,13 +83,16 @@ final class EventLogWriter {
 
     func close() { index.stop() }
 
-    /// Stores batches in one transaction; nil proves that it can be written.
-    func store(_ batches: [EventBatch?], _ uses: KeyUseTally) throws -> [AppendOutcome] {
+    /// True while the counts of apps are behind their events.
+    var hasUncounted: Bool { !counts.isEmpty }
+
+    /// Stores batches in one transaction; nil proves that it can be written. With `uses` the counts of apps and keys are
+    /// written too.
+    func store(_ batches: [EventBatch?], counting uses: KeyUseTally?) throws -> [AppendOutcome] {
         try index.makeRoom()
-        var commit = Commit(next: next)
+        var commit = Commit(next: next, counts: counts)
         let outcomes = try connection.transaction {
             try forgetUsersIfOthersWrote()
-            try uses.write(to: connection)
             let outcomes = try batches.map { batch in
                 guard let batch else {
                     try connection.run(
@@ -96,24 +102,29 @@ final class EventLogWriter {
                 }
                 return try insert(batch, &commit)
             }
-            try note(commit.usage)
+            if let uses { try commit.counts.write(uses, to: connection) }
             return outcomes
         }
         // Only now: what was not committed must not be taken for a duplicate.
         index.add(commit.events)
         next = commit.next
+        counts = commit.counts
         if knownUsers.count + commit.users.count > Self.mostKnownUsers { knownUsers = [] }
         knownUsers.formUnion(commit.users)
         return outcomes
     }
 
-    /// Does a part of a sweep.
-    func sweep(_ sweeper: inout RetentionSweeper) throws {
-        try sweeper.step(connection) { appID, userID, reached in
+    /// Does a part of a sweep, and writes the counts of apps and keys before: what is deleted must have been counted.
+    func sweep(_ sweeper: inout RetentionSweeper, counting uses: KeyUseTally) throws {
+        var counts = counts
+        try sweeper.step(connection) {
+            try counts.write(uses, to: connection)
+        } hasEvents: { appID, userID, reached in
             try self.hasEvents(userID, in: appID, after: reached)
         } forgotten: { appID, userID in
             knownUsers.remove(hasher.hash(of: .user(userID), in: appID))
         }
+        self.counts = counts
         guard sweeper.isDone else { return }
         let first = try connection.first("SELECT min(seq) FROM event") { $0.optionalInt64(0) } ?? nil
         index.removeRuns(before: first ?? next)
@@ -141,13 +152,7 @@ final class EventLogWriter {
         var events: [IndexedEvent] = []
         var keys: [EventKey: Int64] = [:]
         var users: Set<UInt64> = []
-        var usage: [String: Usage] = [:]
-    }
-
-    /// What a commit adds to an app.
-    private struct Usage {
-        var events = 0
-        var bytes = 0
+        var counts: EventCounts
     }
 
     /// Another connection may have deleted a person, who is listed again with the next event.
@@ -196,9 +201,8 @@ final class EventLogWriter {
                 if let user = event.userID { try list(user, of: batch.appID, entry.subjects, &commit) }
                 commit.keys[entry.key] = commit.next
                 commit.events.append(entry)
+                commit.counts.add(bytes: event.json.count, to: batch.appID, sequence: commit.next)
                 commit.next += 1
-                commit.usage[batch.appID, default: Usage()].events += 1
-                commit.usage[batch.appID, default: Usage()].bytes += event.json.count
                 outcome.accepted += 1
             }
         }
@@ -250,16 +254,6 @@ final class EventLogWriter {
             return
         }
         try connection.run("INSERT OR IGNORE INTO app_user VALUES (?1, ?2)", .text(appID), .text(user))
-    }
-
-    private func note(_ usage: [String: Usage]) throws {
-        for (appID, added) in usage {
-            try connection.run(
-                """
-                INSERT INTO app_usage (app_id, events, bytes) VALUES (?1, ?2, ?3)
-                ON CONFLICT (app_id) DO UPDATE SET events = events + ?2, bytes = bytes + ?3
-                """, .text(appID), .integer(Int64(added.events)), .integer(Int64(added.bytes)))
-        }
     }
 }
 

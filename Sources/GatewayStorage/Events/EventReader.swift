@@ -109,7 +109,7 @@ package protocol EventLog: Sendable {
     /// How many events all apps have, as of the last commit.
     func count() throws(GatewayError) -> Int64
 
-    /// The uses of an app's keys as of the last commit, one for each key that has verified something.
+    /// The uses of an app's keys as of the last second or so, one for each key that has verified something.
     func keyUses(of appID: String) throws(GatewayError) -> [KeyUse]
 }
 
@@ -131,7 +131,7 @@ struct EventReader: EventLog {
     }
 
     func count() throws(GatewayError) -> Int64 {
-        try read { try $0.first("SELECT sum(events) FROM app_usage") { $0.int64(0) } ?? 0 }
+        try read { try EventCounts.events($0) }
     }
 
     func keyUses(of appID: String) throws(GatewayError) -> [KeyUse] {

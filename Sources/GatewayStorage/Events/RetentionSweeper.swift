@@ -41,9 +41,11 @@ struct RetentionSweeper {
 
     /// Does a part of the sweep in a transaction of its own. The apps take turns.
     ///
-    /// `hasEvents` says whether an app's user has an event after one; `forgotten` hears of those that had none.
+    /// `counting` completes the counts of apps first, in the same transaction. `hasEvents` says whether an app's user has an
+    /// event after one; `forgotten` hears of those that had none.
     mutating func step(
-        _ connection: SQLiteConnection, hasEvents: (String, String, Int64) throws -> Bool,
+        _ connection: SQLiteConnection, counting: () throws -> Void = {},
+        hasEvents: (String, String, Int64) throws -> Bool,
         forgotten: (String, String) -> Void = { _, _ in }
     ) throws {
         guard let (appID, rules) = waiting.first else { return }
@@ -51,7 +53,8 @@ struct RetentionSweeper {
         let cutoff = rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? Int64.min
         var gone: [String] = []
         let goesOn = try connection.transaction {
-            try app.sweep(cutoff, rules.retentionBytes) { users, reached in
+            try counting()
+            return try app.sweep(cutoff, rules.retentionBytes) { users, reached in
                 gone = try users.filter { try !hasEvents(appID, $0, reached) }
                 for user in users { try app.forget(user, until: reached, isGone: gone.contains(user)) }
             }

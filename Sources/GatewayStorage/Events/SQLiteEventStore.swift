@@ -18,6 +18,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private let diskFloorBytes: Int
     private let observer: (any GatewayObserver)?
     private let retentionSeconds: Double
+    private let countSeconds: Double
     private let retention: @Sendable () -> [String: AppRules]
     // `condition` guards `gathering`, `waiting`, `waitingBytes`, `keyUses`, `isClosing` and `hasEnded`.
     private let condition = NSCondition()
@@ -31,16 +32,19 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var log: EventLogWriter?
     private var sweeper = RetentionSweeper()
     private var nextSweep = Date.distantPast
+    private var nextCount = Date.distantPast
 
-    /// Opens the file, creates or migrates its schema and starts the writer. Throws `SQLiteError` when the file cannot
-    /// be opened, or was written by a newer version.
+
+    /// Opens the file, creates or migrates its schema and starts the writer. The counts of apps and keys are written every
+    /// `countSeconds`. Throws `SQLiteError` when the file cannot be opened, or was written by a newer version.
     package init(
         path: String, pendingBytes: Int, diskFloorBytes: Int = 0,
         observer: (any GatewayObserver)? = nil, retentionSeconds: Double = 60,
-        retention: @escaping @Sendable () -> [String: AppRules] = { [:] }
+        countSeconds: Double = 1, retention: @escaping @Sendable () -> [String: AppRules] = { [:] }
     ) throws {
         self.diskFloorBytes = diskFloorBytes
         self.retentionSeconds = retentionSeconds
+        self.countSeconds = countSeconds
         self.retention = retention
         self.path = path
         self.pendingLimit = pendingBytes
@@ -116,26 +120,24 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         while true {
             condition.lock()
             while waiting.isEmpty || gathering > 0, !isClosing, sweeper.isDone,
-                condition.wait(until: nextSweep)
+                condition.wait(until: wakeTime)
             {}
             var jobs: [Job] = []
             if gathering == 0 || isClosing { swap(&jobs, &waiting) }
-            var uses = KeyUseTally()
             let isLast = isClosing && jobs.isEmpty
-            if !jobs.isEmpty || isLast { swap(&uses, &keyUses) }
+            let counts = isLast ? hasUncounted : Date() >= nextCount && (!jobs.isEmpty || hasUncounted)
             condition.unlock()
-            if isLast {
-                if !uses.isEmpty { _ = write([], uses) }
-                break
+            if !isLast { sweep() }
+            if counts { nextCount = Date(timeIntervalSinceNow: countSeconds) }
+            if counts || !jobs.isEmpty {
+                let results = write(jobs, counts ? takeUses() : nil)
+                condition.lock()
+                waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
+                condition.unlock()
+                // All at once after the commit: the server's threads then wake once for many answers.
+                for (job, result) in zip(jobs, results) { job.completion(result) }
             }
-            sweep()
-            if jobs.isEmpty { continue }
-            let results = write(jobs, uses)
-            condition.lock()
-            waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
-            condition.unlock()
-            // All at once after the commit: the server's threads then wake once for many answers.
-            for (job, result) in zip(jobs, results) { job.completion(result) }
+            if isLast { break }
         }
         closeLog()
         condition.lock()
@@ -144,7 +146,21 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         condition.unlock()
     }
 
-    private func write(_ jobs: [Job], _ uses: KeyUseTally) -> [Result<AppendOutcome, StoreFailure>] {
+    /// When there is something to do although nobody asks for it. Asked under the lock.
+    private var wakeTime: Date { hasUncounted ? min(nextSweep, nextCount) : nextSweep }
+
+    /// True when there are counts to be written. Asked under the lock.
+    private var hasUncounted: Bool { !keyUses.isEmpty || log?.hasUncounted == true }
+
+    private func takeUses() -> KeyUseTally {
+        condition.lock()
+        defer { condition.unlock() }
+        defer { keyUses = KeyUseTally() }
+        return keyUses
+    }
+
+    /// With `uses` the counts of apps and keys are written too.
+    private func write(_ jobs: [Job], _ uses: KeyUseTally?) -> [Result<AppendOutcome, StoreFailure>] {
         let began = DispatchTime.now()
         var record = CommitRecord(
             batches: jobs.count, events: jobs.reduce(0) { $0 + ($1.batch?.events.count ?? 0) }, seconds: 0)
@@ -152,7 +168,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             record.seconds = Double(DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds) / 1e9
             observer?.commitEnded(record)
         }
-        if let free = DiskSpace.free(at: path), free < diskFloorBytes {
+        // Counts alone are written below the floor too: they take no more than they had.
+        if !jobs.isEmpty, let free = DiskSpace.free(at: path), free < diskFloorBytes {
             let failure = StoreFailure(
                 reason: .full, detail: "\(free) bytes are free, the floor is \(diskFloorBytes)")
             record.failure = failure
@@ -160,13 +177,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             return jobs.map { _ in .failure(failure) }
         }
         do {
-            let outcomes = try openLog().store(jobs.map(\.batch), uses)
+            let outcomes = try openLog().store(jobs.map(\.batch), counting: uses)
             return outcomes.map { .success($0) }
         } catch {
             let sqlite = error as? SQLiteError
             if sqlite?.isConstraint == true, jobs.count > 1 {
                 // One batch cannot be stored; the others must not fail with it, now and at every retry.
-                return jobs.enumerated().flatMap { write([$1], $0 == 0 ? uses : KeyUseTally()) }
+                return jobs.enumerated().flatMap { write([$1], $0 == 0 ? uses : nil) }
             }
             keep(uses)
             let failure = StoreFailure(reason: sqlite?.isFull == true ? .full : .failed, detail: "\(error)")
@@ -179,7 +196,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     }
 
     /// Leaves for the next commit what this one could not keep.
-    private func keep(_ uses: KeyUseTally) {
+    private func keep(_ uses: KeyUseTally?) {
+        guard let uses else { return }
         condition.lock()
         keyUses.add(uses)
         condition.unlock()
@@ -193,9 +211,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             sweeper.begin(retention(), nowMilliseconds: Int64(Date().timeIntervalSince1970 * 1000))
         }
         guard !sweeper.isDone else { return }
+        let uses = takeUses()
         do {
-            try openLog().sweep(&sweeper)
+            try openLog().sweep(&sweeper, counting: uses)
         } catch {
+            keep(uses)
             sweeper = RetentionSweeper()
             if (error as? SQLiteError)?.isFull != true { closeLog() }
         }

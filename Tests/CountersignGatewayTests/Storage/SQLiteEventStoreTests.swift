@@ -47,6 +47,27 @@ struct SQLiteEventStoreTests {
             try reader.first("SELECT events, bytes FROM app_usage") { [$0.int(0), $0.int(1)] } == [1, 2])
     }
 
+    /// A folder of the index on a file system without room.
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
+    func aFullDiskIsSaidOfAnyFile() throws {
+        let error = #expect(throws: IndexFileError.self) {
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+                "full-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: folder) }
+            let path = folder.appendingPathComponent("run").path
+            try FileManager.default.createSymbolicLink(
+                atPath: path + IndexFileWriter.unfinished, withDestinationPath: "/dev/full")
+            let file = try IndexFileWriter(path: path)
+            try file.write([UInt8](repeating: 1, count: 100))
+            try file.finish()
+        }
+        #expect(error?.isFull == true)
+        let failure = StoreFailure(try #require(error))
+        #expect(failure.reason == .full && failure.code == "storage_full")
+        #expect(StoreFailure(IndexFileError(path: "x", reason: "damaged")).reason == .failed)
+    }
+
     @Test func readinessListsItsChecks() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let connection = try fixture.client()
@@ -151,7 +172,7 @@ struct SQLiteEventStoreTests {
             $0.text(0)
         }
         #expect(users == ["sha256-a mallory", "sha256-a jane", "sha256-b jane"])
-        #expect(try reader.first("SELECT events FROM app_usage") { $0.int(0) } == 3)
+        #expect(try EventCounts.events(reader) == 3)
     }
 
     /// A file of the version before, in which nobody had counted what customers take.

@@ -32,7 +32,7 @@ package struct KeyUse: Sendable, Equatable {
     }
 }
 
-/// Uses of keys since the last commit, added up.
+/// Uses of keys that are not written yet, added up.
 struct KeyUseTally {
     private struct Key: Hashable {
         let appID: String
@@ -49,7 +49,7 @@ struct KeyUseTally {
 
     private static func note(_ milliseconds: Int64, in use: inout (count: Int64, lastMilliseconds: Int64)) {
         use.count += 1
-        use.lastMilliseconds = milliseconds
+        use.lastMilliseconds = max(use.lastMilliseconds, milliseconds)
     }
 
     /// Puts back what a failed commit had taken.

@@ -1,0 +1,139 @@
+import CountersignCore
+import CountersignSQLite
+import Foundation
+import Testing
+
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// What is counted of apps and keys, whatever happens between two of the seconds at which it is written.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct EventCountsTests {
+    private let folder: URL
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("counts-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    private func remove() { try? FileManager.default.removeItem(at: folder) }
+
+    private func path(in place: String) throws -> String {
+        let place = folder.appendingPathComponent(place)
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        return place.appendingPathComponent("events.sqlite").path
+    }
+
+    /// Counts with the first commit, and then not before it is closed.
+    private func open(_ path: String) throws -> SQLiteEventStore {
+        try SQLiteEventStore(path: path, pendingBytes: 1 << 20, countSeconds: 86_400)
+    }
+
+    /// Stores an event of `{}` for each id, in one commit.
+    private func append(_ ids: String..., app: String = "shop", to store: SQLiteEventStore) throws {
+        let events = ids.map {
+            EventBatch.Event(
+                messageID: $0, kind: .track, userID: "ada", timestampMilliseconds: 0, json: 0..<2)
+        }
+        var batch = EventBatch(
+            appID: app, receivedMilliseconds: 5, body: Array("{}".utf8), events: events)
+        batch.proof = EventProof(
+            verdict: .verified, keyID: "k", dialect: "native", requestID: "r-\(ids.joined())")
+        store.noteKeyUse(appID: app, keyID: "k", milliseconds: 5)
+        let isStored = Lock(false)
+        let done = DispatchSemaphore(value: 0)
+        store.append(batch) { result in
+            isStored.withLock { $0 = (try? result.get())?.accepted == ids.count }
+            done.signal()
+        }
+        try done.waitForSignal()
+        #expect(isStored.withLock { $0 })
+    }
+
+    private func usage(_ path: String) throws -> [String] {
+        try SQLiteConnection(path: path, mode: .readOnly).all(
+            "SELECT app_id || ' ' || events || ' ' || bytes FROM app_usage ORDER BY 1"
+        ) { $0.text(0) }
+    }
+
+    private func log(_ path: String) -> EventReader {
+        EventReader(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
+    }
+
+    @Test func countsAreWrittenWithTheCommitThatIsDueAndReadExactlyBetween() throws {
+        defer { remove() }
+        let path = try path(in: "live")
+        let store = try open(path)
+        try append("m-1", to: store)
+        try append("m-2", "m-3", to: store)
+        #expect(try usage(path) == ["shop 1 2"])
+        #expect(try log(path).count() == 3)
+        store.close()
+        #expect(try usage(path) == ["shop 3 6"])
+        #expect(try log(path).count() == 3)
+    }
+
+    /// The files of a running store are what a process leaves that is killed.
+    @Test func whoeverIsKilledBetweenTwoCountsLosesNone() throws {
+        defer { remove() }
+        let live = try path(in: "live")
+        let killed = try path(in: "killed")
+        let store = try open(live)
+        try append("m-1", to: store)
+        try append("m-2", "m-3", to: store)
+        try append("m-1", app: "blog", to: store)
+        for file in ["", "-wal"] {
+            try FileManager.default.copyItem(atPath: live + file, toPath: killed + file)
+        }
+        store.close()
+        #expect(try usage(killed) == ["shop 1 2"])
+        #expect(try log(killed).count() == 4)
+        let again = try open(killed)
+        #expect(try usage(killed) == ["blog 1 2", "shop 3 6"])
+        try append("m-4", to: again)
+        again.close()
+        #expect(try usage(killed) == ["blog 1 2", "shop 4 8"])
+        #expect(try log(killed).count() == 5)
+        #expect(try log(killed).keyUses(of: "shop").map(\.verified) == [3])
+        #expect(try log(killed).keyUses(of: "blog").map(\.verified) == [1])
+    }
+
+    @Test func whatOthersDeleteBeforeItIsCountedIsTakenOffOnce() throws {
+        defer { remove() }
+        let path = try path(in: "live")
+        let store = try open(path)
+        try append("m-1", to: store)
+        try append("m-2", "m-3", to: store)
+        let other = try SQLiteConnection(path: path)
+        let index = try EventIndexReader(
+            other, folder: IndexFolder.path(besides: path), runs: OpenIndexRuns())
+        let ada = CustomerIdentifier(name: CustomerIdentifier.hardName, value: "ada")
+        #expect(try CustomerRecords.deletePiece(of: ada, in: "shop", after: 0, other, index).events == 3)
+        try append("m-4", to: store)
+        #expect(try log(path).count() == 1)
+        store.close()
+        #expect(try usage(path) == ["shop 1 2"])
+        #expect(try log(path).keyUses(of: "shop").map(\.verified) == [3])
+    }
+
+    @Test func retentionCountsBeforeItDeletes() throws {
+        defer { remove() }
+        let path = try path(in: "live")
+        let log = try EventLogWriter(path: path)
+        defer { log.close() }
+        let events = (0..<3).map {
+            EventBatch.Event(
+                messageID: "m-\($0)", kind: .track, userID: "ada", timestampMilliseconds: 0, json: 0..<2)
+        }
+        _ = try log.store(
+            [EventBatch(appID: "shop", receivedMilliseconds: 5, body: Array("{}".utf8), events: events)],
+            counting: nil)
+        var rules = AppRules()
+        rules.retentionBytes = 4
+        var sweeper = RetentionSweeper()
+        sweeper.begin(["shop": rules], nowMilliseconds: 5)
+        while !sweeper.isDone { try log.sweep(&sweeper, counting: KeyUseTally()) }
+        #expect(try usage(path) == ["shop 2 4"])
+        #expect(!log.hasUncounted)
+    }
+}
