@@ -6,7 +6,8 @@ package import GatewayModel
 /// Events in `events.sqlite`: one writer thread, one connection, and one commit for all that waits.
 ///
 /// WAL with `synchronous=FULL`: what `completion` reports is on disk. A lone batch is committed at once; batches that
-/// come during a commit share the next one, so there is no timer and no added latency.
+/// come during a commit share the next one. After a commit that several shared the next one waits a moment for more of
+/// them; a lone sender is never kept waiting.
 package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private struct Job {
         let batch: EventBatch?
@@ -33,7 +34,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var sweeper = RetentionSweeper()
     private var nextSweep = Date.distantPast
     private var nextCount = Date.distantPast
+    /// Requests that shared the last commit.
+    private var lastBatches = 0
 
+    /// How long a commit waits for more batches when the one before had several.
+    private static let gatherMicroseconds: UInt32 = 150
 
     /// Opens the file, creates or migrates its schema and starts the writer. The counts of apps and keys are written every
     /// `countSeconds`. Throws `SQLiteError` when the file cannot be opened, or was written by a newer version.
@@ -122,6 +127,12 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             while waiting.isEmpty || gathering > 0, !isClosing, sweeper.isDone,
                 condition.wait(until: wakeTime)
             {}
+            if lastBatches > 1, !waiting.isEmpty, !isClosing {
+                condition.unlock()
+                usleep(Self.gatherMicroseconds)
+                condition.lock()
+                while gathering > 0, !isClosing { condition.wait() }
+            }
             var jobs: [Job] = []
             if gathering == 0 || isClosing { swap(&jobs, &waiting) }
             let isLast = isClosing && jobs.isEmpty
@@ -130,6 +141,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             if !isLast { sweep() }
             if counts { nextCount = Date(timeIntervalSinceNow: countSeconds) }
             if counts || !jobs.isEmpty {
+                lastBatches = jobs.count
                 let results = write(jobs, counts ? takeUses() : nil)
                 condition.lock()
                 waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
