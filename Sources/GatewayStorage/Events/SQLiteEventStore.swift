@@ -34,11 +34,15 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var sweeper = RetentionSweeper()
     private var nextSweep = Date.distantPast
     private var nextCount = Date.distantPast
+    private var space: Int?
+    private var spaceUntil = DispatchTime(uptimeNanoseconds: 0)
     /// Requests that shared the last commit.
     private var lastBatches = 0
 
     /// How long a commit waits for more batches when the one before had several.
     private static let gatherMicroseconds: UInt32 = 150
+    /// How long what is known of the disk's free space holds.
+    private static let spaceMilliseconds = 100
 
     /// Opens the file, creates or migrates its schema and starts the writer. The counts of apps and keys are written every
     /// `countSeconds`. Throws `SQLiteError` when the file cannot be opened, or was written by a newer version.
@@ -171,6 +175,16 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         return keyUses
     }
 
+    /// Bytes that are free on the disk; nil when unknown.
+    private func freeSpace() -> Int? {
+        let now = DispatchTime.now()
+        if now >= spaceUntil {
+            space = DiskSpace.free(at: path)
+            spaceUntil = now + .milliseconds(Self.spaceMilliseconds)
+        }
+        return space
+    }
+
     /// With `uses` the counts of apps and keys are written too.
     private func write(_ jobs: [Job], _ uses: KeyUseTally?) -> [Result<AppendOutcome, StoreFailure>] {
         let began = DispatchTime.now()
@@ -181,7 +195,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             observer?.commitEnded(record)
         }
         // Counts alone are written below the floor too: they take no more than they had.
-        if !jobs.isEmpty, let free = DiskSpace.free(at: path), free < diskFloorBytes {
+        if !jobs.isEmpty, let free = freeSpace(), free < diskFloorBytes {
             let failure = StoreFailure(
                 reason: .full, detail: "\(free) bytes are free, the floor is \(diskFloorBytes)")
             record.failure = failure
