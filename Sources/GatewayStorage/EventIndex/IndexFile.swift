@@ -5,8 +5,17 @@ internal import Foundation
 struct IndexFileError: Error, CustomStringConvertible {
     let path: String
     let reason: String
+    /// True when the disk, or the quota on it, is full.
+    var isFull = false
 
     var description: String { "\(path): \(reason)" }
+
+    /// What the system has just said.
+    static func ofSystem(_ path: String) -> IndexFileError {
+        let code = errno
+        return IndexFileError(
+            path: path, reason: String(cString: strerror(code)), isFull: code == ENOSPC || code == EDQUOT)
+    }
 }
 
 /// A file that is written from its beginning to its end, and is there under its name only then.
@@ -26,7 +35,7 @@ final class IndexFileWriter {
         self.path = path
         descriptor = open(path + Self.unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            throw IndexFileError(path: path, reason: String(cString: strerror(errno)))
+            throw IndexFileError.ofSystem(path)
         }
         buffer.reserveCapacity(Self.bufferBytes)
     }
@@ -69,9 +78,7 @@ final class IndexFileWriter {
         buffer.removeAll(keepingCapacity: true)
     }
 
-    private func failure() -> IndexFileError {
-        IndexFileError(path: path, reason: String(cString: strerror(errno)))
-    }
+    private func failure() -> IndexFileError { .ofSystem(path) }
 }
 
 /// A file that is read in pieces, and stays readable after it was removed.
@@ -84,7 +91,7 @@ final class IndexFileReader: Sendable {
         self.path = path
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            throw IndexFileError(path: path, reason: String(cString: strerror(errno)))
+            throw IndexFileError.ofSystem(path)
         }
         size = DiskSpace.size(of: path)
     }

@@ -40,7 +40,7 @@ enum IndexFolder {
         let descriptor = open(folder, O_RDONLY | O_CLOEXEC)
         defer { close(descriptor) }
         guard descriptor >= 0, fsync(descriptor) == 0 else {
-            throw IndexFileError(path: folder, reason: String(cString: strerror(errno)))
+            throw IndexFileError.ofSystem(folder)
         }
     }
 }

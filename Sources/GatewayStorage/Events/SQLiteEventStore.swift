@@ -212,11 +212,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 return jobs.enumerated().flatMap { write([$1], $0 == 0 ? uses : nil) }
             }
             keep(uses)
-            let failure = StoreFailure(reason: sqlite?.isFull == true ? .full : .failed, detail: "\(error)")
+            let failure = StoreFailure(error)
             record.failure = failure
             // After a failed write or fsync the state of the pages is unknown: open again, which recovers from the
             // log, instead of trying the same fsync twice. A full disk leaves the connection sound.
-            if sqlite?.isFull != true { closeLog() }
+            if failure.reason != .full { closeLog() }
             return jobs.map { _ in .failure(failure) }
         }
     }
@@ -243,7 +243,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         } catch {
             keep(uses)
             sweeper = RetentionSweeper()
-            if (error as? SQLiteError)?.isFull != true { closeLog() }
+            if StoreFailure(error).reason != .full { closeLog() }
         }
     }
 
@@ -256,5 +256,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private func closeLog() {
         log?.close()
         log = nil
+    }
+}
+
+extension StoreFailure {
+    /// What an error of the events' file or of their index means.
+    init(_ error: any Error) {
+        let isFull = (error as? SQLiteError)?.isFull ?? (error as? IndexFileError)?.isFull ?? false
+        self.init(reason: isFull ? .full : .failed, detail: "\(error)")
     }
 }

@@ -185,7 +185,6 @@ struct EventIndexTests {
 
     /// After a failed flush the rows that SQLite recovers may be in memory alone.
     @Test func afterAFailedFlushNothingCountsBeforeItIsInTheDatabaseItself() throws {
-        defer { remove() }
         let failed = try open()
         defer { failed.close() }
         #expect(try store("m-1", user: "ada", in: failed))
