@@ -15,6 +15,18 @@ package enum SHA256 {
         }
     }
 
+    /// The digest as four words, as they lie in memory; nothing is allocated.
+    package static func words(_ bytes: UnsafeRawBufferPointer) -> (UInt64, UInt64, UInt64, UInt64) {
+        var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        withUnsafeMutableBytes(of: &words) { output in
+            let done = EVP_Digest(
+                bytes.baseAddress, bytes.count,
+                output.baseAddress?.assumingMemoryBound(to: UInt8.self), nil, algorithm, nil)
+            precondition(done == 1, "OpenSSL has no SHA-256")
+        }
+        return words
+    }
+
     /// The 32 bytes of the digest.
     package static func digest(_ bytes: some Collection<UInt8>) -> [UInt8] {
         let array = Array(bytes)

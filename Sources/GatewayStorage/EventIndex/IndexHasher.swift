@@ -29,36 +29,41 @@ struct IndexHasher {
     }
 
     func key(appID: String, sender: String, messageID: String) -> EventKey {
-        let digest = digest(of: 0, [appID, sender, messageID])
-        return EventKey(high: Self.word(digest, at: 0), low: Self.word(digest, at: 8))
+        let (high, low) = digest(of: 0, appID, sender, messageID)
+        return EventKey(high: high, low: low)
     }
 
     func hash(of subject: EventSubject, in appID: String) -> UInt64 {
-        let (kind, id): (UInt8, String) =
-            switch subject {
-            case .user(let id): (1, id)
-            case .device(let id): (2, id)
-            case .message(let id): (3, id)
-            }
-        return Self.word(digest(of: kind, [appID, id]), at: 0)
-    }
-
-    /// Each part comes after its length, so that no two lists of parts give the same bytes.
-    private func digest(of kind: UInt8, _ parts: [String]) -> [UInt8] {
-        var bytes = secret
-        bytes.reserveCapacity(256)
-        bytes.append(kind)
-        for part in parts {
-            let utf8 = part.utf8
-            withUnsafeBytes(of: UInt32(utf8.count).littleEndian) { bytes.append(contentsOf: $0) }
-            bytes.append(contentsOf: utf8)
+        switch subject {
+        case .user(let id): digest(of: 1, appID, id).0
+        case .device(let id): digest(of: 2, appID, id).0
+        case .message(let id): digest(of: 3, appID, id).0
         }
-        return bytes.withUnsafeBytes { SHA256.digest($0) }
     }
 
-    private static func word(_ digest: [UInt8], at offset: Int) -> UInt64 {
-        digest.withUnsafeBytes {
-            UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    /// Half a digest. Each part comes after its length, so that no two lists of parts give the same bytes.
+    private func digest(of kind: UInt8, _ first: String, _ second: String, _ third: String? = nil) -> (
+        UInt64, UInt64
+    ) {
+        let count =
+            secret.count + 1 + 12 + first.utf8.count + second.utf8.count + (third?.utf8.count ?? 0)
+        return withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { bytes in
+            var end = 0
+            func append(_ part: some Collection<UInt8>, _ count: Int) {
+                UnsafeMutableRawBufferPointer(rebasing: bytes[end..<end + count]).copyBytes(from: part)
+                end += count
+            }
+            func append(_ part: String) {
+                withUnsafeBytes(of: UInt32(part.utf8.count).littleEndian) { append($0, 4) }
+                append(part.utf8, part.utf8.count)
+            }
+            append(secret, secret.count)
+            append(CollectionOfOne(kind), 1)
+            append(first)
+            append(second)
+            if let third { append(third) }
+            let words = SHA256.words(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+            return (UInt64(littleEndian: words.0), UInt64(littleEndian: words.1))
         }
     }
 }
