@@ -57,9 +57,8 @@ struct VerifiedTokenCacheTests {
         #expect(codes(verifier, at: Case.now - 100) == [30, 31])
         #expect(codes(verifier) == [])
         #expect(codes(verifier, at: Case.now + 630) == [22])
-        #expect(cache.count == 0)
         #expect(codes(verifier) == [])
-        #expect(cache.count == 1)
+        #expect(cache.count == 1 && verifier.verifications == 1)
     }
 
     @Test func aChangedAppSeesNothingOfTheOldOne() {
@@ -118,10 +117,26 @@ struct VerifiedTokenCacheTests {
             !isFound("other", owner: owner) && !isFound("firs", owner: owner) && !isFound("first", owner: 8))
     }
 
-    @Test func onlyAcceptedTokensAreRemembered() throws {
+    /// Remembered or not, it is refused for its expiry, and for whatever else is wrong with it at this request.
+    @Test func anExpiredTokenIsVerifiedOnceAndNeverAccepted() {
+        let verifier = verifier()
+        let late = Case.now + 100_000
+        #expect(codes(verifier, at: late) == [22])
+        #expect(verifier.verifications == 1 && cache.count == 1)
+        let again = verifier.verify(token, userID: "user-1", at: late)
+        #expect(again.faults.map(\.code) == [.expired] && again.claims == nil && again.matchedKeyID == "0")
+        #expect(codes(verifier, user: "user-2", at: late) == [22, 21])
+        #expect(verifier.verifications == 1)
+        // The app's clock was wrong.
+        #expect(codes(verifier) == [])
+        #expect(verifier.verifications == 1)
+    }
+
+    @Test func noTokenWithAnotherFaultIsRemembered() throws {
         let verifier = verifier()
         for claims in [
-            #"{"sub":"user-1","exp":1}"#, #"{"sub":"user-1"}"#, #"{"sub":"user-2","exp":1800000600}"#,
+            #"{"sub":"user-2","exp":1}"#, #"{"sub":"user-1"}"#, #"{"sub":"user-2","exp":1800000600}"#,
+            #"{"sub":"user-1","exp":1,"nbf":1900000000}"#,
         ] {
             _ = verifier.verify(try Case(claims: claims).token, userID: "user-1", at: Case.now)
         }

@@ -22,8 +22,8 @@ public struct TokenVerifier: Sendable {
     /// - Parameters:
     ///   - keys: The app's keys.
     ///   - policy: What the app asks of its tokens.
-    ///   - cache: Where tokens that were accepted are remembered until they expire or this verifier goes; nil: every
-    ///     token is verified in full.
+    ///   - cache: Where tokens that were accepted, or had nothing wrong but their expiry, are remembered until this
+    ///     verifier goes; nil: every token is verified in full.
     ///   - isRevoked: Asked at each request for a token whose signature is good: whether it or its session
     /// was revoked.
     public init(
@@ -128,10 +128,10 @@ public struct TokenVerifier: Sendable {
         let key = VerifiedTokenCache.key(token, owner: cached.id)
         if let known = cached.cache.find(key) {
             judge(known, user: user, at: now, deviceTime: deviceTime, &report)
-            if timeFaults(known.claims, at: now).contains(.expired) { cached.cache.remove(key) }
         } else if let trusted = trust(token, &report) {
             judge(trusted, user: user, at: now, deviceTime: deviceTime, &report)
-            if report.isAccepted { cached.cache.insert(trusted, for: key) }
+            // A client whose token has expired sends it again and again.
+            if report.faults.allSatisfy({ $0.code == .expired }) { cached.cache.insert(trusted, for: key) }
         }
     }
 

@@ -60,13 +60,7 @@ public final class VerifiedTokenCache: Sendable {
     public var count: Int { generations.withLock { $0.young.count + $0.old.count } }
 
     static func key(_ token: UnsafeBufferPointer<UInt8>, owner: UInt64) -> Key {
-        let digest = SHA256.digest(UnsafeRawBufferPointer(token))
-        return digest.withUnsafeBytes { bytes in
-            func word(_ index: Int) -> UInt64 {
-                bytes.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self)
-            }
-            return Key(owner: owner, digest: (word(0), word(1), word(2), word(3)))
-        }
+        Key(owner: owner, digest: SHA256.words(UnsafeRawBufferPointer(token)))
     }
 
     /// What is known of this very text, or nil.
@@ -88,11 +82,6 @@ public final class VerifiedTokenCache: Sendable {
             Self.remove(key, from: &generations)
             add(entry, key, to: &generations)
         }
-    }
-
-    /// Forgets a token.
-    func remove(_ key: Key) {
-        generations.withLock { Self.remove(key, from: &$0) }
     }
 
     /// Forgets every token of a verifier.
