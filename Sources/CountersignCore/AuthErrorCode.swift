@@ -64,7 +64,9 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     /// Whether the same request may be accepted under another token; taken to be so of a code of a newer version.
     package var isMendedByAnotherToken: Bool { entry?.isMendedByAnotherToken ?? true }
 
-    private var entry: Entry? { Self.entries.first { $0.code == self } }
+    private var entry: Entry? { Self.entryOfCode[self] }
+
+    private static let entryOfCode = Dictionary(uniqueKeysWithValues: entries.map { ($0.code, $0) })
 
     private struct Entry {
         let code: AuthErrorCode

@@ -97,9 +97,11 @@ package struct NativeDialect: Dialect {
         case .success(let read): credentials = read
         case .failure(let refusal): return .answer(refusal.response)
         }
-        // A stranger's body is not worth reading.
-        if let key = credentials.writeKey, path.apps.app(writeKey: key) == nil {
-            return .answer(Credentials.unknownWriteKey(request))
+        var named: AdmittedApp?
+        if let key = credentials.writeKey {
+            named = path.apps.app(writeKey: key)
+            // A stranger's body is not worth reading.
+            if named == nil { return .answer(Credentials.unknownWriteKey(request)) }
         }
         let decoded = path.parsers.parse(request) { root in
             NativeDecoder(limits: path.limits, request: request).decode(root, single: single)
@@ -109,9 +111,9 @@ package struct NativeDialect: Dialect {
         case .refused(let response), .value(.refused(let response)): return .answer(response)
         case .value(.contents(let read)): contents = read
         }
-        guard let writeKey = credentials.writeKey ?? contents.writeKey,
-            let app = path.apps.app(writeKey: writeKey)
-        else { return .answer(Credentials.unknownWriteKey(request)) }
+        guard let app = named ?? contents.writeKey.flatMap(path.apps.app(writeKey:)) else {
+            return .answer(Credentials.unknownWriteKey(request))
+        }
         let admission = AdmissionRequest(
             credential: credentials.user, userIDs: contents.userIDs.ids, deviceTime: contents.sentAt)
         switch path.admit(admission, app: app, request: request) {

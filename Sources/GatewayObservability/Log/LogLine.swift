@@ -51,6 +51,12 @@ struct LogLine {
         guard let text else { return }
         key(name)
         bytes.append(UInt8(ascii: "\""))
+        defer { bytes.append(UInt8(ascii: "\"")) }
+        // Most text needs no escapes.
+        if text.utf8.count <= limit, text.utf8.allSatisfy({ 0x20..<0x7F ~= $0 && $0 != 0x22 && $0 != 0x5C }) {
+            bytes.append(contentsOf: text.utf8)
+            return
+        }
         for unit in text.utf16.prefix(limit) {
             switch unit {
             case 0x22, 0x5C: bytes.append(contentsOf: [0x5C, UInt8(unit)])
@@ -63,7 +69,6 @@ struct LogLine {
                 }
             }
         }
-        bytes.append(UInt8(ascii: "\""))
     }
 
     mutating func put(_ name: StaticString, _ number: Int?) {
