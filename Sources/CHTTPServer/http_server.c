@@ -1,8 +1,14 @@
+#ifdef __linux__
+// For the set of processors.
+#define _GNU_SOURCE
+#endif
 #include "http_server.h"
 
 #include "certificate.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,6 +16,7 @@
 #include <unistd.h>
 #ifdef __linux__
 #include <poll.h>
+#include <sched.h>
 #endif
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -33,30 +40,79 @@ static int choose_certificate(
     return 0;
 }
 
-struct MHD_Daemon *countersign_mhd_start(
-    const char *host, uint16_t port, const countersign_mhd_options *options) {
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    struct sockaddr *address;
+// Reads a literal address; 0 when it is none.
+static socklen_t read_address(const char *host, uint16_t port, struct sockaddr_storage *address) {
+    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
+    memset(address, 0, sizeof *address);
+    if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        return sizeof *v4;
+    }
+    if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(port);
+        return sizeof *v6;
+    }
+    return 0;
+}
+
+// A socket bound to the address. A port that another program listens on is refused to the first one of ours; the
+// others share it with the first.
+static int bound_socket(struct sockaddr_storage *address, socklen_t size, int is_first, int is_shared) {
+    const int on = 1;
+    int fd = socket(address->ss_family, SOCK_STREAM, 0);
+    if (fd < 0) return -1;
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (address->ss_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (!is_first) setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    if (bind(fd, (struct sockaddr *)address, size) != 0) goto failed;
+    if (is_first && is_shared) setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    if (listen(fd, 1024) != 0) goto failed;
+    return fd;
+failed: {
+    const int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+}
+
+int countersign_usable_loops(void) {
+#ifdef __linux__
+    cpu_set_t processors;
+    if (sched_getaffinity(0, sizeof processors, &processors) == 0) return CPU_COUNT(&processors);
+#endif
+    return 1;
+}
+
+int countersign_listen(const char *host, uint16_t port, int *sockets, int count) {
+    struct sockaddr_storage address;
+    socklen_t size = read_address(host, port, &address);
+    if (size == 0) return 0;
+    for (int i = 0; i < count; i++) {
+        sockets[i] = bound_socket(&address, size, i == 0, count > 1);
+        // The first one may have been given any free port, which is that of all.
+        if (sockets[i] >= 0 && (i > 0 || getsockname(sockets[i], (struct sockaddr *)&address, &size) == 0)) continue;
+        const int why = errno;
+        for (; i >= 0; i--)
+            if (sockets[i] >= 0) close(sockets[i]);
+        errno = why;
+        return 0;
+    }
+    // Both kinds of address have it in the same place.
+    return ntohs(((struct sockaddr_in *)&address)->sin_port);
+}
+
+struct MHD_Daemon *countersign_mhd_start(int socket, const countersign_mhd_options *options) {
     // No thread of the library's own: the caller runs it, pass by pass.
     unsigned int flags = MHD_NO_FLAG;
 #ifdef __linux__
     flags |= MHD_USE_EPOLL;
 #endif
-    memset(&v4, 0, sizeof v4);
-    memset(&v6, 0, sizeof v6);
-    if (inet_pton(AF_INET, host, &v4.sin_addr) == 1) {
-        v4.sin_family = AF_INET;
-        v4.sin_port = htons(port);
-        address = (struct sockaddr *)&v4;
-    } else if (inet_pton(AF_INET6, host, &v6.sin6_addr) == 1) {
-        v6.sin6_family = AF_INET6;
-        v6.sin6_port = htons(port);
-        address = (struct sockaddr *)&v6;
-        flags |= MHD_USE_IPv6;
-    } else {
-        return NULL;
-    }
     struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem secure[] = {
         {MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
@@ -67,23 +123,17 @@ struct MHD_Daemon *countersign_mhd_start(
         certificate_of = options->certificate;
     }
     return MHD_start_daemon(
-        flags, port, options->accept, options->context, options->handler, options->context,
-        MHD_OPTION_SOCK_ADDR, address,
+        flags, 0, options->accept, options->context, options->handler, options->context,
+        MHD_OPTION_LISTEN_SOCKET, (MHD_socket)socket,
         MHD_OPTION_CONNECTION_LIMIT, options->connection_limit,
         MHD_OPTION_CONNECTION_TIMEOUT, options->idle_seconds,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->header_bytes,
-        MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned int)1024,
         MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_URI_LOG_CALLBACK, options->request_line, options->context,
         MHD_OPTION_NOTIFY_COMPLETED, options->completed, options->context,
         MHD_OPTION_NOTIFY_CONNECTION, options->connection_changed, options->context,
         MHD_OPTION_ARRAY, options->certificate ? secure : plain,
         MHD_OPTION_END);
-}
-
-uint16_t countersign_mhd_port(struct MHD_Daemon *daemon) {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
-    return info ? info->port : 0;
 }
 
 int countersign_mhd_socket(struct MHD_Connection *connection) {

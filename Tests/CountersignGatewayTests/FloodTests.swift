@@ -13,7 +13,11 @@ struct FloodTests {
     private func withGateway(
         _ configure: (inout GatewayConfiguration) -> Void = { _ in }, _ body: (GatewayFixture) throws -> Void
     ) throws {
-        let fixture = try GatewayFixture(enforcement: .disabled, configure: configure)
+        let fixture = try GatewayFixture(enforcement: .disabled) {
+            // Its passes say in which order it has seen what the connections sent.
+            $0.loopCount = 1
+            configure(&$0)
+        }
         try body(fixture)
     }
 
@@ -196,23 +200,28 @@ struct FloodTests {
         #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
         defer { for end in ends { close(end) } }
         let watch = ConnectionWatch(limits: GatewayLimits())
-        let connection = WatchedConnection(socket: ends[0])
+        let passes = PassCount()
+        func look(passes count: Int) {
+            passes.note(count)
+            watch.look()
+        }
+        let connection = WatchedConnection(socket: ends[0], passes: passes)
         watch.add(connection)
         connection.enter(.header)
         var byte: UInt8 = 0x20
         #expect(send(ends[1], &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
         func isOpen() -> Bool { recv(ends[1], &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) != 0 }
-        watch.look(passes: 10)
-        watch.look(passes: 20)
+        look(passes: 10)
+        look(passes: 20)
         #expect(isOpen())
         // The server reads it, and the next has come by the next look.
         #expect(recv(ends[0], &byte, 1, 0) == 1)
-        watch.look(passes: 30)
+        look(passes: 30)
         #expect(send(ends[1], &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
-        watch.look(passes: 40)
-        watch.look(passes: 50)
+        look(passes: 40)
+        look(passes: 50)
         #expect(isOpen())
-        watch.look(passes: 60)
+        look(passes: 60)
         #expect(!isOpen())
     }
 

@@ -23,11 +23,16 @@ typedef struct countersign_mhd_options {
     void *context;
 } countersign_mhd_options;
 
-// NULL when the address is not a literal IPv4 or IPv6 address, or cannot be bound (see errno).
-struct MHD_Daemon *countersign_mhd_start(
-    const char *host, uint16_t port, const countersign_mhd_options *options);
+// How many loops on one port find work: one for each processor that this process may use. 1 where the system does not deal out
+// the connections to a port among those that listen on it.
+int countersign_usable_loops(void);
 
-uint16_t countersign_mhd_port(struct MHD_Daemon *daemon);
+// Makes so many sockets that listen on one port, among which the system deals out the connections. Returns the port, or 0
+// when the address is not a literal IPv4 or IPv6 address, or cannot be bound (see errno).
+int countersign_listen(const char *host, uint16_t port, int *sockets, int count);
+
+// Serves what comes to a listening socket, which is closed with the daemon. NULL when that fails (see errno).
+struct MHD_Daemon *countersign_mhd_start(int socket, const countersign_mhd_options *options);
 
 int countersign_mhd_socket(struct MHD_Connection *connection);
 

@@ -41,7 +41,7 @@ struct Servers: Sendable {
         let main = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer,
-            together: { events.together($0) }
+            loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount, together: { events.together($0) }
         ) { door.answer($0) }
         connectionCount.withLock { $0 = { [weak main] in main?.connectionCount ?? 0 } }
         self.main = main

@@ -2,6 +2,15 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
+/// How many passes a loop has made.
+final class PassCount: Sendable {
+    private let count = Lock(0)
+
+    var value: Int { count.withLock { $0 } }
+
+    func note(_ value: Int) { count.withLock { $0 = value } }
+}
+
 /// What a connection is doing, for the deadlines that the HTTP library does not have.
 final class WatchedConnection: @unchecked Sendable {
     enum Phase {
@@ -22,6 +31,8 @@ final class WatchedConnection: @unchecked Sendable {
     let unit: NetworkAddress?
     /// What HTTPS is served with; nil for HTTP.
     let certificates: TLSCertificates?
+    /// The passes of its loop.
+    let passes: PassCount
 
     fileprivate struct State {
         var phase = Phase.idle
@@ -31,10 +42,10 @@ final class WatchedConnection: @unchecked Sendable {
         var pieces = 0
     }
 
-    /// Touched by the server's thread only: the request that has begun and not ended, as the server keeps it.
+    /// Touched by its loop only: the request that has begun and not ended, as the loop keeps it.
     var request: AnyObject?
 
-    // Written by the server's threads, read by the watch.
+    // Written by its loop, read by the watch.
     private let state = Lock(State())
 
     /// Guarded by the watch's lock: it was shut down, and no longer counts.
@@ -43,12 +54,15 @@ final class WatchedConnection: @unchecked Sendable {
     fileprivate var stuck: (since: DispatchTime, pieces: Int, pass: Int, looks: Int)?
 
     init(
-        socket: Int32, address: String = "", unit: NetworkAddress? = nil, certificates: TLSCertificates? = nil
+        socket: Int32, address: String = "", unit: NetworkAddress? = nil,
+        certificates: TLSCertificates? = nil,
+        passes: PassCount
     ) {
         self.socket = socket
         self.address = address
         self.unit = unit
         self.certificates = certificates
+        self.passes = passes
     }
 
     func enter(_ phase: Phase) {
@@ -103,7 +117,8 @@ extension WatchedConnection.State {
     }
 }
 
-/// Who may connect, and who must go: by address, by deadlines, and when all places are taken.
+/// Who may connect, and who must go: by address, by deadlines, and when all places are taken. One for all loops of a server;
+/// while several of them accept at the same moment there may be one connection too many for each but the first.
 ///
 /// The library's time-out counts from the last byte, so one that drips a byte a second would stay for ever; its limit of
 /// connections of an address knows neither an IPv6 network nor a proxy.
@@ -190,15 +205,15 @@ final class ConnectionWatch: @unchecked Sendable {
         return false
     }
 
-    func start(passes: @escaping @Sendable () -> Int) {
-        ticker.start { [weak self] in self?.look(passes: passes()) }
+    func start() {
+        ticker.start { [weak self] in self?.look() }
     }
 
     /// Closes those that are overdue, and those whose request can never become whole.
-    func look(passes: Int, at now: DispatchTime = .now()) {
+    func look(at now: DispatchTime = .now()) {
         connections.withLock { connections in
             for connection in connections.all.values where !connection.isLeaving {
-                if connection.isOverdue(at: now, limits: limits) || Self.isStuck(connection, passes) {
+                if connection.isOverdue(at: now, limits: limits) || Self.isStuck(connection) {
                     Self.close(connection, &connections)
                 }
             }
@@ -206,9 +221,10 @@ final class ConnectionWatch: @unchecked Sendable {
     }
 
     /// True when the sender has ended before its request, or the library does not take what has come (a line that is
-    /// longer than its memory), and all was so at the two looks before, with the server at work in between. One look more
+    /// longer than its memory), and all was so at the two looks before, with its loop at work in between. One look more
     /// than a difference takes: a piece that has just come from a slow sender is unread too.
-    private static func isStuck(_ connection: WatchedConnection, _ passes: Int) -> Bool {
+    private static func isStuck(_ connection: WatchedConnection) -> Bool {
+        let passes = connection.passes.value
         let state = connection.snapshot
         switch state.phase {
         case .header, .body: break

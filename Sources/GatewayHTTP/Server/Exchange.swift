@@ -4,7 +4,7 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// One request on its way in and its answer on its way out. Belongs to the server thread of its connection.
+/// One request on its way in and its answer on its way out. Belongs to the loop of its connection.
 final class Exchange {
     enum Phase {
         /// The request line is here, the header fields are not.
@@ -22,11 +22,15 @@ final class Exchange {
     var phase = Phase.header
     var request: HTTPRequest?
     var poll: (() -> HTTPResponse?)?
+    /// True when what it waits for has ended, so that it is worth asking.
+    var isReady = false
     /// True when its answer comes piece by piece.
     var isStreaming = false
     /// What its body or answer takes of the memory of all.
     let held: HeldMemory
-    /// The server's pass that brought the last piece of the body.
+    /// True while its memory may be taken for others.
+    var isListed = false
+    /// The loop's pass that brought the last piece of the body.
     var lastPiece = 0
     /// True when the observer has heard of it.
     var isObserved = false
@@ -113,7 +117,7 @@ final class Exchange {
 
     /// Takes memory for more bytes; false when there is none.
     func hold(_ count: Int, makeRoom: () -> Bool) -> Bool {
-        held.take(count) || makeRoom() && held.take(count)
+        held.take(count) || !held.isEvicted && makeRoom() && held.take(count)
     }
 
     /// Remembers the size of the body, for when it is gone.
@@ -125,11 +129,6 @@ final class Exchange {
     func letGo() {
         request?.body = []
         held.giveAll()
-    }
-
-    /// Gives up what it holds while its connection is being closed; what still comes is not kept.
-    func evict() {
-        discard(.noRoom)
     }
 
     private func discard(_ reason: Discarding) {

@@ -2,14 +2,24 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// Ends the wait of the server's thread from any other thread.
+/// A request that waits no longer. What it refers to is touched by its loop only.
+struct EndedRequest: @unchecked Sendable {
+    let exchange: Exchange
+}
+
+/// Ends the wait of a loop from any other thread, and says which requests wait no longer.
 ///
 /// Signals between two passes become one byte: a commit that resumes many connections costs one system call.
 final class WakePipe: Sendable {
-    /// The end that the server's thread waits on.
+    /// The end that the loop waits on.
     let reading: Int32
     private let writing: Int32
-    private let isSignalled = Lock(false)
+    private let state = Lock(State())
+
+    private struct State {
+        var isSignalled = false
+        var ended: [EndedRequest] = []
+    }
 
     init() throws(GatewayError) {
         var ends: [Int32] = [-1, -1]
@@ -31,17 +41,21 @@ final class WakePipe: Sendable {
         close(writing)
     }
 
-    func signal() {
-        let isFirst = isSignalled.withLock { isSignalled in
-            defer { isSignalled = true }
-            return !isSignalled
+    func signal(_ ended: EndedRequest? = nil) {
+        let isFirst = state.withLock { state in
+            if let ended { state.ended.append(ended) }
+            defer { state.isSignalled = true }
+            return !state.isSignalled
         }
         if isFirst { _ = write(writing, [1], 1) }
     }
 
-    /// Called by the server's thread after its wait and before it looks at what it was woken for: a signal from then on
-    /// ends the next wait.
-    func rearm() {
-        isSignalled.withLock { $0 = false }
+    /// Called by the loop after its wait and before it looks at what it was woken for: a signal from then on
+    /// ends the next wait. Returns the requests that have ended since.
+    func rearm() -> [EndedRequest] {
+        state.withLock { state in
+            defer { state = State() }
+            return state.ended
+        }
     }
 }

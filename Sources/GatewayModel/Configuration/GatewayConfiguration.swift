@@ -48,6 +48,10 @@ public struct GatewayConfiguration: Sendable {
     /// What a request may cost; see ``GatewayLimits``.
     public var limits = GatewayLimits()
 
+    /// Threads that serve the main listener; nil takes one for each processor. What a test sends on several connections is seen
+    /// in its order by one thread only.
+    package var loopCount: Int?
+
     /// What the admin API shows of how the gateway was set up.
     package var settings: [GatewaySetting] = []
 

@@ -1,0 +1,401 @@
+internal import CHTTPServer
+internal import CMicroHTTPD
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+
+/// One thread that serves the connections of one listening socket.
+///
+/// It runs the library pass by pass: a pass reads what has arrived on all connections, and what it found
+/// complete is handed over after it, so that requests which came together share a commit. A handler runs on that
+/// thread and must not block. A request that waits is asked again at every pass: the library would take two system
+/// calls to suspend a connection, two more to resume it, and then read from it in vain.
+final class ServerLoop: @unchecked Sendable {
+    private let common: ServerCommon
+    private let stopGraceSeconds = Lock<Double?>(nil)
+    private let hasEnded = DispatchSemaphore(value: 0)
+    private let wake: WakePipe
+    /// Set by `open`, before the thread starts.
+    private var daemon: OpaquePointer?
+
+    // Touched by the loop's thread only.
+    private var inFlight = 0
+    private var isDraining = false
+    private var begun: [(exchange: Exchange, start: (@escaping @Sendable () -> Void) -> Void)] = []
+    private var waiting = 0
+    private var pass = 0 {
+        didSet { passes.note(pass) }
+    }
+    /// How many passes there were, for the watch of connections.
+    private let passes = PassCount()
+    /// Answers that this pass has made, which the next one sends, and bodies of which it has brought a piece.
+    private var unfinished = 0
+
+    /// Throws `cannotBind` when the process has no file descriptors left.
+    init(_ common: ServerCommon) throws(GatewayError) {
+        self.common = common
+        wake = try WakePipe()
+    }
+
+    /// Hands a listening socket, which is this loop's from then on, to the library.
+    func open(_ socket: Int32) throws(GatewayError) {
+        var options = countersign_mhd_options(
+            // More than may be, because those that are told to go are gone a little later.
+            connection_limit: UInt32(common.limits.connections + Self.leavingConnections),
+            idle_seconds: UInt32(common.limits.idleSeconds),
+            header_bytes: common.limits.headerBytes + 8 * 1024,
+            accept: acceptConnection, handler: serveRequest, request_line: beginRequest,
+            completed: endRequest, connection_changed: changeConnection,
+            certificate: common.certificates == nil ? nil : chooseCertificate,
+            context: Unmanaged.passUnretained(self).toOpaque())
+        daemon = countersign_mhd_start(socket, &options)
+        guard daemon != nil else {
+            throw GatewayError(
+                .cannotBind,
+                "no file descriptors are left: \(String(cString: strerror(errno))); raise the limit")
+        }
+    }
+
+    /// Gives up what `open` has made; it was never started.
+    func abandon() {
+        if let daemon { MHD_stop_daemon(daemon) }
+    }
+
+    func start() {
+        let thread = Thread { [self] in run() }
+        thread.name = "http"
+        thread.start()
+    }
+
+    /// Stops accepting and goes on for so long with requests that have begun.
+    func beginStop(graceSeconds: Double) {
+        stopGraceSeconds.withLock { $0 = graceSeconds }
+        wake.signal()
+    }
+
+    func waitUntilStopped() { hasEnded.wait() }
+
+    private func run() {
+        guard let daemon else { return }
+        var deadline: DispatchTime?
+        var ready = countersign_mhd_ready()
+        while true {
+            countersign_mhd_wait(
+                daemon, wake.reading, isDraining ? 50 : 1_000, waiting > 0 && unfinished == 0 ? 1 : 0, &ready)
+            for ended in wake.rearm() { ended.exchange.isReady = true }
+            pass += 1
+            unfinished = 0
+            countersign_mhd_pass(daemon, &ready)
+            if !begun.isEmpty {
+                common.together {
+                    for (exchange, start) in begun {
+                        let ended = EndedRequest(exchange: exchange)
+                        start { [wake] in wake.signal(ended) }
+                    }
+                }
+                begun.removeAll(keepingCapacity: true)
+            }
+            guard let grace = stopGraceSeconds.withLock({ $0 }) else { continue }
+            if deadline == nil {
+                isDraining = true
+                let listening = MHD_quiesce_daemon(daemon)
+                if listening >= 0 { close(listening) }
+                deadline = .now() + grace
+            }
+            // What waits is answered first.
+            if inFlight == 0 { break }
+            if let deadline, DispatchTime.now() > deadline { common.connections.closeThoseStillSending() }
+        }
+        MHD_stop_daemon(daemon)
+        hasEnded.signal()
+    }
+
+    // MARK: Called by libmicrohttpd
+
+    fileprivate func begin(uri: UnsafePointer<CChar>, connection: OpaquePointer) -> Exchange {
+        inFlight += 1
+        let watched = countersign_mhd_socket_context(connection)
+            .map { Unmanaged<WatchedConnection>.fromOpaque($0).takeUnretainedValue() }
+        watched?.enter(.header)
+        let exchange = Exchange(connection: connection, uri: uri, watched: watched, memory: common.memory)
+        watched?.request = exchange
+        return exchange
+    }
+
+    fileprivate func end(_ exchange: Exchange) {
+        exchange.watched?.request = nil
+        exchange.watched?.enter(.idle)
+        if exchange.phase == .waiting || exchange.isStreaming { waiting -= 1 }
+        if exchange.isStreaming { common.giveStream() }
+        _ = unlist(exchange)
+        if !exchange.isObserved { common.observer.requestEnded(exchange.record(nil, trace: nil)) }
+        inFlight -= 1
+    }
+
+    fileprivate func connectionChanged(
+        _ connection: OpaquePointer, context: UnsafeMutablePointer<UnsafeMutableRawPointer?>, isOpen: Bool
+    ) {
+        if isOpen {
+            let address = Self.text { countersign_mhd_client(connection, $0, $1) }
+            let watched = WatchedConnection(
+                socket: countersign_mhd_socket(connection), address: address, unit: unit(of: address),
+                certificates: common.certificates, passes: passes)
+            common.connections.add(watched)
+            context.pointee = Unmanaged.passRetained(watched).toOpaque()
+        } else if let pointer = context.pointee {
+            let watched = Unmanaged<WatchedConnection>.fromOpaque(pointer).takeRetainedValue()
+            context.pointee = nil
+            if let exchange = watched.request as? Exchange {
+                // The library does not say that a request has ended whose parameters did not fit its memory.
+                Unmanaged.passUnretained(exchange).release()
+                end(exchange)
+            }
+            common.connections.remove(watched)
+        }
+    }
+
+    fileprivate func admits(_ address: UnsafePointer<sockaddr>) -> Bool {
+        common.connections.admits(unit(of: Self.text { countersign_mhd_address(address, $0, $1) }))
+    }
+
+    /// Whose connections count together; nil for those of a trusted proxy.
+    private func unit(of address: String) -> NetworkAddress? {
+        ClientAddress.isTrusted(address, common.trustedProxies) ? nil : NetworkAddress(address)?.limitedUnit
+    }
+
+    private static func text(_ write: (UnsafeMutablePointer<CChar>, Int) -> Void) -> String {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
+            guard let start = text.baseAddress else { return "" }
+            write(start, text.count)
+            return String(cString: start)
+        }
+    }
+
+    private static let leavingConnections = 128
+
+    fileprivate func receive(
+        _ exchange: Exchange, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
+        upload: UnsafePointer<CChar>?, size: UnsafeMutablePointer<Int>
+    ) -> MHD_Result {
+        switch exchange.phase {
+        case .header:
+            exchange.watched?.enter(.body)
+            exchange.phase = .body
+            if let refusal = exchange.readHeader(method: method, version: version, service: common.service) {
+                return send(refusal, exchange)
+            }
+            return .YES
+        case .body:
+            if size.pointee > 0 {
+                if exchange.lastPiece != pass { unfinished += 1 }
+                exchange.lastPiece = pass
+                let fits = exchange.append(
+                    UnsafeRawBufferPointer(start: upload, count: size.pointee), limits: common.limits,
+                    makeRoom: makeRoom)
+                size.pointee = 0
+                list(exchange)
+                return fits ? .YES : .NO
+            }
+            if exchange.lastPiece == pass { unfinished -= 1 }
+            exchange.watched?.enter(.handling)
+            return respond(exchange)
+        case .waiting:
+            guard exchange.isReady, let response = exchange.poll?() else { return .YES }
+            exchange.poll = nil
+            exchange.phase = .answered
+            waiting -= 1
+            return send(response, exchange)
+        case .answered: return .YES
+        }
+    }
+
+    private func makeRoom() -> Bool { common.holders.makeRoom() }
+
+    /// Lets its memory be taken for others while it is slow to come or to go.
+    private func list(_ exchange: Exchange) {
+        guard exchange.held.bytes > MemoryHolders.untouched, let watched = exchange.watched else { return }
+        exchange.isListed = true
+        common.holders.add(exchange.held, of: watched)
+    }
+
+    /// Keeps what it holds; false when that was taken already.
+    private func unlist(_ exchange: Exchange) -> Bool {
+        guard exchange.isListed else { return true }
+        exchange.isListed = false
+        return common.holders.remove(exchange.held)
+    }
+
+    private func respond(_ exchange: Exchange) -> MHD_Result {
+        if let refusal = exchange.finishBody(
+            limits: common.limits, makeRoom: makeRoom)
+        {
+            return send(refusal, exchange)
+        }
+        // From here on its memory is in use.
+        guard unlist(exchange) else { return send(exchange.noRoom, exchange) }
+        guard let request = exchange.request else { return .NO }
+        let outcome = common.service.outcome(
+            of: request, largestBody: exchange.largestBody, holding: exchange.held)
+        switch outcome {
+        case .answer(let response):
+            return send(response, exchange)
+        case .later(let start, let poll):
+            exchange.poll = poll
+            exchange.phase = .waiting
+            waiting += 1
+            begun.append((exchange, start))
+            return .YES
+        }
+    }
+
+    private func send(_ answer: HTTPResponse, _ exchange: Exchange) -> MHD_Result {
+        let response = affordable(answer, exchange)
+        let trace = exchange.request?.header("traceparent").flatMap { TraceParent($0) }
+        exchange.isObserved = true
+        unfinished += 1
+        common.observer.requestEnded(exchange.record(response, trace: trace))
+        guard let created = created(response, exchange) else { return .NO }
+        defer { MHD_destroy_response(created) }
+        for (name, value) in response.headers { MHD_add_response_header(created, name, value) }
+        if let request = exchange.request {
+            for (name, value) in common.service.commonFields(of: request, trace: trace) {
+                MHD_add_response_header(created, name, value)
+            }
+        }
+        if response.closes || isDraining {
+            MHD_add_response_header(created, "Connection", "close")
+        }
+        return MHD_queue_response(exchange.connection, UInt32(response.status), created)
+    }
+
+    /// The answer, or the refusal of one that there is no memory for. The body of its request is let go for it.
+    ///
+    /// Only what changed nothing is refused: who is told that nothing was stored sends it again.
+    private func affordable(_ response: HTTPResponse, _ exchange: Exchange) -> HTTPResponse {
+        exchange.noteBody()
+        exchange.letGo()
+        _ = unlist(exchange)
+        if response.stream != nil { return common.takeStream() ? response : exchange.noRoom }
+        exchange.watched?.enter(.answering(bytes: response.body.count))
+        guard response.body.count > MemoryHolders.untouched, !response.isShared else { return response }
+        if !exchange.hold(response.body.count, makeRoom: makeRoom) {
+            guard !response.changesNothing, exchange.request?.isSafe == false else { return exchange.noRoom }
+            exchange.held.takeAnyhow(response.body.count)
+        }
+        list(exchange)
+        return response
+    }
+
+    private func created(_ response: HTTPResponse, _ exchange: Exchange) -> OpaquePointer? {
+        guard let stream = response.stream else {
+            let body = HeldBody(response.body)
+            return body.bytes.withUnsafeBytes {
+                // The array has storage of its own, which stays where it is for as long as `body` lives.
+                countersign_mhd_response(
+                    $0.baseAddress, $0.count, freeBody, Unmanaged.passRetained(body).toOpaque())
+            }
+        }
+        // A stream waits like a request does: it is asked at each pass.
+        waiting += 1
+        exchange.isStreaming = true
+        let context = Unmanaged.passRetained(StreamContext(stream: stream, loop: self)).toOpaque()
+        return MHD_create_response_from_callback(UInt64.max, 32 * 1024, readStream, context, freeStream)
+    }
+
+    /// What the library's callback answers.
+    fileprivate func read(_ stream: ResponseStream, into buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        if isDraining { return Self.endOfStream }
+        do throws(ResponseStream.Failed) {
+            let count = try stream.read(into: buffer) ?? Self.endOfStream
+            if count != 0 { unfinished += 1 }
+            return count
+        } catch {
+            return Self.endWithError
+        }
+    }
+
+    /// `MHD_CONTENT_READER_END_OF_STREAM` and `MHD_CONTENT_READER_END_WITH_ERROR`, which are casts in C.
+    fileprivate static let endOfStream = -1
+    fileprivate static let endWithError = -2
+}
+
+/// The bytes of an answer, for as long as the library sends them.
+private final class HeldBody {
+    let bytes: [UInt8]
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+}
+
+private let freeBody: MHD_ContentReaderFreeCallback = { context in
+    guard let context else { return }
+    Unmanaged<HeldBody>.fromOpaque(context).release()
+}
+
+/// A stream and the loop that sends it, for the library to hand back.
+private final class StreamContext {
+    let stream: ResponseStream
+    let loop: ServerLoop
+
+    init(stream: ResponseStream, loop: ServerLoop) {
+        self.stream = stream
+        self.loop = loop
+    }
+}
+
+private let readStream: MHD_ContentReaderCallback = { context, _, buffer, size in
+    guard let context, let buffer else { return ServerLoop.endWithError }
+    let stream = Unmanaged<StreamContext>.fromOpaque(context).takeUnretainedValue()
+    return buffer.withMemoryRebound(to: UInt8.self, capacity: size) { bytes in
+        stream.loop.read(stream.stream, into: UnsafeMutableBufferPointer(start: bytes, count: size))
+    }
+}
+
+private let freeStream: MHD_ContentReaderFreeCallback = { context in
+    guard let context else { return }
+    Unmanaged<StreamContext>.fromOpaque(context).release()
+}
+
+// The callbacks run on the loop's thread, which holds the loop, so its pointer is unretained;
+// an exchange and a watched connection are retained by the library between their first and last callback.
+
+private let beginRequest:
+    @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) ->
+        UnsafeMutableRawPointer? =
+        { context, uri, connection in
+            guard let context, let uri, let connection else { return nil }
+            let loop = Unmanaged<ServerLoop>.fromOpaque(context).takeUnretainedValue()
+            return Unmanaged.passRetained(loop.begin(uri: uri, connection: connection)).toOpaque()
+        }
+
+private let acceptConnection: MHD_AcceptPolicyCallback = { context, address, _ in
+    guard let context, let address else { return .NO }
+    return Unmanaged<ServerLoop>.fromOpaque(context).takeUnretainedValue().admits(address) ? .YES : .NO
+}
+
+private let serveRequest: MHD_AccessHandlerCallback = { context, _, _, method, version, upload, size, slot in
+    guard let context, let method, let version, let size, let pointer = slot?.pointee else { return .NO }
+    let loop = Unmanaged<ServerLoop>.fromOpaque(context).takeUnretainedValue()
+    let exchange = Unmanaged<Exchange>.fromOpaque(pointer).takeUnretainedValue()
+    return loop.receive(exchange, method: method, version: version, upload: upload, size: size)
+}
+
+private let endRequest: MHD_RequestCompletedCallback = { context, _, slot, _ in
+    guard let context, let slot, let pointer = slot.pointee else { return }
+    slot.pointee = nil
+    let loop = Unmanaged<ServerLoop>.fromOpaque(context).takeUnretainedValue()
+    loop.end(Unmanaged<Exchange>.fromOpaque(pointer).takeRetainedValue())
+}
+
+private let chooseCertificate: @convention(c) (UnsafeMutableRawPointer?) -> OpaquePointer? = { context in
+    context.flatMap {
+        Unmanaged<WatchedConnection>.fromOpaque($0).takeUnretainedValue().certificates?.current
+    }
+}
+
+private let changeConnection: MHD_NotifyConnectionCallback = { context, connection, slot, what in
+    guard let context, let connection, let slot else { return }
+    let loop = Unmanaged<ServerLoop>.fromOpaque(context).takeUnretainedValue()
+    loop.connectionChanged(connection, context: slot, isOpen: countersign_mhd_is_open(what) != 0)
+}

@@ -1,0 +1,153 @@
+import CountersignCore
+import CountersignGatewayTesting
+import Foundation
+import Testing
+
+@testable import GatewayHTTP
+@testable import GatewayModel
+
+/// Several loops on one port are one server: to its limits, and when it ends.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct ServerLoopTests {
+    /// A server with two loops, whose requests are answered when the test says so.
+    private final class Gated: Sendable {
+        /// Connections of a test: so many are never all given to one loop.
+        static let connections = 24
+
+        let server: HTTPServer
+        private let gate: Gate
+        private let threads: Lock<Set<ObjectIdentifier>>
+        private let begun: DispatchSemaphore
+
+        /// What ends the waiting of requests: of those that are there, and of those that still come.
+        private final class Gate: Sendable {
+            private let state = Lock<(isOpen: Bool, waiting: [@Sendable () -> Void])>((false, []))
+
+            var isOpen: Bool { state.withLock { $0.isOpen } }
+
+            func wait(_ resume: @escaping @Sendable () -> Void) {
+                let isOpen = state.withLock { state in
+                    if !state.isOpen { state.waiting.append(resume) }
+                    return state.isOpen
+                }
+                if isOpen { resume() }
+            }
+
+            func open() {
+                let waiting = state.withLock { state in
+                    defer { state = (true, []) }
+                    return state.waiting
+                }
+                for resume in waiting { resume() }
+            }
+        }
+
+        init(_ limits: GatewayLimits) throws {
+            let threads = Lock<Set<ObjectIdentifier>>([])
+            let begun = DispatchSemaphore(value: 0)
+            let gate = Gate()
+            (self.threads, self.begun, self.gate) = (threads, begun, gate)
+            server = try HTTPServer(limits: limits, observer: HeardRequests(), loopCount: 2) { _ in
+                threads.withLock { _ = $0.insert(ObjectIdentifier(Thread.current)) }
+                return .later(
+                    start: { resume in
+                        gate.wait(resume)
+                        begun.signal()
+                    },
+                    poll: { gate.isOpen ? .text(200, "") : nil })
+            }
+        }
+
+        /// A connection whose request has begun.
+        func begin(_ port: UInt16) throws -> RawConnection {
+            let connection = try request(port)
+            try begun.waitForSignal()
+            return connection
+        }
+
+        func request(_ port: UInt16) throws -> RawConnection {
+            let connection = try RawConnection(port: port)
+            connection.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            return connection
+        }
+
+        func openGate() { gate.open() }
+
+        var threadCount: Int { threads.withLock { $0.count } }
+    }
+
+    @Test(arguments: [false, true])
+    func theLoopsShareALimitOfConnections(ofAddress: Bool) throws {
+        var limits = GatewayLimits()
+        if ofAddress {
+            limits.connectionsPerAddress = Gated.connections
+        } else {
+            limits.connections = Gated.connections
+        }
+        let gated = try Gated(limits)
+        let port = try gated.server.start(host: "127.0.0.1", port: 0)
+        defer { gated.server.stop(graceSeconds: 1) }
+        let connections = try (0..<Gated.connections).map { _ in try gated.begin(port) }
+        #expect(gated.threadCount == 2)
+        // Whichever loop it meets, there is no place for one more.
+        for _ in 0..<8 { #expect(try gated.request(port).isClosedByServer()) }
+        gated.openGate()
+        for connection in connections { #expect(connection.answer()?.status == 200) }
+    }
+
+    @Test func stoppingAnswersWhatHasBegunOnAllLoops() throws {
+        let gated = try Gated(GatewayLimits())
+        let port = try gated.server.start(host: "127.0.0.1", port: 0)
+        let connections = try (0..<Gated.connections).map { _ in try gated.begin(port) }
+        #expect(gated.threadCount == 2)
+        let isStopped = Lock(false)
+        let stopped = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            gated.server.stop(graceSeconds: 60)
+            isStopped.withLock { $0 = true }
+            stopped.signal()
+        }
+        // No loop accepts any more, and none has ended.
+        while !connections[0].isOverdue, let late = try? gated.request(port) { late.close() }
+        #expect(!isStopped.withLock { $0 })
+        gated.openGate()
+        for connection in connections { #expect(connection.answer()?.status == 200) }
+        try stopped.waitForSignal()
+        #expect(gated.server.connectionCount == 0)
+    }
+
+    @Test func aPortOfAnotherServerIsNotShared() throws {
+        let gated = try Gated(GatewayLimits())
+        let port = try gated.server.start(host: "127.0.0.1", port: 0)
+        defer { gated.server.stop(graceSeconds: 1) }
+        let other = try Gated(GatewayLimits())
+        #expect(throws: GatewayError.self) { try other.server.start(host: "127.0.0.1", port: port) }
+    }
+
+    /// Memory is taken from the slowest, whichever loop it belongs to, and counts as free at once.
+    @Test func theLoopsShareTheMemoryOfBodies() throws {
+        var ends: [Int32] = [0, 0]
+        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        defer { for end in ends { close(end) } }
+        let watch = ConnectionWatch(limits: GatewayLimits())
+        let memory = BodyMemory(limit: 20_000)
+        let holders = MemoryHolders(limit: 20_000, connections: watch)
+        let slow = WatchedConnection(socket: ends[0], passes: PassCount())
+        watch.add(slow)
+        slow.enter(.body)
+        let (first, second) = (HeldMemory(memory), HeldMemory(memory))
+        #expect(first.take(15_000))
+        holders.add(first, of: slow)
+        #expect(!second.take(10_000))
+        // Nobody is taken from who has just begun.
+        #expect(!holders.makeRoom())
+        #expect(holders.makeRoom(at: .now() + 2))
+        #expect(second.take(10_000))
+        #expect(first.bytes == 0 && !first.take(1) && !holders.remove(first))
+        var byte: UInt8 = 0
+        #expect(recv(ends[1], &byte, 1, Int32(MSG_DONTWAIT)) == 0)
+        // What it had is not given back twice.
+        first.give(15_000)
+        #expect(!HeldMemory(memory).take(11_000))
+    }
+}
