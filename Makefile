@@ -100,6 +100,7 @@ bench: ## Measure verification and the gateway (release build)
 	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli"
 	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli" views
 	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli" floods
+	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli" dashboards
 	swift run -c release --package-path Benchmarks Queue
 
 interop: build ## Exchange tokens and keys with PyJWT (makes .venv)

@@ -51,6 +51,7 @@ import Foundation
             print("       Gateway PATH-OF-COUNTERSIGN views [REQUESTS]")
             print("       Gateway PATH-OF-COUNTERSIGN floods [SECONDS]")
             print("       Gateway PATH-OF-COUNTERSIGN traffic [SECONDS] [EVENTS-STORED...]")
+            print("       Gateway PATH-OF-COUNTERSIGN dashboards [SECONDS] [EVENTS-STORED]")
             exit(2)
         }
         do {
@@ -78,6 +79,13 @@ import Foundation
             let sizes = arguments.dropFirst(4).compactMap { Int($0) }
             return try Traffic(
                 countersign: arguments[1], folder: folder, sizes: sizes.isEmpty ? [0, 1_000_000] : sizes,
+                seconds: arguments.count > 3 ? Int(arguments[3]) ?? 5 : 5
+            ).run()
+        }
+        if arguments.count > 2, arguments[2] == "dashboards" {
+            return try Dashboards(
+                countersign: arguments[1], folder: folder,
+                events: arguments.count > 4 ? Int(arguments[4]) ?? 0 : 200_000,
                 seconds: arguments.count > 3 ? Int(arguments[3]) ?? 5 : 5
             ).run()
         }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Requests of one scenario, sent by `wrk` over 64 connections.
+/// Requests of one scenario, sent by `wrk`.
 final class Load {
     /// What `wrk` and the system counted.
     struct Result {
@@ -63,11 +63,17 @@ final class Load {
     }
 
     /// Runs the load; with `checks` the answers must be what the scenario says, so that nothing else is measured.
-    func run(on server: Server, seconds: Int, checks: Bool) throws -> Result {
+    func run(
+        on server: Server, seconds: Int, checks: Bool, connections: Int = 64
+    ) throws -> Result {
         runs += 1
         let before = server.cpuSeconds ?? 0
         let text = try Command.output(
-            "wrk", ["-t1", "-c64", "-d\(seconds)s", "-s", script, server.url + "/v1/batch", String(runs)])
+            "wrk",
+            [
+                "-t1", "-c\(connections)", "-d\(seconds)s", "-s", script, server.url + "/v1/batch",
+                String(runs),
+            ])
         let after = server.cpuSeconds ?? 0
         guard
             let numbers = text.split(separator: "\n").first(where: { $0.hasPrefix("RESULT ") })?
