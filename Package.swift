@@ -34,6 +34,7 @@ let package = Package(
         .library(name: "BackgroundGeolocationCompat", targets: ["BackgroundGeolocationCompat"]),
         .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
         .library(name: "CountersignC", type: .dynamic, targets: ["CountersignC"]),
+        .library(name: "CountersignConsumer", targets: ["CountersignConsumer"]),
         .library(name: "CountersignJOSE", targets: ["CountersignJOSE"]),
         .library(name: "CountersignGateway", targets: ["CountersignGateway"]),
         .library(name: "CountersignGatewayTesting", targets: ["CountersignGatewayTesting"]),
@@ -107,6 +108,14 @@ let package = Package(
         .target(
             name: "CountersignJOSE",
             dependencies: ["CountersignCore", "COpenSSL", "CStrictJSON"],
+            swiftSettings: strict),
+        // For backends that read events: over the SDK's transport. Apple's systems have HMAC themselves.
+        .target(
+            name: "CountersignConsumer",
+            dependencies: [
+                "Countersign", "CountersignCore",
+                .target(name: "CountersignJOSE", condition: .when(platforms: [.linux])),
+            ],
             swiftSettings: strict),
         .target(name: "CHTTPServer", dependencies: ["CMicroHTTPD", "CGnuTLS"]),
         // The files of the dashboard, embedded.
@@ -273,6 +282,13 @@ let package = Package(
         .testTarget(
             name: "CountersignJOSETests",
             dependencies: ["CountersignJOSE", "CountersignCore"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "CountersignConsumerTests",
+            dependencies: [
+                "CountersignConsumer", "Countersign", "CountersignCore", "CountersignJOSE",
+                "CountersignTesting",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "CountersignGatewayTests",

@@ -20,10 +20,10 @@ for stub in scripts/apple-stubs/*.swift; do
     [ ! -e "$stub" ] || cat "$stub" >>"$folder/apple-check/stubs/$(basename "$stub")"
 done
 
-# A module that the checker knows nothing of.
+# Modules that the checker knows nothing of.
 checker="$folder/apple-check/apple-check.sh"
-sed -i 's/for m in Darwin Dispatch Foundation /for m in Darwin Dispatch os Foundation /' "$checker"
-grep -q ' Dispatch os Foundation ' "$checker" || {
+sed -i 's/for m in Darwin Dispatch Foundation /for m in Darwin Dispatch os Foundation CryptoKit /' "$checker"
+grep -q ' Dispatch os Foundation CryptoKit ' "$checker" || {
     echo "apple: the checker is another one than this script knows" >&2
     exit 1
 }
@@ -32,7 +32,7 @@ cat scripts/apple-stubs/sqlite-shim.h >>"$folder/apple-check/sqlite-shim.h"
 
 # A project that has samples and example as modules, too.
 sdk="CountersignCore CountersignSQLite Countersign CountersignLocations BrazeCompat BackgroundGeolocationCompat ExponeaCompat
-CountersignTesting CountersignC"
+CountersignTesting CountersignC CountersignConsumer"
 sources="$folder/project/Sources"
 mkdir -p "$sources"
 for module in $sdk; do cp -r "Sources/$module" "$sources/"; done

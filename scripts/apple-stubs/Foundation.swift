@@ -59,3 +59,4 @@ public struct Calendar: Sendable {
     public init(identifier: Identifier) {}
     public func dateComponents(_ components: Set<Component>, from date: Date) -> DateComponents { fatalError() }
 }
+extension Array: DataProtocol where Element == UInt8 {}

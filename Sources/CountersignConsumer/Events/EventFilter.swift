@@ -1,0 +1,21 @@
+/// Which events to read. What is nil leaves out nothing.
+public struct EventFilter: Sendable, Hashable {
+    /// What is known of the user.
+    public var verdict: ConsumedEvent.Verdict?
+    /// The kind of event, such as `track`.
+    public var type: String?
+    /// The name of a tracked event.
+    public var name: String?
+    /// The user's id.
+    public var userID: String?
+
+    /// Makes a filter.
+    public init(
+        verdict: ConsumedEvent.Verdict? = nil, type: String? = nil, name: String? = nil, userID: String? = nil
+    ) {
+        self.verdict = verdict
+        self.type = type
+        self.name = name
+        self.userID = userID
+    }
+}

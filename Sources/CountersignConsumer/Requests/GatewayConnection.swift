@@ -1,0 +1,171 @@
+internal import Countersign
+internal import CountersignCore
+internal import Foundation
+
+/// The gateway as a reader of one app's events sees it.
+struct GatewayConnection: Sendable {
+    /// How a request has gone.
+    enum Outcome: Sendable {
+        case answer([UInt8])
+        /// Worth another try, not before so many seconds where the gateway has said so.
+        case passing(retryAfter: TimeInterval?)
+        case failure(ConsumerError)
+    }
+
+    /// A page of events ends with the one that brings it to 1 MiB, and that one may be long.
+    private static let longestAnswer = 32 * 1_048_576
+    /// From half a second up to half a minute: whoever reads events wants them soon, and a gateway has few readers.
+    private static let retries = RetryPolicy(baseDelay: 0.5, maximumDelay: 30)
+
+    private let base: URL
+    private let authorization: String
+    private let transport: any HTTPTransport
+    let clock: any ClientClock
+    private let fraction: @Sendable () -> Double
+
+    init(
+        endpoint: URL, app: String, token: String, transport: (any HTTPTransport)?,
+        clock: any ClientClock, fraction: @escaping @Sendable () -> Double
+    ) throws(ConsumerError) {
+        guard ["http", "https"].contains(endpoint.scheme?.lowercased()), endpoint.host?.isEmpty == false,
+            endpoint.query == nil, endpoint.fragment == nil
+        else { throw Self.invalid("endpoint", "is an address of http or https without a query") }
+        guard Self.isName(app) else {
+            throw Self.invalid("app", "is the app's id: 1 to 64 of A-Z a-z 0-9 . _ -")
+        }
+        guard !token.isEmpty, token.utf8.count <= 512, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { throw Self.invalid("token", "is an API token with the scope reader, without spaces") }
+        base = endpoint.appendingPathComponent("v1/apps/\(app)")
+        authorization = "Bearer " + token
+        self.transport = transport ?? makeDefaultTransport()
+        self.clock = clock
+        self.fraction = fraction
+    }
+
+    /// True for what can stand in a path as it is.
+    static func isName(_ text: String) -> Bool {
+        let others = Set("._-".utf8)
+        return 1...64 ~= text.utf8.count && text != "." && text != ".."
+            && text.utf8.allSatisfy {
+                (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
+                    || others.contains($0)
+            }
+    }
+
+    static func invalid(_ what: String, _ rule: String) -> ConsumerError {
+        ConsumerError(.invalidConfiguration, "\(what) \(rule)")
+    }
+
+    static let unreadable = ConsumerError(
+        .unexpectedAnswer, "the answer cannot be read; is this the address of a gateway, and of one that new?"
+    )
+
+    /// Sends a request until there is an answer that does not pass, with longer and longer pauses.
+    ///
+    /// - Throws: What another try would not change, and `cancelled`.
+    func answer(to request: GatewayRequest) async throws(ConsumerError) -> [UInt8] {
+        var failures = 0
+        while true {
+            switch await outcome(of: request) {
+            case .answer(let bytes): return bytes
+            case .failure(let error): throw error
+            case .passing(let seconds):
+                failures += 1
+                try await pause(afterFailure: failures, atLeast: seconds)
+            }
+        }
+    }
+
+    /// - Throws: `cancelled`.
+    func pause(afterFailure failures: Int, atLeast seconds: TimeInterval? = nil) async throws(ConsumerError) {
+        try await sleep(
+            Self.retries.delay(afterFailure: failures, serverDelay: seconds, fraction: fraction()))
+    }
+
+    /// - Throws: `cancelled`.
+    func sleep(_ seconds: TimeInterval) async throws(ConsumerError) {
+        do {
+            try await clock.sleep(until: clock.uptime + seconds)
+        } catch {
+            throw ConsumerError(.cancelled, "the task was cancelled")
+        }
+    }
+
+    /// Sends a request once.
+    func outcome(of request: GatewayRequest) async -> Outcome {
+        let response: TransportResponse
+        do throws(HTTPTransportError) {
+            response = try await transport.send(wire(request))
+        } catch {
+            return Self.outcome(of: error)
+        }
+        if response.status == 200 { return .answer(response.body) }
+        let refusal = Refusal(response)
+        if refusal.isPassing {
+            return .passing(
+                retryAfter: ServerAnswer.retryAfter(
+                    in: response, serverTime: ServerAnswer.serverTime(in: response)))
+        }
+        return .failure(refusal.error)
+    }
+
+    private static func outcome(of error: HTTPTransportError) -> Outcome {
+        switch error.code {
+        case .cancelled: .failure(ConsumerError(.cancelled, "the task was cancelled"))
+        case .notPermitted: .failure(ConsumerError(.notPermitted, error.detail))
+        case .responseTooLarge: .failure(unreadable)
+        default: .passing(retryAfter: nil)
+        }
+    }
+
+    private func wire(_ request: GatewayRequest) -> TransportRequest {
+        var url = base.appendingPathComponent(request.path)
+        if !request.query.isEmpty, var parts = URLComponents(url: url, resolvingAgainstBaseURL: false) {
+            parts.percentEncodedQuery = request.query.map { "\($0)=\(Self.escaped($1))" }.joined(
+                separator: "&")
+            url = parts.url ?? url
+        }
+        var headers = [("Authorization", authorization), ("Accept", "application/json")]
+        var body: [UInt8] = []
+        if request.method == "POST" {
+            headers.append(("Content-Type", "application/json"))
+            body = JSONValue.object(request.body).bytes
+        }
+        return TransportRequest(
+            method: request.method, url: url, headers: headers, body: body, timeout: request.timeout,
+            maximumResponseBytes: Self.longestAnswer)
+    }
+
+    private static func escaped(_ text: String) -> String {
+        var output = ""
+        for byte in text.utf8 {
+            if isName(String(UnicodeScalar(byte))) || byte == UInt8(ascii: ".") {
+                output.unicodeScalars.append(UnicodeScalar(byte))
+            } else {
+                output += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return output
+    }
+}
+
+/// An answer that is not 200.
+private struct Refusal {
+    let isPassing: Bool
+    let error: ConsumerError
+
+    init(_ response: TransportResponse) {
+        let status = response.status
+        isPassing = status == 408 || status == 429 || status >= 500
+        let members = JSONDocument.object(response.body) ?? [:]
+        guard case .string(let code) = members["code"] else {
+            error = ConsumerError(
+                .unexpectedAnswer, "this is no answer of a gateway; look at the address and at proxies",
+                status: status)
+            return
+        }
+        var reason = "the gateway has refused the request"
+        if case .string(let text) = members["reason"] { reason = text }
+        error = ConsumerError(.init(rawValue: code), String(reason.prefix(300)), status: status)
+    }
+}

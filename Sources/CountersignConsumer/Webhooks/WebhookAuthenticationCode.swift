@@ -1,0 +1,19 @@
+#if canImport(CryptoKit)
+    internal import CryptoKit
+    internal import Foundation
+#else
+    internal import CountersignJOSE
+#endif
+
+/// HMAC with SHA-256 (RFC 2104): the system's on Apple platforms, the gateway's elsewhere.
+enum WebhookAuthenticationCode {
+    /// True when `code` is the authentication code of `bytes`. Takes the same time wherever they differ.
+    static func isValid(_ code: [UInt8], of bytes: [UInt8], key: [UInt8]) -> Bool {
+        #if canImport(CryptoKit)
+            HMAC<SHA256>.isValidAuthenticationCode(
+                code, authenticating: bytes, using: SymmetricKey(data: key))
+        #else
+            HMACSHA256.isValid(code, of: bytes, key: key)
+        #endif
+    }
+}

@@ -1,0 +1,97 @@
+public import Foundation
+
+/// Accepts deliveries of a gateway's webhooks, and nothing else (Standard Webhooks, version 1.0.0).
+///
+/// ```swift
+/// let verifier = try WebhookVerifier(secrets: [secret])
+/// let delivery = try verifier.verify(body) { request.headers[$0] }
+/// ```
+public struct WebhookVerifier: Sendable {
+    /// How many signatures of a delivery are looked at: a gateway makes two at most.
+    private static let mostSignatures = 8
+    private static let longestField = 4_096
+
+    private let keys: [[UInt8]]
+    private let tolerance: TimeInterval
+
+    /// Makes a verifier.
+    ///
+    /// - Parameters:
+    ///   - secrets: Secrets as the gateway shows them, `whsec_` and base64 of 24 to 64 bytes: 1 to 8, the old and the new one
+    ///     while one replaces the other.
+    ///   - tolerance: Seconds that the time of signing may be off, back and forth.
+    /// - Throws: `invalid_configuration`.
+    public init(secrets: [String], tolerance: TimeInterval = 300) throws(ConsumerError) {
+        guard 1...8 ~= secrets.count else { throw Self.invalid("give 1 to 8 secrets") }
+        guard tolerance.isFinite, tolerance > 0 else {
+            throw Self.invalid("tolerance is more than 0 seconds")
+        }
+        var keys: [[UInt8]] = []
+        for secret in secrets {
+            guard secret.hasPrefix("whsec_"), let key = Data(base64Encoded: String(secret.dropFirst(6))),
+                24...64 ~= key.count
+            else { throw Self.invalid("a secret is whsec_ and the base64 of 24 to 64 bytes") }
+            keys.append(Array(key))
+        }
+        self.keys = keys
+        self.tolerance = tolerance
+    }
+
+    private static func invalid(_ detail: String) -> ConsumerError {
+        ConsumerError(.invalidConfiguration, detail)
+    }
+
+    /// Compares the signature, and reads the body only if it is good.
+    ///
+    /// - Parameters:
+    ///   - body: The request's body as it came. Text that was decoded and encoded again has another signature.
+    ///   - now: The time.
+    ///   - header: The value of a header field by its name in lower case, such as `webhook-id`; nil if there is none.
+    /// - Returns: The delivery. The same one may come again, see ``WebhookDelivery/id``.
+    /// - Throws: `signature_missing`, `timestamp_out_of_tolerance`, `signature_invalid`, or `unexpected_answer` for a body that
+    ///   was signed but is none of a gateway.
+    public func verify(
+        _ body: Data, at now: Date = Date(), header: (_ name: String) -> String?
+    ) throws(ConsumerError) -> WebhookDelivery {
+        // Without dots, so that no part of an id or of a body can pass for the time.
+        guard let id = header("webhook-id"), 1...256 ~= id.utf8.count,
+            id.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ".") }),
+            let time = header("webhook-timestamp"), 1...15 ~= time.utf8.count,
+            time.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let seconds = TimeInterval(time),
+            let signatures = header("webhook-signature"), signatures.utf8.count <= Self.longestField
+        else {
+            throw ConsumerError(
+                .signatureMissing,
+                "a delivery has webhook-id, webhook-timestamp and webhook-signature; this came from somebody else"
+            )
+        }
+        guard abs(now.timeIntervalSince1970 - seconds) <= tolerance else {
+            throw ConsumerError(
+                .timestampOutOfTolerance,
+                "it was signed more than \(Int(tolerance)) seconds from now; set this machine's clock if it is wrong"
+            )
+        }
+        guard isSigned(Array("\(id).\(time).".utf8) + body, signatures) else {
+            throw ConsumerError(
+                .signatureInvalid,
+                "no signature is of these secrets; give the webhook's, and the body as it came")
+        }
+        guard let document = EventDocument(Array(body)), let type = document.members.type else {
+            throw ConsumerError(.unexpectedAnswer, "the body is signed, but it is none of a gateway")
+        }
+        return WebhookDelivery(
+            id: id, signed: Date(timeIntervalSince1970: seconds), type: type, app: document.members.app,
+            events: document.events, isReplay: document.members.replay ?? false, body: body)
+    }
+
+    private func isSigned(_ bytes: [UInt8], _ signatures: String) -> Bool {
+        for signature in signatures.split(separator: " ").prefix(Self.mostSignatures)
+        where signature.hasPrefix("v1,") {
+            guard let code = Data(base64Encoded: String(signature.dropFirst(3))) else { continue }
+            for key in keys where WebhookAuthenticationCode.isValid(Array(code), of: bytes, key: key) {
+                return true
+            }
+        }
+        return false
+    }
+}

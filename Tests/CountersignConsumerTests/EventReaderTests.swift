@@ -1,0 +1,71 @@
+import Countersign
+import CountersignConsumer
+import CountersignTesting
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct EventReaderTests {
+    private let clock = ManualClock()
+
+    private func reader(
+        _ transport: any HTTPTransport, after position: String? = nil, filter: EventFilter = EventFilter()
+    ) throws -> EventReader {
+        try EventReader(
+            endpoint: GatewayScript.endpoint, app: "shop", token: GatewayScript.token, after: position,
+            filter: filter, limit: 7, transport: transport, clock: clock)
+    }
+
+    @Test func pagesGoOnWhereTheLastAnswerSaid() async throws {
+        let transport = GatewayScript.transport(
+            polls: GatewayScript.page(GatewayScript.event(1), next: "p1"),
+            GatewayScript.page(next: "p5"), GatewayScript.page(GatewayScript.event(6), next: "p6"),
+            clock: clock)
+        var pages = try reader(transport).makeAsyncIterator()
+        #expect(try await pages.next()?.next == "p1")
+        let second = try #require(try await pages.next())
+        #expect(second.events.map(\.sequence) == [6])
+        #expect(second.next == "p6")
+        #expect(
+            transport.requests.map { $0.url.query ?? "" } == [
+                "limit=7&wait=30", "after=p1&limit=7&wait=30", "after=p5&limit=7&wait=30",
+            ], "an answer without events is gone on from too")
+        #expect(transport.requests.allSatisfy { $0.method == "GET" && $0.body.isEmpty })
+    }
+
+    @Test func aFilterIsAskedForWhateverIsInIt() async throws {
+        let transport = GatewayScript.transport(
+            polls: GatewayScript.page(GatewayScript.event(1), next: "p1"), clock: clock)
+        let filter = EventFilter(verdict: .verified, type: "track", name: "a+b & c=é", userID: "u.1")
+        var pages = try reader(transport, after: "p0", filter: filter).makeAsyncIterator()
+        _ = try await pages.next()
+        #expect(
+            transport.requests.first?.url.absoluteString
+                == "https://gateway.example/base/v1/apps/shop/events?after=p0&limit=7&wait=30&verdict=verified"
+                + "&type=track&name=a%2Bb%20%26%20c%3D%C3%A9&user=u.1")
+    }
+
+    @Test func eventsThatAreGoneAreSaid() async throws {
+        let transport = GatewayScript.transport(
+            polls: GatewayScript.ok(#"{"events":[],"next":"p5","has_more":false,"events_missed":true}"#),
+            clock: clock)
+        var pages = try reader(transport, after: "p1").makeAsyncIterator()
+        let page = try #require(try await pages.next())
+        #expect(page.eventsMissed)
+        #expect(page.events.isEmpty)
+        #expect(page.next == "p5")
+    }
+
+    @Test func aPositionOfAnotherLogIsThrown() async throws {
+        let transport = GatewayScript.transport(
+            polls: GatewayScript.refusal(422, "position_of_another_log"), clock: clock)
+        var pages = try reader(transport, after: "p1").makeAsyncIterator()
+        do throws(ConsumerError) {
+            _ = try await pages.next()
+            Issue.record("nothing was thrown")
+        } catch {
+            #expect(error.code == .positionOfAnotherLog)
+            #expect(error.status == 422)
+        }
+    }
+}
