@@ -45,7 +45,7 @@ demo: setup ## Show events going from devices through the gateway to disk (INPUT
 	swift build --product countersign-cli
 	@$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"}
 
-test: setup lint ## Check the style, run every test, build the documentation and a release, check the SDK for Apple and by URL, drive the dashboard, check the browser client
+test: setup lint ## Check the style, run every test, build the documentation and a release, check the SDK for Apple and by URL, drive the dashboard, check the clients for browsers and readers
 	@scripts/test.sh
 	@scripts/docs.sh
 	@scripts/apple-check.sh
@@ -53,6 +53,7 @@ test: setup lint ## Check the style, run every test, build the documentation and
 	swift build -c release --product countersign-cli
 	@scripts/browser.sh $(COUNTERSIGN)
 	@scripts/web.sh
+	@scripts/consumers-test.sh $(COUNTERSIGN)
 
 # Slower by an order of magnitude: on a busy machine some tests run into their time limits.
 tsan: setup ## Run the SDK's tests under the thread sanitizer
@@ -119,12 +120,15 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: service browser screenshots web
+.PHONY: service browser screenshots web consumers
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 
 web: build ## Check the browser client (Clients/web): types, size, tests, and in Chromium against a gateway (makes .venv)
 	@scripts/web.sh $(COUNTERSIGN)
+
+consumers: build ## Check the Python client for readers of events (Examples/Consumers), also against a gateway, killing workers
+	@scripts/consumers-test.sh $(COUNTERSIGN)
 
 screenshots: build ## Take the pictures of the dashboard in docs/images, of a day that takes three minutes
 	@scripts/setup.sh screenshots

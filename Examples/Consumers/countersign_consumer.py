@@ -1,0 +1,357 @@
+"""Reads the events of a Countersign gateway, and verifies what its webhooks deliver. Python 3.9, standard library only.
+
+    with Consumer("https://collect.example", "shop", token, "billing") as consumer:
+        for batch in consumer:
+            with database:             # one transaction: the work, and batch.position
+                ...
+            batch.ack()                # after it was committed, never before
+
+Copy this file into your project. docs/consuming-events.md says what the gateway promises.
+"""
+
+import base64
+import binascii
+import email.utils
+import hashlib
+import hmac
+import http.client
+import json
+import random
+import re
+import threading
+import time
+import urllib.parse
+import zlib
+
+__all__ = ["Batch", "Consumer", "ConsumerError", "Page", "WebhookError", "read_events", "verify_webhook"]
+
+WAIT = 30
+"""Seconds that the gateway waits for events before it answers that there are none."""
+SLACK = 15
+LONGEST_ANSWER = 32 * 1024 * 1024
+FIRST_PAUSE, LONGEST_PAUSE, LONGEST_RETRY_AFTER = 0.5, 30, 3600
+LEAST_WAIT = 1
+"""The least seconds between two polls that found nothing: a gateway that is about to stop lets nobody wait."""
+NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,64}\Z")
+
+
+class ConsumerError(Exception):
+    """What another try would not change. `code` is a stable word, such as `forbidden`; `status` the answer's, or None.
+
+    `invalid_configuration` and `unexpected_answer` are this module's; all others are the gateway's.
+    """
+
+    def __init__(self, code, reason, status=None):
+        super().__init__(f"{code}: {reason}" if status is None else f"{code} (status {status}): {reason}")
+        self.code, self.reason, self.status = code, reason, status
+
+
+class WebhookError(Exception):
+    """A delivery that is not to be believed: `signature_missing`, `signature_invalid`, `timestamp_out_of_tolerance`.
+
+    `invalid_configuration` is a secret that is none.
+    """
+
+    def __init__(self, code, reason):
+        super().__init__(f"{code}: {reason}")
+        self.code = code
+
+
+class Page:
+    """Events that were read by position. Keep `next` with the work, and go on with it."""
+
+    def __init__(self, answer):
+        self.events = answer["events"]
+        self.next = answer["next"]
+        self.events_missed = answer["events_missed"]
+
+
+class Batch:
+    """Events that are leased to this worker until they are acknowledged, released, or the lease expires.
+
+    `events` are the gateway's objects, in the order of storing; `partition` says which part of the consumer they are of.
+    Numbers with a fraction in their bodies are `decimal.Decimal` where the consumer was made with `parse_float=Decimal`.
+    """
+
+    def __init__(self, consumer, answer):
+        lease = answer["lease"]
+        self.events = answer["events"]
+        self.events_missed = answer["events_missed"]
+        self.partition, self.position = lease["partition"], lease["position"]
+        self._consumer, self._lease = consumer, lease["id"]
+        self._is_settled = self._has_progress = False
+
+    def ack(self, through=None):
+        """Confirms the batch, or the part up to the event `through`. Call it after your transaction is committed.
+
+        Tries until the gateway answers. False: the lease had expired, and another worker reads the events again.
+        """
+        body = {"lease": self._lease}
+        if through is not None:
+            body["position"] = through["position"]
+        try:
+            self._consumer._answer("POST", "ack", body)
+        except ConsumerError as error:
+            if error.code != "lease_expired":
+                raise
+            self._is_settled = True
+            return False
+        self._has_progress = True
+        self._is_settled = through is None
+        return True
+
+    def release(self):
+        """Gives back what is not confirmed. Nothing is lost if the gateway cannot be reached: the lease expires."""
+        if not self._is_settled:
+            self._is_settled = True
+            try:
+                self._consumer._gateway.ask("POST", self._consumer._path + "release", {"lease": self._lease})
+            except (ConsumerError, _Passing):
+                pass
+
+
+class Consumer:
+    """A worker of a named consumer (`countersign consumer create APP NAME`): iterate over it to get batches.
+
+    It waits when there is nothing, and tries again, for ever, when the gateway cannot be reached or answers 429 or 5xx.
+    What another try would not change is raised as `ConsumerError`. A batch that was not acknowledged when the next one is
+    asked for, or when the `with` block ends, is given back. `stop()` ends the iteration, from any thread or signal handler.
+    One object is for one thread; as many as the consumer has partitions can work at the same time.
+
+    `limit` is the most events of a batch (1 to 1000), `lease_seconds` how long the work on one may take (5 to 600), and
+    `parse_float` reads numbers with a fraction in bodies, as in `json.loads`: `decimal.Decimal` keeps their digits.
+    """
+
+    def __init__(self, endpoint, app, token, name, *, limit=100, lease_seconds=60, wait=WAIT, parse_float=None):
+        if not NAME.match(name):
+            raise ConsumerError("invalid_configuration", "name is the consumer's: 1 to 64 of A-Z a-z 0-9 . _ -")
+        self._gateway = _Gateway(endpoint, app, token, parse_float)
+        self._path = f"consumers/{name}/"
+        self._poll = {"limit": limit, "wait": wait, "lease_seconds": lease_seconds}
+        self._stopping = threading.Event()
+        self._batch = None
+        self._unworked = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Gives back what is not acknowledged, and closes the connection."""
+        self._give_back()
+        self._gateway.close()
+
+    def stop(self):
+        """Ends the iteration before the next batch. A poll that is under way is waited for."""
+        self._stopping.set()
+
+    def __iter__(self):
+        while True:
+            self._give_back()
+            # Whoever lets go of one batch after another would get the same one again at once.
+            if self._unworked:
+                self._stopping.wait(_pause(self._unworked))
+            answer = self._next()
+            if answer is None:
+                return
+            self._batch = Batch(self, answer)
+            yield self._batch
+
+    def _give_back(self):
+        batch, self._batch = self._batch, None
+        if batch is not None:
+            self._unworked = 0 if batch._has_progress or batch._is_settled else self._unworked + 1
+            batch.release()
+
+    def _next(self):
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            answer = self._answer("POST", "poll", self._poll, SLACK + self._poll["wait"], self._stopping)
+            if answer is None:
+                return None
+            _check(answer, "events", "lease", "events_missed", "has_more")
+            if answer["lease"] is not None:
+                return answer
+            if not answer["has_more"]:
+                self._stopping.wait(max(0, LEAST_WAIT - (time.monotonic() - began)))
+        return None
+
+    def _answer(self, method, path, body, timeout=SLACK, stopping=None):
+        return _persistently(lambda: self._gateway.ask(method, self._path + path, body, timeout=timeout), stopping)
+
+
+def read_events(endpoint, app, token, after=None, *, limit=100, wait=WAIT, parse_float=None, **filters):
+    """Yields a `Page` after another, for ever, for those who remember the position themselves: no named consumer is needed.
+
+    `after` is the position to go on from; without it the oldest event that is kept comes first. `filters` are `verdict`,
+    `type`, `name` and `user`. With `wait=0` it ends when there is nothing more.
+    """
+    unknown = set(filters) - {"verdict", "type", "name", "user"}
+    if unknown:
+        raise TypeError(f"no such filter: {', '.join(sorted(unknown))}")
+    gateway = _Gateway(endpoint, app, token, parse_float)
+    try:
+        while True:
+            query = {"limit": limit, "wait": wait, **({} if after is None else {"after": after}), **filters}
+            path = "events?" + urllib.parse.urlencode(query, quote_via=urllib.parse.quote)
+            began = time.monotonic()
+            answer = _persistently(lambda: gateway.ask("GET", path, timeout=SLACK + wait))
+            _check(answer, "events", "next", "events_missed", "has_more")
+            after = answer["next"]
+            if answer["events"] or answer["events_missed"]:
+                yield Page(answer)
+            elif not answer["has_more"]:
+                if wait == 0:
+                    return
+                time.sleep(max(0, LEAST_WAIT - (time.monotonic() - began)))
+    finally:
+        gateway.close()
+
+
+def verify_webhook(secrets, headers, body, now=None, tolerance=300):
+    """The delivery as an object, if it was signed with one of `secrets` (`whsec_…`, one or a list) within the tolerance.
+
+    `headers` is any mapping of names to values; `body` the bytes as they came. Raises `WebhookError`. The id of the delivery,
+    the same when it is tried again, is the header field `webhook-id`.
+    """
+    keys = [_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
+    fields = {name.lower(): value for name, value in headers.items()}
+    id, time_text, signatures = (fields.get("webhook-" + name, "") for name in ("id", "timestamp", "signature"))
+    # Without dots, so that no part of an id or of a body can pass for the time.
+    if not re.fullmatch(r"[!-\-/-~]{1,256}", id) or not re.fullmatch(r"[0-9]{1,15}", time_text) or not signatures:
+        raise WebhookError("signature_missing", "a delivery has webhook-id, webhook-timestamp and webhook-signature")
+    if abs((time.time() if now is None else now) - int(time_text)) > tolerance:
+        raise WebhookError("timestamp_out_of_tolerance", f"it was signed more than {tolerance} seconds from now")
+    signed = f"{id}.{time_text}.".encode() + body
+    codes = [b"v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()) for key in keys]
+    given = signatures[:4096].encode("utf-8", "replace").split(b" ")[:8]
+    if not any([hmac.compare_digest(code, signature) for code in codes for signature in given]):
+        raise WebhookError("signature_invalid", "no signature is of these secrets; give the body as it came")
+    return json.loads(body)
+
+
+def _key(secret):
+    try:
+        key = base64.b64decode(secret[6:], validate=True) if secret.startswith("whsec_") else b""
+    except binascii.Error:
+        key = b""
+    if not 24 <= len(key) <= 64:
+        raise WebhookError("invalid_configuration", "a secret is whsec_ and the base64 of 24 to 64 bytes")
+    return key
+
+
+class _Passing(Exception):
+    """A failure that is worth another try, not before `retry_after` seconds."""
+
+    def __init__(self, retry_after=0):
+        super().__init__()
+        self.retry_after = retry_after
+
+
+def _pause(failures, retry_after=0):
+    bound = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 16))
+    return max(bound * random.random(), min(retry_after, LONGEST_RETRY_AFTER))
+
+
+def _persistently(ask, stopping=None):
+    """What `ask` returns, however often it has to be tried; None once `stopping` is set."""
+    failures = 0
+    while True:
+        try:
+            return ask()
+        except _Passing as passing:
+            failures += 1
+            seconds = _pause(failures, passing.retry_after)
+        if stopping is None:
+            time.sleep(seconds)
+        elif stopping.wait(seconds):
+            return None
+
+
+def _check(answer, *names):
+    if not isinstance(answer, dict) or any(name not in answer for name in names):
+        raise ConsumerError("unexpected_answer", "this is no answer of such a gateway; look at the address")
+
+
+class _Gateway:
+    """The gateway as a reader of one app's events sees it. Keeps one connection; belongs to one thread."""
+
+    def __init__(self, endpoint, app, token, parse_float):
+        parts = urllib.parse.urlsplit(endpoint)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ConsumerError("invalid_configuration", "endpoint is an address of http or https without a query")
+        if not NAME.match(app):
+            raise ConsumerError("invalid_configuration", "app is the app's id: 1 to 64 of A-Z a-z 0-9 . _ -")
+        if not re.fullmatch(r"[!-~]{1,512}", token):
+            raise ConsumerError("invalid_configuration", "token is an API token with the scope reader, without spaces")
+        self._parts, self._prefix = parts, f"{parts.path.rstrip('/')}/v1/apps/{app}/"
+        self._headers = {
+            "Authorization": "Bearer " + token, "Accept": "application/json", "Accept-Encoding": "gzip",
+            "User-Agent": "countersign-consumer-python"}
+        self._parse_float = parse_float
+        self._connection = None
+
+    def close(self):
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def ask(self, method, path, body=None, timeout=SLACK):
+        """Sends a request once. Raises `_Passing` or `ConsumerError`."""
+        if self._connection is None:
+            kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+            self._connection = kind(self._parts.hostname, self._parts.port)
+        # The socket of a connection that is used again has the last request's.
+        self._connection.timeout = timeout
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(timeout)
+        headers = dict(self._headers)
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        is_whole = False
+        try:
+            self._connection.request(method, self._prefix + path, None if body is None else json.dumps(body), headers)
+            response = self._connection.getresponse()
+            content = response.read(LONGEST_ANSWER + 1)
+            is_whole = len(content) <= LONGEST_ANSWER
+        except (OSError, http.client.HTTPException):
+            raise _Passing() from None
+        finally:
+            # What is left of an answer would be read as the next one.
+            if not is_whole:
+                self.close()
+        return self._read(response, content)
+
+    def _read(self, response, content):
+        status = response.status
+        try:
+            if response.headers.get("Content-Encoding") == "gzip":
+                unpack = zlib.decompressobj(wbits=31)
+                content = unpack.decompress(content, LONGEST_ANSWER + 1)
+            if len(content) > LONGEST_ANSWER:
+                raise ValueError
+            answer = json.loads(content, parse_float=self._parse_float)
+        except (ValueError, zlib.error, RecursionError):
+            answer = None
+        if status == 200 and isinstance(answer, dict):
+            return answer
+        if status in (408, 429) or status >= 500:
+            raise _Passing(_retry_after(response.headers))
+        if not isinstance(answer, dict) or not isinstance(answer.get("code"), str):
+            raise ConsumerError(
+                "unexpected_answer", "this is no answer of a gateway; look at the address and at proxies", status)
+        reason = answer.get("reason")
+        raise ConsumerError(answer["code"], str(reason)[:300], status)
+
+
+def _retry_after(headers):
+    text = headers.get("Retry-After", "")
+    if re.fullmatch(r"[0-9]{1,9}", text):
+        return int(text)
+    try:
+        date = email.utils.parsedate_to_datetime(headers.get("Date", ""))
+        return max(0, (email.utils.parsedate_to_datetime(text) - date).total_seconds())
+    except (TypeError, ValueError, IndexError):
+        return 0
