@@ -74,7 +74,7 @@ struct PackageTests {
             "CountersignLocations": ["CountersignLocations"],
             nil: [
                 "BrazeCompat", "ExponeaCompat", "BackgroundGeolocationCompat", "CountersignC",
-                "CountersignTesting",
+                "CountersignConsumer", "CountersignTesting",
             ],
         ]
         for (owner, modules) in manifests {
