@@ -29,54 +29,57 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
     package let description: String
     private let body: @Sendable (any Storage, Restore) throws -> Void
 
-    private init(
+    init(
         description: String, restoring body: @escaping @Sendable (any Storage, Restore) throws -> Void
     ) {
         self.description = description
         self.body = body
     }
 
-    private init(description: String, body: @escaping @Sendable (any Storage) throws -> Void) {
+    init(description: String, body: @escaping @Sendable (any Storage) throws -> Void) {
         self.init(description: description, restoring: { storage, _ in try body(storage) })
     }
 
     /// Throws ``Violation``, or what the engine itself has thrown.
     package func run(on storage: any Storage, restore: Restore) throws { try body(storage, restore) }
 
-    package static let checks = [
-        StorageConformance(
-            description: "an event is kept once by app, sender and message id", body: eventsAreKeptOnce),
-        StorageConformance(
-            description: "events are read in their order, page after page", body: eventsAreReadInOrder),
-        StorageConformance(
-            description: "a batch is kept whole or not at all, and not after the end",
-            body: closedKeepsNothing),
-        StorageConformance(
-            description: "what an app keeps no longer is deleted", body: retentionDeletes),
-        StorageConformance(
-            description: "the uses of keys add up", body: keyUsesAddUp),
-        StorageConformance(
-            description: "the ids of one customer are joined, those of two are not", body: customersAreJoined),
-        StorageConformance(
-            description: "what is kept of one person is found and deleted", body: aPersonIsForgotten),
-        StorageConformance(
-            description: "a setting is seen by whoever has opened it, and forgotten", body: settingsAreSeen),
-        StorageConformance(description: "the audit log is a chain", body: theAuditLogIsAChain),
-        StorageConformance(
-            description: "a refresh token is exchanged once", body: refreshTokensAreExchangedOnce),
-        StorageConformance(
-            description: "ended sessions and spent assertions stay so", body: whatHasEndedStaysEnded),
-        StorageConformance(
-            description: "a copy of what is in use is a storage again", restoring: aCopyIsAStorage),
-    ]
+    package static let checks =
+        [
+            StorageConformance(
+                description: "an event is kept once by app, sender and message id", body: eventsAreKeptOnce),
+            StorageConformance(
+                description: "events are read in their order, page after page", body: eventsAreReadInOrder),
+            StorageConformance(
+                description: "a batch is kept whole or not at all, and not after the end",
+                body: closedKeepsNothing),
+            StorageConformance(
+                description: "what an app keeps no longer is deleted", body: retentionDeletes),
+            StorageConformance(
+                description: "the uses of keys add up", body: keyUsesAddUp),
+            StorageConformance(
+                description: "the ids of one customer are joined, those of two are not",
+                body: customersAreJoined),
+            StorageConformance(
+                description: "what is kept of one person is found and deleted", body: aPersonIsForgotten),
+            StorageConformance(
+                description: "a setting is seen by whoever has opened it, and forgotten",
+                body: settingsAreSeen),
+            StorageConformance(description: "the audit log is a chain", body: theAuditLogIsAChain),
+            StorageConformance(
+                description: "a refresh token is exchanged once", body: refreshTokensAreExchangedOnce),
+            StorageConformance(
+                description: "ended sessions and spent assertions stay so", body: whatHasEndedStaysEnded),
+            StorageConformance(
+                description: "a copy of what is in use is a storage again", restoring: aCopyIsAStorage),
+        ] + ofConsumers
 
-    private static func expect(
+    static func expect(
         _ isTrue: @autoclosure () throws -> Bool, _ what: String, line: Int = #line
     ) throws {
         if try !isTrue() { throw Violation(description: "\(what) (line \(line))") }
     }
 
-    private static func unwrap<Value>(_ value: Value?, _ what: String) throws -> Value {
+    static func unwrap<Value>(_ value: Value?, _ what: String) throws -> Value {
         guard let value else { throw Violation(description: what) }
         return value
     }
@@ -85,7 +88,7 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
 // MARK: Events
 
 extension StorageConformance {
-    private static func event(
+    static func event(
         _ id: String, user: String? = nil, device: String? = nil, at milliseconds: Int64 = 1
     ) -> EventBatch.Event {
         EventBatch.Event(
@@ -93,7 +96,7 @@ extension StorageConformance {
             timestampMilliseconds: milliseconds, json: 0..<2)
     }
 
-    private static func append(
+    static func append(
         _ events: [EventBatch.Event], of app: String = "shop", customers: [CustomerChange] = [],
         receivedMilliseconds: Int64 = 5, to store: any EventStore
     ) throws -> AppendOutcome {

@@ -19,7 +19,8 @@ package struct SQLiteStorage: Storage {
         counts = SQLiteReaders(path: folder.path + "/" + AnalyticsStore.fileName)
     }
 
-    package var log: any EventLog { EventReader(readers: events, runs: runs) }
+    private var reader: EventReader { EventReader(readers: events, runs: runs) }
+    package var log: any EventLog { reader }
     package var analytics: any AnalyticsLog { AnalyticsReader(readers: counts) }
     package var people: any CustomerRecordStore {
         CustomerRecords(events: events, analytics: counts, runs: runs)
@@ -41,11 +42,20 @@ package struct SQLiteStorage: Storage {
         let path = try folder.file("events.sqlite")
         do {
             return try SQLiteEventStore(
-                path: path, pendingBytes: options.pendingBytes, diskFloorBytes: options.diskFloorBytes,
+                path: path, recent: runs.recent, pendingBytes: options.pendingBytes,
+                diskFloorBytes: options.diskFloorBytes,
                 observer: options.observer, retention: options.retention)
         } catch {
             throw GatewayError(.storage, "cannot open the events in \(folder.path): \(error)")
         }
+    }
+
+    package func openConsumers(
+        with events: (any EventStore)?, now: @escaping @Sendable () -> Int64
+    ) -> any EventConsumers {
+        let store = events as? SQLiteEventStore
+        return SQLiteEventConsumers(
+            reader: reader, writer: store.map { .store($0) } ?? .file(self.events.path), now: now)
     }
 
     package func openCustomers() throws(GatewayError) -> any CustomerStore {

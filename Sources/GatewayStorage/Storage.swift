@@ -27,6 +27,12 @@ package protocol Storage: Sendable {
     /// The events of the gateway that runs: one at a time.
     func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore
 
+    /// The consumers of events; `events` is the store of the gateway that runs, nil where none does. `now` is
+    /// milliseconds since 1970.
+    func openConsumers(
+        with events: (any EventStore)?, now: @escaping @Sendable () -> Int64
+    ) -> any EventConsumers
+
     /// The customers of the gateway that runs.
     func openCustomers() throws(GatewayError) -> any CustomerStore
 

@@ -62,8 +62,12 @@ package struct EventBatch: Sendable {
 
         /// What stands for its user or device where they do not say who sent it; nil where they do.
         package var sender: String? {
-            isIdentifiedByContent ? userID.map { "content " + $0 } ?? "content" : nil
+            isIdentifiedByContent ? userID.map { "content " + $0 } ?? Self.anonymousContentSender : nil
         }
+
+        /// The sender of an event that is known by its content and had no user when it was stored.
+        package static let anonymousContentSender = "content"
+
     }
 }
 

@@ -50,6 +50,14 @@ package enum VerdictFilter: Sendable, Equatable {
 
     package static let words = EventProof.Verdict.allCases.map(\.rawValue) + ["unknown", "unverified"]
 
+    package var word: String {
+        switch self {
+        case .verdict(let verdict): verdict.rawValue
+        case .unknown: "unknown"
+        case .unverified: "unverified"
+        }
+    }
+
     package init?(_ word: String) {
         switch word {
         case "unknown": self = .unknown

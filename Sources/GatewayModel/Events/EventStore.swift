@@ -7,6 +7,9 @@ package protocol EventStore: Sendable {
     /// Runs `body`, which appends; the batches of this thread then share a commit, as far as there is room.
     func together(_ body: () -> Void)
 
+    /// Tells those who wait when an app's events were stored.
+    var arrivals: EventArrivals { get }
+
     /// What waits and what lies on the disk, now.
     var load: StoreLoad { get }
 

@@ -7,6 +7,14 @@ package protocol GatewayObserver: Sendable {
 
     /// The store has committed, or failed to.
     func commitEnded(_ record: CommitRecord)
+
+    /// Events that retention had held for a consumer were deleted before it had read them: it was too late. Once, until it
+    /// has caught up.
+    func eventsMissed(by consumer: String, ofKind kind: String, appID: String)
+}
+
+extension GatewayObserver {
+    package func eventsMissed(by consumer: String, ofKind kind: String, appID: String) {}
 }
 
 /// One request that has ended.
@@ -89,5 +97,9 @@ package struct ObserverGroup: GatewayObserver {
 
     package func commitEnded(_ record: CommitRecord) {
         for member in members { member.commitEnded(record) }
+    }
+
+    package func eventsMissed(by consumer: String, ofKind kind: String, appID: String) {
+        for member in members { member.eventsMissed(by: consumer, ofKind: kind, appID: appID) }
     }
 }

@@ -138,6 +138,7 @@ package struct Backup: Sendable, Equatable {
                 let target = dataDirectory + "/" + file.name
                 try FileManager.default.copyItem(atPath: path + "/" + file.name, toPath: target)
                 try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: target)
+                if file.name == "events.sqlite" { try EventLogState.renew(target) }
                 try synchronize(target)
             }
             try synchronize(dataDirectory)

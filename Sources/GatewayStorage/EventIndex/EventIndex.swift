@@ -1,14 +1,6 @@
 internal import CountersignCore
 internal import Foundation
 
-/// What the index knows of one event.
-struct IndexedEvent {
-    let sequence: Int64
-    let key: EventKey
-    /// Hashes of what it is looked for by.
-    let subjects: [UInt64]
-}
-
 /// Which events there are, by key and by subject: the newest in memory, all others in runs on the disk.
 ///
 /// All of it follows from the events, so it is never ahead of them and needs no durability of its own: an event is added
@@ -41,6 +33,7 @@ final class EventIndex {
 
         mutating func add(_ event: IndexedEvent) {
             keys[event.key] = event.sequence
+            subjects.append((event.app, event.sequence))
             for hash in event.subjects { subjects.append((hash, event.sequence)) }
             last = event.sequence
         }
@@ -60,20 +53,23 @@ final class EventIndex {
     private let sizes: Sizes
     private let folder: String
     private let writer: IndexRunWriter
+    private let recent: RecentEvents
     private let state = Lock(State())
     private let queue = DispatchQueue(label: "event index", qos: .utility)
     private var table: Table
 
-    /// Opens the index of a log, and makes what is missing of it.
+    /// Opens the index of a log, and makes what is missing of it. Readers of this process find in `recent` what is in no
+    /// run yet.
     ///
     /// `next` is the number that the next event gets, `first` that of the oldest one; `events` calls back with those of a
     /// range in their order.
     init(
-        folder: String, logID: [UInt8], first: Int64, next: Int64, sizes: Sizes,
+        folder: String, logID: [UInt8], first: Int64, next: Int64, sizes: Sizes, recent: RecentEvents,
         events: (ClosedRange<Int64>, (IndexedEvent) throws -> Void) throws -> Void
     ) throws {
         self.folder = folder
         self.sizes = sizes
+        self.recent = recent
         writer = IndexRunWriter(folder: folder, logID: logID)
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -82,6 +78,7 @@ final class EventIndex {
             try? IndexRun($0, folder: folder, logID: logID)
         }
         table = Table(first: first)
+        var newest: [IndexedEvent] = []
         var reached = first
         for run in runs {
             if run.name.first > reached {
@@ -101,6 +98,7 @@ final class EventIndex {
         ) throws {
             try events(range) { event in
                 table.add(event)
+                newest.append(event)
                 if table.keys.count >= sizes.runEvents { try end(&runs, at: event.sequence) }
             }
         }
@@ -109,13 +107,20 @@ final class EventIndex {
             table.last = last
             runs.append(try Self.write(table, writer))
             table = Table(first: last + 1)
+            newest = []
         }
         state.withLock { $0.runs = runs }
-        queue.async { [state, writer, sizes] in Self.work(state, writer, sizes) }
+        recent.begin(with: newest, from: table.first)
+        makeRuns()
+    }
+
+    private func makeRuns() {
+        queue.async { [state, writer, sizes, recent] in Self.work(state, writer, sizes, recent) }
     }
 
     /// Waits until no run is being made.
     func stop() {
+        recent.end()
         queue.sync {}
     }
 
@@ -123,7 +128,7 @@ final class EventIndex {
     /// made at all.
     func makeRoom() throws {
         guard state.withLock({ $0.waiting.count }) >= sizes.mostWaiting else { return }
-        queue.async { [state, writer, sizes] in Self.work(state, writer, sizes) }
+        makeRuns()
         queue.sync {}
         try state.withLock { state in
             if let failure = state.failure, state.waiting.count >= sizes.mostWaiting { throw failure }
@@ -182,11 +187,12 @@ final class EventIndex {
     /// Adds events that were committed, in their order.
     func add(_ events: [IndexedEvent]) {
         for event in events { table.add(event) }
+        recent.add(events)
         guard table.keys.count >= sizes.runEvents else { return }
         let full = table
         table = Table(first: full.last + 1)
         state.withLock { $0.waiting.append(full) }
-        queue.async { [state, writer, sizes] in Self.work(state, writer, sizes) }
+        makeRuns()
     }
 
     /// Removes the runs all of whose events are gone.
@@ -214,7 +220,9 @@ final class EventIndex {
     }
 
     /// Makes the runs that wait to be made, and merges what there is enough of.
-    private static func work(_ state: Lock<State>, _ writer: IndexRunWriter, _ sizes: Sizes) {
+    private static func work(
+        _ state: Lock<State>, _ writer: IndexRunWriter, _ sizes: Sizes, _ recent: RecentEvents
+    ) {
         do {
             while true {
                 if let table = state.withLock({ $0.waiting.first }) {
@@ -224,6 +232,8 @@ final class EventIndex {
                         state.waiting.removeFirst()
                         state.failure = nil
                     }
+                    // Only now, when readers find the run.
+                    recent.forget(through: table.last)
                 } else if let runs = state.withLock({ mergeable($0, sizes) }) {
                     try merge(runs, state, writer)
                 } else {

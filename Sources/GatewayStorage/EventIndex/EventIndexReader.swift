@@ -2,8 +2,9 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
-/// The runs that readers have opened, for the next time.
+/// The runs that readers have opened, for the next time, and what is in no run yet.
 final class OpenIndexRuns: Sendable {
+    let recent = RecentEvents()
     private let runs = Lock<[IndexRunName: IndexRun]>([:])
 
     /// The runs of a log that can be read, the oldest first.
@@ -36,11 +37,13 @@ struct EventIndexReader {
 
     private let sqlite: SQLiteConnection
     private let hasher: IndexHasher?
+    private let recent: RecentEvents
     /// What holds all events, the oldest first.
     private let parts: [Part]
 
     init(_ sqlite: SQLiteConnection, folder: String, runs: OpenIndexRuns) throws {
         self.sqlite = sqlite
+        recent = runs.recent
         var parts: [Part] = []
         var reached: Int64 = 1
         // A file that this version's gateway has not opened yet has indexes of its own.
@@ -60,7 +63,11 @@ struct EventIndexReader {
         var found: [Int64] = []
         for part in isAscending(side) ? parts : parts.reversed() where found.count < limit {
             switch part {
-            case .rows(let range): found += try rows(of: subject, in: appID, range, side, limit)
+            case .rows(let range):
+                found +=
+                    subject == .app
+                    ? try newestOfApp(appID, hash, range, side, limit - found.count)
+                    : try rows(of: subject, in: appID, range, side, limit)
             case .run(let run):
                 do {
                     found += try sequences(of: hash, in: run, side, limit)
@@ -84,6 +91,55 @@ struct EventIndexReader {
         }
     }
 
+    /// An app's events in a range that no run covers: those that the writer of this process has in memory are not looked
+    /// for among everybody's rows.
+    private func newestOfApp(
+        _ appID: String, _ hash: UInt64, _ range: ClosedRange<Int64>, _ side: Side, _ limit: Int
+    ) throws -> [Int64] {
+        let (low, high) =
+            switch side {
+            case .after(let sequence): (max(range.lowerBound, sequence + 1), range.upperBound)
+            case .before(let sequence): (range.lowerBound, min(range.upperBound, sequence - 1))
+            }
+        guard low <= high else { return [] }
+        guard let first = recent.first, first <= high,
+            let known = recent.sequences(
+                of: hash, in: max(low, first)...high, newestFirst: !isAscending(side), limit: limit)
+        else { return try rows(of: .app, in: appID, low...high, side, limit) }
+        var found: [Int64] = []
+        func look(_ low: Int64, _ high: Int64) throws {
+            guard low <= high, found.count < limit else { return }
+            found += try rows(of: .app, in: appID, low...high, side, limit - found.count)
+        }
+        // What was committed a moment ago may not have been added yet.
+        if isAscending(side) {
+            try look(low, first - 1)
+            found += known.found.prefix(limit - found.count)
+            try look(max(low, known.last + 1), high)
+        } else {
+            try look(max(low, known.last + 1), high)
+            found += known.found.prefix(limit - found.count)
+            try look(low, first - 1)
+        }
+        return found
+    }
+
+    /// How many events of an app came after one, by the index: some of them may be gone.
+    func count(of appID: String, after sequence: Int64) throws -> Int {
+        let hash = hasher?.hash(of: .app, in: appID) ?? 0
+        var count = 0
+        for part in parts {
+            switch part {
+            case .run(let run):
+                guard run.name.last > sequence else { continue }
+                count += (try? run.count(of: hash, after: sequence)) ?? 0
+            case .rows(let range):
+                count += try newestOfApp(appID, hash, range, .after(sequence), .max).count
+            }
+        }
+        return count
+    }
+
     private func isAscending(_ side: Side) -> Bool {
         if case .after = side { true } else { false }
     }
@@ -102,6 +158,7 @@ struct EventIndexReader {
     ) throws -> [Int64] {
         let (condition, id) =
             switch subject {
+            case .app: ("?2 = ?2", "")
             case .user(let id): ("user_id = ?2", id)
             case .device(let id): ("user_id IS NULL AND anonymous_id = ?2", id)
             case .message(let id): ("message_id = ?2", id)

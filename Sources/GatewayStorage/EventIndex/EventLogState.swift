@@ -21,6 +21,14 @@ struct EventLogState {
         }
     }
 
+    /// Makes a log of its own of a copy, which will go on differently: positions in the other one are none in this one.
+    static func renew(_ path: String) throws {
+        let sqlite = try SQLiteConnection(path: path)
+        guard try read(sqlite) != nil else { return }
+        try sqlite.run("UPDATE event_log SET id = ?1", .blob([UInt8].random(count: idBytes)))
+        try sqlite.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
     /// Begins a log, after the numbers that SQLite has given out.
     static func begin(_ sqlite: SQLiteConnection) throws {
         try sqlite.run(

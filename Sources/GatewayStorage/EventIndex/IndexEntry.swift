@@ -37,7 +37,7 @@ struct KeyEntry: IndexEntry {
     }
 }
 
-/// An event by its user, its device or its message id.
+/// An event by its app, its user, its device or its message id.
 struct SubjectEntry: IndexEntry {
     static let width = 12
 

@@ -12,6 +12,8 @@ struct EventKey: Hashable, Comparable {
 
 /// What events are looked for by.
 enum EventSubject: Hashable {
+    /// All events of the app.
+    case app
     case user(String)
     /// Events of a device whose user was unknown.
     case device(String)
@@ -35,6 +37,7 @@ struct IndexHasher {
 
     func hash(of subject: EventSubject, in appID: String) -> UInt64 {
         switch subject {
+        case .app: digest(of: 4, appID, "").0
         case .user(let id): digest(of: 1, appID, id).0
         case .device(let id): digest(of: 2, appID, id).0
         case .message(let id): digest(of: 3, appID, id).0

@@ -36,7 +36,7 @@ struct IndexRunName: Hashable {
 /// The file holds the keys, the subjects, the first entry of each block, the filter, and a trailer that says where each
 /// begins. Every block has a checksum, and so has everything that is kept in memory.
 final class IndexRun: Sendable {
-    static let magic: UInt64 = 0x3130_4E55_5253_4345
+    static let magic: UInt64 = 0x3230_4E55_5253_4345
     static let trailerBytes = 76
 
     let name: IndexRunName
@@ -128,6 +128,16 @@ final class IndexRun: Sendable {
             if block < subjects.blocks, subjects.fences[block].hash > hash { break }
         }
         return found
+    }
+
+    /// How many events of a subject come after `sequence`, of which two blocks tell, however many there are.
+    func count(of hash: UInt64, after sequence: Int64) throws(IndexFileError) -> Int {
+        guard sequence < name.last else { return 0 }
+        let from = SubjectEntry(hash: hash, offset: UInt32(max(0, sequence + 1 - name.first)))
+        let first = try subjects.index(of: from)
+        let end =
+            try hash == .max ? subjects.count : subjects.index(of: SubjectEntry(hash: hash + 1, offset: 0))
+        return end - first
     }
 
     /// Numbers of at most `limit` events of a subject before `sequence`, the newest first.

@@ -30,6 +30,14 @@ struct IndexSection<Entry: IndexEntry>: Sendable {
         return found
     }
 
+    /// How many entries come before `entry`.
+    func index(of entry: Entry) throws(IndexFileError) -> Int {
+        guard blocks > 0 else { return 0 }
+        let block = block(of: entry)
+        let before = try read(block: block).prefix { $0 < entry }.count
+        return block * Self.blockEntries + before
+    }
+
     /// The block in which the first entry from `entry` on is, or after which it begins.
     func block(of entry: Entry) -> Int {
         // The first fence that is not before the entry; what is sought may begin in the block before it.

@@ -30,6 +30,7 @@ enum EventLogSchema {
         "CREATE INDEX event_device ON event (app_id, anonymous_id) WHERE user_id IS NULL",
         indexBesidesTheLog,
         EventCounts.schema,
+        EventConsumerSchema.script,
     ]
 
     /// Message ids were unique in an app before, so anybody could use up somebody else's. A unique constraint can only

@@ -37,7 +37,8 @@ final class EventLogWriter {
     /// written: what is read then exists in memory alone. So the recovered rows are copied into the database and flushed before
     /// any of them counts as stored. Throws while a reader prevents that.
     init(
-        path: String, afterFailure isAfterFailure: Bool = false, sizes: EventIndex.Sizes = EventIndex.Sizes()
+        path: String, recent: RecentEvents = RecentEvents(), afterFailure isAfterFailure: Bool = false,
+        sizes: EventIndex.Sizes = EventIndex.Sizes()
     ) throws {
         connection = try SQLiteConnection(path: path)
         // The page size holds for a new file only; 8 KiB suits rows of about 1 KB.
@@ -63,8 +64,9 @@ final class EventLogWriter {
         counts = try EventCounts(connection, uses: !isAfterFailure)
         index = try EventIndex(
             folder: IndexFolder.path(besides: path), logID: log.id, first: range?.first ?? next, next: next,
-            sizes: sizes
+            sizes: sizes, recent: recent
         ) { [connection] range, add in
+            var apps: [String: UInt64] = [:]
             let statement = try connection.prepare(
                 """
                 SELECT seq, app_id, message_id, user_id, anonymous_id, sender FROM event
@@ -73,9 +75,12 @@ final class EventLogWriter {
             try statement.bind([.integer(range.lowerBound), .integer(range.upperBound)])
             while try statement.step() {
                 let (user, device) = (statement.optionalText(3), statement.optionalText(4))
+                let appID = statement.text(1)
+                let app = apps[appID] ?? hasher.hash(of: .app, in: appID)
+                apps[appID] = app
                 try add(
                     hasher.entry(
-                        sequence: statement.int64(0), appID: statement.text(1), messageID: statement.text(2),
+                        sequence: statement.int64(0), appID: appID, app: app, messageID: statement.text(2),
                         userID: user, anonymousID: device, sender: statement.optionalText(5)))
             }
         }
@@ -87,8 +92,11 @@ final class EventLogWriter {
     var hasUncounted: Bool { !counts.isEmpty }
 
     /// Stores batches in one transaction; nil proves that it can be written. With `uses` the counts of apps and keys are
-    /// written too.
-    func store(_ batches: [EventBatch?], counting uses: KeyUseTally?) throws -> [AppendOutcome] {
+    /// written too; `changes` are those of other tables.
+    func store(
+        _ batches: [EventBatch?], counting uses: KeyUseTally?,
+        with changes: [@Sendable (SQLiteConnection) throws -> Void] = []
+    ) throws -> [AppendOutcome] {
         try index.makeRoom()
         var commit = Commit(next: next, counts: counts)
         let outcomes = try connection.transaction {
@@ -103,6 +111,7 @@ final class EventLogWriter {
                 return try insert(batch, &commit)
             }
             if let uses { try commit.counts.write(uses, to: connection) }
+            for change in changes { try change(connection) }
             return outcomes
         }
         // Only now: what was not committed must not be taken for a duplicate.
@@ -115,9 +124,10 @@ final class EventLogWriter {
     }
 
     /// Does a part of a sweep, and writes the counts of apps and keys before: what is deleted must have been counted.
-    func sweep(_ sweeper: inout RetentionSweeper, counting uses: KeyUseTally) throws {
+    /// Returns the consumers that lost events which were held for them.
+    func sweep(_ sweeper: inout RetentionSweeper, counting uses: KeyUseTally) throws -> [EventConsumerID] {
         var counts = counts
-        try sweeper.step(connection) {
+        let passed = try sweeper.step(connection) {
             try counts.write(uses, to: connection)
         } hasEvents: { appID, userID, reached in
             try self.hasEvents(userID, in: appID, after: reached)
@@ -125,9 +135,10 @@ final class EventLogWriter {
             knownUsers.remove(hasher.hash(of: .user(userID), in: appID))
         }
         self.counts = counts
-        guard sweeper.isDone else { return }
+        guard sweeper.isDone else { return passed }
         let first = try connection.first("SELECT min(seq) FROM event") { $0.optionalInt64(0) } ?? nil
         index.removeRuns(before: first ?? next)
+        return passed
     }
 
     private func hasEvents(_ userID: String, in appID: String, after sequence: Int64) throws -> Bool {
@@ -177,11 +188,11 @@ final class EventLogWriter {
             try statement.bind(.optionalText(proof?.dialect), at: 16)
             try statement.bind(.optionalText(proof?.requestID), at: 17)
             try statement.bind(.optionalText(proof?.tokenID), at: 18)
+            let app = hasher.hash(of: .app, in: batch.appID)
             for event in batch.events {
                 let entry = hasher.entry(
-                    sequence: commit.next, appID: batch.appID, messageID: event.messageID,
-                    userID: event.userID,
-                    anonymousID: event.anonymousID, sender: event.sender)
+                    sequence: commit.next, appID: batch.appID, app: app, messageID: event.messageID,
+                    userID: event.userID, anonymousID: event.anonymousID, sender: event.sender)
                 let isKnown = try sequence(of: entry.key, commit) != nil
                 if try isKnown || claim(event, of: batch.appID, commit) {
                     outcome.duplicates += 1
@@ -258,17 +269,17 @@ final class EventLogWriter {
 }
 
 extension IndexHasher {
-    /// What the index keeps of an event.
+    /// What the index keeps of an event; `app` is the hash of its app.
     func entry(
-        sequence: Int64, appID: String, messageID: String, userID: String?, anonymousID: String?,
-        sender: String?
+        sequence: Int64, appID: String, app: UInt64, messageID: String, userID: String?,
+        anonymousID: String?, sender: String?
     ) -> IndexedEvent {
         let from = sender ?? userID.map { "user " + $0 } ?? anonymousID.map { "device " + $0 } ?? ""
         let whose = userID.map { EventSubject.user($0) } ?? anonymousID.map { .device($0) }
         var subjects = [hash(of: .message(messageID), in: appID)]
         if let whose { subjects.append(hash(of: whose, in: appID)) }
         return IndexedEvent(
-            sequence: sequence, key: key(appID: appID, sender: from, messageID: messageID), subjects: subjects
-        )
+            sequence: sequence, key: key(appID: appID, sender: from, messageID: messageID), app: app,
+            subjects: subjects)
     }
 }

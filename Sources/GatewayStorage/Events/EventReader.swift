@@ -1,99 +1,5 @@
-package import CountersignCore
-internal import CountersignJOSE
 internal import CountersignSQLite
-internal import Foundation
 package import GatewayModel
-
-/// Which events to read. What is nil is not looked at.
-package struct EventQuery: Sendable {
-    package var appID: String
-    package var userID: String?
-    package var messageID: String?
-    package var type: String?
-    package var name: String?
-    package var verdict: VerdictFilter?
-    /// Milliseconds since 1970 of the time of receipt, the first inclusive and the last exclusive.
-    package var fromMilliseconds: Int64?
-    package var toMilliseconds: Int64?
-
-    package init(appID: String) {
-        self.appID = appID
-    }
-}
-
-/// One stored event.
-package struct StoredEvent: Sendable {
-    /// Counts up in the order of storing.
-    package let sequence: Int64
-    package let messageID: String
-    package let type: String
-    package let userID: String?
-    package let anonymousID: String?
-    package let name: String?
-    package let timestampMilliseconds: Int64
-    package let receivedMilliseconds: Int64
-    /// How it was judged; nil for events that were stored before that was.
-    package let proof: EventProof?
-    /// The event as it came, as JSON.
-    package let body: [UInt8]
-
-    package init(
-        sequence: Int64, messageID: String, type: String, userID: String?, anonymousID: String?,
-        name: String?, timestampMilliseconds: Int64, receivedMilliseconds: Int64, proof: EventProof?,
-        body: [UInt8]
-    ) {
-        self.sequence = sequence
-        self.messageID = messageID
-        self.type = type
-        self.userID = userID
-        self.anonymousID = anonymousID
-        self.name = name
-        self.timestampMilliseconds = timestampMilliseconds
-        self.receivedMilliseconds = receivedMilliseconds
-        self.proof = proof
-        self.body = body
-    }
-
-    /// `unknown` for events that were stored before verdicts were.
-    package var verdict: String { proof?.verdict.rawValue ?? "unknown" }
-
-    /// The event as a JSON object, appended to `output`. Its body is written from text to text: as values it would take
-    /// many times its bytes.
-    package func write(to output: inout [UInt8]) {
-        output.append(contentsOf: #"{"body":"#.utf8)
-        let parser = StrictJSONParser(maximumBytes: max(1, body.count))
-        output.append(
-            contentsOf: (try? parser.parse(bytes: body) { $0.canonicalBytes }) ?? Array("null".utf8))
-        output.append(UInt8(ascii: ","))
-        let others: JSONValue = [
-            "seq": .integer(sequence), "message_id": .string(messageID), "type": .string(type),
-            "user_id": userID.map { .string($0) } ?? .null,
-            "anonymous_id": anonymousID.map { .string($0) } ?? .null,
-            "name": name.map { .string($0) } ?? .null, "timestamp_ms": .integer(timestampMilliseconds),
-            "received_ms": .integer(receivedMilliseconds), "verdict": .string(verdict),
-            "code": (proof?.code).map { .integer(Int64($0)) } ?? .null,
-            "key_id": (proof?.keyID).map { .string($0) } ?? .null,
-            "enforcement": (proof?.enforcement).map { .string($0) } ?? .null,
-            "dialect": (proof?.dialect).map { .string($0) } ?? .null,
-            "request_id": (proof?.requestID).map { .string($0) } ?? .null,
-            "token_id": (proof?.tokenID).map { .string($0) } ?? .null,
-        ]
-        output.append(contentsOf: others.bytes.dropFirst())
-    }
-
-    /// The body as a JSON value; null when it cannot be read, or has names that may take long to compare.
-    package var bodyValue: JSONValue {
-        let parser = StrictJSONParser(maximumBytes: max(1, body.count), maximumNameBytes: 1_024)
-        return (try? parser.parse(bytes: body) { $0.value }) ?? .null
-    }
-}
-
-/// A part of a list of events.
-package struct EventPage: Sendable {
-    package var events: [StoredEvent] = []
-    /// True when there may be more after the last one.
-    package var hasMore = false
-}
 
 /// What has been stored, as one reads it; a gateway may go on storing.
 package protocol EventLog: Sendable {
@@ -102,6 +8,13 @@ package protocol EventLog: Sendable {
 
     /// A page of events stored after `sequence`, the oldest first; 0 begins with the oldest.
     func oldest(_ query: EventQuery, after sequence: Int64, limit: Int) throws(GatewayError) -> EventPage
+
+    /// The events of an app after `sequence`, in their order, for whoever follows them; see ``EventFollowing``.
+    func follow(_ following: EventFollowing, after sequence: Int64, limit: Int) throws(GatewayError)
+        -> EventStretch
+
+    /// What turns numbers of events into positions, and back.
+    func positions() throws(GatewayError) -> EventPositions
 
     /// Calls back with an app's users after a given one, each once, in the order of their ids, until it answers true.
     func users(of appID: String, after last: String, _ isEnough: (String) -> Bool) throws(GatewayError)
@@ -179,7 +92,7 @@ struct EventReader: EventLog {
         }
     }
 
-    private static func condition(_ verdict: VerdictFilter, hasVerdicts: Bool) -> String {
+    static func condition(_ verdict: VerdictFilter, hasVerdicts: Bool) -> String {
         switch verdict {
         case .verdict(let verdict): hasVerdicts ? "verdict = '\(verdict.rawValue)'" : "0"
         case .unknown: hasVerdicts ? "verdict IS NULL" : "1"
@@ -204,7 +117,6 @@ struct EventReader: EventLog {
         add("name = ?", query.name.map { .text($0) })
         add("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
         add("received_ms < ?", query.toMilliseconds.map { .integer($0) })
-        let subject = query.messageID.map { EventSubject.message($0) } ?? query.userID.map { .user($0) }
         return try read { sqlite in
             // A file that this version's gateway has not opened yet has no verdicts.
             let hasVerdicts = try EventLogState.read(sqlite) != nil
@@ -215,7 +127,7 @@ struct EventReader: EventLog {
             let select =
                 "SELECT \(EventPageBuilder.columns), \(proof) FROM event WHERE \(conditions.joined(separator: " AND ")) AND "
             var page = EventPageBuilder(limit: limit)
-            guard let subject else {
+            guard hasVerdicts || query.messageID != nil || query.userID != nil else {
                 // In the order of storing; the plus sign keeps an older file's indexes out of it.
                 let statement = try sqlite.prepare(
                     select.replacing("app_id", with: "+app_id", maxReplacements: 1)
@@ -224,13 +136,12 @@ struct EventReader: EventLog {
                 while try statement.step(), page.add(statement) {}
                 return page.page
             }
-            let index = try EventIndexReader(
-                sqlite, folder: IndexFolder.path(besides: readers.path), runs: runs)
+            let index = try index(sqlite)
             let statement = try sqlite.prepare(select + "seq = ?")
             var bound = bound
             while true {
                 let sequences = try index.sequences(
-                    of: subject, in: query.appID, order == "ASC" ? .after(bound) : .before(bound),
+                    of: query.subject, in: query.appID, order == "ASC" ? .after(bound) : .before(bound),
                     limit: Self.sequencesPerStep)
                 for sequence in sequences {
                     try statement.bind(values + [.integer(sequence)])
@@ -248,7 +159,7 @@ struct EventReader: EventLog {
 }
 
 /// Gathers the events of a page.
-private struct EventPageBuilder {
+struct EventPageBuilder {
     static let columns = "seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body"
     static let proofColumns = "verdict, code, key_id, enforcement, dialect, request_id, token_id"
     static let noProof = "NULL, NULL, NULL, NULL, NULL, NULL, NULL"
@@ -257,13 +168,15 @@ private struct EventPageBuilder {
     private(set) var page = EventPage()
     private var bytes = 0
 
+    var isFull: Bool { page.events.count == limit || bytes >= EventReader.pageBytes }
+
     init(limit: Int) {
         self.limit = limit
     }
 
     /// Takes the event of a row; false when the page was full without it.
     mutating func add(_ row: SQLiteStatement) -> Bool {
-        if page.events.count == limit || bytes >= EventReader.pageBytes {
+        if isFull {
             page.hasMore = true
             return false
         }

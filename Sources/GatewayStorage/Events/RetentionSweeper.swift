@@ -42,19 +42,23 @@ struct RetentionSweeper {
     /// Does a part of the sweep in a transaction of its own. The apps take turns.
     ///
     /// `counting` completes the counts of apps first, in the same transaction. `hasEvents` says whether an app's user has an
-    /// event after one; `forgotten` hears of those that had none.
+    /// event after one; `forgotten` hears of those that had none. Returns the consumers that events were
+    /// held for in vain: they were deleted before these had read them.
+    @discardableResult
     mutating func step(
         _ connection: SQLiteConnection, counting: () throws -> Void = {},
         hasEvents: (String, String, Int64) throws -> Bool,
         forgotten: (String, String) -> Void = { _, _ in }
-    ) throws {
-        guard let (appID, rules) = waiting.first else { return }
+    ) throws -> [EventConsumerID] {
+        guard let (appID, rules) = waiting.first else { return [] }
         let app = AppSweep(id: appID, connection: connection)
         let cutoff = rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? Int64.min
         var gone: [String] = []
+        var hold = try RetentionHold(
+            of: appID, connection, nowMilliseconds: nowMilliseconds, days: rules.retentionDays ?? 0)
         let goesOn = try connection.transaction {
             try counting()
-            return try app.sweep(cutoff, rules.retentionBytes) { users, reached in
+            return try app.sweep(cutoff, rules.retentionBytes, &hold) { users, reached in
                 gone = try users.filter { try !hasEvents(appID, $0, reached) }
                 for user in users { try app.forget(user, until: reached, isGone: gone.contains(user)) }
             }
@@ -62,6 +66,7 @@ struct RetentionSweeper {
         for user in gone { forgotten(appID, user) }
         waiting.removeFirst()
         if goesOn { waiting.append((appID, rules)) }
+        return hold.newlyPassed
     }
 
     /// What a step may still delete.
@@ -84,7 +89,8 @@ struct RetentionSweeper {
 
         /// Returns true when there may be more to delete.
         func sweep(
-            _ cutoff: Int64, _ limit: Int?, usersOfDeleted: (Set<String>, Int64) throws -> Void
+            _ cutoff: Int64, _ limit: Int?, _ hold: inout RetentionHold,
+            usersOfDeleted: (Set<String>, Int64) throws -> Void
         ) throws -> Bool {
             var room = Room()
             // Customers first: a look at an index tells whether there is anything to do.
@@ -105,6 +111,7 @@ struct RetentionSweeper {
             var deleted: (events: Int64, bytes: Int64) = (0, 0)
             var users: Set<String> = []
             var isComplete = rows.count < RetentionSweeper.rowsPerStep
+            var isHeld = false
             for row in rows where !room.isUsedUp {
                 if let received = row.received {
                     // Of events and customers that are too much the older go first.
@@ -114,7 +121,12 @@ struct RetentionSweeper {
                         isComplete = true
                         break
                     }
+                    if hold.holds(row.seq, received: received) {
+                        (isComplete, isHeld) = (true, true)
+                        break
+                    }
                     let (bytes, user) = try delete(event: row.seq)
+                    hold.noteDeleted(row.seq)
                     if let user { users.insert(user) }
                     deleted = (deleted.events + 1, deleted.bytes + bytes)
                     excess -= bytes
@@ -123,8 +135,10 @@ struct RetentionSweeper {
                 }
                 reached = row.seq
             }
-            if isComplete { try forgetExcess(&excess, seenUntil: .max, &room) }
+            // Customers do not pay for events that a consumer has not read.
+            if isComplete, !isHeld { try forgetExcess(&excess, seenUntil: .max, &room) }
             try note(reached, before, deleted)
+            try hold.write(connection)
             try usersOfDeleted(users, reached)
             return room.isUsedUp || !isComplete
         }

@@ -11,10 +11,14 @@ package import GatewayModel
 package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private struct Job {
         let batch: EventBatch?
+        /// Instead of a batch: something else that is written with the next commit.
+        var change: (@Sendable (SQLiteConnection) throws -> Void)?
         let completion: @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
     }
 
+    package let arrivals = EventArrivals()
     private let path: String
+    private let recent: RecentEvents
     private let pendingLimit: Int
     private let diskFloorBytes: Int
     private let observer: (any GatewayObserver)?
@@ -46,11 +50,24 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
 
     /// Opens the file, creates or migrates its schema and starts the writer. The counts of apps and keys are written every
     /// `countSeconds`. Throws `SQLiteError` when the file cannot be opened, or was written by a newer version.
-    package init(
+    package convenience init(
         path: String, pendingBytes: Int, diskFloorBytes: Int = 0,
         observer: (any GatewayObserver)? = nil, retentionSeconds: Double = 60,
         countSeconds: Double = 1, retention: @escaping @Sendable () -> [String: AppRules] = { [:] }
     ) throws {
+        try self.init(
+            path: path, recent: RecentEvents(), pendingBytes: pendingBytes, diskFloorBytes: diskFloorBytes,
+            observer: observer, retentionSeconds: retentionSeconds, countSeconds: countSeconds,
+            retention: retention)
+    }
+
+    /// The same, whose newest events readers of this process find in `recent`.
+    init(
+        path: String, recent: RecentEvents, pendingBytes: Int, diskFloorBytes: Int,
+        observer: (any GatewayObserver)?, retentionSeconds: Double = 60, countSeconds: Double = 1,
+        retention: @escaping @Sendable () -> [String: AppRules]
+    ) throws {
+        self.recent = recent
         self.diskFloorBytes = diskFloorBytes
         self.retentionSeconds = retentionSeconds
         self.countSeconds = countSeconds
@@ -58,7 +75,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         self.path = path
         self.pendingLimit = pendingBytes
         self.observer = observer
-        log = try EventLogWriter(path: path)
+        log = try EventLogWriter(path: path, recent: recent)
         let thread = Thread { [self] in run() }
         thread.name = "event writer"
         thread.start()
@@ -89,6 +106,30 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         condition.lock()
         keyUses.add(appID: appID, keyID: keyID, milliseconds: milliseconds)
         condition.unlock()
+    }
+
+    /// Writes something else with the next commit, and waits for the disk. Throws `StoreFailure`; then nothing of it was
+    /// written.
+    func change<Value: Sendable>(
+        _ body: @escaping @Sendable (SQLiteConnection) throws -> Value
+    ) throws(StoreFailure) -> Value {
+        let value = Lock<Value?>(nil)
+        let result = Lock<Result<AppendOutcome, StoreFailure>?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        enqueue(
+            Job(batch: nil) { sqlite in
+                let made = try body(sqlite)
+                value.withLock { $0 = made }
+            } completion: { outcome in
+                result.withLock { $0 = outcome }
+                done.signal()
+            })
+        done.wait()
+        if case .failure(let failure)? = result.withLock({ $0 }) { throw failure }
+        guard let made = value.withLock({ $0 }) else {
+            throw StoreFailure(reason: .failed, detail: "a change was not written")
+        }
+        return made
     }
 
     package var load: StoreLoad {
@@ -203,8 +244,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             return jobs.map { _ in .failure(failure) }
         }
         do {
-            let outcomes = try openLog().store(jobs.map(\.batch), counting: uses)
-            return outcomes.map { .success($0) }
+            var outcomes = try openLog().store(
+                jobs.filter { $0.change == nil }.map(\.batch), counting: uses, with: jobs.compactMap(\.change)
+            )[...]
+            let results = jobs.map { $0.change == nil ? outcomes.removeFirst() : AppendOutcome() }
+            arrivals.note(
+                Set(zip(jobs, results).compactMap { $1.accepted > 0 ? $0.batch?.appID : nil }))
+            return results.map { .success($0) }
         } catch {
             let sqlite = error as? SQLiteError
             if sqlite?.isConstraint == true, jobs.count > 1 {
@@ -239,7 +285,10 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         guard !sweeper.isDone else { return }
         let uses = takeUses()
         do {
-            try openLog().sweep(&sweeper, counting: uses)
+            for consumer in try openLog().sweep(&sweeper, counting: uses) {
+                observer?.eventsMissed(
+                    by: consumer.name, ofKind: consumer.kind.rawValue, appID: consumer.appID)
+            }
         } catch {
             keep(uses)
             sweeper = RetentionSweeper()
@@ -248,7 +297,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     }
 
     private func openLog() throws -> EventLogWriter {
-        let open = try log ?? EventLogWriter(path: path, afterFailure: true)
+        let open = try log ?? EventLogWriter(path: path, recent: recent, afterFailure: true)
         log = open
         return open
     }

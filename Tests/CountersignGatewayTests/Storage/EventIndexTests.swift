@@ -302,11 +302,72 @@ struct EventIndexTests {
         log.close()
         var sweeper = RetentionSweeper()
         sweeper.begin(["shop": rules], nowMilliseconds: 9 * day + 1)
-        while !sweeper.isDone { try log.sweep(&sweeper, counting: KeyUseTally()) }
+        while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: KeyUseTally()) }
         log.close()
         #expect(try users() == ["ada"])
         #expect(try messages(user: "ada") == ["m-20", "m-21", "m-22", "m-23"])
         #expect(try files().allSatisfy { IndexRunName(file: $0)?.last ?? 0 > 20 })
+    }
+
+    /// Reads everything of an app by pages of a few, from both ends and from the middle on.
+    private func check(_ app: String, _ kept: [String], _ runs: OpenIndexRuns) throws {
+        let reader = EventReader(readers: SQLiteReaders(path: path), runs: runs)
+        let query = EventQuery(appID: app)
+        let all = try reader.oldest(query, after: 0, limit: 10_000).events
+        #expect(all.map(\.messageID) == kept)
+        #expect(
+            try reader.newest(query, before: nil, limit: 7).events.map(\.messageID)
+                == kept.suffix(7).reversed())
+        guard let middle = all.dropFirst(all.count / 2).first else { return }
+        let after = all.drop { $0.sequence <= middle.sequence }.map(\.messageID)
+        let before = all.prefix { $0.sequence < middle.sequence }.map(\.messageID)
+        #expect(
+            try reader.oldest(query, after: middle.sequence, limit: 9).events.map(\.messageID)
+                == after.prefix(9).map(\.self))
+        #expect(
+            try reader.newest(query, before: middle.sequence, limit: 9).events.map(\.messageID)
+                == before.suffix(9).reversed())
+        let counted = try reader.following { sqlite, _ in
+            try reader.index(sqlite).count(of: app, after: middle.sequence)
+        }
+        #expect(counted == after.count)
+    }
+
+    /// In runs, in memory and among rows that the index does not know yet: in this process and in another.
+    @Test func anAppsEventsAreFoundAmongThoseOfOthers() throws {
+        var kept: [String: [String]] = [:]
+        for round in 0..<4 {
+            let runs = OpenIndexRuns()
+            let log = try EventLogWriter(path: path, recent: runs.recent, sizes: Self.sizes)
+            for number in 0..<23 {
+                let app = number.isMultiple(of: 5) ? "kiosk" : number.isMultiple(of: 7) ? "none" : "shop"
+                let id = "m-\(round)-\(number)"
+                _ = try log.store([batch([event(id, user: "user-\(number % 3)")], app: app)], counting: KeyUseTally())
+                kept[app, default: []].append(id)
+                for app in ["shop", "kiosk"] where number > 15 { try check(app, kept[app] ?? [], runs) }
+            }
+            for app in ["shop", "kiosk"] {
+                try check(app, kept[app] ?? [], runs)
+                // Somebody who knows the runs alone.
+                try check(app, kept[app] ?? [], OpenIndexRuns())
+            }
+            log.close()
+            for app in ["shop", "kiosk"] { try check(app, kept[app] ?? [], runs) }
+        }
+    }
+
+    /// The rows of others are not read: they are damaged here.
+    @Test func readingOneAppReadsNoRowsOfOthers() throws {
+        let runs = OpenIndexRuns()
+        let log = try EventLogWriter(path: path, recent: runs.recent, sizes: Self.sizes)
+        defer { log.close() }
+        for number in 0..<45 {
+            let app = number.isMultiple(of: 15) ? "kiosk" : "shop"
+            _ = try log.store([batch([event("m-\(number)", user: "ada")], app: app)], counting: KeyUseTally())
+        }
+        // An app's row under another's name: whoever looks at all rows would find it.
+        try log.connection.execute("UPDATE event SET app_id = 'kiosk' WHERE message_id IN ('m-1', 'm-44')")
+        try check("kiosk", ["m-0", "m-15", "m-30"], runs)
     }
 
     /// A file of the version before, with indexes of its own.

@@ -60,7 +60,7 @@ struct RetentionSweeperTests {
             try add("long", day: Int64(day))
             try add("all", day: Int64(day))
         }
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + EventConsumerSchema.script)
         var short = AppRules()
         short.retentionDays = 2
         var long = AppRules()
@@ -77,7 +77,7 @@ struct RetentionSweeperTests {
 
     @Test func theOldestGoWhileThereIsTooMuch() throws {
         for day in 1...5 { try add("a", day: Int64(day), bytes: 100) }
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + EventConsumerSchema.script)
         var rules = AppRules()
         rules.retentionBytes = 250
         try sweep(["a": rules], day: 6)
@@ -88,7 +88,7 @@ struct RetentionSweeperTests {
     @Test func aLongWayIsDoneInSmallSteps() throws {
         for _ in 0..<500 { try add("other", day: 1) }
         for _ in 0..<500 { try add("a", day: 1) }
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + EventConsumerSchema.script)
         var rules = AppRules()
         rules.retentionDays = 1
         #expect(try sweep(["a": rules], day: 9) == 1_000 / RetentionSweeper.rowsPerStep + 1)
@@ -122,7 +122,7 @@ struct RetentionSweeperTests {
     }
 
     @Test func customersThatWereNotSeenForLongAreForgotten() throws {
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + EventConsumerSchema.script)
         for day in 1...4 { try change("c\(day)", of: "a", day: Int64(day), properties: 3, bytes: 10) }
         try change("c1", of: "a", day: 4, properties: 0, bytes: 0)
         try change("c1", of: "all", day: 1, properties: 1, bytes: 10)
@@ -140,7 +140,7 @@ struct RetentionSweeperTests {
     }
 
     @Test func customersCountAsBytesOfTheirAppAndTheOldestGoFirst() throws {
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + EventConsumerSchema.script)
         try change("c1", of: "a", day: 1, properties: 1_000, bytes: 100)
         for day in 2...3 { try add("a", day: Int64(day), bytes: 10_000) }
         try connection.run(
@@ -161,7 +161,7 @@ struct RetentionSweeperTests {
     }
 
     @Test func manyCustomersAreForgottenInOneStep() throws {
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + EventConsumerSchema.script)
         // Three rows each: the customer, the cookie and the property.
         for number in 0..<300 { try change("c\(number)", of: "a", day: 1, properties: 1, bytes: 10) }
         var rules = AppRules()
@@ -178,7 +178,7 @@ struct RetentionSweeperTests {
     }
 
     @Test func appsTakeTurns() throws {
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + EventConsumerSchema.script)
         for number in 0..<300 {
             for app in ["a", "b", "c"] {
                 try change("c\(number)", of: app, day: 1, properties: 1, bytes: 10)
@@ -194,7 +194,7 @@ struct RetentionSweeperTests {
 
     @Test func aStepDeletesNoMoreBytesThanAMomentTakes() throws {
         for day in 1...20 { try add("a", day: Int64(day), bytes: 1 << 20) }
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + EventConsumerSchema.script)
         try change("c1", of: "a", day: 1, properties: 40, bytes: 500_000)
         var rules = AppRules()
         rules.retentionDays = 1
@@ -218,7 +218,7 @@ struct RetentionSweeperTests {
     }
 
     @Test func whomOthersWereMergedIntoIsForgottenInSmallSteps() throws {
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage)
+        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + EventConsumerSchema.script)
         try change("c1", of: "a", day: 1, properties: 0, bytes: 0)
         try connection.execute(
             """

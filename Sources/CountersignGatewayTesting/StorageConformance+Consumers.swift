@@ -1,0 +1,380 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
+
+extension StorageConformance {
+    static let ofConsumers = [
+        StorageConformance(
+            description: "a consumer reads every event once, from where it began", body: consumersRead),
+        StorageConformance(
+            description: "a lease is alone with its events until it has ended", body: leasesExclude),
+        StorageConformance(
+            description: "the events of a user stay in their order in any number of partitions",
+            body: partitionsKeepOrder),
+        StorageConformance(
+            description: "who seeks ends all leases, and kinds do not see each other", body: seeking),
+        StorageConformance(
+            description: "what was confirmed outlives a restart and a backup", restoring: positionsStay),
+        StorageConformance(
+            description: "a filter that lets nothing through passes on", body: filtersPass),
+        StorageConformance(
+            description: "retention waits for a consumer, but not for ever", body: retentionWaits),
+    ]
+
+    /// Milliseconds since 1970 by hand.
+    private final class Clock: Sendable {
+        private let milliseconds = Lock<Int64>(1_000_000)
+        var now: @Sendable () -> Int64 { { self.milliseconds.withLock { $0 } } }
+        func advance(seconds: Int64) { milliseconds.withLock { $0 += seconds * 1_000 } }
+    }
+
+    private static func code(_ body: () throws -> Void) throws -> ConsumerFailure.Code? {
+        do {
+            try body()
+            return nil
+        } catch let failure as ConsumerFailure {
+            return failure.code
+        }
+    }
+
+    private static func leased(
+        _ consumers: any EventConsumers, _ id: EventConsumerID, limit: Int = 100, seconds: Int = 60
+    ) throws -> EventLease? {
+        if case .leased(let lease) = try consumers.lease(id, limit: limit, seconds: seconds) { return lease }
+        return nil
+    }
+
+    private static func open(_ storage: any Storage) throws -> any EventStore {
+        try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+    }
+
+    // MARK: -
+
+    private static func consumersRead(_ storage: any Storage) throws {
+        let store = try open(storage)
+        defer { store.close() }
+        let consumers = storage.openConsumers(with: store, now: Clock().now)
+        for number in 0..<7 {
+            _ = try append(
+                [event("m-\(number)", user: "ada")], receivedMilliseconds: Int64(number) * 100_000, to: store)
+            _ = try append([event("x-\(number)", user: "eve")], of: "kiosk", to: store)
+        }
+        let third = try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events[2].sequence
+        for (name, start, first) in [
+            ("start", EventStart.start, 0), ("time", .time(400_000), 4), ("after", .after(third), 3),
+            ("end", .end, 7),
+        ] {
+            let id = EventConsumerID(appID: "shop", name: name)
+            let made = try consumers.create(id, EventConsumerSettings(), from: start)
+            try expect(made.lag == 7 - first, "\(name): what is unread is counted, not \(made.lag)")
+            var read: [String] = []
+            while let lease = try leased(consumers, id, limit: 2) {
+                try expect(lease.events.count <= 2, "a lease is no larger than was asked")
+                read += lease.events.map(\.messageID)
+                try consumers.acknowledge(lease.id, of: id, through: nil)
+            }
+            try expect(read == (first..<7).map { "m-\($0)" }, "\(name): read \(read)")
+            let state = try consumers.find(id)
+            try expect(state.lag == 0 && state.oldestUnreadMilliseconds == nil, "all is read")
+        }
+        _ = try append([event("m-7", user: "ada")], to: store)
+        for name in ["start", "end"] {
+            let lease = try leased(consumers, EventConsumerID(appID: "shop", name: name))
+            try expect(lease?.events.map(\.messageID) == ["m-7"], "\(name) goes on with what is new")
+        }
+        try expect(
+            try consumers.all(.pull, of: "shop").map(\.id.name) == ["after", "end", "start", "time"], "list")
+        try expect(try consumers.all(.pull, of: "kiosk").isEmpty, "another app has none")
+        let id = EventConsumerID(appID: "shop", name: "start")
+        try expect(
+            try code { _ = try consumers.create(id, EventConsumerSettings(), from: .start) } == .exists,
+            "a name is taken once")
+        for (name, settings) in [
+            ("a/b", EventConsumerSettings()), ("", EventConsumerSettings()),
+            ("p", EventConsumerSettings(partitions: 17)), ("p", EventConsumerSettings(partitions: 0)),
+            ("h", EventConsumerSettings(holdDays: 91)),
+        ] {
+            let id = EventConsumerID(appID: "shop", name: name)
+            try expect(
+                try code { _ = try consumers.create(id, settings, from: .start) } == .invalid,
+                "invalid: \(name)")
+        }
+        try consumers.delete(id)
+        try expect(try code { _ = try consumers.find(id) } == .notFound, "what is deleted is gone")
+    }
+
+    private static func leasesExclude(_ storage: any Storage) throws {
+        let store = try open(storage)
+        defer { store.close() }
+        let clock = Clock()
+        let consumers = storage.openConsumers(with: store, now: clock.now)
+        let id = EventConsumerID(appID: "shop", name: "one")
+        _ = try consumers.create(id, EventConsumerSettings(), from: .start)
+        _ = try append((0..<6).map { event("m-\($0)", user: "ada") }, to: store)
+
+        let first = try unwrap(
+            try leased(consumers, id, limit: 4, seconds: 10), "there is something to lease")
+        try expect(try leased(consumers, id) == nil, "what one has leased no other gets")
+        try consumers.release(first.id, of: id)
+        let second = try unwrap(try leased(consumers, id, limit: 4, seconds: 10), "a released lease is free")
+        try expect(second.events.map(\.messageID) == ["m-0", "m-1", "m-2", "m-3"], "with the same events")
+        try expect(
+            try code { try consumers.acknowledge(first.id, of: id, through: nil) } == .leaseExpired,
+            "a released lease confirms nothing")
+
+        // A part of it; the rest stays leased.
+        try consumers.acknowledge(second.id, of: id, through: second.events[1].sequence)
+        try expect(
+            try consumers.find(id).partitions[0].committed == second.events[1].sequence, "a part is done")
+        try expect(try leased(consumers, id) == nil, "the rest stays leased")
+        try expect(
+            try code { try consumers.acknowledge(second.id, of: id, through: second.reached + 1) }
+                == .notInLease,
+            "nothing beyond a lease is confirmed")
+
+        // Expired, but nobody has leased it since: the work counts.
+        clock.advance(seconds: 11)
+        try consumers.acknowledge(second.id, of: id, through: second.events[2].sequence)
+        let third = try unwrap(try leased(consumers, id, seconds: 10), "an expired lease is free")
+        try expect(
+            third.events.map(\.messageID) == ["m-3", "m-4", "m-5"], "from the first unconfirmed event on")
+        try expect(
+            try code { try consumers.acknowledge(second.id, of: id, through: nil) } == .leaseExpired,
+            "after somebody else has leased it, it is too late")
+        let reached = try consumers.acknowledge(third.id, of: id, through: nil)
+        try expect(
+            try consumers.acknowledge(third.id, of: id, through: nil) == reached, "done again it is done")
+        try expect(try leased(consumers, id) == nil, "nothing is left")
+        try expect(
+            try code {
+                _ = try consumers.lease(EventConsumerID(appID: "kiosk", name: "one"), limit: 1, seconds: 10)
+            }
+                == .notFound, "another app has no such consumer")
+    }
+
+    private static func partitionsKeepOrder(_ storage: any Storage) throws {
+        let store = try open(storage)
+        defer { store.close() }
+        let consumers = storage.openConsumers(with: store, now: Clock().now)
+        let id = EventConsumerID(appID: "shop", name: "four")
+        _ = try consumers.create(id, EventConsumerSettings(partitions: 4), from: .start)
+        for number in 0..<60 {
+            let isDevice = number.isMultiple(of: 3)
+            _ = try append(
+                [
+                    event(
+                        "m-\(number)", user: isDevice ? nil : "user-\(number % 7)",
+                        device: isDevice ? "device-\(number % 5)" : nil)
+                ], to: store)
+        }
+        var held: Set<Int> = []
+        var leases: [EventLease] = []
+        while let lease = try leased(consumers, id, limit: 3) {
+            try expect(held.insert(lease.partition).inserted, "a partition is leased once")
+            leases.append(lease)
+        }
+        try expect(held.count > 1, "several workers have something to do")
+        var read: [StoredEvent] = []
+        while !leases.isEmpty {
+            let lease = leases.removeFirst()
+            read += lease.events
+            try consumers.acknowledge(lease.id, of: id, through: nil)
+            if let next = try leased(consumers, id, limit: 3) { leases.append(next) }
+        }
+        try expect(Set(read.map(\.messageID)).count == 60 && read.count == 60, "each event is read once")
+        for (_, events) in Dictionary(grouping: read, by: { $0.userID ?? $0.anonymousID ?? "" }) {
+            try expect(
+                zip(events, events.dropFirst()).allSatisfy { $0.sequence < $1.sequence },
+                "in order for each user")
+        }
+    }
+
+    private static func seeking(_ storage: any Storage) throws {
+        let store = try open(storage)
+        defer { store.close() }
+        let consumers = storage.openConsumers(with: store, now: Clock().now)
+        let id = EventConsumerID(appID: "shop", name: "one")
+        let hook = EventConsumerID(appID: "shop", kind: .webhook, name: "one")
+        for each in [id, hook] { _ = try consumers.create(each, EventConsumerSettings(), from: .start) }
+        _ = try append((0..<3).map { event("m-\($0)", user: "ada") }, to: store)
+        let lease = try unwrap(try leased(consumers, id, limit: 2), "there is something to lease")
+        let other = try unwrap(try leased(consumers, hook), "the other kind has its own")
+        try consumers.acknowledge(lease.id, of: id, through: nil)
+        let again = try unwrap(try leased(consumers, id), "the next one")
+        _ = try consumers.seek(id, to: .start)
+        try expect(
+            try code { try consumers.acknowledge(again.id, of: id, through: nil) } == .leaseExpired,
+            "a lease from before does not move the position")
+        let back = try leased(consumers, id)
+        try expect(back?.events.map(\.messageID) == ["m-0", "m-1", "m-2"], "it goes on from there")
+        _ = try consumers.seek(id, to: .end)
+        try expect(try leased(consumers, id) == nil, "at the end there is nothing")
+
+        // Somebody who has opened the same storage seeks.
+        let outside = storage.openConsumers(with: nil, now: Clock().now)
+        _ = try outside.seek(id, to: .start)
+        let seen = try unwrap(try leased(consumers, id), "what others do is seen")
+        _ = try outside.seek(id, to: .start)
+        try expect(
+            try code { try consumers.acknowledge(seen.id, of: id, through: nil) } == .leaseExpired,
+            "a lease from before somebody else's seek does not move the position")
+
+        try consumers.delete(id)
+        try expect(try consumers.all(.pull, of: nil).isEmpty, "one kind is gone")
+        try expect(try consumers.all(.webhook, of: nil).map(\.id) == [hook], "the other is not")
+        try consumers.acknowledge(other.id, of: hook, through: nil)
+        try expect(try consumers.find(hook).lag == 0, "and goes on")
+    }
+
+    private static func positionsStay(_ storage: any Storage, _ restore: Restore) throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "copies-" + UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        _ = try storage.openControl(as: .account).createApp(id: "shop")
+        let id = EventConsumerID(appID: "shop", name: "one")
+        var store = try open(storage)
+        var consumers = storage.openConsumers(with: store, now: Clock().now)
+        _ = try consumers.create(id, EventConsumerSettings(partitions: 1, holdDays: 3), from: .start)
+        _ = try append((0..<4).map { event("m-\($0)", user: "ada") }, to: store)
+        let lease = try unwrap(try leased(consumers, id, limit: 2), "there is something to lease")
+        try consumers.acknowledge(lease.id, of: id, through: nil)
+        let lost = try unwrap(try leased(consumers, id), "the rest")
+        store.close()
+
+        store = try open(storage)
+        consumers = storage.openConsumers(with: store, now: Clock().now)
+        try expect(
+            try code { try consumers.acknowledge(lost.id, of: id, through: nil) } == .leaseExpired,
+            "a lease ends with the gateway")
+        let next = try unwrap(try leased(consumers, id), "what was leased is leased again")
+        try expect(next.events.map(\.messageID) == ["m-2", "m-3"], "from what was confirmed on")
+        try expect(try consumers.find(id).settings.holdDays == 3, "settings stay")
+        let positions = try storage.log.positions()
+        let position = positions.text(after: next.events[0].sequence, in: "shop")
+        try expect(
+            try positions.sequence(of: position, in: "shop") == next.events[0].sequence,
+            "a position is found again")
+        let backup = try storage.backUp(in: folder.path)
+        try consumers.acknowledge(next.id, of: id, through: nil)
+        store.close()
+
+        let copy = try restore(backup)
+        let copyStore = try open(copy)
+        defer { copyStore.close() }
+        let copied = copy.openConsumers(with: copyStore, now: Clock().now)
+        try expect(
+            try leased(copied, id)?.events.map(\.messageID) == ["m-2", "m-3"],
+            "a copy has the position of its moment")
+        for (text, app, fault) in [
+            (position, "shop", EventPositions.Fault.otherLog), ("x", "shop", .malformed),
+            ("", "shop", .malformed),
+        ] {
+            do {
+                _ = try copy.log.positions().sequence(of: text, in: app)
+                throw Violation(description: "a position of \(fault) is taken")
+            } catch let found as EventPositions.Fault {
+                try expect(found == fault, "a position is \(fault), not \(found)")
+            }
+        }
+        let here = try copy.log.positions()
+        for (text, app, fault) in [
+            (here.text(after: 1, in: "kiosk"), "shop", EventPositions.Fault.otherApp),
+            (here.text(after: here.head + 1, in: "shop"), "shop", .ahead),
+            (String(here.text(after: 1, in: "shop").dropLast(2)) + "AA", "shop", .malformed),
+        ] {
+            do {
+                _ = try here.sequence(of: text, in: app)
+                throw Violation(description: "a position of \(fault) is taken")
+            } catch let found as EventPositions.Fault {
+                try expect(found == fault, "a position is \(fault), not \(found)")
+            }
+        }
+    }
+
+    private static func filtersPass(_ storage: any Storage) throws {
+        let store = try open(storage)
+        defer { store.close() }
+        let consumers = storage.openConsumers(with: store, now: Clock().now)
+        let id = EventConsumerID(appID: "shop", name: "bob")
+        var filter = EventFilter(userID: "bob")
+        _ = try consumers.create(id, EventConsumerSettings(filter: filter), from: .start)
+        let none = EventConsumerID(appID: "shop", name: "none")
+        _ = try consumers.create(
+            none, EventConsumerSettings(filter: EventFilter(type: "nothing")), from: .start)
+        for number in 0..<9 {
+            _ = try append([event("m-\(number)", user: number.isMultiple(of: 3) ? "bob" : "ada")], to: store)
+        }
+        let lease = try unwrap(try leased(consumers, id), "what matches is there")
+        try expect(lease.events.map(\.messageID) == ["m-0", "m-3", "m-6"], "and nothing else")
+        try consumers.acknowledge(lease.id, of: id, through: nil)
+        try expect(try consumers.find(id).lag == 0, "what comes after it is passed too")
+        try expect(try leased(consumers, none) == nil, "nothing matches")
+        try expect(try consumers.find(none).lag == 0, "and is not looked at again")
+        filter.userID = "ada"
+        try consumers.setFilter(filter, of: id)
+        _ = try append([event("n", user: "ada"), event("o", user: "bob")], to: store)
+        try expect(
+            try leased(consumers, id)?.events.map(\.messageID) == ["n"], "another filter holds from then on")
+    }
+
+    /// Of so little, all is swept before the first batch is answered.
+    private static func retentionWaits(_ storage: any Storage) throws {
+        let day: Int64 = 86_400_000
+        let now = Int64(Date().timeIntervalSince1970 * 1_000)
+        let missed = Missed()
+        var rules = AppRules()
+        rules.retentionDays = 1
+        func reopen(_ body: (any EventStore, any EventConsumers) throws -> Void) throws {
+            let store = try storage.openEvents(
+                EventStoreOptions(
+                    pendingBytes: 1 << 20, observer: missed, retention: { [rules] in ["shop": rules] }))
+            defer { store.close() }
+            try body(store, storage.openConsumers(with: store, now: Clock().now))
+        }
+        func left() throws -> [String] {
+            try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events.map(\.messageID)
+        }
+        let id = EventConsumerID(appID: "shop", name: "slow")
+        let store = try open(storage)
+        _ = try storage.openConsumers(with: store, now: Clock().now).create(
+            id, EventConsumerSettings(holdDays: 5), from: .start)
+        for (name, age) in [("nine", 9), ("four", 4), ("three", 3), ("new", 0)] {
+            _ = try append(
+                [event(name, user: "ada")], receivedMilliseconds: now - Int64(age) * day, to: store)
+        }
+        store.close()
+
+        try reopen { store, consumers in
+            _ = try append([event("x", user: "eve")], of: "kiosk", to: store)
+            try expect(
+                try left() == ["four", "three", "new"], "what was not read stays, but not beyond its days")
+            try expect(try consumers.find(id).hasMissed, "who was too slow is told")
+            try expect(missed.consumers == ["slow"], "once")
+            let lease = try unwrap(try leased(consumers, id, limit: 1), "the oldest that is left")
+            try expect(lease.hasMissed && lease.events.map(\.messageID) == ["four"], "with what was missed")
+            try consumers.acknowledge(lease.id, of: id, through: nil)
+            try expect(try !consumers.find(id).hasMissed, "until it goes on after that")
+        }
+        try reopen { store, consumers in
+            _ = try append([event("y", user: "eve")], of: "kiosk", to: store)
+            try expect(try left() == ["three", "new"], "what was read goes")
+            try expect(missed.consumers == ["slow"], "and is not missed")
+            try consumers.delete(id)
+        }
+        try reopen { store, _ in
+            _ = try append([event("z", user: "eve")], of: "kiosk", to: store)
+            try expect(try left() == ["new"], "without the consumer nothing waits")
+        }
+    }
+
+    private final class Missed: GatewayObserver {
+        private let names = Lock<[String]>([])
+        var consumers: [String] { names.withLock { $0 } }
+        func requestEnded(_ record: RequestRecord) {}
+        func commitEnded(_ record: CommitRecord) {}
+        func eventsMissed(by consumer: String, ofKind kind: String, appID: String) {
+            names.withLock { $0.append(consumer) }
+        }
+    }
+}

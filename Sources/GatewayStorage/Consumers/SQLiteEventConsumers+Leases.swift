@@ -1,0 +1,138 @@
+internal import CountersignCore
+internal import CountersignJOSE
+package import GatewayModel
+
+extension SQLiteEventConsumers {
+    package func lease(
+        _ id: EventConsumerID, limit: Int, seconds: Int
+    ) throws(ConsumerFailure) -> LeaseOutcome {
+        guard let row = try row(id) else {
+            leases.withLock { _ = $0.removeValue(forKey: id) }
+            throw Self.notFound(id)
+        }
+        let free = leases.withLock { leases in
+            var table = leases[id] ?? ConsumerLeases(partitions: row.positions.count)
+            // Made again by somebody else, with other partitions.
+            if table.partitions != row.positions.count {
+                table = ConsumerLeases(partitions: row.positions.count)
+            }
+            let free = table.available(at: now())
+            leases[id] = table
+            return free
+        }
+        var hasMore = false
+        var looked = 0
+        for partition in free {
+            guard looked < EventReader.mostLooked else {
+                hasMore = true
+                break
+            }
+            let attempt = try lease(id, partition, limit: limit, seconds: seconds)
+            if let lease = attempt.lease { return .leased(lease) }
+            hasMore = hasMore || attempt.hasMore
+            looked += attempt.looked
+        }
+        let expiry = leases.withLock { $0[id]?.nextExpiry(after: now()) }
+        return .nothing(hasMore: hasMore, nextExpiry: expiry)
+    }
+
+    /// Leases the next events of one partition, if nobody has it and there are any.
+    private func lease(
+        _ id: EventConsumerID, _ partition: Int, limit: Int, seconds: Int
+    ) throws(ConsumerFailure) -> (lease: EventLease?, looked: Int, hasMore: Bool) {
+        let isReserved = leases.withLock { leases in
+            guard leases[id].map({ partition < $0.partitions }) == true else { return false }
+            return leases[id]?.reserve(partition, at: now()) == true
+        }
+        guard isReserved else { return (nil, 0, false) }
+        do throws(ConsumerFailure) {
+            // Only now, when nobody else moves the position.
+            guard let row = try row(id), partition < row.positions.count else { throw Self.notFound(id) }
+            let from = row.positions[partition]
+            let following = EventFollowing(
+                appID: id.appID, filter: row.settings.filter,
+                partition: EventPartition(partition, of: row.positions.count))
+            let stretch = try Self.storing { try reader.follow(following, after: from, limit: limit) }
+            guard let last = stretch.events.last else {
+                // What the filter leaves out is passed, so that nobody looks at it again.
+                if stretch.looked > 0 {
+                    _ = try write { table in
+                        try table.move(
+                            id, partition, from: from, to: stretch.reached, generation: row.generation)
+                    }
+                }
+                leases.withLock { $0[id]?.abandon(partition) }
+                return (nil, stretch.looked, stretch.hasMore)
+            }
+            let lease = ConsumerLeases.Lease(
+                id: Base64URL.encode(.random(count: 12)), partition: partition, from: from,
+                last: last.sequence, reached: stretch.reached, generation: row.generation,
+                deadlineMilliseconds: now() + Int64(seconds) * 1_000)
+            leases.withLock { $0[id]?.begin(lease) }
+            let given = EventLease(
+                id: lease.id, partition: partition, deadlineMilliseconds: lease.deadlineMilliseconds,
+                events: stretch.events, reached: stretch.reached, hasMissed: stretch.hasMissed)
+            return (given, stretch.looked, stretch.hasMore)
+        } catch {
+            leases.withLock { $0[id]?.abandon(partition) }
+            throw error
+        }
+    }
+
+    package func acknowledge(
+        _ lease: String, of id: EventConsumerID, through sequence: Int64?
+    ) throws(ConsumerFailure) -> Int64 {
+        let (found, target) = try leases.withLock {
+            leases throws(ConsumerFailure) -> (ConsumerLeases.Lease?, Int64) in
+            switch leases[id]?.find(lease) ?? .expired {
+            case .expired, .busy: throw Self.leaseExpired
+            case .settled(let reached): return (nil, reached)
+            case .lease(let found):
+                let target = sequence.map { $0 >= found.last ? found.reached : $0 } ?? found.reached
+                guard sequence.map({ $0 >= found.from && $0 <= found.reached }) ?? true else {
+                    throw ConsumerFailure(
+                        .notInLease, "this position is not in the lease; give that of one of its events")
+                }
+                leases[id]?.settle(found)
+                return (found, target)
+            }
+        }
+        guard let found else { return target }
+        let isMoved: Bool
+        do throws(ConsumerFailure) {
+            isMoved = try write { table in
+                try table.move(
+                    id, found.partition, from: found.from, to: target, generation: found.generation)
+            }
+        } catch {
+            leases.withLock { $0[id]?.fail(found, isOver: false) }
+            throw error
+        }
+        leases.withLock { leases in
+            if isMoved {
+                leases[id]?.finish(found, at: target)
+            } else {
+                leases[id]?.fail(found, isOver: true)
+            }
+        }
+        noteChange(of: id)
+        guard isMoved else {
+            if try row(id) == nil { throw Self.notFound(id) }
+            throw Self.leaseExpired
+        }
+        return target
+    }
+
+    package func release(_ lease: String, of id: EventConsumerID) throws(ConsumerFailure) {
+        try leases.withLock { leases throws(ConsumerFailure) in
+            guard case .lease(let found)? = leases[id]?.find(lease) else { throw Self.leaseExpired }
+            leases[id]?.release(found)
+        }
+        noteChange(of: id)
+    }
+
+    private static let leaseExpired = ConsumerFailure(
+        .leaseExpired,
+        "this lease has ended: it expired and somebody else has its events, the consumer was moved, or the "
+            + "gateway was restarted; poll again")
+}

@@ -1,0 +1,230 @@
+internal import CountersignCore
+internal import CountersignSQLite
+package import GatewayModel
+
+/// Consumers in `events.sqlite`. While a gateway runs, its writer commits positions together with events.
+package final class SQLiteEventConsumers: EventConsumers {
+    /// Who writes.
+    enum Writer: Sendable {
+        case store(SQLiteEventStore)
+        /// No gateway runs here: a connection of its own.
+        case file(String)
+    }
+
+    package static let mostOfApp = 64
+
+    let reader: EventReader
+    private let writer: Writer
+    /// Milliseconds since 1970.
+    let now: @Sendable () -> Int64
+    let leases = Lock<[EventConsumerID: ConsumerLeases]>([:])
+
+    init(reader: EventReader, writer: Writer, now: @escaping @Sendable () -> Int64) {
+        self.reader = reader
+        self.writer = writer
+        self.now = now
+    }
+
+    // MARK: The list
+
+    package func create(
+        _ id: EventConsumerID, _ settings: EventConsumerSettings, from start: EventStart
+    ) throws(ConsumerFailure) -> EventConsumer {
+        try check(id, settings)
+        let sequence = try sequence(of: start, in: id.appID)
+        let milliseconds = now()
+        let failure = try write { table -> ConsumerFailure? in
+            if try table.row(id) != nil {
+                return ConsumerFailure(
+                    .exists, "there is a consumer \(id.name) already; delete it first, or choose another name"
+                )
+            }
+            if try table.count(id.kind, of: id.appID) >= Self.mostOfApp {
+                return ConsumerFailure(
+                    .tooMany, "an app has at most \(Self.mostOfApp) consumers; delete one that is not used")
+            }
+            try table.insert(id, settings, at: sequence, milliseconds: milliseconds)
+            return nil
+        }
+        if let failure { throw failure }
+        return try find(id)
+    }
+
+    private func check(_ id: EventConsumerID, _ settings: EventConsumerSettings) throws(ConsumerFailure) {
+        guard EventConsumerID.isName(id.name) else {
+            throw ConsumerFailure(.invalid, "a consumer's name is 1 to 64 of A-Z a-z 0-9 . _ -")
+        }
+        guard 1...EventConsumerSettings.mostPartitions ~= settings.partitions else {
+            throw ConsumerFailure(.invalid, "partitions is 1 to \(EventConsumerSettings.mostPartitions)")
+        }
+        guard settings.holdDays.map({ 1...EventConsumerSettings.longestHold ~= $0 }) ?? true else {
+            throw ConsumerFailure(
+                .invalid, "the days that retention waits are 1 to \(EventConsumerSettings.longestHold)")
+        }
+        try check(settings.filter)
+    }
+
+    private func check(_ filter: EventFilter) throws(ConsumerFailure) {
+        for (text, most) in [(filter.type, 64), (filter.name, 512), (filter.userID, 512)] {
+            guard let text else { continue }
+            guard 1...most ~= text.utf8.count, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+                throw ConsumerFailure(
+                    .invalid, "a filter has 1 to \(most) bytes without control characters")
+            }
+        }
+    }
+
+    package func all(
+        _ kind: EventConsumerID.Kind, of appID: String?
+    ) throws(ConsumerFailure) -> [EventConsumer] {
+        try read { sqlite, _ in
+            try EventConsumerTable(sqlite: sqlite).rows(kind, of: appID).map { try self.consumer($0, sqlite) }
+        }
+    }
+
+    package func find(_ id: EventConsumerID) throws(ConsumerFailure) -> EventConsumer {
+        let found = try read { sqlite, _ in
+            try EventConsumerTable(sqlite: sqlite).row(id).map { try self.consumer($0, sqlite) }
+        }
+        guard let found else { throw Self.notFound(id) }
+        return found
+    }
+
+    static func notFound(_ id: EventConsumerID) -> ConsumerFailure {
+        ConsumerFailure(.notFound, "the app has no consumer \(id.name); create it first")
+    }
+
+    private func consumer(_ row: EventConsumerTable.Row, _ sqlite: SQLiteConnection) throws -> EventConsumer {
+        let time = now()
+        let table = leases.withLock { $0[row.id] }
+        let partitions = row.positions.enumerated().map { index, position in
+            EventConsumer.Partition(
+                committed: position,
+                leasedUntilMilliseconds: table.flatMap {
+                    index < $0.partitions ? $0.deadline(of: index, at: time) : nil
+                })
+        }
+        let index = try reader.index(sqlite)
+        let floor = try EventFloor.read(of: row.id.appID, sqlite)
+        var counts: [Int64: Int] = [:]
+        var behind = 0
+        for position in row.positions {
+            let count = try counts[position] ?? index.count(of: row.id.appID, after: max(position, floor))
+            counts[position] = count
+            behind += count
+        }
+        let least = row.positions.min() ?? 0
+        let next = try index.sequences(of: .app, in: row.id.appID, .after(max(least, floor)), limit: 64)
+        var oldest: Int64?
+        for sequence in next where oldest == nil {
+            oldest = try sqlite.first(
+                "SELECT received_ms FROM event WHERE seq = ?1", .integer(sequence)
+            ) { $0.int64(0) }
+        }
+        return EventConsumer(
+            id: row.id, settings: row.settings, createdMilliseconds: row.createdMilliseconds,
+            partitions: partitions, lag: (behind + row.positions.count - 1) / max(1, row.positions.count),
+            oldestUnreadMilliseconds: oldest, hasMissed: floor > least)
+    }
+
+    package func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws(ConsumerFailure) {
+        try check(filter)
+        let isThere = try write { table in
+            let isThere = try table.row(id) != nil
+            if isThere { try table.setFilter(filter, of: id) }
+            return isThere
+        }
+        if !isThere { throw Self.notFound(id) }
+    }
+
+    package func seek(
+        _ id: EventConsumerID, to start: EventStart
+    ) throws(ConsumerFailure) -> EventConsumer {
+        let sequence = try sequence(of: start, in: id.appID)
+        let isThere = try write { table in
+            let isThere = try table.row(id) != nil
+            if isThere { try table.seek(id, to: sequence) }
+            return isThere
+        }
+        guard isThere else { throw Self.notFound(id) }
+        forgetLeases(of: id)
+        return try find(id)
+    }
+
+    package func delete(_ id: EventConsumerID) throws(ConsumerFailure) {
+        let isThere = try write { table in
+            let isThere = try table.row(id) != nil
+            if isThere { try table.delete(id) }
+            return isThere
+        }
+        forgetLeases(of: id)
+        if !isThere { throw Self.notFound(id) }
+    }
+
+    private func forgetLeases(of id: EventConsumerID) {
+        leases.withLock { _ = $0.removeValue(forKey: id) }
+        noteChange(of: id)
+    }
+
+    private func sequence(of start: EventStart, in appID: String) throws(ConsumerFailure) -> Int64 {
+        try read { sqlite, log in
+            let floor = try EventFloor.read(of: appID, sqlite)
+            return switch start {
+            case .start: floor
+            case .end: try log.head(sqlite)
+            case .time(let milliseconds):
+                try max(floor, self.reader.sequence(before: milliseconds, of: appID, sqlite, log))
+            case .after(let sequence): min(sequence, try log.head(sqlite))
+            }
+        }
+    }
+
+    // MARK: The file
+
+    func noteChange(of id: EventConsumerID) {
+        if case .store(let store) = writer { store.arrivals.note([id.appID]) }
+    }
+
+    func row(_ id: EventConsumerID) throws(ConsumerFailure) -> EventConsumerTable.Row? {
+        try read { sqlite, _ in try EventConsumerTable(sqlite: sqlite).row(id) }
+    }
+
+    private func read<Value>(
+        _ body: (SQLiteConnection, EventLogState) throws -> Value
+    ) throws(ConsumerFailure) -> Value {
+        try Self.storing { try reader.following(body) }
+    }
+
+    static func storing<Value>(_ body: () throws -> Value) throws(ConsumerFailure) -> Value {
+        do {
+            return try body()
+        } catch let failure as ConsumerFailure {
+            throw failure
+        } catch let error as GatewayError where error.code != .storage {
+            throw ConsumerFailure(.invalid, error.reason)
+        } catch {
+            throw ConsumerFailure(.storage, "the events cannot be read: \(error)")
+        }
+    }
+
+    func write<Value: Sendable>(
+        _ body: @escaping @Sendable (EventConsumerTable) throws -> Value
+    ) throws(ConsumerFailure) -> Value {
+        switch writer {
+        case .store(let store):
+            do throws(StoreFailure) {
+                return try store.change { try body(EventConsumerTable(sqlite: $0)) }
+            } catch {
+                var failure = ConsumerFailure(.storage, "\(error.summary); try again")
+                failure.store = error
+                throw failure
+            }
+        case .file(let path):
+            return try Self.storing {
+                let sqlite = try SQLiteConnection(path: path)
+                try sqlite.execute("PRAGMA synchronous = FULL")
+                return try sqlite.transaction { try body(EventConsumerTable(sqlite: sqlite)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+internal import CountersignSQLite
+
+/// The tables of consumers in `events.sqlite`.
+enum EventConsumerSchema {
+    static let script = """
+        CREATE TABLE event_consumer (
+            app_id TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            name TEXT NOT NULL,
+            verdict TEXT,
+            type TEXT,
+            event_name TEXT,
+            user_id TEXT,
+            hold_days INTEGER,
+            created_ms INTEGER NOT NULL,
+            generation INTEGER NOT NULL,
+            missed_ms INTEGER,
+            PRIMARY KEY (app_id, kind, name)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE event_consumer_position (
+            app_id TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            name TEXT NOT NULL,
+            partition INTEGER NOT NULL,
+            seq INTEGER NOT NULL,
+            PRIMARY KEY (app_id, kind, name, partition)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE event_floor (
+            app_id TEXT PRIMARY KEY,
+            seq INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO event_floor SELECT app_id, seq FROM retention_mark;
+        """
+
+    /// False in a file of an earlier version.
+    static func isThere(_ sqlite: SQLiteConnection) throws -> Bool {
+        try sqlite.first("SELECT 1 FROM sqlite_schema WHERE name = 'event_floor'") { _ in true } == true
+    }
+}
+
+/// Up to which number an app's events were deleted because they are kept no longer.
+enum EventFloor {
+    static func read(of appID: String, _ sqlite: SQLiteConnection) throws -> Int64 {
+        try sqlite.first("SELECT seq FROM event_floor WHERE app_id = ?1", .text(appID)) { $0.int64(0) } ?? 0
+    }
+
+    static func raise(_ appID: String, to sequence: Int64, _ sqlite: SQLiteConnection) throws {
+        try sqlite.run(
+            "INSERT INTO event_floor VALUES (?1, ?2) ON CONFLICT (app_id) DO UPDATE SET seq = max(seq, ?2)",
+            .text(appID), .integer(sequence))
+    }
+}

@@ -1,0 +1,70 @@
+internal import CountersignCore
+internal import CountersignJOSE
+
+/// Turns the number of an event into a position, which clients keep and give back, and a position into the number.
+///
+/// A position is opaque text that says which log, which app and after which event. So one of another app, of a log that
+/// was restored from a backup, or that was cut short is recognized instead of being taken for a place where it never was.
+package struct EventPositions: Sendable {
+    /// Why a position cannot be used.
+    package enum Fault: String, Error, Sendable, CaseIterable {
+        case malformed = "position_malformed"
+        case otherApp = "position_of_another_app"
+        case otherLog = "position_of_another_log"
+        case ahead = "position_ahead"
+
+        /// What is the matter and what to do.
+        package var reason: String {
+            switch self {
+            case .malformed: "this is no position; give one as it was answered, whole"
+            case .otherApp: "this position is of another app; give one of this app"
+            case .otherLog:
+                "this position is of another log of events, such as before a backup was restored; go on from "
+                    + "a consumer's committed position, or from a time"
+            case .ahead:
+                "this position is after the newest event, so the log was put back to an earlier state; go on "
+                    + "from a consumer's committed position, or from a time"
+            }
+        }
+    }
+
+    private static let version: UInt8 = 1
+    private static let bytes = 25
+
+    /// The number of the newest event that was stored; 0 before the first.
+    package let head: Int64
+    private let logID: ArraySlice<UInt8>
+
+    init(logID: [UInt8], head: Int64) {
+        self.logID = logID.prefix(8)
+        self.head = head
+    }
+
+    /// The position after an event of an app, 34 characters of base64url; 0 is before the first.
+    package func text(after sequence: Int64, in appID: String) -> String {
+        var bytes = [Self.version] + logID + Self.mark(of: appID)
+        withUnsafeBytes(of: sequence.bigEndian) { bytes += $0 }
+        let check = bytes.withUnsafeBytes { checksum($0) }
+        withUnsafeBytes(of: check.bigEndian) { bytes += $0 }
+        return Base64URL.encode(bytes)
+    }
+
+    /// The number of the event that a position is after.
+    package func sequence(of text: String, in appID: String) throws(Fault) -> Int64 {
+        guard text.utf8.count <= 64, let bytes = Base64URL.decode(text), bytes.count == Self.bytes,
+            bytes[0] == Self.version
+        else { throw .malformed }
+        let check = bytes[..<21].withUnsafeBytes { checksum($0) }
+        guard check == bytes[21...].reduce(UInt32(0), { $0 << 8 | UInt32($1) }) else { throw .malformed }
+        guard bytes[1..<9].elementsEqual(logID) else { throw .otherLog }
+        guard bytes[9..<13].elementsEqual(Self.mark(of: appID)) else { throw .otherApp }
+        let sequence = Int64(bitPattern: bytes[13..<21].reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+        guard sequence >= 0 else { throw .malformed }
+        guard sequence <= head else { throw .ahead }
+        return sequence
+    }
+
+    private static func mark(of appID: String) -> [UInt8] {
+        Array(Array(appID.utf8).withUnsafeBytes { SHA256.digest($0) }.prefix(4))
+    }
+}

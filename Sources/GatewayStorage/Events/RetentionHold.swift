@@ -1,0 +1,70 @@
+internal import CountersignSQLite
+internal import GatewayModel
+
+/// The consumers that retention waits for, in one step of a sweep.
+///
+/// An event that retention would delete stays until each of them has read it, but not longer than the days that the
+/// consumer asked for, beyond those that the app keeps events.
+struct RetentionHold {
+    private struct Holder {
+        let id: EventConsumerID
+        let position: Int64
+        /// What was received before is not held.
+        let cutoff: Int64
+        let isTold: Bool
+    }
+
+    private static let dayMilliseconds: Int64 = 86_400_000
+
+    private let appID: String
+    private let nowMilliseconds: Int64
+    private let holders: [Holder]
+    private var deleted: Int64 = 0
+
+    init(
+        of appID: String, _ sqlite: SQLiteConnection, nowMilliseconds: Int64, days: Int
+    ) throws {
+        self.appID = appID
+        self.nowMilliseconds = nowMilliseconds
+        holders = try sqlite.all(
+            """
+            SELECT kind, name, hold_days, missed_ms IS NOT NULL,
+                (SELECT min(seq) FROM event_consumer_position AS position
+                WHERE position.app_id = event_consumer.app_id AND position.kind = event_consumer.kind
+                AND position.name = event_consumer.name)
+            FROM event_consumer WHERE app_id = ?1 AND hold_days IS NOT NULL
+            """, .text(appID)
+        ) { row in
+            EventConsumerID.Kind(rawValue: row.text(0)).map { kind in
+                Holder(
+                    id: EventConsumerID(appID: appID, kind: kind, name: row.text(1)), position: row.int64(4),
+                    cutoff: nowMilliseconds - (Int64(days) + row.int64(2)) * Self.dayMilliseconds,
+                    isTold: row.int(3) != 0)
+            }
+        }.compactMap(\.self)
+    }
+
+    /// True when an event must stay.
+    func holds(_ sequence: Int64, received: Int64) -> Bool {
+        holders.contains { sequence > $0.position && received >= $0.cutoff }
+    }
+
+    /// An event was deleted; the numbers count up.
+    mutating func noteDeleted(_ sequence: Int64) { deleted = sequence }
+
+    /// Those that have lost an event and were not told yet.
+    var newlyPassed: [EventConsumerID] {
+        holders.filter { !$0.isTold && $0.position < deleted }.map(\.id)
+    }
+
+    /// Keeps what was deleted, in the same transaction.
+    func write(_ sqlite: SQLiteConnection) throws {
+        guard deleted > 0 else { return }
+        try EventFloor.raise(appID, to: deleted, sqlite)
+        for id in newlyPassed {
+            try sqlite.run(
+                "UPDATE event_consumer SET missed_ms = ?4 WHERE app_id = ?1 AND kind = ?2 AND name = ?3",
+                .text(appID), .text(id.kind.rawValue), .text(id.name), .integer(nowMilliseconds))
+        }
+    }
+}

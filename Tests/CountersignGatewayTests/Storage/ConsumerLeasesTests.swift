@@ -1,0 +1,90 @@
+import Testing
+
+@testable import GatewayStorage
+
+/// Who has which partition: the rules, without a clock or a disk.
+struct ConsumerLeasesTests {
+    private func lease(_ id: String, _ partition: Int = 0, until deadline: Int64 = 100)
+        -> ConsumerLeases.Lease
+    {
+        ConsumerLeases.Lease(
+            id: id, partition: partition, from: 0, last: 5, reached: 7, generation: 1,
+            deadlineMilliseconds: deadline)
+    }
+
+    /// What changes the leases cannot stand inside the macro.
+    private func check(
+        _ isTrue: Bool, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect(isTrue, comment, sourceLocation: sourceLocation)
+    }
+
+    private func leased(_ id: String) -> ConsumerLeases {
+        var leases = ConsumerLeases(partitions: 1)
+        check(leases.reserve(0, at: 0))
+        leases.begin(lease(id))
+        return leases
+    }
+
+    @Test func aPartitionIsHeldByOneUntilItsLeaseExpires() {
+        var leases = leased("a")
+        check(!leases.reserve(0, at: 99))
+        #expect(leases.nextExpiry(after: 50) == 100)
+        check(leases.reserve(0, at: 100))
+        check(!leases.reserve(0, at: 100), "one who reads has it too")
+        leases.begin(lease("b", until: 200))
+        #expect(leases.find("a") == .expired)
+        #expect(leases.find("b") == .lease(lease("b", until: 200)))
+    }
+
+    @Test func anExpiredLeaseCountsUntilSomebodyTakesItsPartition() {
+        var leases = leased("a")
+        #expect(leases.find("a") == .lease(lease("a")))
+        check(leases.reserve(0, at: 500))
+        #expect(leases.find("a") == .expired)
+        leases.abandon(0)
+        #expect(leases.find("a") == .expired, "it does not come back")
+    }
+
+    @Test func whileAnAcknowledgementIsOnItsWayNobodyTakesThePartition() {
+        var leases = leased("a")
+        leases.settle(lease("a"))
+        check(!leases.reserve(0, at: 500))
+        #expect(leases.find("a") == .busy)
+        leases.finish(lease("a"), at: 7)
+        #expect(leases.find("a") == .settled(7))
+        check(leases.reserve(0, at: 0))
+        leases.begin(lease("b"))
+        #expect(leases.find("a") == .expired)
+    }
+
+    @Test func aPartThatIsAcknowledgedLeavesTheRestLeased() {
+        var leases = leased("a")
+        leases.settle(lease("a"))
+        leases.finish(lease("a"), at: 3)
+        guard case .lease(let rest) = leases.find("a") else {
+            Issue.record("the rest is not leased")
+            return
+        }
+        #expect(rest.from == 3)
+        check(!leases.reserve(0, at: 50))
+    }
+
+    @Test func anAcknowledgementThatFailedLeavesTheLease() {
+        var leases = leased("a")
+        leases.settle(lease("a"))
+        leases.fail(lease("a"), isOver: false)
+        #expect(leases.find("a") == .lease(lease("a")))
+        leases.settle(lease("a"))
+        leases.fail(lease("a"), isOver: true)
+        #expect(leases.find("a") == .expired)
+    }
+
+    @Test func eachPartitionHasItsTurn() {
+        var leases = ConsumerLeases(partitions: 3)
+        check(leases.available(at: 0) == [0, 1, 2])
+        check(leases.available(at: 0) == [1, 2, 0])
+        check(leases.reserve(2, at: 0))
+        check(leases.available(at: 0) == [0, 1])
+    }
+}
