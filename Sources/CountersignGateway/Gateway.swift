@@ -29,6 +29,7 @@ public final class Gateway: Sendable {
     package let sampleJudge: SampleJudge
     private let admin: Administration
     private let servers: Servers
+    private let polls: LongPolls
     private let boundPort = Lock<UInt16>(0)
     private let boundAdminPort = Lock<UInt16>(0)
     private let hasStopped = Lock(false)
@@ -58,21 +59,29 @@ public final class Gateway: Sendable {
         tokens = try TokenService(
             storage: storage, apps: registry, issued: issued, limits: configuration.limits,
             log: observability.log, now: now)
-        stores = try Stores(in: storage, configuration, apps: registry, observability: observability)
+        stores = try Stores(
+            in: storage, configuration, apps: registry, observability: observability,
+            alerts: ConsumerAlerts(
+                directory: try storage.openControl(as: .schedule), log: observability.log, now: now),
+            now: now)
         sampleJudge = SampleJudge(recorder: observability.recorder, apps: registry, now: now)
         admin = try Administration(
             configuration: configuration, storage: storage, backupFolder: folder.backups.folder,
-            registry: registry, store: stores.events, analytics: stores.analytics,
+            registry: registry, store: stores.events, consumers: stores.consumers,
+            analytics: stores.analytics,
             recorder: observability.recorder, judge: sampleJudge, log: observability.log, now: now)
         let health = Health(
             store: stores.events, diskFloorBytes: configuration.diskFloorBytes,
             isDraining: { [isDraining] in isDraining.withLock { $0 } },
             appsProblem: { [registry] in registry.problem })
-        let dialects = Dialects.all(
-            configuration, apps: registry, stores: stores, tokens: tokens, now: now, others: others)
+        polls = LongPolls(
+            arrivals: stores.events.arrivals, now: { Int64(now().timeIntervalSince1970 * 1_000) })
+        let dialects = try Dialects.all(
+            configuration, storage: storage, apps: registry, stores: stores, tokens: tokens, polls: polls,
+            now: now, others: others)
         servers = try Servers(
             configuration, dialects: dialects, admin: admin, health: health, apps: registry, stores: stores,
-            observability: observability, certificates: certificates)
+            observability: observability, certificates: certificates, now: now)
     }
 
     /// What was counted; its recorder hears of every request.
@@ -146,6 +155,7 @@ public final class Gateway: Sendable {
         if boundPort.withLock({ $0 }) != 0, configuration.drainSeconds > 0 {
             Thread.sleep(forTimeInterval: configuration.drainSeconds)
         }
+        polls.drain()
         servers.stop(graceSeconds: configuration.stopGraceSeconds)
         admin.close()
         registry.stop()

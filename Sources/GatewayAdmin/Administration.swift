@@ -17,7 +17,7 @@ package final class Administration: Sendable {
     package init(
         configuration: GatewayConfiguration, storage: any Storage, backupFolder: String,
         registry: AppRegistry,
-        store: any EventStore,
+        store: any EventStore, consumers: any EventConsumers,
         analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleJudge,
         log: GatewayLog, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
@@ -40,7 +40,7 @@ package final class Administration: Sendable {
         let routes =
             signIn.all + SecondFactorRoutes(signIn: signIn).own
             + (try Self.storedRoutes(
-                storage: storage, backupFolder: backupFolder, registry: registry,
+                storage: storage, consumers: consumers, backupFolder: backupFolder, registry: registry,
                 judge: judge, flush: { analytics.flush() }, now: now))
             + SystemRoutes(
                 log: storage.log, store: store,
@@ -56,7 +56,8 @@ package final class Administration: Sendable {
 
     /// What is done with what is kept, with or without a gateway that runs.
     static func storedRoutes(
-        storage: any Storage, backupFolder: String, registry: AppRegistry, judge: SampleJudge,
+        storage: any Storage, consumers: any EventConsumers, backupFolder: String, registry: AppRegistry,
+        judge: SampleJudge,
         flush: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
         let sessions = try SessionDirectory(
@@ -75,6 +76,7 @@ package final class Administration: Sendable {
             + CustomerRoutes(log: storage.log, records: storage.people, sessions: sessions).all
             + EnforcementRoutes().all
             + EventRoutes(log: storage.log).all
+            + ConsumerRoutes(log: storage.log, consumers: consumers).all
             + PeopleRoutes().all
             + SecondFactorRoutes.others
             + BackupRoutes(storage: storage, folder: backupFolder).all

@@ -23,7 +23,9 @@ package final class LocalAdministration: Sendable {
         routes =
             [SignInRoutes.whoIs]
             + (try Administration.storedRoutes(
-                storage: storage, backupFolder: dataDirectory + "/backups", registry: registry,
+                storage: storage,
+                consumers: storage.openConsumers(with: nil, now: { Milliseconds(now()).count }),
+                backupFolder: dataDirectory + "/backups", registry: registry,
                 judge: SampleJudge(recorder: AnalyticsRecorder(), apps: registry, now: now), flush: {},
                 now: now))
     }

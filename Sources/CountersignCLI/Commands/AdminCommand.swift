@@ -9,7 +9,10 @@ enum AdminCommand {
 
     private static let name = Flag("name", .text("TEXT"), default: "cli", help: "what the token is for")
     private static let scopes = Flag(
-        "scopes", .text("NAMES"), default: "read", help: "separated by commas: read, write, admin")
+        "scopes", .text("NAMES"), default: "read",
+        help: "separated by commas: read, write, admin; or reader alone")
+    private static let readerApp = Flag(
+        "app", .text("APP"), help: "the app whose events a token with the scope reader reads")
     private static let days = Flag(
         "days", .integer("DAYS", 1...3_650), help: "days until it expires; never if not given")
     private static let tokenID = Positional(
@@ -68,9 +71,10 @@ enum AdminCommand {
         details: """
             For the --token-file of other commands and for Authorization: Bearer. It is shown only once: the gateway keeps a
             hash. read sees everything that is not secret; write also changes apps, keys and rules; admin also manages users,
-            tokens and backups.
+            tokens and backups. reader with --app reads the events of that app by /v1/apps/APP/events and consumers, and opens
+            nothing else.
             """,
-        flags: [name, scopes, days, .json] + Flag.place,
+        flags: [name, scopes, readerApp, days, .json] + Flag.place,
         examples: ["For a script that reads": "countersign admin token create --name report --days 30"]
     ) { invocation in
         let expires = try invocation.integer(of: days).map {
@@ -82,6 +86,7 @@ enum AdminCommand {
             body: [
                 "name": .string(try invocation.value(of: name) ?? "cli"),
                 "scopes": .array(scopes.map { .string(String($0)) }),
+                "app": try invocation.value(of: readerApp).map { .string($0) } ?? .null,
                 "expires_ms": expires.map { .integer($0) } ?? .null,
             ])
         try invocation.printSecret(
@@ -95,7 +100,7 @@ enum AdminCommand {
         try invocation.printList(
             try await invocation.admin().items("tokens"),
             [
-                "TOKEN": "id", "NAME": "name", "SCOPES": "scopes", "USED": "last_used_ms",
+                "TOKEN": "id", "NAME": "name", "SCOPES": "scopes", "APP": "app", "USED": "last_used_ms",
                 "EXPIRES": "expires_ms",
             ],
             empty: "No token. Next: countersign admin token create")

@@ -3,14 +3,16 @@ internal import GatewayAdmission
 internal import GatewayDialects
 internal import GatewayHTTP
 internal import GatewayModel
+internal import GatewayStorage
 internal import GatewayTokens
 
 /// The languages that clients speak.
 enum Dialects {
     static func all(
-        _ configuration: GatewayConfiguration, apps: AppRegistry, stores: Stores, tokens: TokenService,
-        now: @escaping @Sendable () -> Date, others: (RequestPath) -> [any Dialect]
-    ) -> [any Dialect] {
+        _ configuration: GatewayConfiguration, storage: any Storage, apps: AppRegistry, stores: Stores,
+        tokens: TokenService, polls: LongPolls, now: @escaping @Sendable () -> Date,
+        others: (RequestPath) -> [any Dialect]
+    ) throws(GatewayError) -> [any Dialect] {
         let limits = configuration.limits
         let path = RequestPath(
             apps: apps, store: stores.events, parsers: ParserPool(limits: limits), limits: limits,
@@ -23,7 +25,23 @@ enum Dialects {
             BloomreachDialect(
                 path: path, customers: stores.customers, webhooks: WebhookSender(now: now)),
             OAuthEndpoints(service: tokens),
+            FollowingDialect(
+                log: storage.log, consumers: stores.consumers, polls: polls, apps: apps,
+                parsers: path.parsers,
+                limiter: RateLimiter(rate: limits.requestsPerSecondPerApp),
+                access: access(by: try storage.openControl(as: .account), now: now)),
         ]
         return own + others(path)
+    }
+
+    /// What a token opens, as the directory has it now.
+    private static func access(
+        by directory: AppDirectory, now: @escaping @Sendable () -> Date
+    ) -> @Sendable (String) throws -> ReaderAccess {
+        { text in
+            let milliseconds = Int64(now().timeIntervalSince1970 * 1_000)
+            guard let token = try directory.apiTokens.token(text, at: milliseconds) else { return .unknown }
+            return token.appID.map { .app($0) } ?? .nothing
+        }
     }
 }

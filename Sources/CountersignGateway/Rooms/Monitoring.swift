@@ -7,8 +7,15 @@ struct Monitoring: Sendable {
     let metrics: Metrics
     /// Who may read it.
     let readers: [AddressRange]
-    /// Measures what is not counted.
+    /// Measures what is not counted; may wait for the disk.
     let gauges: @Sendable () -> Gauges
+    private let queue = BoundedQueue(label: "metrics", places: 16)
+
+    init(metrics: Metrics, readers: [AddressRange], gauges: @escaping @Sendable () -> Gauges) {
+        self.metrics = metrics
+        self.readers = readers
+        self.gauges = gauges
+    }
 
     var endpoints: [Endpoint] {
         [
@@ -23,11 +30,20 @@ struct Monitoring: Sendable {
                             reason: "this address may not read metrics; see the setting metrics-from",
                             requestID: request.id))
                 }
-                return .answer(
+                guard queue.take() else {
+                    return .answer(
+                        .failure(
+                            503, code: "overloaded", reason: "too many read metrics; come again",
+                            requestID: request.id
+                        ).with("Retry-After", "1"))
+                }
+                return .waiting({ [queue, metrics, gauges] done in
+                    queue.async { done(metrics.text(gauges())) }
+                }) { text in
                     HTTPResponse(
                         status: 200,
-                        headers: [("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
-                        body: metrics.text(gauges())))
+                        headers: [("Content-Type", "text/plain; version=0.0.4; charset=utf-8")], body: text)
+                }
             }.described(
                 APIOperation(
                     summary: "Print what is counted, for Prometheus",

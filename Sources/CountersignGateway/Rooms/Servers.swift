@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import Foundation
 internal import GatewayAdmin
 internal import GatewayAdmission
 internal import GatewayDialects
@@ -14,7 +15,8 @@ struct Servers: Sendable {
 
     init(
         _ configuration: GatewayConfiguration, dialects: [any Dialect], admin: Administration, health: Health,
-        apps: AppRegistry, stores: Stores, observability: Observability, certificates: TLSCertificates?
+        apps: AppRegistry, stores: Stores, observability: Observability, certificates: TLSCertificates?,
+        now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         let limits = configuration.limits
         let events = stores.events
@@ -24,7 +26,7 @@ struct Servers: Sendable {
         let monitoring = Monitoring(metrics: observability.metrics, readers: configuration.metricsFrom) {
             Gauges(
                 store: events.load, connections: connectionCount.withLock { $0 }(),
-                droppedLogLines: log.droppedLines)
+                droppedLogLines: log.droppedLines, consumers: stores.lags(at: now()))
         }
         let isApart = configuration.adminHost != nil
         let endpoints = health.endpoints + monitoring.endpoints + dialects.flatMap(\.endpoints)

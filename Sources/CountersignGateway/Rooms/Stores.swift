@@ -1,5 +1,7 @@
 internal import CountersignCore
 internal import Dispatch
+internal import Foundation
+internal import GatewayAdmin
 internal import GatewayAdmission
 internal import GatewayModel
 internal import GatewayObservability
@@ -8,18 +10,21 @@ internal import GatewayStorage
 /// What requests are stored in and counted by.
 struct Stores: Sendable {
     let events: any EventStore
+    let consumers: any EventConsumers
     let customers: any CustomerStore
     let analytics: AnalyticsStore
 
     init(
         in storage: SQLiteStorage, _ configuration: GatewayConfiguration, apps: AppRegistry,
-        observability: Observability
+        observability: Observability, alerts: ConsumerAlerts, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         events = try storage.openEvents(
             EventStoreOptions(
                 pendingBytes: configuration.limits.pendingBytes,
-                diskFloorBytes: configuration.diskFloorBytes, observer: observability.observer,
+                diskFloorBytes: configuration.diskFloorBytes,
+                observer: ObserverGroup(members: [observability.observer, alerts]),
                 retention: { apps.rules }))
+        consumers = storage.openConsumers(with: events, now: { Int64(now().timeIntervalSince1970 * 1_000) })
         customers = try storage.openCustomers()
         analytics = try storage.openAnalytics(from: observability.recorder) { [log = observability.log] in
             log.note(.error, "analytics not written", [("detail", $0)])
@@ -37,6 +42,21 @@ struct Stores: Sendable {
         done.wait()
         if case .failure(let failure) = proof.withLock({ $0 }) {
             throw GatewayError(.storage, "\(failure.summary): \(failure.detail)")
+        }
+    }
+
+    /// Consumers whose lag is measured, at most: each is a label.
+    private static let mostLags = 1_000
+
+    /// How far consumers are behind; none while they cannot be read.
+    func lags(at date: Date) -> [Gauges.Consumer] {
+        let all = (try? consumers.all(.pull, of: nil)) ?? []
+        return all.prefix(Self.mostLags).map { consumer in
+            let oldest = consumer.oldestUnreadMilliseconds.map { Double($0) / 1_000 }
+            return Gauges.Consumer(
+                appID: consumer.id.appID, name: consumer.id.name, lag: consumer.lag,
+                oldestUnreadSeconds: oldest.map { max(0, date.timeIntervalSince1970 - $0) } ?? 0,
+                hasMissed: consumer.hasMissed)
         }
     }
 

@@ -153,7 +153,11 @@ package final class AdminAPI: Sendable {
             guard let token = try directory.apiTokens.token(text, at: milliseconds) else {
                 throw AdminProblem(401, "unauthenticated", "there is no such API token, or it has expired")
             }
-            return AdminIdentity(name: "token:\(token.name)#\(token.id)", role: token.role)
+            guard let role = token.role else {
+                throw AdminProblem(
+                    403, "forbidden", "this token reads the events of one app, and nothing else")
+            }
+            return AdminIdentity(name: "token:\(token.name)#\(token.id)", role: role)
         }
         guard let cookie = request.sessionToken,
             let session = try directory.admins.session(cookie, at: milliseconds)

@@ -84,7 +84,7 @@ struct EventRoutes: Sendable {
             let rows = page.events.map { event in
                 let event = mask.event(event, of: query.appID)
                 var line: [UInt8] = []
-                event.write(to: &line)
+                event.write(to: &line, asLine: true)
                 return Export.Row(
                     cells: [
                         String(event.sequence), event.messageID, event.type, event.userID ?? "",

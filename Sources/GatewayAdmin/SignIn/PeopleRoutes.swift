@@ -65,7 +65,7 @@ struct PeopleRoutes: Sendable {
                 "POST", "/tokens", .owner, "Make an API token",
                 body: .object([
                     .must("name", .text(longest: 100)),
-                    .must("scopes", .list(.choice(["read", "write", "admin"]))),
+                    .must("scopes", .list(.choice(AdminToken.scopes))), .may("app", .text(longest: 64)),
                     .may("expires_ms", .milliseconds),
                 ]), .json(Self.token.shape.with([.must("token", .string)]), status: 201), answer: createToken),
             AdminRoute("GET", "/tokens/{id}", .owner, "Show an API token's entry", .json(Self.token.shape)) {
@@ -125,7 +125,7 @@ struct PeopleRoutes: Sendable {
 
     private static let token = AnswerShape<AdminToken>(
         named: "Token", .init("id", \.id), .init("name", \.name),
-        .init("scopes", .list(.choice(["read", "write", "admin"])), \.scopes),
+        .init("scopes", .list(.choice(AdminToken.scopes)), \.scopes), .init("app", \.appID),
         .time("created_ms", \.createdMilliseconds), .time("last_used_ms", \.usedMilliseconds),
         .time("expires_ms", \.expiresMilliseconds))
 
@@ -176,7 +176,8 @@ struct PeopleRoutes: Sendable {
             throw AdminProblem.invalid("expires_ms", "must lie in the future")
         }
         let (entry, text) = try call.directory.apiTokens.create(
-            name: try body.text("name"), scopes: body.value("scopes") ?? [], expiresMilliseconds: expires)
+            name: try body.text("name"), scopes: body.value("scopes") ?? [], appID: body.value("app"),
+            expiresMilliseconds: expires)
         return call.answer(Self.token.json(entry, with: ["token": .string(text)]), status: 201)
     }
 

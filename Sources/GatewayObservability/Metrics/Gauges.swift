@@ -8,8 +8,28 @@ package struct Gauges: Sendable {
     package var connections: Int
     /// Log lines that were dropped so far.
     package var droppedLogLines: Int
+    /// How far consumers of events are behind.
+    package var consumers: [Consumer]
 
-    package init(store: StoreLoad, connections: Int, droppedLogLines: Int) {
+    package struct Consumer: Sendable {
+        let appID: String
+        let name: String
+        let lag: Int
+        /// Seconds since the oldest event that it has not confirmed was received; 0 when there is none.
+        let oldestUnreadSeconds: Double
+        let hasMissed: Bool
+
+        package init(appID: String, name: String, lag: Int, oldestUnreadSeconds: Double, hasMissed: Bool) {
+            self.appID = appID
+            self.name = name
+            self.lag = lag
+            self.oldestUnreadSeconds = oldestUnreadSeconds
+            self.hasMissed = hasMissed
+        }
+    }
+
+    package init(store: StoreLoad, connections: Int, droppedLogLines: Int, consumers: [Consumer] = []) {
+        self.consumers = consumers
         self.store = store
         self.connections = connections
         self.droppedLogLines = droppedLogLines

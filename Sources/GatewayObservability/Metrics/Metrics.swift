@@ -91,6 +91,7 @@ package final class Metrics: GatewayObserver {
             text.begin(gauge.name, .gauge, help: gauge.help)
             text.sample(gauge.value)
         }
+        Self.write(gauges.consumers, to: &text)
         text.begin(
             "countersign_log_dropped_total", .counter,
             help: "Log lines dropped because the log's reader was too slow.")
@@ -102,6 +103,29 @@ package final class Metrics: GatewayObserver {
         text.begin("countersign_build_info", .gauge, help: "1, with the version as label.")
         text.sample([("version", countersignVersion)], 1)
         return text.bytes
+    }
+
+    private static func write(_ consumers: [Gauges.Consumer], to text: inout PrometheusText) {
+        let metrics: [(name: String, help: String, value: (Gauges.Consumer) -> Double)] = [
+            (
+                "countersign_consumer_lag_events", "Events that a consumer has not confirmed.",
+                { Double($0.lag) }
+            ),
+            (
+                "countersign_consumer_oldest_unread_seconds",
+                "Age of the oldest event that a consumer has not confirmed.", { $0.oldestUnreadSeconds }
+            ),
+            (
+                "countersign_consumer_events_missed",
+                "1 while events after a consumer's position were deleted unread.", { $0.hasMissed ? 1 : 0 }
+            ),
+        ]
+        for metric in metrics {
+            text.begin(metric.name, .gauge, help: metric.help)
+            for consumer in consumers {
+                text.sample([("app", consumer.appID), ("consumer", consumer.name)], metric.value(consumer))
+            }
+        }
     }
 
     private static func writeRequests(_ state: State, to text: inout PrometheusText) {

@@ -8,20 +8,29 @@ package struct AdminToken: Sendable {
     package let id: String
     package let name: String
     package let scopes: [String]
+    /// The one app whose events it reads; nil for a token of the admin API.
+    package let appID: String?
     package let createdMilliseconds: Int64
     package let usedMilliseconds: Int64?
     package let expiresMilliseconds: Int64?
     let hash: [UInt8]
 
-    /// The most that its scopes allow.
-    package var role: AdminRole {
-        scopes.contains("admin") ? .owner : scopes.contains("write") ? .operator : .viewer
+    /// The most that its scopes allow of the admin API; nil when they allow nothing of it.
+    package var role: AdminRole? {
+        scopes == [Self.reader]
+            ? nil
+            : scopes.contains("admin") ? .owner : scopes.contains("write") ? .operator : .viewer
     }
+
+    /// The scope of a token that reads the events of one app, and nothing else.
+    package static let reader = "reader"
+    package static let scopes = ["read", "write", "admin", reader]
 
     /// The token as the audit log has it.
     var json: JSONValue {
         [
             "name": .string(name), "scopes": .array(scopes.map { .string($0) }),
+            "app": appID.map { .string($0) } ?? .null,
             "expires_ms": expiresMilliseconds.map { .integer($0) } ?? .null,
         ]
     }
@@ -39,32 +48,43 @@ package struct APITokenStore: ControlStore {
         }
     }
 
-    /// Makes a token. Returns its entry and its text, which is shown only now. Throws `invalid`, `storage`.
+    /// Makes a token. One with the scope `reader` has no other scope and an app. Returns its entry and its text, which is
+    /// shown only now. Throws `invalid`, `notFound` when there is no such app, `storage`.
     package func create(
-        name: String, scopes: [String], expiresMilliseconds: Int64? = nil
+        name: String, scopes: [String], appID: String? = nil, expiresMilliseconds: Int64? = nil
     ) throws(GatewayError) -> (entry: AdminToken, text: String) {
         guard (1...100).contains(name.utf8.count) else {
             throw GatewayError(.invalid, "a token's name has 1 to 100 bytes")
         }
-        guard !scopes.isEmpty, scopes.allSatisfy({ ["read", "write", "admin"].contains($0) }) else {
-            throw GatewayError(.invalid, "scopes are one or more of read, write, admin")
+        guard !scopes.isEmpty, scopes.allSatisfy(AdminToken.scopes.contains) else {
+            throw GatewayError(.invalid, "scopes are one or more of read, write, admin; or reader alone")
+        }
+        let isReader = scopes.contains(AdminToken.reader)
+        guard !isReader || Set(scopes).count == 1, isReader == (appID != nil) else {
+            throw GatewayError(
+                .invalid, "the scope reader stands alone and names an app; the others name none")
         }
         let text = "csa_" + Base64URL.encode(.random(count: 32))
         var id = ""
         // On a command line a dash begins a flag.
         repeat { id = Base64URL.encode(.random(count: 9)) } while id.hasPrefix("-")
         let entry = AdminToken(
-            id: id, name: name, scopes: Set(scopes).sorted(),
+            id: id, name: name, scopes: Set(scopes).sorted(), appID: appID,
             createdMilliseconds: Self.now(), usedMilliseconds: nil, expiresMilliseconds: expiresMilliseconds,
             hash: SHA256.digest(text.utf8))
         try write { sqlite in
+            if let appID {
+                let isThere = try sqlite.first("SELECT 1 FROM app WHERE id = ?", .text(appID)) { _ in true }
+                guard isThere == true else { throw GatewayError(.notFound, "there is no app \(appID)") }
+            }
             try sqlite.run(
                 """
-                INSERT INTO admin_token (id, name, hash, scopes, created_ms, expires_ms)
-                VALUES (?, ?, ?, ?, ?, ?)
+                INSERT INTO admin_token (id, name, hash, scopes, created_ms, expires_ms, app_id)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
                 """, .text(entry.id), .text(name),
                 .blob(entry.hash), .text(entry.scopes.joined(separator: " ")),
-                .integer(entry.createdMilliseconds), .optionalInteger(expiresMilliseconds))
+                .integer(entry.createdMilliseconds), .optionalInteger(expiresMilliseconds),
+                .optionalText(appID))
             try audit(sqlite, "token.create", entry.id, after: entry.json)
         }
         return (entry, text)
@@ -99,12 +119,13 @@ package struct APITokenStore: ControlStore {
         return found
     }
 
-    private static let columns = "id, name, hash, scopes, created_ms, used_ms, expires_ms"
+    private static let columns = "id, name, hash, scopes, created_ms, used_ms, expires_ms, app_id"
 
     private static func token(_ row: SQLiteStatement) throws(SQLiteError) -> AdminToken {
         AdminToken(
             id: row.text(0), name: row.text(1), scopes: row.text(3).split(separator: " ").map(String.init),
-            createdMilliseconds: row.int64(4), usedMilliseconds: row.optionalInt64(5),
+            appID: row.optionalText(7), createdMilliseconds: row.int64(4),
+            usedMilliseconds: row.optionalInt64(5),
             expiresMilliseconds: row.optionalInt64(6), hash: row.blob(2))
     }
 }

@@ -86,6 +86,10 @@ enum AdminSchema {
         ) STRICT;
         """
 
+    /// A reader's token goes with its app.
+    static let readerTokens =
+        "ALTER TABLE admin_token ADD COLUMN app_id TEXT REFERENCES app (id) ON DELETE CASCADE"
+
     static let pseudonym = """
         CREATE TABLE pseudonym_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
         """

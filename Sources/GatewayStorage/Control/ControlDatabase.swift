@@ -57,6 +57,7 @@ package final class ControlDatabase: Sendable {
         AdminSchema.secondFactor,
         TokenSchema.usualReuseWindow,
         AppSettingSchema.script,
+        AdminSchema.readerTokens,
     ]
 
     private let connection: Lock<Connection>

@@ -35,7 +35,7 @@ export function members(context) {
       toggle("Require a second factor from every member", rules.second_factor_required, (on) => require(on))),
     card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "API tokens"), button("Make a token", { symbol: "plus", onclick: addToken })),
       tokens.length === 0 ? emptyState("key", "No API token", "The command line and your scripts use them instead of a password.") : table("API tokens", [
-        { title: "Name", heading: true, cell: (token) => token.name }, { title: "Scopes", cell: (token) => token.scopes.map((scope) => badge(scope)) },
+        { title: "Name", heading: true, cell: (token) => token.name }, { title: "Scopes", cell: (token) => [token.scopes.map((scope) => badge(scope)), token.app] },
         { title: "Made", cell: (token) => dateTime(token.created_ms) }, { title: "Last used", cell: (token) => ago(token.last_used_ms ?? NaN) },
         { title: "Expires", cell: (token) => (token.expires_ms ? dateTime(token.expires_ms) : "never") },
         { title: "", cell: (token) => removable("Revoke", token.name, { text: "Anything that uses it stops working at once." }, () => api.remove(`/tokens${path(token.id)}`), part.reload) },
@@ -65,12 +65,13 @@ export function members(context) {
 
   async function addToken() {
     const name = h("input", { type: "text", required: true, maxlength: 100, autocomplete: "off", autofocus: true });
-    const scope = select([["read", "Read"], ["write", "Read and write"], ["admin", "Everything"]], "read");
+    const scope = select([["read", "Read"], ["write", "Read and write"], ["admin", "Everything"], ["reader", "Follow the events of one app"]], "read");
+    const app = h("input", { type: "text", maxlength: 64, autocomplete: "off" });
     const life = select([[30, "30 days"], [90, "90 days"], [365, "1 year"], [0, "never"]], 90);
-    const scopes = { read: ["read"], write: ["read", "write"], admin: ["read", "write", "admin"] };
-    const made = await formDialog("Make an API token", "Make it", [field("Name", name, "What the token is for."), field("Access", scope), field("Expires after", life)], () => {
+    const scopes = { read: ["read"], write: ["read", "write"], admin: ["read", "write", "admin"], reader: ["reader"] };
+    const made = await formDialog("Make an API token", "Make it", [field("Name", name, "What the token is for."), field("Access", scope), field("App", app, "Its id. Only for a token that follows events; it opens nothing else."), field("Expires after", life)], () => {
       const days = Number(life.value);
-      return api.post("/tokens", { name: name.value.trim(), scopes: scopes[scope.value], expires_ms: days ? Date.now() + days * DAY : null });
+      return api.post("/tokens", { name: name.value.trim(), scopes: scopes[scope.value], app: (scope.value === "reader" && app.value.trim()) || null, expires_ms: days ? Date.now() + days * DAY : null });
     });
     if (!made) return;
     await showOnce(`API token ${made.name}`, "Only its hash is stored.", made.token);

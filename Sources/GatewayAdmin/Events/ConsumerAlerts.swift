@@ -1,0 +1,40 @@
+internal import CountersignCore
+package import Foundation
+package import GatewayModel
+package import GatewayObservability
+package import GatewayStorage
+
+/// Tells an app's webhook, and the log, that retention did not wait any longer for a consumer.
+package final class ConsumerAlerts: GatewayObserver {
+    private let directory: AppDirectory
+    private let log: GatewayLog
+    private let now: @Sendable () -> Date
+    /// An alert is written to another file than events: not on the thread that stores them.
+    private let queue = DispatchQueue(label: "consumer alerts")
+
+    package init(directory: AppDirectory, log: GatewayLog, now: @escaping @Sendable () -> Date) {
+        self.directory = directory
+        self.log = log
+        self.now = now
+    }
+
+    package func requestEnded(_ record: RequestRecord) {}
+    package func commitEnded(_ record: CommitRecord) {}
+
+    package func eventsMissed(by consumer: String, ofKind kind: String, appID: String) {
+        let alert: JSONValue = [
+            "type": "consumer.events_missed",
+            "timestamp": .string(RFC3339.text(milliseconds: Milliseconds(now()).count)),
+            "data": ["app": .string(appID), "consumer": .string(consumer), "kind": .string(kind)],
+        ]
+        let milliseconds = Milliseconds(now()).count
+        queue.async { [directory, log] in
+            log.note(.error, "a consumer missed events", [("app", appID), ("consumer", consumer)])
+            do throws(GatewayError) {
+                try directory.alerts.tell(alert, of: appID, at: milliseconds)
+            } catch {
+                log.note(.error, "alert not kept", [("app", appID), ("detail", error.reason)])
+            }
+        }
+    }
+}

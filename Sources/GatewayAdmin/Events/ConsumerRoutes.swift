@@ -1,0 +1,172 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// The consumers that backends follow an app's events by: seen, made, moved and deleted by operators. To read and to
+/// confirm is the API of readers alone.
+struct ConsumerRoutes: Sendable {
+    let log: any EventLog
+    let consumers: any EventConsumers
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/consumers", .viewer, "List an app's consumers of events",
+                query: [.unmask],
+                .list(Self.shape)
+            ) { call in
+                let app = try call.app().id
+                let mask = try call.userMask("consumer", "list", app: app)
+                let found = try Self.answering { try consumers.all(.pull, of: app) }
+                let positions = try log.positions()
+                return try call.page(
+                    found, at: { PagePosition($0.createdMilliseconds, $0.id.name) },
+                    json: { masked($0, mask).json(positions) })
+            },
+            AdminRoute(
+                "POST", "/apps/{app}/consumers", .operator, "Make a consumer of events", query: [.unmask],
+                body: .object(
+                    [
+                        .must("name", .text(longest: 64)), .may("filter", Self.filter),
+                        .may("partitions", .integer(1...Int64(EventConsumerSettings.mostPartitions))),
+                        .may("hold_days", .integer(1...Int64(EventConsumerSettings.longestHold))),
+                    ] + Self.start), .json(Self.shape, status: 201), answer: create),
+            AdminRoute(
+                "GET", "/apps/{app}/consumers/{name}", .viewer, "Show a consumer of events and its lag",
+                query: [.unmask], .json(Self.shape)
+            ) { call in
+                try answer(call, "show", try Self.answering { try consumers.find(try id(call)) })
+            },
+            AdminRoute(
+                "POST", "/apps/{app}/consumers/{name}/seek", .operator,
+                "Move a consumer of events; its leases end", query: [.unmask], body: .object(Self.start),
+                .json(Self.shape)
+            ) { call in
+                guard let start = try start(call) else {
+                    throw AdminProblem.invalid("from", "is missing; or give time_ms or position")
+                }
+                let moved = try Self.answering { try consumers.seek(try id(call), to: start) }
+                try call.directory.auditLog.note(
+                    "consumer.seek", moved.id.name, app: moved.id.appID,
+                    after: .object(try call.body().members))
+                return try answer(call, "seek", moved)
+            },
+            AdminRoute(
+                "DELETE", "/apps/{app}/consumers/{name}", .operator, "Delete a consumer of events", .nothing
+            ) { call in
+                let id = try id(call)
+                try Self.answering { try consumers.delete(id) }
+                try call.directory.auditLog.note("consumer.delete", id.name, app: id.appID, after: nil)
+                return call.noContent
+            },
+        ]
+    }
+
+    private static let start: [JSONMember] = [
+        .may("from", .choice(["start", "end"])), .may("time_ms", .milliseconds),
+        .may("position", .text(longest: 64)),
+    ]
+
+    private static let filter = JSONShape.object([
+        .may("verdict", .choice(VerdictFilter.words)), .may("type", .text(longest: 64)),
+        .may("name", .text(longest: 512)), .may("user", .text(longest: 512)),
+    ])
+
+    private static let shape = JSONShape.named(
+        "Consumer",
+        .all([
+            "name": .string, "created_ms": .milliseconds, "holds_retention": .bool,
+            "hold_days": .nullable(.count), "lag_events": .count,
+            "oldest_unread_ms": .nullable(.milliseconds),
+            "events_missed": .bool,
+            "filter": .all([
+                "verdict": .nullable(.choice(VerdictFilter.words)), "type": .nullable(.string),
+                "name": .nullable(.string), "user": .nullable(.string),
+            ]),
+            "partitions": .list(
+                .all([
+                    "partition": .count, "position": .string, "leased_until_ms": .nullable(.milliseconds),
+                ])),
+        ]))
+
+    private func id(_ call: AdminCall) throws -> EventConsumerID {
+        EventConsumerID(appID: try call.app().id, name: call[1])
+    }
+
+    private func create(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body()
+        let app = try call.app().id
+        let days: Int64? = body.value("hold_days")
+        var filter = EventFilter()
+        if case .object(let members)? = body.members["filter"] {
+            func text(_ name: String) -> String? {
+                if case .string(let text)? = members[name] { text } else { nil }
+            }
+            filter = EventFilter(
+                verdict: text("verdict").flatMap { VerdictFilter($0) }, type: text("type"),
+                name: text("name"),
+                userID: text("user"))
+        }
+        let partitions: Int64? = body.value("partitions")
+        let settings = EventConsumerSettings(
+            filter: filter, partitions: Int(partitions ?? 1), holdDays: days.map { Int($0) })
+        let start = try start(call) ?? .start
+        let made = try Self.answering {
+            try consumers.create(
+                EventConsumerID(appID: app, name: try body.text("name")), settings, from: start)
+        }
+        try call.directory.auditLog.note(
+            "consumer.create", made.id.name, app: app,
+            after: .object(body.members.filter { $0.key != "filter" }))
+        return try answer(call, "create", made, status: 201)
+    }
+
+    private func start(_ call: AdminCall) throws -> EventStart? {
+        let body = try call.body()
+        let (from, time, position): (String?, Int64?, String?) = (
+            body.value("from"), body.value("time_ms"), body.value("position")
+        )
+        guard [from != nil, time != nil, position != nil].filter({ $0 }).count <= 1 else {
+            throw AdminProblem.invalid("from", "stands alone: give one of from, time_ms, position")
+        }
+        if let time { return .time(time) }
+        if let position {
+            let (positions, app) = (try log.positions(), try call.app().id)
+            do throws(EventPositions.Fault) {
+                return .after(try positions.sequence(of: position, in: app))
+            } catch {
+                throw AdminProblem(422, error.rawValue, error.reason)
+            }
+        }
+        return from.map { $0 == "end" ? .end : .start }
+    }
+
+    private func masked(_ consumer: EventConsumer, _ mask: UserMask) -> EventConsumer {
+        var consumer = consumer
+        consumer.settings.filter.userID = mask.user(consumer.settings.filter.userID, of: consumer.id.appID)
+        return consumer
+    }
+
+    private func answer(
+        _ call: AdminCall, _ action: String, _ consumer: EventConsumer, status: Int = 200
+    ) throws -> HTTPResponse {
+        let mask = try call.userMask("consumer", action, app: consumer.id.appID)
+        return call.answer(masked(consumer, mask).json(try log.positions()), status: status)
+    }
+
+    private static func answering<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch let failure as ConsumerFailure {
+            let status =
+                switch failure.code {
+                case .notFound: 404
+                case .exists, .tooMany, .leaseExpired: 409
+                case .invalid, .notInLease: 422
+                case .storage: 503
+                }
+            throw AdminProblem(status, failure.code.rawValue, failure.reason)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// What readers of events are answered.
+enum FollowingAnswer {
+    static let lines = "application/x-ndjson"
+    /// Shorter answers gain nothing by compression.
+    private static let worthwhile = 1_024
+
+    static func json(_ status: Int = 200, _ value: JSONValue, for call: FollowingCall) -> HTTPResponse {
+        finished(HTTPResponse.json(status, value.bytes), call)
+    }
+
+    /// Events as one object or as lines, with where to go on.
+    static func events(
+        _ stretch: EventStretch, isFirst: Bool, _ positions: EventPositions, for call: FollowingCall
+    ) -> HTTPResponse {
+        let next = positions.text(after: stretch.reached, in: call.appID)
+        let hasMissed = stretch.hasMissed && !isFirst
+        if call.takesLines {
+            var body: [UInt8] = []
+            for event in stretch.events {
+                event.write(
+                    to: &body, position: positions.text(after: event.sequence, in: call.appID), asLine: true)
+                body.append(UInt8(ascii: "\n"))
+            }
+            let headers: [(name: String, value: String)] = [
+                ("Content-Type", lines), ("X-Countersign-Next", next),
+                ("X-Countersign-Has-More", String(stretch.hasMore)),
+                ("X-Countersign-Events-Missed", String(hasMissed)),
+            ]
+            return finished(HTTPResponse(status: 200, headers: headers, body: body), call)
+        }
+        var body = Array("{".utf8)
+        write(stretch.events, positions, call, to: &body)
+        body += #","events_missed":\#(hasMissed),"has_more":\#(stretch.hasMore),"next":"\#(next)"}"#.utf8
+        return finished(.json(200, body), call)
+    }
+
+    /// What a worker has got: a lease, or nothing.
+    static func lease(
+        _ lease: EventLease?, hasMore: Bool, _ positions: EventPositions, for call: FollowingCall
+    ) -> HTTPResponse {
+        var body = Array("{".utf8)
+        write(lease?.events ?? [], positions, call, to: &body)
+        body += #","events_missed":\#(lease?.hasMissed ?? false),"has_more":\#(hasMore),"lease":"#.utf8
+        guard let lease else {
+            body += "null}".utf8
+            return finished(.json(200, body), call)
+        }
+        let told: JSONValue = [
+            "id": .string(lease.id), "partition": .integer(Int64(lease.partition)),
+            "expires_ms": .integer(lease.deadlineMilliseconds),
+            "position": .string(positions.text(after: lease.reached, in: call.appID)),
+        ]
+        told.write(to: &body)
+        body.append(UInt8(ascii: "}"))
+        return finished(.json(200, body), call)
+    }
+
+    private static func write(
+        _ events: [StoredEvent], _ positions: EventPositions, _ call: FollowingCall, to body: inout [UInt8]
+    ) {
+        body += #""events":["#.utf8
+        for (index, event) in events.enumerated() {
+            if index > 0 { body.append(UInt8(ascii: ",")) }
+            event.write(to: &body, position: positions.text(after: event.sequence, in: call.appID))
+        }
+        body.append(UInt8(ascii: "]"))
+    }
+
+    private static func finished(_ response: HTTPResponse, _ call: FollowingCall) -> HTTPResponse {
+        var response = response.with("Cache-Control", "no-store").with("Vary", "Accept, Accept-Encoding")
+        response.changesNothing = true
+        guard call.takesGzip, response.body.count >= worthwhile, let packed = Gzip.compress(response.body)
+        else {
+            return response
+        }
+        response.body = packed
+        return response.with("Content-Encoding", "gzip")
+    }
+}

@@ -1,0 +1,161 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// What a request to read events says, read on the server's thread: nothing of the connection's own is left in it.
+struct FollowingCall: Sendable {
+    private static let longestBody = 16 * 1024
+
+    let appID: String
+    /// What stood for the other part of the path that varies, the consumer's name; empty where there is none.
+    let name: String
+    let requestID: String
+    let token: String?
+    /// True when the client takes lines of JSON, and takes them compressed.
+    let takesLines: Bool
+    let takesGzip: Bool
+    private let query: String?
+    private let body: [String: JSONValue]
+
+    init(_ request: HTTPRequest, _ parameters: [Substring], _ parsers: ParserPool) throws(FollowingRefusal) {
+        appID = String(parameters[0])
+        name = parameters.count > 1 ? String(parameters[1]) : ""
+        requestID = request.id
+        query = request.query
+        let authorization = request.header("authorization") ?? ""
+        token =
+            authorization.utf8.count <= 512 && authorization.lowercased().hasPrefix("bearer ")
+            ? String(authorization.dropFirst(7)) : nil
+        takesLines = request.header("accept")?.contains("application/x-ndjson") == true
+        takesGzip =
+            request.header("accept-encoding")?.lowercased().split(separator: ",").contains {
+                let parts = $0.split(separator: ";").map { $0.filter { $0 != " " } }
+                return parts.first == "gzip" && !parts.dropFirst().contains("q=0")
+            } == true
+        body = try Self.body(request, parsers)
+    }
+
+    private static func body(
+        _ request: HTTPRequest, _ parsers: ParserPool
+    ) throws(FollowingRefusal) -> [String: JSONValue] {
+        guard request.method != "GET", request.method != "HEAD", !request.body.isEmpty else { return [:] }
+        guard request.body.count <= longestBody else {
+            throw FollowingRefusal(413, "body_too_large", "the body has at most \(longestBody) bytes")
+        }
+        switch parsers.read(request, { $0.value }) {
+        case .failure(let invalid): throw FollowingRefusal(400, "invalid_json", invalid.reason)
+        case .success(.object(let members)): return members
+        case .success: throw FollowingRefusal(400, "invalid_json", "the body is one JSON object")
+        }
+    }
+
+    // MARK: What stands in the query
+
+    func text(_ name: String, longest: Int) throws(FollowingRefusal) -> String? {
+        let isThere = query?.split(separator: "&").contains { $0 == name || $0.hasPrefix(name + "=") }
+        guard isThere == true else { return nil }
+        guard let text = QueryString.value(of: name, in: query) else {
+            throw .invalid(name, "cannot be read")
+        }
+        guard 1...longest ~= text.utf8.count else { throw .invalid(name, "has 1 to \(longest) bytes") }
+        return text
+    }
+
+    func number(_ name: String, _ range: ClosedRange<Int>, else usual: Int) throws(FollowingRefusal) -> Int {
+        guard let text = try text(name, longest: 20) else { return usual }
+        guard let number = Int(text), range.contains(number) else {
+            throw .invalid(name, "is a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    func filterOfQuery() throws(FollowingRefusal) -> EventFilter {
+        EventFilter(
+            verdict: try Self.verdict(try text("verdict", longest: 20)), type: try text("type", longest: 64),
+            name: try text("name", longest: 512), userID: try text("user", longest: 512))
+    }
+
+    private static func verdict(_ word: String?) throws(FollowingRefusal) -> VerdictFilter? {
+        guard let word else { return nil }
+        guard let filter = VerdictFilter(word) else {
+            throw .invalid("verdict", "is one of " + VerdictFilter.words.joined(separator: ", "))
+        }
+        return filter
+    }
+
+    // MARK: What stands in the body
+
+    /// Refuses members that nobody reads: a misspelt one would silently mean something else.
+    func knows(_ names: String...) throws(FollowingRefusal) {
+        for name in body.keys.sorted() where !names.contains(name) {
+            throw .invalid("the body", "has only the members " + names.joined(separator: ", "))
+        }
+    }
+
+    func has(_ name: String) -> Bool { body[name].map { $0 != .null } ?? false }
+
+    func member(_ name: String, longest: Int) throws(FollowingRefusal) -> String? {
+        try Self.text(name, in: body, longest: longest)
+    }
+
+    private static func text(
+        _ name: String, in members: [String: JSONValue], longest: Int
+    ) throws(FollowingRefusal) -> String? {
+        switch members[name] {
+        case nil, .null: return nil
+        case .string(let text) where 1...longest ~= text.utf8.count: return text
+        default: throw .invalid(name, "is a string of 1 to \(longest) bytes")
+        }
+    }
+
+    func integer(_ name: String, _ range: ClosedRange<Int64>) throws(FollowingRefusal) -> Int64? {
+        switch body[name] {
+        case nil, .null: return nil
+        case .integer(let number) where range.contains(number): return number
+        default: throw .invalid(name, "is a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+    }
+
+    func flag(_ name: String) throws(FollowingRefusal) -> Bool {
+        switch body[name] {
+        case nil, .null: return false
+        case .bool(let flag): return flag
+        default: throw .invalid(name, "is true or false")
+        }
+    }
+
+    func filterOfBody() throws(FollowingRefusal) -> EventFilter {
+        guard let given = body["filter"], given != .null else { return EventFilter() }
+        guard case .object(let members) = given,
+            members.keys.allSatisfy(["verdict", "type", "name", "user"].contains)
+        else { throw .invalid("filter", "is an object with verdict, type, name, user") }
+        return EventFilter(
+            verdict: try Self.verdict(try Self.text("verdict", in: members, longest: 20)),
+            type: try Self.text("type", in: members, longest: 64),
+            name: try Self.text("name", in: members, longest: 512),
+            userID: try Self.text("user", in: members, longest: 512))
+    }
+
+    /// A place to begin at: `from`, `time_ms` or `position`, of which at most one is given.
+    func start(_ positions: EventPositions) throws(FollowingRefusal) -> EventStart? {
+        guard ["from", "time_ms", "position"].filter(has).count <= 1 else {
+            throw .invalid("the body", "has one of from, time_ms, position")
+        }
+        if let milliseconds = try integer("time_ms", 0...(1 << 53)) { return .time(milliseconds) }
+        if let text = try member("position", longest: 64) {
+            do throws(EventPositions.Fault) {
+                return .after(try positions.sequence(of: text, in: appID))
+            } catch {
+                throw FollowingRefusal(error)
+            }
+        }
+        switch try member("from", longest: 10) {
+        case nil: return nil
+        case "start": return .start
+        case "end": return .end
+        default: throw .invalid("from", "is start or end")
+        }
+    }
+}

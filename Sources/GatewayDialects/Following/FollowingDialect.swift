@@ -1,0 +1,298 @@
+package import CountersignCore
+package import GatewayAdmission
+package import GatewayHTTP
+internal import GatewayModel
+package import GatewayStorage
+
+/// What a token opens.
+package enum ReaderAccess: Sendable {
+    /// Reading the events of this app.
+    case app(String)
+    /// Something else.
+    case nothing
+    /// There is no such token, or it has expired.
+    case unknown
+}
+
+/// The events of an app, for backends that follow them: in the order of storing, by position or by a named consumer.
+package struct FollowingDialect: Dialect {
+    /// Seconds that a request may wait for events, and that a lease may last.
+    static let longestWait = 60
+    static let leaseSeconds = 5...600
+    /// Events in an answer.
+    static let pageSizes = 1...1_000
+
+    let log: any EventLog
+    let consumers: any EventConsumers
+    let polls: LongPolls
+    let apps: AppRegistry
+    let parsers: ParserPool
+    let limiter: RateLimiter<String>
+    /// Asked on a thread that may wait.
+    let access: @Sendable (_ token: String) throws -> ReaderAccess
+
+    package init(
+        log: any EventLog, consumers: any EventConsumers, polls: LongPolls, apps: AppRegistry,
+        parsers: ParserPool, limiter: RateLimiter<String>,
+        access: @escaping @Sendable (_ token: String) throws -> ReaderAccess
+    ) {
+        self.log = log
+        self.consumers = consumers
+        self.polls = polls
+        self.apps = apps
+        self.parsers = parsers
+        self.limiter = limiter
+        self.access = access
+    }
+
+    package var endpoints: [Endpoint] {
+        let consumers = "/v1/apps/{app}/consumers"
+        let one = consumers + "/{name}"
+        return [
+            endpoint("GET", "/v1/apps/{app}/events", FollowingSchemas.events, list),
+            endpoint("GET", consumers, FollowingSchemas.list, now(listConsumers)),
+            endpoint("POST", consumers, FollowingSchemas.create, now(create)),
+            endpoint("GET", one, FollowingSchemas.show, now(show)),
+            endpoint("DELETE", one, FollowingSchemas.delete, now(delete)),
+            endpoint("POST", one + "/poll", FollowingSchemas.poll, poll),
+            endpoint("POST", one + "/ack", FollowingSchemas.acknowledge, now(acknowledge)),
+            endpoint("POST", one + "/release", FollowingSchemas.release, now(release)),
+            endpoint("POST", one + "/seek", FollowingSchemas.seek, now(seek)),
+        ]
+    }
+
+    package var schemas: [String: JSONValue] { FollowingSchemas.all }
+
+    // MARK: Every request
+
+    /// What a request is to do, and how many seconds it may wait for it.
+    private struct Reading {
+        var waitSeconds = 0
+        let look: @Sendable () throws -> LongPolls.Look
+    }
+
+    private func endpoint(
+        _ method: String, _ path: String, _ operation: APIOperation,
+        _ task: @escaping @Sendable (FollowingCall) throws -> Reading
+    ) -> Endpoint {
+        Endpoint(method: method, path: path) { request, parameters in
+            do {
+                let call = try FollowingCall(request, parameters, parsers)
+                return try begin(call, request, task(call))
+            } catch let refusal as FollowingRefusal {
+                return .answer(refusal.response(requestID: request.id))
+            } catch {
+                return .answer(Self.response(error, request.id))
+            }
+        }.described(operation)
+    }
+
+    private func begin(
+        _ call: FollowingCall, _ request: HTTPRequest, _ reading: Reading
+    ) throws(FollowingRefusal) -> HTTPOutcome {
+        guard let token = call.token else {
+            throw FollowingRefusal(
+                401, "unauthenticated", "send an API token with the scope reader as Authorization: Bearer")
+        }
+        let isCounted = Lock(false)
+        let look: @Sendable () -> LongPolls.Look = {
+            do {
+                // Each time: a token may be deleted while somebody waits.
+                try check(token, opens: call.appID)
+                if !isCounted.withLock({ $0 }) { try count(call.appID) }
+                isCounted.withLock { $0 = true }
+                return try reading.look()
+            } catch {
+                return .answer(Self.response(error, call.requestID))
+            }
+        }
+        guard let outcome = polls.outcome(of: call.appID, waitSeconds: reading.waitSeconds, look: look) else {
+            throw .tooMany
+        }
+        guard case .later(let start, let poll) = outcome else { return outcome }
+        return .later(
+            start: start,
+            poll: {
+                let response = poll()
+                // Nobody who has no token makes a log entry or a count of an app.
+                if let response, ![401, 403, 404].contains(response.status) {
+                    request.trail.appID = call.appID
+                }
+                return response
+            })
+    }
+
+    private func check(_ token: String, opens appID: String) throws {
+        switch try access(token) {
+        case .app(let opened) where opened == appID: break
+        case .app, .nothing:
+            throw FollowingRefusal(
+                403, "forbidden",
+                "this token does not read the events of this app; make one with the scope "
+                    + "reader for it")
+        case .unknown:
+            throw FollowingRefusal(401, "unauthenticated", "there is no such API token, or it has expired")
+        }
+        guard apps.app(id: appID) != nil else {
+            throw FollowingRefusal(404, "app_not_found", "there is no such app")
+        }
+    }
+
+    /// Whoever has no token uses up nothing of the app's.
+    private func count(_ appID: String) throws {
+        guard case .limited(let seconds) = limiter.take(appID) else { return }
+        throw FollowingRefusal(
+            429, "rate_limited",
+            "too many requests read the events of this app; come again after Retry-After",
+            retryAfterSeconds: seconds)
+    }
+
+    private static func response(_ error: any Error, _ requestID: String) -> HTTPResponse {
+        let refusal =
+            switch error {
+            case let refusal as FollowingRefusal: refusal
+            case let failure as ConsumerFailure: FollowingRefusal(failure)
+            case let fault as EventPositions.Fault: FollowingRefusal(fault)
+            default:
+                FollowingRefusal(
+                    503, "storage_unavailable", "the events cannot be read now; try again",
+                    retryAfterSeconds: 5)
+            }
+        return refusal.response(requestID: requestID)
+    }
+
+    /// Work that waits for nothing but the disk.
+    private func now(
+        _ work: @escaping @Sendable (FollowingCall) throws -> HTTPResponse
+    ) -> @Sendable (FollowingCall) throws -> Reading {
+        { call in Reading { .answer(try work(call)) } }
+    }
+
+    // MARK: By position
+
+    private func list(_ call: FollowingCall) throws -> Reading {
+        let limit = try call.number("limit", Self.pageSizes, else: 100)
+        let wait = try call.number("wait", 0...Self.longestWait, else: 0)
+        let following = EventFollowing(appID: call.appID, filter: try call.filterOfQuery())
+        let after = try call.text("after", longest: 64)
+        // What was looked at in vain is not looked at again.
+        let reached = Lock<Int64?>(nil)
+        return Reading(waitSeconds: wait) {
+            let positions = try log.positions()
+            let from =
+                try reached.withLock { $0 }
+                ?? after.map { try positions.sequence(of: $0, in: call.appID) } ?? 0
+            let stretch = try log.follow(following, after: from, limit: limit)
+            reached.withLock { $0 = stretch.reached }
+            let answer = FollowingAnswer.events(
+                stretch, isFirst: after == nil, try log.positions(), for: call)
+            return stretch.events.isEmpty && !stretch.hasMore ? .nothing(answer, again: nil) : .answer(answer)
+        }
+    }
+
+    // MARK: By consumer
+
+    private func id(_ call: FollowingCall) throws(FollowingRefusal) -> EventConsumerID {
+        guard EventConsumerID.isName(call.name) else {
+            throw FollowingRefusal(
+                ConsumerFailure(.notFound, "a consumer's name is 1 to 64 of A-Z a-z 0-9 . _ -"))
+        }
+        return EventConsumerID(appID: call.appID, name: call.name)
+    }
+
+    private func answer(_ consumer: EventConsumer, _ call: FollowingCall, status: Int = 200) throws
+        -> HTTPResponse
+    {
+        FollowingAnswer.json(status, consumer.json(try log.positions()), for: call)
+    }
+
+    private func listConsumers(_ call: FollowingCall) throws -> HTTPResponse {
+        let positions = try log.positions()
+        let all = try consumers.all(.pull, of: call.appID).map { $0.json(positions) }
+        return FollowingAnswer.json(200, ["items": .array(all)], for: call)
+    }
+
+    private func create(_ call: FollowingCall) throws -> HTTPResponse {
+        try call.knows(
+            "name", "filter", "partitions", "holds_retention", "hold_days", "from", "time_ms", "position")
+        guard let name = try call.member("name", longest: 64) else {
+            throw FollowingRefusal.invalid("name", "is missing")
+        }
+        let days = try call.integer("hold_days", 1...Int64(EventConsumerSettings.longestHold))
+        let holds = try call.flag("holds_retention")
+        guard holds || days == nil else {
+            throw FollowingRefusal.invalid("hold_days", "needs holds_retention: true")
+        }
+        let settings = EventConsumerSettings(
+            filter: try call.filterOfBody(),
+            partitions: Int(
+                try call.integer("partitions", 1...Int64(EventConsumerSettings.mostPartitions)) ?? 1),
+            holdDays: holds ? Int(days ?? Int64(EventConsumerSettings.usualHold)) : nil)
+        let start = try call.start(try log.positions()) ?? .start
+        let made = try consumers.create(
+            EventConsumerID(appID: call.appID, name: name), settings, from: start)
+        return try answer(made, call, status: 201)
+    }
+
+    private func show(_ call: FollowingCall) throws -> HTTPResponse {
+        try answer(try consumers.find(try id(call)), call)
+    }
+
+    private func delete(_ call: FollowingCall) throws -> HTTPResponse {
+        try consumers.delete(try id(call))
+        return FollowingAnswer.json(200, [:], for: call)
+    }
+
+    private func poll(_ call: FollowingCall) throws -> Reading {
+        let id = try id(call)
+        try call.knows("limit", "wait", "lease_seconds")
+        let limit = Int(
+            try call.integer("limit", Int64(Self.pageSizes.lowerBound)...Int64(Self.pageSizes.upperBound))
+                ?? 100)
+        let wait = Int(try call.integer("wait", 0...Int64(Self.longestWait)) ?? 0)
+        let seconds = Int(
+            try call.integer(
+                "lease_seconds", Int64(Self.leaseSeconds.lowerBound)...Int64(Self.leaseSeconds.upperBound))
+                ?? 60)
+        return Reading(waitSeconds: wait) {
+            switch try consumers.lease(id, limit: limit, seconds: seconds) {
+            case .leased(let lease):
+                return .answer(FollowingAnswer.lease(lease, hasMore: true, try log.positions(), for: call))
+            case .nothing(let hasMore, let nextExpiry):
+                let answer = FollowingAnswer.lease(nil, hasMore: hasMore, try log.positions(), for: call)
+                return hasMore ? .answer(answer) : .nothing(answer, again: nextExpiry)
+            }
+        }
+    }
+
+    private func lease(_ call: FollowingCall) throws(FollowingRefusal) -> String {
+        guard let lease = try call.member("lease", longest: 64) else { throw .invalid("lease", "is missing") }
+        return lease
+    }
+
+    private func acknowledge(_ call: FollowingCall) throws -> HTTPResponse {
+        try call.knows("lease", "position")
+        let lease = try lease(call)
+        let positions = try log.positions()
+        let through = try call.member("position", longest: 64).map {
+            try positions.sequence(of: $0, in: call.appID)
+        }
+        let reached = try consumers.acknowledge(lease, of: try id(call), through: through)
+        return FollowingAnswer.json(
+            200, ["position": .string(positions.text(after: reached, in: call.appID))], for: call)
+    }
+
+    private func release(_ call: FollowingCall) throws -> HTTPResponse {
+        try call.knows("lease")
+        try consumers.release(try lease(call), of: try id(call))
+        return FollowingAnswer.json(200, [:], for: call)
+    }
+
+    private func seek(_ call: FollowingCall) throws -> HTTPResponse {
+        try call.knows("from", "time_ms", "position")
+        guard let start = try call.start(try log.positions()) else {
+            throw FollowingRefusal.invalid("the body", "has one of from, time_ms, position")
+        }
+        return try answer(try consumers.seek(try id(call), to: start), call)
+    }
+}

@@ -1,0 +1,245 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayHTTP
+package import GatewayModel
+
+/// Requests that read events, and wait until there are some.
+///
+/// Looking waits for the disk, so it is done on a few threads of its own. Waiting costs no thread: a request that waits is
+/// woken when its app has something new, and by a timer.
+package final class LongPolls: Sendable {
+    /// What somebody who looked has found.
+    enum Look: Sendable {
+        case answer(HTTPResponse)
+        /// Nothing yet: the answer when it is time to answer anyway, and when to look again at the latest, in milliseconds
+        /// since 1970.
+        case nothing(HTTPResponse, again: Int64?)
+    }
+
+    /// Calls back at a time, in milliseconds since 1970, or at once when it has passed.
+    package typealias Schedule = @Sendable (Int64, @escaping @Sendable () -> Void) -> Void
+
+    /// Requests that are looked for or wait, in all and of an app.
+    static let most = 256
+    static let mostOfApp = 64
+    /// Milliseconds between two looks for one request: one whose filter leaves out most costs little.
+    static let pause: Int64 = 50
+    private static let threads = 4
+
+    private struct State {
+        var isDraining = false
+        var ofApp: [String: Int] = [:]
+        var requests: [ObjectIdentifier: WaitingRequest] = [:]
+    }
+
+    private let arrivals: EventArrivals
+    private let now: @Sendable () -> Int64
+    private let schedule: Schedule
+    private let queue = OperationQueue()
+    private let state = Lock(State())
+
+    /// `now` is milliseconds since 1970.
+    package init(
+        arrivals: EventArrivals, now: @escaping @Sendable () -> Int64,
+        schedule: Schedule? = nil
+    ) {
+        self.arrivals = arrivals
+        self.now = now
+        self.schedule =
+            schedule ?? { time, work in
+                let delay = DispatchTimeInterval.milliseconds(Int(max(0, time - now())))
+                DispatchQueue.global().asyncAfter(deadline: .now() + delay, execute: work)
+            }
+        queue.name = "event readers"
+        queue.maxConcurrentOperationCount = Self.threads
+    }
+
+    /// Answers everybody who waits, now, and lets nobody wait any more.
+    package func drain() {
+        let waiting = state.withLock { state in
+            state.isDraining = true
+            return Array(state.requests.values)
+        }
+        for request in waiting { wake(request, after: 0) }
+    }
+
+    /// Answers with what `look` finds, within so many seconds; nil when too many wait already.
+    func outcome(of appID: String, waitSeconds: Int, look: @escaping @Sendable () -> Look) -> HTTPOutcome? {
+        let request = WaitingRequest(
+            appID: appID, deadline: now() + Int64(waitSeconds) * 1_000, look: look)
+        let isTaken = state.withLock { state in
+            guard state.requests.count < Self.most, state.ofApp[appID, default: 0] < Self.mostOfApp else {
+                return false
+            }
+            state.requests[ObjectIdentifier(request)] = request
+            state.ofApp[appID, default: 0] += 1
+            return true
+        }
+        guard isTaken else { return nil }
+        let client = WaitingRequest.Client()
+        request.client.withLock { $0.client = client }
+        return .later(
+            start: { [self] resume in
+                request.begin(resume)
+                queue.addOperation { [self] in self.look(for: request) }
+                if waitSeconds > 0 {
+                    schedule(request.deadline) { [weak self] in self?.wake(request, after: 0) }
+                }
+            },
+            poll: {
+                // Whoever is gone lets go of this, and with it of the client.
+                withExtendedLifetime(client) { request.response }
+            })
+    }
+
+    private func look(for request: WaitingRequest) {
+        guard request.client.withLock({ $0.client }) != nil else { return finish(request, nil) }
+        let ticket = arrivals.ticket
+        switch request.look() {
+        case .answer(let response): finish(request, response)
+        case .nothing(let response, let again):
+            let time = now()
+            if time >= request.deadline || state.withLock({ $0.isDraining }) {
+                return finish(request, response)
+            }
+            request.rest(at: time) { [self] in
+                arrivals.wait(for: request.appID, since: ticket) { [weak self] in
+                    self?.wake(request, after: Self.pause)
+                }
+            } cancel: { [arrivals] in
+                arrivals.cancel($0)
+            }
+            if let again, again < request.deadline, request.isNew(again) {
+                schedule(again) { [weak self] in self?.wake(request, after: 0) }
+            }
+            if state.withLock({ $0.isDraining }) { wake(request, after: 0) }
+            if request.endsRest() { lookAgain(request, at: time + Self.pause) }
+        }
+    }
+
+    /// Has somebody look again, but not before so many milliseconds after the last look.
+    private func wake(_ request: WaitingRequest, after pause: Int64) {
+        if request.wakes() { lookAgain(request, at: pause == 0 ? 0 : request.lastLook + pause) }
+    }
+
+    private func lookAgain(_ request: WaitingRequest, at time: Int64) {
+        guard time > now() else {
+            queue.addOperation { [self] in self.look(for: request) }
+            return
+        }
+        schedule(time) { [weak self] in
+            guard let self else { return }
+            queue.addOperation { [self] in self.look(for: request) }
+        }
+    }
+
+    private func finish(_ request: WaitingRequest, _ response: HTTPResponse?) {
+        state.withLock { state in
+            guard state.requests.removeValue(forKey: ObjectIdentifier(request)) != nil else { return }
+            state.ofApp[request.appID, default: 1] -= 1
+            if state.ofApp[request.appID] == 0 { state.ofApp[request.appID] = nil }
+        }
+        if let waiter = request.end(with: response) { arrivals.cancel(waiter) }
+    }
+}
+
+/// One request that reads events.
+final class WaitingRequest: Sendable {
+    /// There for as long as somebody waits for the answer.
+    final class Client: Sendable {}
+
+    struct WeakClient: Sendable {
+        weak var client: Client?
+    }
+
+    private enum Phase {
+        /// Somebody looks; true when to look again right after.
+        case looking(again: Bool)
+        case resting
+        case over
+    }
+
+    private struct State {
+        var phase = Phase.looking(again: false)
+        var resume: (@Sendable () -> Void)?
+        var waiter: EventArrivals.Waiter?
+        var response: HTTPResponse?
+        var lastLook: Int64 = 0
+        var again: Int64?
+    }
+
+    let appID: String
+    /// Milliseconds since 1970.
+    let deadline: Int64
+    let look: @Sendable () -> LongPolls.Look
+    let client = Lock(WeakClient())
+    private let state = Lock(State())
+
+    init(appID: String, deadline: Int64, look: @escaping @Sendable () -> LongPolls.Look) {
+        self.appID = appID
+        self.deadline = deadline
+        self.look = look
+    }
+
+    var response: HTTPResponse? { state.withLock { $0.response } }
+    var lastLook: Int64 { state.withLock { $0.lastLook } }
+
+    func begin(_ resume: @escaping @Sendable () -> Void) { state.withLock { $0.resume = resume } }
+
+    /// Waits with a new waiter instead of the last one.
+    func rest(
+        at time: Int64, wait: () -> EventArrivals.Waiter?,
+        cancel: (EventArrivals.Waiter) -> Void
+    ) {
+        if let old = state.withLock({ $0.waiter }) { cancel(old) }
+        let waiter = wait()
+        state.withLock { state in
+            state.waiter = waiter
+            state.lastLook = time
+        }
+    }
+
+    /// True when there is no call back at this time yet.
+    func isNew(_ again: Int64) -> Bool {
+        state.withLock { state in
+            defer { state.again = again }
+            return state.again != again
+        }
+    }
+
+    /// The look is over and has found nothing. True when somebody wanted another one meanwhile.
+    func endsRest() -> Bool {
+        state.withLock { state in
+            guard case .looking(let again) = state.phase else { return false }
+            state.phase = again ? .looking(again: false) : .resting
+            return again
+        }
+    }
+
+    /// True when the caller is to look.
+    func wakes() -> Bool {
+        state.withLock { state in
+            switch state.phase {
+            case .over: return false
+            case .looking:
+                state.phase = .looking(again: true)
+                return false
+            case .resting:
+                state.phase = .looking(again: false)
+                return true
+            }
+        }
+    }
+
+    /// Answers, once. Returns the waiter that is not needed any more.
+    func end(with response: HTTPResponse?) -> EventArrivals.Waiter? {
+        let (resume, waiter) = state.withLock { state -> ((@Sendable () -> Void)?, EventArrivals.Waiter?) in
+            if case .over = state.phase { return (nil, nil) }
+            state.phase = .over
+            state.response = response
+            return (state.resume, state.waiter)
+        }
+        resume?()
+        return waiter
+    }
+}

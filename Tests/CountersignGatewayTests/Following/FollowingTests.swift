@@ -1,0 +1,245 @@
+import CountersignCore
+import CountersignGatewayTesting
+import Foundation
+import GatewayModel
+import GatewayStorage
+import Testing
+
+/// Backends that follow an app's events over HTTP.
+@Suite(.timeLimit(.minutes(5)))
+struct FollowingTests {
+    /// A gateway with an app and a token that reads its events.
+    private struct Bench {
+        let fixture: GatewayFixture
+        let client: any TestClient
+        let token: String
+
+        init(_ transport: TestTransport = .standard) throws {
+            fixture = try GatewayFixture(transport, enforcement: .disabled)
+            client = try fixture.client()
+            token = try fixture.apps.apiTokens.create(
+                name: "backend", scopes: [AdminToken.reader], appID: "shop"
+            ).text
+        }
+
+        func store(_ events: String...) throws {
+            let body = #"{"batch":[\#(events.joined(separator: ","))]}"#
+            let answer = try #require(client.post(body, headers: ["X-Write-Key": fixture.writeKey]))
+            #expect(answer.status == 200)
+        }
+
+        func ask(
+            _ method: String, _ path: String, _ body: String? = nil, token: String? = nil,
+            headers: [String: String] = [:]
+        ) throws -> TestAnswer {
+            var headers = headers
+            headers["Authorization"] = "Bearer " + (token ?? self.token)
+            return try #require(
+                client.send(method, "/v1/apps/shop/" + path, headers, body.map { Array($0.utf8) }))
+        }
+
+        func code(_ method: String, _ path: String, _ body: String? = nil, token: String? = nil) throws
+            -> String
+        {
+            let answer = try ask(method, path, body, token: token)
+            return "\(answer.status) \(answer.json["code"] as? String ?? "")"
+        }
+    }
+
+    private func ids(_ answer: TestAnswer) -> [String] {
+        (answer.json["events"] as? [[String: Any]] ?? []).compactMap { $0["message_id"] as? String }
+    }
+
+    private func lease(_ answer: TestAnswer) -> String? {
+        (answer.json["lease"] as? [String: Any])?["id"] as? String
+    }
+
+    @Test func eventsAreReadPageByPageWithTheirBytes() throws {
+        let bench = try Bench()
+        let odd = trackEvent("m-1", extra: #","properties":{"z":1.10,"a":"é"}"#)
+        try bench.store(odd, trackEvent("m-2"), trackEvent("m-3", user: "user-2"))
+        let first = try bench.ask("GET", "events?limit=2")
+        #expect(first.status == 200)
+        #expect(ids(first) == ["m-1", "m-2"])
+        #expect(first.body.contains(#""body":"# + odd), "members and numbers stay as they came")
+        #expect(first.json["has_more"] as? Bool == true)
+        let next = try #require(first.json["next"] as? String)
+        let second = try bench.ask("GET", "events?limit=2&after=\(next)")
+        #expect(ids(second) == ["m-3"])
+        let end = try #require(second.json["next"] as? String)
+        let empty = try bench.ask("GET", "events?after=\(end)")
+        #expect(ids(empty) == [])
+        #expect(empty.json["next"] as? String != nil, "an empty answer says where to go on")
+        let event = try #require((first.json["events"] as? [[String: Any]])?.first)
+        #expect(event["verdict"] as? String == "not_judged")
+        #expect(event["seq"] as? Int == 1)
+        let after = try bench.ask("GET", "events?after=\(try #require(event["position"] as? String))")
+        #expect(ids(after) == ["m-2", "m-3"])
+    }
+
+    @Test func linesAndCompressionAreAnsweredToWhoTakesThem() throws {
+        let bench = try Bench()
+        let event = trackEvent("m-1", extra: ",\n\"properties\":{}")
+        try bench.store(event, trackEvent("m-2"))
+        let lines = try bench.ask("GET", "events", headers: ["Accept": "application/x-ndjson"])
+        #expect(lines.headers["content-type"] == "application/x-ndjson")
+        #expect(lines.body.split(separator: "\n").count == 2)
+        #expect(lines.headers["x-countersign-next"] != nil)
+        let packed = try bench.ask("GET", "events", headers: ["Accept-Encoding": "br, gzip;q=0.5"])
+        #expect(packed.headers["content-encoding"] == nil, "so short an answer gains nothing")
+        try bench.store(
+            trackEvent("m-3", extra: #","properties":{"a":"\#(String(repeating: "x", count: 4_000))"}"#))
+        let long = try bench.ask("GET", "events", headers: ["Accept-Encoding": "gzip"])
+        #expect(long.headers["content-encoding"] == "gzip")
+        let plain = try bench.ask("GET", "events", headers: ["Accept-Encoding": "gzip;q=0"])
+        #expect(plain.headers["content-encoding"] == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("type=identify", []), ("name=Order%20Placed", ["m-1", "m-2"]), ("user=user-2", ["m-2"]),
+            ("verdict=verified", []), ("verdict=unverified", ["m-1", "m-2"]),
+        ] as [(String, [String])])
+    func aFilterHolds(query: String, found: [String]) throws {
+        let bench = try Bench()
+        try bench.store(trackEvent("m-1"), trackEvent("m-2", user: "user-2"))
+        let answer = try bench.ask("GET", "events?" + query)
+        #expect(ids(answer) == found)
+        let next = try #require(answer.json["next"] as? String)
+        #expect(ids(try bench.ask("GET", "events?after=" + next)) == [], "what was looked at is passed")
+    }
+
+    @Test func aTokenOfAReaderOpensOneAppAndNothingElse() throws {
+        let bench = try Bench()
+        _ = try bench.fixture.apps.createApp(id: "kiosk")
+        let other = try bench.fixture.apps.apiTokens.create(name: "o", scopes: ["reader"], appID: "kiosk")
+            .text
+        let admin = try bench.fixture.apps.apiTokens.create(name: "a", scopes: ["admin"]).text
+        #expect(try bench.code("GET", "events", token: other) == "403 forbidden")
+        #expect(try bench.code("GET", "events", token: admin) == "403 forbidden")
+        #expect(try bench.code("GET", "events", token: "csa_none") == "401 unauthenticated")
+        let bare = try #require(bench.client.get("/v1/apps/shop/events"))
+        #expect(bare.status == 401)
+        #expect(bare.headers["www-authenticate"] == "Bearer")
+        let api = try #require(
+            bench.client.get("/admin/api/apps", headers: ["Authorization": "Bearer " + bench.token]))
+        #expect(api.status == 403)
+        let tokens = bench.fixture.apps.apiTokens
+        #expect(throws: GatewayError.self) { try tokens.create(name: "x", scopes: ["reader"]) }
+        #expect(throws: GatewayError.self) { try tokens.create(name: "x", scopes: ["read"], appID: "shop") }
+        #expect(throws: GatewayError.self) {
+            try tokens.create(name: "x", scopes: ["reader", "read"], appID: "shop")
+        }
+        #expect(throws: GatewayError.self) { try tokens.create(name: "x", scopes: ["reader"], appID: "none") }
+        let id = try #require(tokens.all().first { $0.name == "backend" }?.id)
+        try tokens.delete(id: id)
+        #expect(try bench.code("GET", "events") == "401 unauthenticated", "a deleted token opens nothing")
+    }
+
+    @Test func aConsumerLeasesConfirmsAndGoesOn() throws {
+        let bench = try Bench()
+        try bench.store(trackEvent("m-1"), trackEvent("m-2"), trackEvent("m-3"))
+        let made = try bench.ask("POST", "consumers", #"{"name":"billing"}"#)
+        #expect(made.status == 201)
+        #expect(made.json["lag_events"] as? Int == 3)
+        let first = try bench.ask("POST", "consumers/billing/poll", #"{"limit":2}"#)
+        #expect(ids(first) == ["m-1", "m-2"])
+        let taken = try bench.ask("POST", "consumers/billing/poll")
+        #expect(taken.status == 200)
+        #expect(lease(taken) == nil, "somebody else has it")
+        let one = try #require(lease(first))
+        #expect(try bench.ask("POST", "consumers/billing/ack", #"{"lease":"\#(one)"}"#).status == 200)
+        #expect(
+            try bench.ask("POST", "consumers/billing/ack", #"{"lease":"\#(one)"}"#).status == 200, "again")
+        let second = try bench.ask("POST", "consumers/billing/poll")
+        #expect(ids(second) == ["m-3"])
+        let two = try #require(lease(second))
+        #expect(try bench.ask("POST", "consumers/billing/release", #"{"lease":"\#(two)"}"#).status == 200)
+        #expect(
+            try bench.code("POST", "consumers/billing/ack", #"{"lease":"\#(two)"}"#) == "409 lease_expired")
+        let third = try bench.ask("POST", "consumers/billing/poll")
+        #expect(ids(third) == ["m-3"])
+        let back = try bench.ask("POST", "consumers/billing/seek", #"{"from":"start"}"#)
+        #expect(back.json["lag_events"] as? Int == 3)
+        let three = try #require(lease(third))
+        #expect(
+            try bench.code("POST", "consumers/billing/ack", #"{"lease":"\#(three)"}"#) == "409 lease_expired")
+        let all = try bench.ask("POST", "consumers/billing/poll")
+        #expect(ids(all) == ["m-1", "m-2", "m-3"])
+        let events = try #require(all.json["events"] as? [[String: Any]])
+        let position = try #require(events[1]["position"] as? String)
+        let four = try #require(lease(all))
+        let acknowledged = try bench.ask(
+            "POST", "consumers/billing/ack", #"{"lease":"\#(four)","position":"\#(position)"}"#)
+        #expect(acknowledged.json["position"] as? String == position)
+        let shown = try bench.ask("GET", "consumers/billing")
+        #expect(shown.json["lag_events"] as? Int == 1)
+        let list = try bench.ask("GET", "consumers")
+        #expect((list.json["items"] as? [[String: Any]])?.compactMap { $0["name"] as? String } == ["billing"])
+        #expect(try bench.ask("DELETE", "consumers/billing").status == 200)
+        #expect(try bench.code("GET", "consumers/billing") == "404 consumer_not_found")
+        #expect(try bench.code("POST", "consumers/billing/poll") == "404 consumer_not_found")
+    }
+
+    @Test func whatIsWrongIsSaidAndChangesNothing() throws {
+        let bench = try Bench()
+        try bench.store(trackEvent("m-1"))
+        for (path, code) in [
+            ("events?after=x", "422 position_malformed"), ("events?limit=0", "400 invalid_parameter"),
+            ("events?limit=1001", "400 invalid_parameter"), ("events?wait=61", "400 invalid_parameter"),
+            ("events?verdict=good", "400 invalid_parameter"),
+        ] {
+            #expect(try bench.code("GET", path) == code, "\(path)")
+        }
+        #expect(try bench.ask("POST", "consumers", #"{"name":"b"}"#).status == 201)
+        for (path, body, code) in [
+            ("consumers", #"{"name":"b"}"#, "409 consumer_exists"),
+            ("consumers", #"{"name":"a/b"}"#, "400 consumer_invalid"),
+            ("consumers", "{}", "400 invalid_parameter"),
+            ("consumers", #"{"name":"c","partitions":17}"#, "400 invalid_parameter"),
+            ("consumers", #"{"name":"c","parts":2}"#, "400 invalid_parameter"),
+            ("consumers", #"{"name":"c","hold_days":3}"#, "400 invalid_parameter"),
+            ("consumers", #"{"name":"c","from":"start","time_ms":1}"#, "400 invalid_parameter"),
+            ("consumers", #"{"name":"c","filter":{"x":1}}"#, "400 invalid_parameter"),
+            ("consumers", #"{"name":"c","position":"x"}"#, "422 position_malformed"),
+            ("consumers", "[]", "400 invalid_json"),
+            ("consumers/b/poll", #"{"limit":0}"#, "400 invalid_parameter"),
+            ("consumers/b/poll", #"{"lease_seconds":4}"#, "400 invalid_parameter"),
+            ("consumers/b/ack", "{}", "400 invalid_parameter"),
+            ("consumers/b/ack", #"{"lease":"x"}"#, "409 lease_expired"),
+            ("consumers/b/seek", "{}", "400 invalid_parameter"),
+            ("consumers/none/poll", "{}", "404 consumer_not_found"),
+        ] {
+            #expect(try bench.code("POST", path, body) == code, "\(path) \(body)")
+        }
+        #expect(ids(try bench.ask("POST", "consumers/b/poll")) == ["m-1"])
+    }
+
+    /// The pull API does not see what webhooks read by.
+    @Test func aConsumerOfAnotherKindIsNotThere() throws {
+        let bench = try Bench()
+        let outside = try SQLiteStorage(dataDirectory: bench.fixture.dataDirectory).openConsumers(
+            with: nil, now: { 0 })
+        let id = EventConsumerID(appID: "shop", kind: .webhook, name: "hook")
+        _ = try outside.create(id, EventConsumerSettings(), from: .start)
+        #expect((try bench.ask("GET", "consumers").json["items"] as? [Any])?.isEmpty == true)
+        #expect(try bench.code("DELETE", "consumers/hook") == "404 consumer_not_found")
+        #expect(try bench.code("POST", "consumers/hook/seek", #"{"from":"end"}"#) == "404 consumer_not_found")
+        #expect(try outside.find(id).id == id)
+        withExtendedLifetime(bench) {}
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func whoWaitsGetsWhatIsStoredMeanwhile() async throws {
+        let bench = try Bench(.live)
+        let end = try #require(try bench.ask("GET", "events").json["next"] as? String)
+        #expect(try bench.ask("POST", "consumers", #"{"name":"b","from":"end"}"#).status == 201)
+        DispatchQueue.global().async { [fixture = bench.fixture] in
+            _ = try? fixture.client().post(
+                batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey])
+        }
+        // Whether it is stored before or after the question: it is the answer.
+        #expect(ids(try bench.ask("GET", "events?wait=50&after=" + end)) == ["m-1"])
+        #expect(ids(try bench.ask("POST", "consumers/b/poll", #"{"wait":50}"#)) == ["m-1"])
+    }
+}

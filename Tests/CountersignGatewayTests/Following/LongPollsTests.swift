@@ -1,0 +1,146 @@
+import CountersignCore
+import Foundation
+import GatewayHTTP
+import GatewayModel
+import Testing
+
+@testable import GatewayDialects
+@testable import GatewayStorage
+
+/// Requests that wait for events, with a clock by hand.
+@Suite(.timeLimit(.minutes(1)))
+struct LongPollsTests {
+    /// A clock, and what is due when.
+    private final class Clock: Sendable {
+        private struct State {
+            var now: Int64 = 1_000
+            var due: [(at: Int64, work: @Sendable () -> Void)] = []
+        }
+
+        private let state = Lock(State())
+        var now: Int64 { state.withLock { $0.now } }
+
+        /// The pause between two looks is no time here.
+        func schedule(_ time: Int64, _ work: @escaping @Sendable () -> Void) {
+            let isDue = state.withLock { state in
+                if time <= state.now + LongPolls.pause { return true }
+                state.due.append((time, work))
+                return false
+            }
+            if isDue { work() }
+        }
+
+        func advance(_ milliseconds: Int64) {
+            let due = state.withLock { state in
+                state.now += milliseconds
+                let due = state.due.filter { $0.at <= state.now }
+                state.due.removeAll { $0.at <= state.now }
+                return due
+            }
+            for each in due { each.work() }
+        }
+    }
+
+    /// One request whose looks are counted.
+    private final class Reader: Sendable {
+        let looks = AsyncStream<Int>.makeStream()
+        let answered = AsyncStream<Void>.makeStream()
+        private let count = Lock(0)
+        private let found = Lock(false)
+        let again: Int64?
+
+        init(again: Int64? = nil) { self.again = again }
+
+        func find() { found.withLock { $0 = true } }
+
+        func look() -> LongPolls.Look {
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            looks.continuation.yield(number)
+            return found.withLock { $0 }
+                ? .answer(.text(200, "found")) : .nothing(.text(200, "nothing"), again: again)
+        }
+
+        func looked(_ number: Int) async {
+            for await each in looks.stream where each >= number { return }
+        }
+    }
+
+    private let clock = Clock()
+    private let arrivals = EventArrivals()
+    private let polls: LongPolls
+
+    init() {
+        polls = LongPolls(
+            arrivals: arrivals, now: { [clock] in clock.now },
+            schedule: { [clock] in clock.schedule($0, $1) })
+    }
+
+    /// Begins a request; the answer's text once it is there.
+    private func begin(_ reader: Reader, seconds: Int = 30) throws -> () async -> String? {
+        guard
+            case .later(let start, let poll)? = polls.outcome(
+                of: "shop", waitSeconds: seconds, look: { reader.look() })
+        else { throw CancellationError() }
+        start { reader.answered.continuation.yield() }
+        return {
+            for await _ in reader.answered.stream { break }
+            return poll().map { String(decoding: $0.body, as: UTF8.self) }
+        }
+    }
+
+    @Test func whoWaitsIsWokenByWhatIsNew() async throws {
+        let reader = Reader()
+        let answer = try begin(reader)
+        await reader.looked(1)
+        reader.find()
+        arrivals.note(["kiosk"])
+        clock.advance(1_000)
+        arrivals.note(["shop"])
+        #expect(await answer() == "found")
+    }
+
+    @Test func nobodyWaitsLongerThanAsked() async throws {
+        let reader = Reader()
+        let answer = try begin(reader, seconds: 5)
+        await reader.looked(1)
+        clock.advance(5_000)
+        #expect(await answer() == "nothing")
+    }
+
+    @Test func withoutWaitingTheAnswerComesAtOnce() async throws {
+        let answer = try begin(Reader(), seconds: 0)
+        #expect(await answer() == "nothing")
+    }
+
+    @Test func aLeaseThatExpiresIsLookedForAgain() async throws {
+        let reader = Reader(again: 4_000)
+        let answer = try begin(reader)
+        await reader.looked(1)
+        reader.find()
+        clock.advance(3_000)
+        #expect(await answer() == "found")
+    }
+
+    @Test func aDrainAnswersWhoWaits() async throws {
+        let reader = Reader()
+        let answer = try begin(reader)
+        await reader.looked(1)
+        polls.drain()
+        #expect(await answer() == "nothing")
+        let late = try begin(Reader())
+        #expect(await late() == "nothing")
+    }
+
+    @Test func noMoreWaitThanMay() throws {
+        var begun: [HTTPOutcome] = []
+        for _ in 0..<LongPolls.mostOfApp {
+            begun.append(try #require(polls.outcome(of: "shop", waitSeconds: 30) { .answer(.text(200, "")) }))
+        }
+        #expect(polls.outcome(of: "shop", waitSeconds: 30) { .answer(.text(200, "")) } == nil)
+        #expect(polls.outcome(of: "kiosk", waitSeconds: 30) { .answer(.text(200, "")) } != nil)
+        withExtendedLifetime(begun) {}
+    }
+}
