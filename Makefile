@@ -60,11 +60,12 @@ tsan: setup ## Run the SDK's tests under the thread sanitizer
 	swift test --sanitize=thread --scratch-path .build-tsan --disable-xctest \
 		--filter '^(CountersignTests|BrazeCompatTests)\.'
 
-torture: ## Kill devices, gateways and power, and count what is left (ROUNDS=n)
+torture: ## Kill devices, gateways, consumers and power, and count what is left (ROUNDS=n)
 	swift build --product CountersignTorture
 	swift build --product countersign-cli
 	@.build/debug/CountersignTorture all $(ROUNDS)
 	@scripts/torture-gateway.py $(if $(ROUNDS),--rounds $(ROUNDS))
+	@scripts/torture-consumers.py $(if $(ROUNDS),--rounds $(ROUNDS))
 
 openapi: ## Check the running gateway against its OpenAPI document (Schemathesis)
 	@scripts/openapi-test.sh

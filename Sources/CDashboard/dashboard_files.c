@@ -31,6 +31,9 @@ static const unsigned char file_modules_clients_js[] = {
 static const unsigned char file_modules_codes_js[] = {
 #embed "Resources/modules/codes.js"
 };
+static const unsigned char file_modules_consumers_js[] = {
+#embed "Resources/modules/consumers.js"
+};
 static const unsigned char file_modules_counts_js[] = {
 #embed "Resources/modules/counts.js"
 };
@@ -144,6 +147,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/chart.js", file_modules_chart_js, sizeof file_modules_chart_js},
     {"assets/modules/clients.js", file_modules_clients_js, sizeof file_modules_clients_js},
     {"assets/modules/codes.js", file_modules_codes_js, sizeof file_modules_codes_js},
+    {"assets/modules/consumers.js", file_modules_consumers_js, sizeof file_modules_consumers_js},
     {"assets/modules/counts.js", file_modules_counts_js, sizeof file_modules_counts_js},
     {"assets/modules/customers.js", file_modules_customers_js, sizeof file_modules_customers_js},
     {"assets/modules/dialogs.js", file_modules_dialogs_js, sizeof file_modules_dialogs_js},

@@ -15,6 +15,7 @@ enum CommandTable {
             TokenCreateCommand.command,
         ]
         + EventCommand.commands
+        + ConsumerCommand.commands
         + CustomerCommand.commands
         + ClientCommand.commands
         + SessionCommand.commands

@@ -52,7 +52,7 @@ enum EventCommand {
     private static let export = Command(
         "event export", summary: "Print an app's events, the oldest first",
         details: """
-            NDJSON is what `countersign send` reads: one event per line, its members sorted. CSV has the columns that every
+            NDJSON is what `countersign send` reads: one event per line, as it came. CSV has the columns that every
             event has, with the event itself as JSON in the last one. A server shows pseudonyms instead of user ids, and hides
             whatever else identifies a user, unless you give --unmask: an export that you want to send elsewhere needs it.
             """,
@@ -77,16 +77,25 @@ enum EventCommand {
             let found = lines.withLock { $0.lines(bytes) }
             var text = ""
             for line in found {
-                guard let body = JSONValue(parsing: line, maximumDepth: 1_024)?["body"] else {
-                    throw CommandError(.failed, "a line of the answer is no JSON")
+                guard let event = body(of: line) else {
+                    throw CommandError(.failed, "a line of the answer is no exported event")
                 }
-                text += String(decoding: body.bytes, as: UTF8.self) + "\n"
+                text += String(decoding: event, as: UTF8.self) + "\n"
             }
             count.withLock { $0 += found.count }
             if !text.isEmpty { try io.output(text) }
         }
         let total = count.withLock { $0 }
         io.say("\(total) \(total == 1 ? "event" : "events").")
+    }
+
+    /// The bytes of an exported event's body, which is the first member: as a value its numbers might be written otherwise.
+    /// What separates it from the next member cannot stand inside a string.
+    private static func body(of line: [UInt8]) -> ArraySlice<UInt8>? {
+        let (start, end) = (Array(#"{"body":"#.utf8), Array(#","anonymous_id":"#.utf8))
+        guard line.starts(with: start) else { return nil }
+        return stride(from: line.count - end.count, through: start.count, by: -1)
+            .first { line[$0..<($0 + end.count)].elementsEqual(end) }.map { line[start.count..<$0] }
     }
 
     private static func query(

@@ -41,9 +41,10 @@ struct ExampleTests {
                 "XDG_STATE_HOME": folder.path + "/state",
             ])
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") { _ in }
-        let needsGateway = [
-            "send", "tail", "trigger", "doctor", "event list", "event export", "enforcement preview",
-        ].contains(command)
+        let needsGateway =
+            [
+                "send", "tail", "trigger", "doctor", "event list", "event export", "enforcement preview",
+            ].contains(command) || command.hasPrefix("consumer")
         if needsGateway { _ = try await gateway.start() }
         try await prepare(command)
         let result =

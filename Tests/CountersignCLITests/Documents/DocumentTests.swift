@@ -116,6 +116,29 @@ struct DocumentTests {
         #expect(!script.isEmpty)
     }
 
+    @Test func theQuickStartOfConsumersWorksWhenPasted() async throws {
+        let data = folder.path + "/data"
+        let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
+        #expect(try await shell.run("countersign app create shop > write.key").status == 0)
+        let gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { _ in }
+        let port = try #require(try await gateway.start().port)
+        let script = try blocks("sh", of: "docs/consuming-events.md").joined()
+            .replacingOccurrences(of: ":8787/", with: ":\(port)/")
+        let result = try await shell.run(
+            """
+            set -e
+            curl -sf http://127.0.0.1:\(port)/v1/batch -H "X-Write-Key: $(cat write.key)" \
+                -d '{"batch":[{"type":"track","messageId":"m-1","anonymousId":"a-1","event":"Opened"}]}'
+            \(script)
+            cat batch.json
+            countersign consumer show shop billing --json
+            """)
+        _ = await gateway.stop()
+        #expect(result.status == 0, "\(result.output)\n\(result.talk)")
+        #expect(result.output.contains(#""message_id":"m-1""#))
+        #expect(result.output.contains(#""lag_events":0"#))
+    }
+
     @Test func thePageOfErrorCodesSaysWhatTheCodesSay() throws {
         let page = try document("docs/error-codes.md")
         let rows = page.components(separatedBy: "\n").filter { $0.hasPrefix("| [") }

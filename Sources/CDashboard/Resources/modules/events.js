@@ -7,6 +7,7 @@ import { dialog } from "./dialogs.js";
 import { badge, emptyState, exportLink, field, table } from "./ui.js";
 import { pagedView } from "./views.js";
 import { userIDs } from "./userids.js";
+import { consumers } from "./consumers.js";
 
 /** How each verdict is called, and its colour. */
 const VERDICTS = {
@@ -54,6 +55,6 @@ export function events(context) {
   replace(body, h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); search(); } },
     field("User", user), field("Message id", message), field("Name", name), field("Type", type), field("Verdict", verdict),
     field(`From (${zoneName()})`, from), field(`To (${zoneName()})`, to),
-    h("button", { type: "submit", class: "button primary" }, "Search"), h("div", { class: "push" }, ids.control, csv, ndjson)), h("section", { class: "card" }, place));
+    h("button", { type: "submit", class: "button primary" }, "Search"), h("div", { class: "push" }, ids.control, csv, ndjson)), h("section", { class: "card" }, place), consumers(context));
   search();
 }

@@ -1,0 +1,146 @@
+internal import CountersignCore
+internal import GatewayModel
+
+/// `countersign consumer …`.
+enum ConsumerCommand {
+    static let commands = [create, list, show, seek, delete]
+
+    private static let name = Positional("CONSUMER", help: "the consumer's name")
+    private static let partitions = Flag(
+        "partitions", .integer("N", 1...EventConsumerSettings.mostPartitions), default: "1",
+        help: "how many workers may read at the same time; the order of each user's events holds")
+    private static let hold = Flag(
+        "hold-days", .integer("DAYS", 1...EventConsumerSettings.longestHold),
+        help: "retention waits so many days longer for this consumer; not at all if not given")
+    private static let user = Flag("user", .text("ID"), help: "only this user's events")
+    private static let type = Flag("type", .choice(EventKind.all.map(\.rawValue)), help: "only this kind")
+    private static let eventName = Flag("name", .text("TEXT"), help: "only events of this name")
+    private static let verdict = Flag(
+        "verdict", .choice(VerdictFilter.words), help: "only events that were judged so when they came")
+    private static let from = Flag(
+        "from", .choice(["start", "end"]), help: "before the oldest event, or after the newest")
+    private static let time = Flag(
+        "time", .text("TIME"),
+        help: "before what was received from then on: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
+    private static let position = Flag(
+        "position", .text("POSITION"), help: "after the event with this position")
+    private static let start = [from, time, position]
+
+    private static var columns: KeyValuePairs<String, Column> {
+        [
+            "NAME": "name", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
+            "LEASED": Column { item in
+                let partitions = item["partitions"].elements
+                let leased = partitions.filter { $0["leased_until_ms"] != .null }
+                return "\(leased.count) of \(partitions.count)"
+            }, "HOLDS DAYS": "hold_days", "MISSED": "events_missed",
+        ]
+    }
+
+    private static let create = Command(
+        "consumer create", summary: "Make a consumer of an app's events and print its name",
+        details: """
+            A consumer is a name and a position: a backend leases the next events, works them off and confirms them, and goes on
+            from there after a crash. It begins before the oldest event unless you say otherwise. Reading takes an API token:
+            `countersign admin token create --scopes reader --app APP`.
+            """,
+        positionals: [.app, name],
+        flags: [partitions, hold, user, type, eventName, verdict] + start + [.json] + Flag.place,
+        examples: [
+            "What is verified, from now on":
+                "countersign consumer create shop billing --verdict verified --from end"
+        ]
+    ) { invocation in
+        var body = try place(invocation)
+        body["name"] = .string(invocation[name])
+        body["partitions"] = .integer(Int64(try invocation.integer(of: partitions) ?? 1))
+        body["hold_days"] = try invocation.integer(of: hold).map { .integer(Int64($0)) }
+        var filter: [String: JSONValue] = [:]
+        for (member, flag) in [("user", user), ("type", type), ("name", eventName), ("verdict", verdict)] {
+            filter[member] = try invocation.value(of: flag).map { .string($0) }
+        }
+        if !filter.isEmpty { body["filter"] = .object(filter) }
+        let made = try await invocation.admin().post(
+            "apps", invocation.app, "consumers", body: .object(body))
+        try invocation.print(made) {
+            invocation.io.say("Made a consumer, \(made["lag_events"].shown) events behind.")
+            try invocation.io.print(made["name"].shown)
+        }
+    }
+
+    private static let list = Command(
+        "consumer list", summary: "List an app's consumers of events and how far behind they are",
+        positionals: [.app], flags: [.unmask, .json] + Flag.place,
+        examples: ["Who is behind?": "countersign consumer list shop"]
+    ) { invocation in
+        let items = try await invocation.admin().items(
+            "apps", invocation.app, "consumers", query: [invocation.unmasking])
+        try invocation.printList(
+            items, columns, empty: "No consumer. Next: countersign consumer create APP NAME")
+    }
+
+    private static let show = Command(
+        "consumer show", summary: "Show a consumer of events: its positions, leases and filter",
+        positionals: [.app, name], flags: [.unmask, .json] + Flag.place,
+        examples: [
+            "How far is it?":
+                "countersign consumer show shop $(countersign consumer create shop billing)"
+        ]
+    ) { invocation in
+        let found = try await invocation.admin().send(
+            AdminRequest(
+                method: "GET", path: ["apps", invocation.app, "consumers", invocation[name]],
+                query: [invocation.unmasking])
+        ).body
+        try invocation.print(found) {
+            try invocation.printList([found], columns, empty: "")
+            for partition in found["partitions"].elements {
+                try invocation.io.print(
+                    "partition \(partition["partition"].shown): \(partition["position"].shown)")
+            }
+        }
+    }
+
+    private static let seek = Command(
+        "consumer seek", summary: "Move a consumer of events; leases end, and what comes after is read again",
+        positionals: [.app, name], flags: start + [.json] + Flag.place,
+        examples: [
+            "Read the last day again":
+                "countersign consumer seek shop $(countersign consumer create shop billing) --time 1d"
+        ]
+    ) { invocation in
+        let body = try place(invocation)
+        guard !body.isEmpty else {
+            throw CommandError(.usage, "where to is missing", hint: "give --from, --time or --position")
+        }
+        let moved = try await invocation.admin().post(
+            "apps", invocation.app, "consumers", invocation[name], "seek", body: .object(body))
+        try invocation.print(moved) {
+            invocation.io.say("Moved. \(moved["lag_events"].shown) events come after it.")
+        }
+    }
+
+    private static let delete = Command(
+        "consumer delete", summary: "Delete a consumer of events; its position is forgotten",
+        positionals: [.app, name], flags: Flag.place,
+        examples: [
+            "Undo an addition":
+                "countersign consumer delete shop $(countersign consumer create shop billing)"
+        ]
+    ) { invocation in
+        try await invocation.admin().delete("apps", invocation.app, "consumers", invocation[name])
+        invocation.io.say("Deleted \(invocation[name]).")
+    }
+
+    private static func place(_ invocation: Invocation) throws -> [String: JSONValue] {
+        var body: [String: JSONValue] = [:]
+        body["from"] = try invocation.value(of: from).map { .string($0) }
+        body["time_ms"] = try invocation.time(of: time).map { .integer($0) }
+        body["position"] = try invocation.value(of: position).map { .string($0) }
+        guard body.count <= 1 else {
+            throw CommandError(
+                .usage, "two places were given", hint: "give one of --from, --time, --position")
+        }
+        return body
+    }
+}
