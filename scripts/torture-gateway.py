@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills the gateway, its power, its fsync and its disk under load, and counts what is left.
 
-Usage: scripts/torture-gateway.py [D2|D4|D5|D6|all] [--rounds N] [--countersign PATH]
+Usage: scripts/torture-gateway.py [D2|D4|D5|D6|D7|all] [--rounds N] [--countersign PATH]
 
 Each event that the gateway has acknowledged stands in a ledger outside the system under test. In the end each of them must
 be in the database, once. The rows are those of the project's reliability plan:
@@ -11,6 +11,8 @@ be in the database, once. The rows are those of the project's reliability plan:
       gateway with synchronous=NORMAL
   D5  fsync fails once, or from some call on
   D6  the disk is full, and has room again
+  D7  kill -9 of the gateway while an app is deleted and of the command that deletes it: the app is whole, or nothing is
+      accepted for it and nothing of it is left in the end; another app loses nothing
 
 Exit status: 0 nothing acknowledged was lost and nothing came twice, 1 otherwise, 2 it could not be tried.
 """
@@ -292,6 +294,87 @@ def fsync(shop, rounds):
     return good and starts and refused > 0 and recovered > 0
 
 
+def rows_of(data, app):
+    """How many rows of an app each table has, of all that say whose their rows are."""
+    found = {}
+    for name in ("control", "events", "analytics", "tokens"):
+        with sqlite3.connect(f"file:{data}/{name}.sqlite?mode=ro", uri=True, timeout=30) as database:
+            tables = [row[0] for row in database.execute(
+                "SELECT m.name FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS c WHERE m.type = 'table' AND c.name = 'app_id'")]
+            for table in tables:
+                if table not in ("audit", "app_deletion"):
+                    count = database.execute(f"SELECT count(*) FROM {table} WHERE app_id = ?", (app,)).fetchone()[0]
+                    if count:
+                        found[table] = count
+    return found
+
+
+def post(gateway, key):
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+    connection.request("POST", "/v1/batch", json.dumps({"batch": [
+        {"type": "track", "event": "Late", "messageId": f"{random.getrandbits(96):024x}", "userId": "u"}]}), {"X-Write-Key": key})
+    return connection.getresponse().status
+
+
+def noted(data, column):
+    """Whether the deletion has come so far."""
+    with sqlite3.connect(f"file:{data}/control.sqlite?mode=ro", uri=True, timeout=30) as database:
+        row = database.execute(f"SELECT {column} FROM app_deletion WHERE app_id = 'shop'").fetchone()
+        return row is not None and row[0] is not None
+
+
+def wait_until(seconds, condition):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def deleted(shop, rounds):
+    good, middle, whole, kept = True, 0, 0, []
+    for number in range(rounds):
+        data, key = shop.data(f"d7-{number}")
+        other = subprocess.run([shop.program, "app", "create", "kiosk", "--data", str(data)], check=True,
+                               capture_output=True, text=True).stdout.strip()
+        ledgers = [shop.ledger(f"d7-{number}-shop"), shop.ledger(f"d7-{number}-kiosk")]
+        gateway = Gateway(shop.program, data, shop.log)
+        loads = [Load(gateway, key, ledgers[0], [], padding=500), Load(gateway, other, ledgers[1], [], padding=500)]
+        time.sleep(1.5)
+        command = subprocess.Popen([shop.program, "app", "delete", "shop", "--confirm", "shop", "--data", str(data)],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if number % 2:
+            time.sleep(random.uniform(0.02, 0.25))
+            command.kill()
+        command.wait()
+        if not number % 2:
+            # A second later at most the gateway begins to remove what is left, just after it has said until when the id is taken.
+            wait_until(10, lambda: noted(data, "free_ms"))
+        time.sleep(random.uniform(0, 0.03))
+        gateway.kill()
+        for load in loads:
+            load.stop()
+        with sqlite3.connect(f"file:{data}/control.sqlite?mode=rwc", uri=True) as database:
+            is_whole = database.execute("SELECT 1 FROM app WHERE id = 'shop'").fetchone() is not None
+        if not is_whole and not noted(data, "erased_ms") and "event" in rows_of(data, "shop"):
+            middle += 1
+        gateway = Gateway(shop.program, data, shop.log)
+        status = post(gateway, key)
+        if is_whole:
+            whole += 1
+            good = good and status == 200
+            subprocess.run([shop.program, "app", "delete", "shop", "--confirm", "shop", "--data", str(data)], check=True,
+                           capture_output=True)
+        else:
+            good = good and status == 401
+        wait_until(60, lambda: noted(data, "erased_ms"))
+        left = rows_of(data, "shop")
+        code = gateway.stop()
+        if left or code != 0 or not good:
+            print(f"D7: round {number}: {left} left, status {status}, the app was {'whole' if is_whole else 'gone'}: BAD", flush=True)
+            good = False
+        kept.append((data, ledgers[1]))
+    return verdict("D7", f"{rounds} deletions, {middle} killed in the middle, {whole} before they began", kept) and good
+
+
 def full(shop, rounds):
     mount = shop.folder / "small"
     mount.mkdir()
@@ -333,7 +416,7 @@ def full(shop, rounds):
         subprocess.run(["umount", "-l", str(mount)], check=False)
 
 
-SCENARIOS = {"D2": (killed, 200), "D4": (power, 100), "D5": (fsync, 40), "D6": (full, 20)}
+SCENARIOS = {"D2": (killed, 200), "D4": (power, 100), "D5": (fsync, 40), "D6": (full, 20), "D7": (deleted, 20)}
 
 
 def main():

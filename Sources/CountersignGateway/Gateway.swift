@@ -30,6 +30,7 @@ public final class Gateway: Sendable {
     private let admin: Administration
     private let servers: Servers
     private let polls: LongPolls
+    private let deletedApps: DeletedApps
     private let boundPort = Lock<UInt16>(0)
     private let boundAdminPort = Lock<UInt16>(0)
     private let hasStopped = Lock(false)
@@ -82,6 +83,10 @@ public final class Gateway: Sendable {
         servers = try Servers(
             configuration, dialects: dialects, admin: admin, health: health, apps: registry, stores: stores,
             observability: observability, certificates: certificates, now: now)
+        deletedApps = DeletedApps(
+            directory: try storage.openControl(as: .schedule), registry: registry,
+            data: [stores.events, stores.analytics, tokens.store], sessions: tokens.store,
+            log: observability.log, now: now)
     }
 
     /// What was counted; its recorder hears of every request.
@@ -120,6 +125,7 @@ public final class Gateway: Sendable {
         certificates?.start()
         folder.backups.start()
         stores.analytics.start()
+        deletedApps.start()
     }
 
     /// Tells those who speak of the gateway to others where it is.
@@ -158,11 +164,13 @@ public final class Gateway: Sendable {
         polls.drain()
         servers.stop(graceSeconds: configuration.stopGraceSeconds)
         admin.close()
+        deletedApps.stop()
         registry.stop()
         tokens.stop()
         certificates?.stop()
         folder.backups.stop()
         stores.close()
+        deletedApps.wait()
         observability.log.close()
         folder.unlock()
     }
@@ -177,6 +185,9 @@ public final class Gateway: Sendable {
             observability.log.note(.error, "not reloaded", [("detail", error.reason)])
         }
     }
+
+    /// Removes what is left of apps that were deleted, as far as it is due, and returns when that is done.
+    package func eraseDeletedApps() { deletedApps.finish() }
 
     /// Takes over what others have changed in the directory of apps, without waiting for the next look.
     package func refreshApps() throws(GatewayError) {

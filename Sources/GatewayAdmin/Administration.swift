@@ -73,7 +73,9 @@ package final class Administration: Sendable {
             + KeySourceRoutes(registry: registry).all
             + ProjectRoutes().all
             + TokenServiceRoutes(sessions: sessions).all
-            + CustomerRoutes(log: storage.log, records: storage.people, sessions: sessions).all
+            + CustomerRoutes(
+                log: storage.log, records: storage.people, sessions: sessions, flush: flush
+            ).all
             + EnforcementRoutes().all
             + EventRoutes(log: storage.log).all
             + ConsumerRoutes(log: storage.log, consumers: consumers).all

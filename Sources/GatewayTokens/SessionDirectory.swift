@@ -145,6 +145,13 @@ public final class SessionDirectory: Sendable {
         }
     }
 
+    /// Ends all token families of a user and keeps nothing that names the user; access tokens stay refused. Returns how many
+    /// had not ended before.
+    package func forget(_ subject: String, in appID: String) throws(GatewayError) -> Int {
+        let now = clock()
+        return try store.perform { try $0.forget(subject, in: appID, at: now) }
+    }
+
     /// The keys that verify access tokens, the one that signs last first.
     ///
     /// - Throws: `storage`.

@@ -11,7 +11,7 @@ package import GatewayStorage
 package final class TokenService: Sendable {
     package let apps: AppRegistry
     let issued: IssuedTokens
-    let store: SessionStore
+    package let store: SessionStore
     /// Requests a second of one token family, client or address.
     let limiter: RateLimiter<String>
     let now: @Sendable () -> Date

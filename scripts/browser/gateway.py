@@ -97,7 +97,7 @@ class Gateway:
 
     def trigger(self, verdict):
         """A request that ends so, or one of each kind with `all`; the codes that they ended in."""
-        lines = [json.loads(line) for line in self.run("trigger", verdict, "--json").splitlines()]
+        lines = [json.loads(line) for line in self.run("trigger", verdict, "--keep", "--json").splitlines()]
         assert all(line["as_wanted"] for line in lines), lines
         return [(line["code"], line["reason"]) for line in lines if line["code"] is not None]
 

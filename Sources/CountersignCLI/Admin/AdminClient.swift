@@ -77,6 +77,13 @@ extension AdminClient {
         try await send(AdminRequest(method: "DELETE", path: path, query: query)).body
     }
 
+    /// Deletes an app. Returns how far that is.
+    @discardableResult func deleteApp(_ id: String) async throws -> JSONValue {
+        try await send(
+            AdminRequest(method: "DELETE", path: ["apps", id], body: ["confirm": .string(id)])
+        ).body
+    }
+
     /// Reads all pages of a list. Returns the items, in the order of the list. Throws a refusal or a failure as
     /// ``CommandError``.
     func items(

@@ -2,7 +2,7 @@ internal import CountersignCore
 
 /// `countersign app …`.
 enum AppCommand {
-    static let commands = [create, list, show]
+    static let commands = [create, list, show, delete]
 
     private static let id = Positional(
         "APP", help: "the app's id: 1 to 64 lower-case letters, digits, - and _")
@@ -40,7 +40,51 @@ enum AppCommand {
             try await admin.items("apps"),
             ["APP": "id", "ENFORCEMENT": "enforcement", "KEYS": "keys", "NAME": "name"],
             empty: "No app in \(admin.place). Next: countersign app create shop")
+        for deletion in try await admin.items("app-deletions") { invocation.io.say(state(of: deletion)) }
     }
+
+    /// What has become of a deletion, for people.
+    private static func state(of deletion: JSONValue) -> String {
+        let app = deletion["app"].shown
+        guard deletion["erased_ms"] != .null else {
+            return "\(app) is being deleted, since \(deletion["requested_ms"].time)."
+        }
+        return "\(app) was deleted; its id can be used again from \(deletion["free_ms"].time) on."
+    }
+
+    private static let delete = Command(
+        "app delete", summary: "Delete an app with everything that is kept for it",
+        details: """
+            Its keys, write keys, settings, clients and sessions stop working at once. Its events, customers and counts are
+            removed in the background while a gateway runs; `countersign app list` says when that is done. It cannot be
+            undone. Backups and the audit log keep what they have. The id can be used again a minute later, or a day if
+            the gateway issued tokens for the app: by then they have expired.
+            """,
+        positionals: [id], flags: [confirm, .json] + Flag.place,
+        examples: ["Without being asked": "countersign app delete shop --confirm shop"]
+    ) { invocation in
+        let id = invocation[id]
+        let admin = try invocation.admin()
+        let typed =
+            try invocation.value(of: confirm)
+            ?? invocation.io.askOpenly("Type \(id) to delete the app in \(admin.place)")
+        guard let typed else {
+            throw CommandError(
+                .usage, "nobody is there to confirm it", hint: "--confirm \(id) does, and cannot be undone")
+        }
+        guard typed == id else {
+            throw CommandError(.usage, "that is not the app's id; nothing was deleted")
+        }
+        let deletion = try await admin.deleteApp(id)
+        try invocation.print(deletion) {
+            invocation.io.say(
+                "Deleted \(id) in \(admin.place). Nothing is accepted for it any more; its data is removed in the background."
+            )
+        }
+    }
+
+    private static let confirm = Flag(
+        "confirm", .text("APP"), help: "the app's id again, instead of being asked")
 
     private static let show = Command(
         "app show", summary: "Show an app, its rules for tokens and its keys",

@@ -39,10 +39,10 @@ enum CustomerCommand {
     }
 
     private static let delete = Command(
-        "customer delete", summary: "Delete a person's profile and events, and end their sessions",
+        "customer delete", summary: "Delete a person's profile, events and sessions",
         details: """
             For a request under the GDPR, article 17: the profile, the user's events, those that the profile's devices sent
-            anonymously, and samples of failed requests. It cannot be undone. Backups and the audit log's earlier entries
+            anonymously, samples of failed requests, App Inbox messages to that person, and sessions. It cannot be undone. Backups and the audit log's earlier entries
             keep what they have; the deletion itself is audited under the pseudonym. Events that the app still sends are
             stored again.
             """,
@@ -57,7 +57,7 @@ enum CustomerCommand {
         try invocation.print(done) {
             let profile = done["profile"].isTrue ? "the profile" : "no profile"
             invocation.io.say(
-                "Deleted \(profile), \(done["events"].shown) events and \(done["samples"].shown) samples; ended \(done["sessions"].shown) sessions."
+                "Deleted \(profile), \(done["events"].shown) events, \(done["samples"].shown) samples and \(done["inbox_messages"].shown) App Inbox messages; ended \(done["sessions"].shown) sessions."
             )
         }
     }

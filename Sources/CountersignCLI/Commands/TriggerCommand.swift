@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import Foundation
+internal import GatewayStorage
 
 /// `countersign trigger`.
 enum TriggerCommand {
@@ -9,24 +10,78 @@ enum TriggerCommand {
     static let command = Command(
         "trigger", summary: "Send the running gateway a real request that ends in exactly this verdict",
         details: """
-            For trying out alerts, dashboards and clients. The requests go to an app of their own, trigger, which is made at
-            the first time with a key pair, an audience and an issuer, and which requires tokens; its secrets lie in
-            trigger.json in the data directory (mode 0600), so it works on a data directory only, never on a profile. For
-            code 25 a second app of its own gets, for the moment, a key that cannot be used. Exit 3 when the gateway judges
-            otherwise.
+            For trying out alerts, the live tail and clients. The requests go to an app of their own, which is made with a
+            key pair, an audience and an issuer, requires tokens, and is deleted at the end, also after Ctrl-C. That needs
+            the scope admin on a server. With --keep the app stays for the next time, with what the dashboard has counted
+            of it. Code 25 needs a data directory: a second app gets, for the moment, a key that cannot be used. Exit 3 when
+            the gateway judges otherwise.
             """,
-        positionals: [verdict], flags: [.url, .json, .data],
+        positionals: [verdict], flags: [gateway, keep, .json] + Flag.place,
         examples: [
             "A request with an expired token": "countersign trigger 22",
-            "One of each kind": "countersign trigger all",
+            "One of each kind, for the dashboard": "countersign trigger all --keep",
         ]
     ) { invocation in
         let word = invocation[verdict]
-        let wanted = try wanted(word)
-        let url = try invocation.gatewayURL(note: try invocation.onlyHere())
-        let trigger = try Trigger(dataDirectory: try invocation.dataDirectory(), url: url)
+        let code = try word == "ok" || word == "all" ? nil : AuthErrorCode(word: word)
+        let (trigger, apps) = try await prepare(invocation)
+        let signals = StopSignals()
+        let running = Task { try await send(word == "all" ? trigger.all : [code], trigger, invocation) }
+        let waiting = Task { if await signals.first() != nil { running.cancel() } }
+        let result = await running.result
+        waiting.cancel()
+        // Not a part of what was interrupted.
+        let left = await Task { await apps.delete() }.value
+        for (id, reason) in left {
+            invocation.io.say(
+                "The app \(id) could not be deleted: \(reason). Next: countersign app delete \(id)")
+        }
+        if running.isCancelled { throw ExitCode.interrupted }
+        guard try result.get() else { throw ExitCode.verificationFailed }
+        if !left.isEmpty { throw ExitCode.failed }
+    }
+
+    private static let gateway = Flag(
+        "gateway", .text("URL"), environment: "COUNTERSIGN_URL",
+        help: "where clients reach the gateway, when operators have an address of their own")
+    private static let keep = Flag(
+        "keep", help: "keep the app trigger in the data directory, its secrets in trigger.json (mode 0600)")
+
+    private static func prepare(_ invocation: Invocation) async throws -> (Trigger, TriggerApps) {
+        let given = try invocation.value(of: gateway)
+        guard let remote = try invocation.remoteAdmin() else {
+            let data = try invocation.dataDirectory()
+            guard let url = given ?? RunningGateway(dataDirectory: data)?.url else {
+                throw CommandError(
+                    .unavailable, "no gateway runs on \(data)",
+                    hint: "start one with `countersign serve`, or give --server")
+            }
+            let apps = TriggerApps(
+                try LocalAdmin(dataDirectory: data), keptIn: invocation.isSet(keep) ? data : nil)
+            return (Trigger(apps, dataDirectory: data, url: try Invocation.gatewayURL(url)), apps)
+        }
+        guard !invocation.isSet(keep) else {
+            throw CommandError(
+                .usage, "--keep is for a data directory", hint: "it keeps the secrets of the app there")
+        }
+        // It must not leave behind what it may not delete.
+        guard try await remote.get("session").body["user"]["role"].text == "owner" else {
+            throw CommandError(
+                .notAuthorized, "the token may make an app, and not delete it",
+                hint: "use a token with the scope admin")
+        }
+        let apps = TriggerApps(remote, keptIn: nil)
+        let url = try Invocation.gatewayURL(given ?? remote.server.url)
+        return (Trigger(apps, dataDirectory: nil, url: url), apps)
+    }
+
+    /// Provokes each verdict and prints it. Returns true when all are as wanted.
+    private static func send(
+        _ wanted: [AuthErrorCode?], _ trigger: Trigger, _ invocation: Invocation
+    ) async throws -> Bool {
         var allAsWanted = true
         for code in wanted {
+            try Task.checkCancellation()
             let answer = try await trigger.send(code)
             let isAsWanted = answer.is(code)
             allAsWanted = allAsWanted && isAsWanted
@@ -44,13 +99,6 @@ enum TriggerCommand {
                 try invocation.io.print("\(isAsWanted ? "ok  " : "FAIL") \(answer.status) \(said)")
             }
         }
-        guard allAsWanted else { throw ExitCode.verificationFailed }
-    }
-
-    /// What to provoke; nil stands for an accepted request.
-    private static func wanted(_ word: String) throws(CommandError) -> [AuthErrorCode?] {
-        if word == "ok" { return [nil] }
-        if word == "all" { return [nil] + AuthErrorCode.all }
-        return [try AuthErrorCode(word: word)]
+        return allAsWanted
     }
 }

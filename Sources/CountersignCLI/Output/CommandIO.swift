@@ -13,6 +13,8 @@ struct CommandIO: Sendable {
     let isInteractive: Bool
     /// Asks the person at the terminal for a secret, which is not shown; nil when nobody is there.
     var ask: @Sendable (String) -> String? = { _ in nil }
+    /// Asks the person at the terminal for a line, which is shown; nil when nobody is there.
+    var askOpenly: @Sendable (String) -> String? = { _ in nil }
 
     /// Prints a line of data.
     func print(_ line: String) throws {
@@ -43,7 +45,13 @@ struct CommandIO: Sendable {
             talk: { text in try? FileHandle.standardError.write(contentsOf: Data(text.utf8)) },
             input: { [UInt8](try FileHandle.standardInput.readToEnd() ?? Data()) },
             environment: ProcessInfo.processInfo.environment,
-            isInteractive: isatty(STDERR_FILENO) == 1, ask: askWithoutEcho)
+            isInteractive: isatty(STDERR_FILENO) == 1, ask: askWithoutEcho, askOpenly: askWithEcho)
+    }
+
+    private static let askWithEcho: @Sendable (String) -> String? = { question in
+        guard isatty(STDIN_FILENO) == 1 else { return nil }
+        try? FileHandle.standardError.write(contentsOf: Data((question + ": ").utf8))
+        return readLine() ?? ""
     }
 
     private static let askWithoutEcho: @Sendable (String) -> String? = { question in

@@ -4,9 +4,8 @@ internal import CountersignJOSE
 internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
-internal import GatewayTokens
 
-/// Requests that provoke verdicts, and the app that they go to.
+/// Requests that provoke verdicts.
 struct Trigger: Sendable {
     /// What the gateway said.
     struct Answer: Sendable {
@@ -26,33 +25,48 @@ struct Trigger: Sendable {
     private static let lifetime: Int64 = 600
     private static let userID = "trigger-user"
 
-    private let dataDirectory: String
+    /// Nil for a gateway elsewhere.
+    private let dataDirectory: String?
+    /// Where clients reach the gateway.
     private let url: URL
-    private let app: TriggerApp
+    private let apps: TriggerApps
     private let transport = makeDefaultTransport()
 
-    private var key: SigningKey { app.key }
-
-    /// Finds the app in the data directory, or makes it.
-    init(dataDirectory: String, url: URL) throws {
+    init(_ apps: TriggerApps, dataDirectory: String?, url: URL) {
+        self.apps = apps
         self.dataDirectory = dataDirectory
         self.url = url
-        app = try TriggerApp(id: "trigger", in: dataDirectory) { directory, appID, key in
-            _ = try directory.addKey(key.publicKey.pem, description: "countersign trigger", to: appID)
-            var policy = ClaimsPolicy()
-            policy.audience = Self.audience
-            policy.issuer = Self.issuer
-            policy.maximumLifetime = Double(Self.lifetime)
-            try directory.setPolicy(policy, for: appID)
-            try directory.setEnforcement(.required, for: appID)
+    }
+
+    /// What can be provoked; nil stands for an accepted request.
+    var all: [AuthErrorCode?] {
+        [nil] + AuthErrorCode.all.filter { $0 != .publicKeyError || dataDirectory != nil }
+    }
+
+    private func app() async throws -> TriggerApp {
+        try await apps.app("trigger") { admin, app in
+            _ = try await admin.post(
+                "apps", app.id, "keys",
+                body: ["text": .string(app.key.publicKey.pem), "description": "countersign trigger"])
+            _ = try await admin.change("apps", app.id, "policy") { policy in
+                policy["audience"] = .string(Self.audience)
+                policy["issuer"] = .string(Self.issuer)
+                policy["maximum_lifetime_seconds"] = .integer(Self.lifetime)
+            }
+            try await Self.requireTokens(app, admin)
         }
+    }
+
+    private static func requireTokens(_ app: TriggerApp, _ admin: any AdminClient) async throws {
+        _ = try await admin.change("apps", app.id, "enforcement") { $0["state"] = "required" }
     }
 
     /// Provokes a verdict; nil stands for an accepted request. A running gateway takes up to a second to see a change of
     /// the app and an ended session, so a verdict that is not the wanted one is asked for again for three seconds.
     func send(_ code: AuthErrorCode?) async throws -> Answer {
         if code == .publicKeyError { return try await sendToUnusableKey() }
-        return try await send(try await token(for: code), until: code, to: app)
+        let app = try await app()
+        return try await send(try await token(for: code, of: app), until: code, to: app)
     }
 
     private func send(
@@ -69,7 +83,12 @@ struct Trigger: Sendable {
 
     /// Keys are checked when they are added, so this one is put in place after that check, and only for the moment.
     private func sendToUnusableKey() async throws -> Answer {
-        let app = try TriggerApp(id: "trigger-unusable-key", in: dataDirectory) { _, _, _ in }
+        guard let dataDirectory else {
+            throw CommandError(
+                .usage, "a gateway takes no key that cannot be used, so code 25 needs its data directory",
+                hint: "run it on the gateway's machine, with --data")
+        }
+        let app = try await apps.app("trigger-unusable-key") { _, _ in }
         let directory = try AppDirectory(dataDirectory: dataDirectory)
         let keyID = try directory.putUnusableKey(in: app.id)
         // Without its key it would refuse with another code.
@@ -84,7 +103,8 @@ struct Trigger: Sendable {
         return try await send(token, until: .publicKeyError, to: app)
     }
 
-    private func token(for code: AuthErrorCode?) async throws -> String? {
+    private func token(for code: AuthErrorCode?, of app: TriggerApp) async throws -> String? {
+        let key = app.key
         let now = Int64(Date().timeIntervalSince1970)
         var claims: [String: JSONValue] = [
             "sub": .string(Self.userID), "iat": .integer(now), "exp": .integer(now + Self.lifetime),
@@ -97,7 +117,7 @@ struct Trigger: Sendable {
             return try key.sign(
                 header: Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8), payload: JSONValue.object(claims).bytes)
         case .noMatchingPublicKeys?: return try SigningKey.generate(.rs256).sign(claims: claims)
-        case .revoked?: return try await revokedToken()
+        case .revoked?: return try await revokedToken(of: app)
         case .invalidPayload?: claims["exp"] = "soon"
         case .expirationRequired?: claims["exp"] = nil
         case .expired?:
@@ -117,10 +137,10 @@ struct Trigger: Sendable {
     }
 
     /// An access token of the gateway's own whose session was ended.
-    private func revokedToken() async throws -> String {
-        let sessions = try SessionDirectory(dataDirectory: dataDirectory)
-        let opened = try sessions.open(for: Self.userID, of: app.id, clientID: nil)
-        let body: JSONValue = ["refresh_token": .string(opened.refreshToken)]
+    private func revokedToken(of app: TriggerApp) async throws -> String {
+        let admin = apps.admin
+        let opened = try await admin.post("apps", app.id, "sessions", body: ["user": .string(Self.userID)])
+        let body: JSONValue = ["refresh_token": opened["refresh_token"]]
         var answer = TransportResponse(status: 0)
         for _ in 0..<30 {
             answer = try await request(
@@ -131,7 +151,7 @@ struct Trigger: Sendable {
         guard let token = JSONValue(parsing: answer.body)?["accessToken"].text else {
             throw CommandError(.failed, "the gateway issued no access token: status \(answer.status)")
         }
-        try sessions.revoke(id: opened.session.id)
+        try await admin.delete("apps", app.id, "sessions", opened["id"].shown)
         return token
     }
 

@@ -29,6 +29,18 @@ struct AppRoutes: Sendable {
                 "PATCH", "/apps/{app}", .operator, "Change an app", body: Self.changes, match: .required,
                 .json(Self.app.shape), answer: change),
             AdminRoute(
+                "DELETE", "/apps/{app}", .owner, "Delete an app with everything that is kept for it",
+                body: .object([.must("confirm", .text(longest: 64))]),
+                .json(Self.deletion.shape, status: 202), answer: delete),
+            AdminRoute(
+                "GET", "/app-deletions", .viewer, "List the apps that are being deleted",
+                .list(Self.deletion.shape)
+            ) { call in
+                try call.page(
+                    try call.directory.deletions(),
+                    at: { PagePosition($0.requestedMilliseconds, $0.appID) }, json: Self.deletion.json)
+            },
+            AdminRoute(
                 "GET", "/apps/{app}/write-keys", .viewer, "List an app's write keys",
                 .list(Self.writeKey.shape)
             ) { call in
@@ -98,7 +110,19 @@ struct AppRoutes: Sendable {
         named: "WriteKey", .init("id", \.id), .init("description", \.description),
         .time("created_ms", \.createdMilliseconds), .time("last_used_ms", \.usedMilliseconds))
 
+    private static let deletion = AnswerShape<AppDeletion>(
+        named: "AppDeletion", .init("app", \.appID), .time("requested_ms", \.requestedMilliseconds),
+        .time("erased_ms", \.erasedMilliseconds), .time("free_ms", \.freeMilliseconds))
+
     // MARK: Answers
+
+    private func delete(_ call: AdminCall) throws -> HTTPResponse {
+        let app = try call.app()
+        guard try call.body().text("confirm") == app.id else {
+            throw AdminProblem.invalid("confirm", "must be the id of the app that is to be deleted")
+        }
+        return call.answer(Self.deletion.json(try call.directory.deleteApp(id: app.id)), status: 202)
+    }
 
     private func create(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()

@@ -9,6 +9,8 @@ struct CustomerRoutes: Sendable {
     let log: any EventLog
     let records: any CustomerRecordStore
     let sessions: SessionDirectory
+    /// Puts on the disk what was counted until now.
+    let flush: @Sendable () -> Void
     let index = PseudonymIndex()
 
     var all: [AdminRoute] {
@@ -18,10 +20,13 @@ struct CustomerRoutes: Sendable {
                 query: [Self.kind, .unmask], .json(Self.customer), answer: show),
             AdminRoute(
                 "DELETE", "/apps/{app}/customers/{id}", .operator,
-                "Delete a customer's profile, events and samples, and end their sessions",
+                "Delete a customer's profile, events, samples, App Inbox messages and sessions",
                 query: [Self.kind], lane: .backup,
                 .json(
-                    .all(["profile": .bool, "events": .count, "samples": .count, "sessions": .count])),
+                    .all([
+                        "profile": .bool, "events": .count, "samples": .count, "inbox_messages": .count,
+                        "sessions": .count,
+                    ])),
                 answer: delete),
         ]
     }
@@ -63,16 +68,20 @@ struct CustomerRoutes: Sendable {
     private func delete(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app()
         let identifier = try identifier(call, of: app.id)
-        let users = try records.find(identifier, in: app.id)?.identifiers.filter(\.isHard).map(\.value)
-        let deletion = try records.delete(identifier, in: app.id)
+        let identifiers = try records.find(identifier, in: app.id)?.identifiers ?? [identifier]
+        flush()
+        let messages = try call.directory.projects.removeInboxMessages(to: identifiers, of: app.id)
         // Nothing new comes of tokens that are out there.
-        let ended = try (users ?? (identifier.isHard ? [identifier.value] : [])).reduce(0) {
-            $0 + (try sessions.revokeAll(of: $1, in: app.id))
+        let ended = try identifiers.filter(\.isHard).reduce(0) {
+            $0 + (try sessions.forget($1.value, in: app.id))
         }
-        guard !deletion.isEmpty || ended > 0 else { throw Self.nobody }
+        // Last, because it forgets which ids are this person's.
+        let deletion = try records.delete(identifier, in: app.id)
+        guard !deletion.isEmpty || ended > 0 || messages > 0 else { throw Self.nobody }
         let counts: JSONValue = [
             "profile": .bool(deletion.hasProfile), "events": .integer(Int64(deletion.events)),
-            "samples": .integer(Int64(deletion.samples)), "sessions": .integer(Int64(ended)),
+            "samples": .integer(Int64(deletion.samples)), "inbox_messages": .integer(Int64(messages)),
+            "sessions": .integer(Int64(ended)),
         ]
         // Only the pseudonym: the log must not keep whom everything else has forgotten.
         let pseudonyms = Pseudonyms(key: try call.directory.pseudonymKey(), appID: app.id)

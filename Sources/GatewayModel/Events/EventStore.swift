@@ -1,5 +1,5 @@
 /// Where events are kept: the one place that knows how.
-package protocol EventStore: Sendable {
+package protocol EventStore: AppData {
     /// Stores a batch and calls `completion`, from any thread, when it is safe on disk or has failed.
     func append(
         _ batch: EventBatch, completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void)

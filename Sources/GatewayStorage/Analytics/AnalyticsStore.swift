@@ -6,7 +6,7 @@ package import GatewayModel
 /// Counted verdicts and samples in `analytics.sqlite`: written once a second, kept by minute, hour and day.
 ///
 /// `synchronous=NORMAL`: a power failure may cost the last seconds of counts, never an event (`docs/adr/0013-analytics.md`).
-package final class AnalyticsStore: @unchecked Sendable {
+package final class AnalyticsStore: AppData, @unchecked Sendable {
     package static let fileName = "analytics.sqlite"
 
     private static let migrations = [
@@ -53,6 +53,9 @@ package final class AnalyticsStore: @unchecked Sendable {
     /// Samples of an app and code that are kept.
     private static let samplesPerCode = 200
 
+    /// Rows that one step of erasing deletes.
+    private static let rowsPerStep = 1_000
+
     private let path: String
     private let source: any AnalyticsSource
     private let now: @Sendable () -> Date
@@ -93,6 +96,25 @@ package final class AnalyticsStore: @unchecked Sendable {
     /// Keeps what was gathered so far.
     package func flush() {
         queue.sync { write() }
+    }
+
+    /// Removes the counts and samples of an app, a few rows at a time, those too that were gathered until now.
+    package func erase(appID: String) throws(GatewayError) {
+        flush()
+        var isDone = false
+        while !isDone {
+            isDone = try GatewayError.storing {
+                try queue.sync {
+                    try connection.transaction {
+                        var left = Self.rowsPerStep
+                        for table in try AppTable.all(in: connection) where left > 0 {
+                            left -= try table.delete(of: appID, rows: left, from: connection)
+                        }
+                        return left > 0
+                    }
+                }
+            }
+        }
     }
 
     private func write() {

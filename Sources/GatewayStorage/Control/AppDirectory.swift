@@ -89,6 +89,9 @@ public final class AppDirectory: ControlStore {
             else {
                 throw GatewayError(.conflict, "there is an app \(id) already; choose another id")
             }
+            if let deletion = try Self.deletions(sqlite).first(where: { $0.appID == id }) {
+                throw deletion.conflict
+            }
             try sqlite.run(
                 "INSERT INTO app (id, name, created_ms) VALUES (?, ?, ?)", .text(id), .text(name ?? id),
                 .integer(now))

@@ -58,6 +58,7 @@ package final class ControlDatabase: Sendable {
         TokenSchema.usualReuseWindow,
         AppSettingSchema.script,
         AdminSchema.readerTokens,
+        AppDeletionSchema.script,
     ]
 
     private let connection: Lock<Connection>

@@ -184,6 +184,23 @@ package struct ProjectStore: ControlStore {
             "inbox_message", of: appID, before: { $0.inbox.all.first { $0.id == id }?.json })
     }
 
+    /// Deletes the App Inbox messages to one person, who asks to be forgotten: the log of changes has nothing of them.
+    /// Returns how many. Throws `storage`.
+    package func removeInboxMessages(to recipients: [CustomerIdentifier], of appID: String)
+        throws(GatewayError)
+        -> Int
+    {
+        try write { sqlite in
+            try recipients.reduce(0) { count, recipient in
+                try sqlite.run(
+                    """
+                    DELETE FROM inbox_message WHERE app_id = ?1 AND recipient_name = ?2 AND recipient_value = ?3
+                    """, .text(appID), .text(recipient.name), .text(recipient.value))
+                return count + sqlite.changes
+            }
+        }
+    }
+
     /// Makes every sync token that was given out invalid, so that clients fetch their App Inbox from the start.
     ///
     /// Clients before iOS SDK 4.0 do not do that by themselves: their inbox stays as it is until they identify. Throws

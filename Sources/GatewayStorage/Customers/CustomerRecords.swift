@@ -120,10 +120,16 @@ package struct CustomerRecords: CustomerRecordStore {
         try GatewayError.storing {
             try analytics.execute("PRAGMA secure_delete = ON")
             for identifier in identifiers where identifier.isHard {
+                // Whoever sent a request may have shown somebody else's token.
                 try analytics.run(
-                    "DELETE FROM sample WHERE app_id = ?1 AND user_id = ?2", .text(appID),
-                    .text(identifier.value))
+                    """
+                    DELETE FROM sample WHERE app_id = ?1 AND (user_id = ?2
+                        OR json_extract(iif(json_valid(claims), claims, '{}'), '$.sub') = ?2)
+                    """, .text(appID), .text(identifier.value))
                 deletion.samples += analytics.changes
+                try analytics.run(
+                    "DELETE FROM failed_user_hour WHERE app_id = ?1 AND user = ?2", .text(appID),
+                    .integer(Int64(bitPattern: DistinctCounter.hash(identifier.value))))
             }
         }
         return deletion

@@ -21,6 +21,8 @@ final class EventLogWriter {
 
     let connection: SQLiteConnection
     private let index: EventIndex
+    /// What erasing reads by.
+    private let runs = OpenIndexRuns()
     private let hasher: IndexHasher
     /// The number of the next event.
     private var next: Int64
@@ -139,6 +141,22 @@ final class EventLogWriter {
         let first = try connection.first("SELECT min(seq) FROM event") { $0.optionalInt64(0) } ?? nil
         index.removeRuns(before: first ?? next)
         return passed
+    }
+
+    /// Removes a part of what is kept of an app. Returns true when nothing is left.
+    func erase(_ erasure: inout EventErasure) throws -> Bool {
+        // What is not written yet would be added to a sum that is gone.
+        if !counts.isEmpty {
+            var counts = counts
+            try connection.transaction { try counts.write(KeyUseTally(), to: connection) }
+            self.counts = counts
+        }
+        let index = try EventIndexReader(
+            connection, folder: IndexFolder.path(besides: connection.path), runs: runs)
+        let isDone = try erasure.step(connection, index)
+        // They are listed no more, and must be when the id is used again.
+        if isDone { knownUsers = [] }
+        return isDone
     }
 
     private func hasEvents(_ userID: String, in appID: String, after sequence: Int64) throws -> Bool {
@@ -276,7 +294,7 @@ extension IndexHasher {
     ) -> IndexedEvent {
         let from = sender ?? userID.map { "user " + $0 } ?? anonymousID.map { "device " + $0 } ?? ""
         let whose = userID.map { EventSubject.user($0) } ?? anonymousID.map { .device($0) }
-        var subjects = [hash(of: .message(messageID), in: appID)]
+        var subjects = [hash(of: .app, in: appID), hash(of: .message(messageID), in: appID)]
         if let whose { subjects.append(hash(of: whose, in: appID)) }
         return IndexedEvent(
             sequence: sequence, key: key(appID: appID, sender: from, messageID: messageID), app: app,

@@ -39,6 +39,11 @@ struct RetentionSweeper {
             .map { (appID: $0.key, rules: $0.value) }
     }
 
+    /// Leaves an app out of this sweep: it is deleted as a whole.
+    mutating func leave(_ appID: String) {
+        waiting.removeAll { $0.appID == appID }
+    }
+
     /// Does a part of the sweep in a transaction of its own. The apps take turns.
     ///
     /// `counting` completes the counts of apps first, in the same transaction. `hasEvents` says whether an app's user has an

@@ -17,6 +17,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     }
 
     package let arrivals = EventArrivals()
+    private struct Erasure {
+        var work: EventErasure
+        let completion: @Sendable (Result<Void, GatewayError>) -> Void
+    }
+
     private let path: String
     private let recent: RecentEvents
     private let pendingLimit: Int
@@ -25,12 +30,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private let retentionSeconds: Double
     private let countSeconds: Double
     private let retention: @Sendable () -> [String: AppRules]
-    // `condition` guards `gathering`, `waiting`, `waitingBytes`, `keyUses`, `isClosing` and `hasEnded`.
+    // `condition` guards `gathering`, `waiting`, `waitingBytes`, `keyUses`, `erasures`, `isClosing` and `hasEnded`.
     private let condition = NSCondition()
     private var gathering = 0
     private var waiting: [Job] = []
     private var waitingBytes = 0
     private var keyUses = KeyUseTally()
+    private var erasures: [Erasure] = []
     private var isClosing = false
     private var hasEnded = false
     // Touched by the writer thread only, after `init`.
@@ -132,6 +138,27 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         return made
     }
 
+    package func erase(appID: String) throws(GatewayError) {
+        let outcome = Lock<Result<Void, GatewayError>>(.success(()))
+        let done = DispatchSemaphore(value: 0)
+        condition.lock()
+        if isClosing {
+            condition.unlock()
+            throw Self.closed
+        }
+        erasures.append(
+            Erasure(work: EventErasure(appID: appID)) { result in
+                outcome.withLock { $0 = result }
+                done.signal()
+            })
+        condition.signal()
+        condition.unlock()
+        done.wait()
+        try outcome.withLock { $0 }.get()
+    }
+
+    private static let closed = GatewayError(.storage, "the events are closed; start the gateway again")
+
     package var load: StoreLoad {
         condition.lock()
         var load = StoreLoad(waitingBatches: waiting.count, waitingBytes: waitingBytes)
@@ -169,7 +196,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private func run() {
         while true {
             condition.lock()
-            while waiting.isEmpty || gathering > 0, !isClosing, sweeper.isDone,
+            while waiting.isEmpty || gathering > 0, !isClosing, sweeper.isDone, erasures.isEmpty,
                 condition.wait(until: wakeTime)
             {}
             if lastBatches > 1, !waiting.isEmpty, !isClosing {
@@ -182,6 +209,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             if gathering == 0 || isClosing { swap(&jobs, &waiting) }
             let isLast = isClosing && jobs.isEmpty
             let counts = isLast ? hasUncounted : Date() >= nextCount && (!jobs.isEmpty || hasUncounted)
+            let erasure = erasures.first
             condition.unlock()
             if !isLast { sweep() }
             if counts { nextCount = Date(timeIntervalSinceNow: countSeconds) }
@@ -195,12 +223,16 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 for (job, result) in zip(jobs, results) { job.completion(result) }
             }
             if isLast { break }
+            if let erasure { erase(erasure) }
         }
         closeLog()
         condition.lock()
+        let unfinished = erasures
+        erasures = []
         hasEnded = true
         condition.broadcast()
         condition.unlock()
+        for erasure in unfinished { erasure.completion(.failure(Self.closed)) }
     }
 
     /// When there is something to do although nobody asks for it. Asked under the lock.
@@ -294,6 +326,29 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             sweeper = RetentionSweeper()
             if StoreFailure(error).reason != .full { closeLog() }
         }
+    }
+
+    /// Does a small part of the erasure that waits first.
+    private func erase(_ erasure: Erasure) {
+        var erasure = erasure
+        let result: Result<Void, GatewayError>
+        do {
+            sweeper.leave(erasure.work.appID)
+            guard try openLog().erase(&erasure.work) else {
+                condition.lock()
+                erasures[0] = erasure
+                condition.unlock()
+                return
+            }
+            result = .success(())
+        } catch {
+            if (error as? SQLiteError)?.isFull != true { closeLog() }
+            result = .failure(GatewayError(.storage, "\(error)"))
+        }
+        condition.lock()
+        erasures.removeFirst()
+        condition.unlock()
+        erasure.completion(result)
     }
 
     private func openLog() throws -> EventLogWriter {

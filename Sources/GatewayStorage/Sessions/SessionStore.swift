@@ -8,7 +8,7 @@ package import GatewayModel
 /// Everything goes through one queue, and whatever waits there shares one commit: the answer to each is given when the
 /// disk has it. Rollback journal and `synchronous=EXTRA`, because the command line may write too (see
 /// `docs/adr/0002-two-databases.md`).
-package final class SessionStore: Sendable {
+package final class SessionStore: AppData, Sendable {
     /// The most that may wait.
     static let capacity = 20_000
 
@@ -96,6 +96,11 @@ package final class SessionStore: Sendable {
             throw GatewayError(.storage, "\(failure.summary): \(failure.detail)")
         case nil: throw GatewayError(.storage, "the sessions gave no result")
         }
+    }
+
+    /// Removes the sessions of an app, a few at a time.
+    package func erase(appID: String) throws(GatewayError) {
+        while try !perform({ try $0.erase(appID: appID) }) {}
     }
 
     /// Commits what waits; later calls fail.

@@ -332,6 +332,46 @@ package struct SessionTable {
         ) { $0.text(0) }
     }
 
+    /// Whether anything was ever issued for an app that may still be in use.
+    package func hasSessions(of appID: String) throws -> Bool {
+        try connection.first("SELECT 1 FROM session WHERE app_id = ?1 LIMIT 1", .text(appID)) { _ in true }
+            == true
+    }
+
+    /// Removes some of what is kept of an app. Returns true when nothing is left.
+    func erase(appID: String) throws -> Bool {
+        var left = 200
+        for table in try AppTable.all(in: connection) where left > 0 {
+            left -= try table.delete(of: appID, rows: left, from: connection)
+        }
+        return left > 0
+    }
+
+    /// Ends all sessions of a user, and keeps nothing that names the user; their access tokens stay refused. Returns how
+    /// many sessions had not ended before.
+    package func forget(_ subject: String, in appID: String, at now: Int64) throws -> Int {
+        let (app, user): (SQLiteValue, SQLiteValue) = (.text(appID), .text(subject))
+        let live =
+            try connection.first(
+                """
+                SELECT count(*) FROM session WHERE app_id = ?1 AND subject = ?2 AND revoked_ms IS NULL
+                    AND expires_ms > ?3
+                """, app, user, .integer(now)
+            ) { $0.int(0) } ?? 0
+        try connection.run(
+            """
+            INSERT OR REPLACE INTO revoked_access_token
+                SELECT id, ?3 FROM session WHERE app_id = ?1 AND subject = ?2
+            """, app, user, .integer(now + TokenSecrets.overlapMilliseconds))
+        try connection.run(
+            """
+            DELETE FROM session_audit WHERE session_id IN (
+                SELECT id FROM session WHERE app_id = ?1 AND subject = ?2)
+            """, app, user)
+        try connection.run("DELETE FROM session WHERE app_id = ?1 AND subject = ?2", app, user)
+        return live
+    }
+
     /// Changes whenever another connection has committed.
     package func version() throws -> Int64 { try connection.dataVersion() }
 

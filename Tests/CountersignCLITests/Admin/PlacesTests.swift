@@ -68,6 +68,7 @@ struct PlacesTests {
         "admin user list --json", "backup create",
         "backup verify {last}", "backup list", "audit list --limit 500 --unmask",
         "audit list --json --limit 500 --app blog --unmask", "audit verify --json",
+        "app delete blog --confirm blog --json", "app list",
     ]
 
     @Test func bothPrintTheSame() async throws {
@@ -114,8 +115,8 @@ struct PlacesTests {
 
     @Test func noCommandIsLeftOut() {
         let wanted = CommandTable.all.filter { $0.flags.contains(.server) && $0.flags.contains(.data) }
-        // `tail` goes on until something happens: see TailTests.
-        for command in wanted where command.name != "tail" {
+        // `tail` goes on until something happens, and `trigger` needs a gateway that runs: see their own tests.
+        for command in wanted where !["tail", "trigger"].contains(command.name) {
             #expect(
                 lines.contains { ($0 + " ").hasPrefix(command.name + " ") }, "\(command.name) is in no line")
         }

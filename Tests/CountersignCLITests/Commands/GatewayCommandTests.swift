@@ -155,6 +155,27 @@ struct GatewayCommandTests {
         #expect(!FileManager.default.fileExists(atPath: data))
     }
 
+    @Test func anAppIsDeletedOnceItsIDIsTypedAgain() async throws {
+        _ = await run("app create shop")
+        for line in ["app delete shop", "app delete shop --confirm Shop"] {
+            let (code, recorded) = await run(line)
+            #expect(code == .usage && recorded.output.isEmpty, "\(recorded.talk)")
+        }
+        #expect(await run("app delete none --confirm none").0 == .notFound)
+        #expect(await run("app list").1.output.contains("shop"))
+        #expect(await run("app delete shop --confirm shop").0 == .done)
+        let listed = await run("app list").1
+        #expect(listed.output.isEmpty && listed.talk.contains("shop is being deleted"))
+        #expect(await run("app create shop").0 == .conflict)
+        let asked = RecordedIO(environment: environment)
+        var io = asked.io
+        io.askOpenly = { _ in "kiosk" }
+        _ = await run("app create kiosk")
+        let program = CommandLineProgram(commands: CommandTable.all, io: io)
+        #expect(await program.run(["app", "delete", "kiosk"]) == .done)
+        #expect(await run("audit list").1.output.contains("app.delete"))
+    }
+
     @Test func anEmptyListSaysTheNextStepAndPrintsNoData() async throws {
         _ = try AppDirectory(dataDirectory: folder.path + "/data")
         let (code, recorded) = await run("app list")
@@ -188,7 +209,9 @@ struct GatewayCommandTests {
         #expect(await run("customer show shop ada --id-name cookie").0 == .notFound)
         let deleted = await run("customer delete shop ada")
         #expect(deleted.0 == .done && deleted.1.output.isEmpty)
-        #expect(deleted.1.talk == "Deleted the profile, 0 events and 0 samples; ended 0 sessions.\n")
+        #expect(
+            deleted.1.talk
+                == "Deleted the profile, 0 events, 0 samples and 0 App Inbox messages; ended 0 sessions.\n")
         for line in ["customer show shop ada", "customer delete shop ada"] {
             #expect(await run(line).0 == .notFound)
         }

@@ -50,8 +50,5 @@ struct SendCommandTests {
         #expect(await io.run("send", file) == .done, "\(io.talk)")
         let local = RecordedIO(environment: environment)
         #expect(await local.run("send", file, "--data", folder.path + "/none") == .unavailable)
-        let trigger = RecordedIO(environment: environment)
-        #expect(await trigger.run("trigger", "22") == .unavailable)
-        #expect(trigger.talk.contains("works on the data directory only, not on the profile live"))
     }
 }

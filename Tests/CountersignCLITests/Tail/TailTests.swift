@@ -29,7 +29,7 @@ struct TailTests {
     @Test func eachTriggeredCodeIsInTailMetricsAndAnalytics() async throws {
         let url = try await gateway.start()
         // Makes both apps, so that the gateway knows them.
-        #expect(try await shell.run("countersign trigger all").status == 0)
+        #expect(try await shell.run("countersign trigger all --keep").status == 0)
         let before = try await counts(url)
         // The last one is of another app, so that it tells the end.
         let wanted = (AuthErrorCode.all.filter { $0 != .publicKeyError } + [.publicKeyError])
@@ -40,7 +40,7 @@ struct TailTests {
             countersign tail --json >seen 2>said & tail=$!
             exec 4<seen 3<said
             read -r line <&3
-            for code in \(wanted.joined(separator: " ")); do countersign trigger $code >/dev/null || exit 1; done
+            for code in \(wanted.joined(separator: " ")); do countersign trigger $code --keep >/dev/null || exit 1; done
             while read -r line <&4; do
                 echo "$line"
                 case "$line" in *'"code":25,'*) break ;; esac

@@ -59,6 +59,7 @@ struct AdminAccessTests {
         ("POST /session/second-factor/disable", .viewer), ("DELETE /users/{name}/second-factor", .owner),
         ("GET /sign-in-rules", .owner), ("PUT /sign-in-rules", .owner),
         ("POST /apps/{app}/keys/import", .operator), ("DELETE /apps/{app}/project/sync-tokens", .operator),
+        ("DELETE /apps/{app}", .owner), ("GET /app-deletions", .viewer),
     ]
 
     /// A second word on the table: who widens a role says so here too.

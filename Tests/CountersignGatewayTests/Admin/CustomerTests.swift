@@ -1,4 +1,6 @@
+import CountersignCore
 import CountersignGatewayTesting
+import CountersignJOSE
 import CountersignSQLite
 import Foundation
 import Testing
@@ -147,7 +149,7 @@ struct CustomerTests {
         let entries = try bench.apps.auditLog.entries(limit: 100).count
         let done = try bench.ask("DELETE", "apps/shop/customers/ada", nil, writer)
         #expect(done.status == 200)
-        #expect(done.body == #"{"events":4,"profile":true,"samples":0,"sessions":1}"#)
+        #expect(done.body == #"{"events":4,"inbox_messages":0,"profile":true,"samples":0,"sessions":1}"#)
         let database = try SQLiteConnection(path: bench.folder + "/events.sqlite", mode: .readOnly)
         let left = try database.all("SELECT message_id FROM event ORDER BY seq") { $0.text(0) }
         #expect(left == ["b1", "b2"])
@@ -175,6 +177,61 @@ struct CustomerTests {
         try send(bench, #"{"type":"identify","messageId":"a2","userId":"ada","traits":{"plan":"new"}}"#)
         let again = try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, writer)
         #expect(properties(again) == ["plan": "new"] && again.json["events"] as? Int == 1)
+    }
+
+    /// Wherever a user id may stand. What was sent by others keeps what they sent.
+    @Test func noDatabaseNamesAPersonWhoWasDeleted() throws {
+        let bench = try AdminBench()
+        try bench.apps.setEnforcement(.optional, for: "shop")
+        let (ada, bob) = ("ada-0b7e", "bob-0b7e")
+        let writer = try bench.token("write")
+        try bench.apps.projects.putInboxMessage(
+            id: "m2", type: "html", content: "{}",
+            recipient: CustomerIdentifier(name: "registered", value: ada), in: "shop")
+        try bench.apps.projects.putInboxMessage(
+            id: "m3", type: "html", content: "{}",
+            recipient: CustomerIdentifier(name: "registered", value: bob), in: "shop")
+        let session = try bench.ask("POST", "apps/shop/sessions", #"{"user":"\#(ada)"}"#, writer)
+        let refresh = try #require(session.json["refresh_token"] as? String)
+        let exchanged = try bench.client().post(
+            #"{"refresh_token":"\#(refresh)"}"#, path: "/api/refresh_token",
+            headers: ["Content-Type": "application/json"])
+        let access = try #require(exchanged?.json["accessToken"] as? String)
+        _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"\#(bob)"}"#, writer)
+        // Ada's token, for which there is no key, sent by Ada and by Bob.
+        let token = try GatewayFixture.strangersKey().sign(claims: [
+            "sub": .string(ada), "exp": .integer(bench.now / 1_000 + 600),
+        ])
+        for (number, user) in [ada, bob].enumerated() {
+            let answer = try bench.client().post(
+                #"{"batch":[{"type":"track","event":"e","messageId":"\#(number)","userId":"\#(user)","anonymousId":"d-\#(user)"}]}"#,
+                headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer " + token])
+            #expect(answer?.status == 200)
+        }
+        let done = try bench.ask("DELETE", "apps/shop/customers/\(ada)", nil, writer)
+        #expect(done.status == 200)
+        #expect(done.json["samples"] as? Int == 2 && done.json["sessions"] as? Int == 1)
+        #expect(done.json["inbox_messages"] as? Int == 1)
+        for name in ["control", "events", "analytics", "tokens"] {
+            let database = WholeDatabase(
+                sqlite: try SQLiteConnection(path: "\(bench.folder)/\(name).sqlite", mode: .readOnly))
+            // The log of changes keeps what was done before.
+            #expect(try database.tables(with: ada).filter { $0 != "audit" } == [], "\(name)")
+            if name != "analytics" { #expect(try !database.tables(with: bob).isEmpty, "\(name)") }
+        }
+        let analytics = try SQLiteConnection(path: bench.folder + "/analytics.sqlite", mode: .readOnly)
+        let failed = try analytics.all("SELECT user FROM failed_user_hour") {
+            UInt64(bitPattern: $0.int64(0))
+        }
+        #expect(failed == [DistinctCounter.hash(bob)])
+        // Without its session, the access token is refused still.
+        try bench.gateway.refreshApps()
+        try bench.apps.setEnforcement(.required, for: "shop")
+        try bench.gateway.refreshApps()
+        let refused = try bench.client().post(
+            #"{"batch":[{"type":"track","event":"e","messageId":"9","userId":"\#(ada)"}]}"#,
+            headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer " + access])
+        #expect(refused?.status == 401 && refused?.body.contains("REVOKED") == true, "\(refused?.body ?? "")")
     }
 
     @Test func manyEventsAreDeletedInPieces() throws {
@@ -220,7 +277,7 @@ struct CustomerTests {
         #expect(pieces >= 2)
         #expect(try database.first("SELECT count(*) FROM event") { $0.int(0) } == 0)
         let done = try bench.ask("DELETE", "apps/shop/customers/ada", nil, bench.token("write"))
-        #expect(done.body == #"{"events":0,"profile":true,"samples":0,"sessions":0}"#)
+        #expect(done.body == #"{"events":0,"inbox_messages":0,"profile":true,"samples":0,"sessions":0}"#)
         #expect(try bytes() == 0)
     }
 

@@ -105,5 +105,5 @@ export const api = {
   post: async (where, body) => (await call("POST", where, { body: body ?? {} })).data,
   put: (where, body, etag) => call("PUT", where, { body, etag }),
   patch: (where, body, etag) => call("PATCH", where, { body, etag }),
-  remove: (where, etag) => call("DELETE", where, { etag }),
+  remove: (where, etag, body) => call("DELETE", where, { etag, body }),
 };

@@ -3,9 +3,9 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime } from "./format.js";
-import { formDialog, removable, settingsForm, showOnce } from "./dialogs.js";
+import { confirm, formDialog, removable, settingsForm, showOnce } from "./dialogs.js";
 import { button, card, emptyState, field, privateAddress, table, toast } from "./ui.js";
-import { view } from "./views.js";
+import { attempt, view } from "./views.js";
 
 export function appSettings(context) {
   const { app, can } = context;
@@ -14,7 +14,7 @@ export function appSettings(context) {
   const part = view(context, async (signal) => {
     const [about, writeKeys, webhook] = await Promise.all([api.read(base, {}, signal), api.get(`${base}/write-keys`, {}, signal), api.read(`${base}/webhook`, {}, signal).catch(() => null)]);
     return { about: about.data, etag: about.etag, writeKeys: writeKeys.items, webhook: webhook?.data ?? null, webhookTag: webhook?.etag };
-  }, ({ about, etag, writeKeys, webhook, webhookTag }) => h("div", { class: "stack" }, general(about, etag), writeKeyCard(writeKeys), webhook && webhookCard(webhook, webhookTag)));
+  }, ({ about, etag, writeKeys, webhook, webhookTag }) => h("div", { class: "stack" }, general(about, etag), writeKeyCard(writeKeys), webhook && webhookCard(webhook, webhookTag), can("owner") && deletionCard()));
 
   function general(about, etag) {
     const name = h("input", { type: "text", name: "name", maxlength: 100, value: about.name ?? "", disabled: readonly });
@@ -57,6 +57,21 @@ export function appSettings(context) {
           await part.reload();
           toast("Saved.", { tone: "good" });
         }, "plain"));
+  }
+
+  function deletionCard() {
+    return card("Delete this app", h("p", { class: "muted" }, "Its keys, settings, clients and sessions stop working at once. Its events, customers and counts are removed in the background."),
+      h("div", { class: "actions" }, button("Delete this app", { kind: "danger", onclick: removeApp })));
+  }
+
+  async function removeApp() {
+    const text = [`Nothing is accepted for ${app.name || app.id} any more, and everything that is kept for it is removed. This cannot be undone. Backups and the audit log keep what they have.`];
+    if (!await confirm(`Delete ${app.name || app.id}`, { text, action: "Delete the app", phrase: app.id })) return;
+    await attempt(async () => {
+      await api.remove(base, undefined, { confirm: app.id });
+      toast(`${app.id} is deleted; its data is being removed.`, { tone: "good" });
+      location.hash = "#/";
+    });
   }
 
   replace(context.body, part.element);

@@ -16,14 +16,14 @@ const SPARKS = 12;
 export function home(context) {
   const { body, can } = context;
   const part = view(context, async (signal) => {
-    const [overview, apps] = await Promise.all([api.get("/overview", {}, signal), api.get("/apps", { limit: 500 }, signal)]);
+    const [overview, apps, deletions] = await Promise.all([api.get("/overview", {}, signal), api.get("/apps", { limit: 500 }, signal), api.get("/app-deletions", {}, signal)]);
     const now = Date.now();
     const days = await Promise.all(apps.items.slice(0, SPARKS).map((app) =>
       api.get(`${path("apps", app.id)}/analytics`, { from_ms: now - DAY, to_ms: now, bucket: "hour" }, signal)));
-    return { overview, apps: apps.items, days };
+    return { overview, apps: apps.items, days, deleting: deletions.items.filter((deletion) => deletion.erased_ms === null) };
   }, draw, { every: 10_000, bones: 6 });
 
-  function draw({ overview, apps, days }) {
+  function draw({ overview, apps, days, deleting }) {
     const { ready, storage, last_minute: minute, warnings } = overview;
     const total = minute.accepted + minute.rejected;
     const stat = (name, value, note, tone) => h("div", { class: `stat ${tone ?? ""}` }, h("dt", {}, name),
@@ -36,6 +36,7 @@ export function home(context) {
         stat("Events on disk", number(storage.events), `${bytes(storage.file_bytes)} used, ${bytes(storage.free_bytes)} free`))),
       ready.checks.filter((check) => !check.ok).map((check) => notice("bad", `${check.name}: ${check.detail ?? "failed"}`, h("p", {}, "The gateway takes no traffic while this lasts."))),
       warnings.map((warning) => notice("amber", warning.text, warning.app && h("p", {}, h("a", { href: `#${path("apps", warning.app, "failures")}` }, `Look at ${warning.app}`)))),
+      deleting.map((deletion) => notice("amber", `${deletion.app} is being deleted`, h("p", {}, `Since ${ago(deletion.requested_ms)}. Nothing is accepted for it; its data is being removed.`))),
       apps.length === 0 ? firstApp() : [
         beginner(apps),
         h("div", { class: "lead-row" }, h("h2", { class: "section-title" }, "Apps"), can("operator") && button("New app", { symbol: "plus", onclick: newApp })),

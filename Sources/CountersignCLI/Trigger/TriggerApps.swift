@@ -1,0 +1,64 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+
+/// Makes the apps that `countersign trigger` sends requests to, and deletes them again.
+///
+/// Each has an id of its own: that of a deleted app is not free at once, and two commands may run at the same time.
+actor TriggerApps {
+    let admin: any AdminClient
+    /// Where the secrets of apps that stay are kept; nil deletes the apps.
+    private let keptIn: String?
+    private var known: [String: TriggerApp] = [:]
+    /// Also those of which it is not known whether they were made.
+    private var made: [String] = []
+
+    init(_ admin: any AdminClient, keptIn folder: String?) {
+        self.admin = admin
+        keptIn = folder
+    }
+
+    /// The app of this name, which `prepare` makes ready when it is new.
+    func app(
+        _ name: String, prepare: @Sendable (any AdminClient, TriggerApp) async throws -> Void
+    ) async throws -> TriggerApp {
+        if let app = known[name] { return app }
+        let file = keptIn.map { "\($0)/\(name).json" }
+        if let app = try file.flatMap({ try TriggerApp(keptIn: $0) }) {
+            known[name] = app
+            return app
+        }
+        let id = keptIn == nil ? name + "-" + UUIDv7.make().suffix(12) : try await freeID(name)
+        if keptIn == nil { made.append(id) }
+        let answer = try await admin.post(
+            "apps", body: ["id": .string(id), "name": .string(TriggerApp.title)])
+        let app = TriggerApp(
+            id: id, writeKey: answer["write_key"].shown, key: try SigningKey.generate(.rs256))
+        try await prepare(admin, app)
+        if let file { try app.keep(in: file) }
+        known[name] = app
+        return app
+    }
+
+    private func freeID(_ name: String) async throws -> String {
+        let taken = Set(try await admin.items("apps").compactMap { $0["id"].text })
+        return ([name] + (2...1_000).map { "\(name)-\($0)" }).first { !taken.contains($0) } ?? name
+    }
+
+    /// Deletes the apps that do not stay. Returns the ids of those that could not be deleted, with the reason.
+    func delete() async -> [(id: String, reason: String)] {
+        var left: [(id: String, reason: String)] = []
+        for id in made {
+            do {
+                try await admin.deleteApp(id)
+            } catch let error as CommandError where error.code == .notFound {
+                continue
+            } catch {
+                left.append((id, (error as? CommandError)?.reason ?? "\(error)"))
+            }
+        }
+        made = []
+        known = [:]
+        return left
+    }
+}

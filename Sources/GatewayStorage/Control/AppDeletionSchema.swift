@@ -1,0 +1,11 @@
+/// The table in `control.sqlite` of apps that were deleted, until their ids are free again.
+enum AppDeletionSchema {
+    static let script = """
+        CREATE TABLE app_deletion (
+            app_id TEXT PRIMARY KEY,
+            requested_ms INTEGER NOT NULL,
+            free_ms INTEGER,
+            erased_ms INTEGER
+        ) STRICT;
+        """
+}

@@ -1,0 +1,80 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import GatewayModel
+
+/// Removes everything that `events.sqlite` keeps of an app, a step at a time between two commits. Used by the writer's
+/// thread. The space is overwritten.
+///
+/// It may begin anew at any time: what is gone already is passed over.
+struct EventErasure {
+    /// Rows and bytes that one step deletes, so that a request never waits long for it.
+    static let rowsPerStep = 200
+    static let bytesPerStep: Int64 = 4 << 20
+    /// Sums that deleting other rows changes, or makes again.
+    private static let last: Set<String> = ["app_usage"]
+
+    let appID: String
+    /// The number of the last event that was looked at.
+    private var reached: Int64 = 0
+    private var hasEvents = true
+
+    init(appID: String) {
+        self.appID = appID
+    }
+
+    /// Does a step, in a transaction of its own. Returns true when nothing is left.
+    mutating func step(_ connection: SQLiteConnection, _ index: EventIndexReader) throws -> Bool {
+        try connection.execute("PRAGMA secure_delete = ON")
+        defer { try? connection.execute("PRAGMA secure_delete = OFF") }
+        if hasEvents {
+            try connection.transaction { try deleteEvents(connection, index) }
+            return false
+        }
+        return try connection.transaction {
+            try deleteCustomers(connection) && deleteRows(connection)
+        }
+    }
+
+    private mutating func deleteEvents(_ connection: SQLiteConnection, _ index: EventIndexReader) throws {
+        let found = try index.sequences(of: .app, in: appID, .after(reached), limit: Self.rowsPerStep)
+        var bytes: Int64 = 0
+        for sequence in found where bytes < Self.bytesPerStep {
+            bytes +=
+                try connection.first(
+                    "DELETE FROM event WHERE seq = ?1 AND app_id = ?2 RETURNING length(CAST(body AS BLOB))",
+                    .integer(sequence), .text(appID)
+                ) { $0.int64(0) } ?? 0
+            reached = sequence
+        }
+        hasEvents = found.count == Self.rowsPerStep || found.last.map { $0 > reached } ?? false
+    }
+
+    /// Returns true when there are no customers left.
+    private func deleteCustomers(_ connection: SQLiteConnection) throws -> Bool {
+        var bytes: Int64 = 0
+        for _ in 0..<Self.rowsPerStep where bytes < Self.bytesPerStep {
+            let customer = try connection.first(
+                "SELECT id, bytes FROM customer WHERE app_id = ?1 LIMIT 1", .text(appID)
+            ) { (id: $0.text(0), bytes: $0.int64(1)) }
+            guard let customer else { return true }
+            // Of one that has much a few rows at a time: any of them may be long.
+            let rows = customer.bytes > Self.bytesPerStep ? 8 : Self.rowsPerStep
+            guard try CustomerWriter.forget(customer.id, rows: rows, connection) else { return false }
+            bytes += customer.bytes
+        }
+        return false
+    }
+
+    /// Returns true when no table has a row of the app.
+    private func deleteRows(_ connection: SQLiteConnection) throws -> Bool {
+        var left = Self.rowsPerStep
+        let tables = try AppTable.all(in: connection)
+        for table in tables.filter({ !Self.last.contains($0.name) })
+            + tables.filter({ Self.last.contains($0.name) })
+        {
+            left -= try table.delete(of: appID, rows: left, from: connection)
+            if left <= 0 { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,96 @@
+import CountersignCore
+import CountersignGateway
+import Foundation
+import GatewayStorage
+import Testing
+
+@testable import CountersignCLI
+
+/// What `trigger` leaves behind.
+@Suite(.timeLimit(.minutes(5)))
+struct TriggerTests {
+    private let folder = TemporaryFolder()
+    private let data: String
+    private let gateway: GatewayProcess
+    private let shell: Shell
+
+    init() throws {
+        data = folder.path + "/data"
+        gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { _ in }
+        shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
+    }
+
+    /// The apps that are there, and those that were made and are deleted.
+    private func apps() throws -> (there: [String], deleted: [String]) {
+        let directory = try AppDirectory(dataDirectory: data)
+        return (try directory.apps().map(\.id), try directory.deletions().map(\.appID))
+    }
+
+    private func files() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: data).filter { $0.hasSuffix(".json") }
+    }
+
+    @Test func itDeletesTheAppsThatItMade() async throws {
+        _ = try await gateway.start()
+        let result = try await shell.run("countersign trigger 22 && countersign trigger 25")
+        #expect(result.status == 0, "\(result.talk)")
+        #expect(result.output == "ok   401 22 EXPIRED\nok   401 25 PUBLIC_KEY_ERROR\n")
+        #expect(try apps().there.isEmpty && apps().deleted.count == 2)
+        #expect(try files().isEmpty)
+        #expect(await gateway.stop() == 0)
+    }
+
+    @Test func itDeletesThemWhenTheGatewayDoesNotAnswer() async throws {
+        _ = try await gateway.start()
+        let result = try await shell.run("countersign trigger 22 --gateway http://127.0.0.1:1")
+        #expect(result.status == ExitCode.unavailable.rawValue)
+        #expect(try apps().there.isEmpty && apps().deleted.count == 1)
+        #expect(await gateway.stop() == 0)
+    }
+
+    @Test func itDeletesThemAfterCtrlC() async throws {
+        _ = try await gateway.start()
+        let result = try await shell.run(
+            """
+            mkfifo said
+            countersign trigger all >said & trigger=$!
+            exec 3<said
+            read -r line <&3
+            kill -INT $trigger
+            cat <&3 >/dev/null
+            wait $trigger
+            """)
+        #expect(result.status == ExitCode.interrupted.rawValue, "\(result.talk)")
+        #expect(try apps().there.isEmpty && !apps().deleted.isEmpty)
+        #expect(await gateway.stop() == 0)
+    }
+
+    @Test func itWorksOnAGatewayElsewhereAndDeletesThemThere() async throws {
+        let url = try await gateway.start().absoluteString
+        let tokens = try AppDirectory(dataDirectory: data).apiTokens
+        func run(_ verdict: String, _ scope: String) async -> (ExitCode, RecordedIO) {
+            let token = (try? tokens.create(name: "t", scopes: [scope]).text) ?? ""
+            let io = RecordedIO(environment: ["COUNTERSIGN_TOKEN": token])
+            return (await io.run("trigger", verdict, "--server", url), io)
+        }
+        let (code, io) = await run("all", "admin")
+        #expect(code == .done, "\(io.talk)")
+        #expect(io.output.contains(" REVOKED") && !io.output.contains("FAIL"))
+        #expect(!io.output.contains("PUBLIC_KEY_ERROR"))
+        #expect(try apps().there.isEmpty && apps().deleted.count == 1)
+        // One who may not delete makes nothing.
+        #expect(await run("22", "write").0 == .notAuthorized)
+        #expect(await run("25", "admin").0 == .usage)
+        #expect(try apps().there.isEmpty && apps().deleted.count == 1)
+        #expect(await gateway.stop() == 0)
+    }
+
+    @Test func keptAppsAreUsedAgain() async throws {
+        _ = try await gateway.start()
+        let result = try await shell.run("countersign trigger 22 --keep && countersign trigger 21 --keep")
+        #expect(result.status == 0, "\(result.talk)")
+        #expect(try apps().there == ["trigger"] && apps().deleted.isEmpty)
+        #expect(try files() == ["trigger.json"])
+        #expect(await gateway.stop() == 0)
+    }
+}

@@ -1,0 +1,200 @@
+import CountersignCore
+import CountersignGatewayTesting
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// An app that is deleted: nothing of it is accepted from then on, and nothing of it is kept.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct AppDeletionTests {
+    private static let databases = ["control", "events", "analytics", "tokens"]
+    /// What is kept of an app that was deleted: what was done, and what is still to do.
+    private static let lasting: Set<String> = ["audit", "app_deletion", "app"]
+
+    private func database(_ name: String, of bench: AdminBench) throws -> WholeDatabase {
+        WholeDatabase(sqlite: try SQLiteConnection(path: "\(bench.folder)/\(name).sqlite"))
+    }
+
+    private func delete(_ app: String, of bench: AdminBench) throws -> AdminBench.Answer {
+        try bench.ask("DELETE", "apps/\(app)", #"{"confirm":"\#(app)"}"#, bench.token("admin"))
+    }
+
+    private func send(_ id: String, of user: String, _ bench: AdminBench, key: String? = nil) throws -> Int? {
+        try bench.client().post(
+            #"{"batch":[{"type":"identify","messageId":"\#(id)","userId":"\#(user)","traits":{"a":1}}]}"#,
+            headers: ["X-Write-Key": key ?? bench.writeKey])?.status
+    }
+
+    @Test func onlyAnOwnerWhoTypesTheIDDeletesAnApp() throws {
+        let bench = try AdminBench()
+        let path = "apps/shop"
+        #expect(try bench.ask("DELETE", path, #"{"confirm":"shop"}"#, bench.token("write")).status == 403)
+        let owner = try bench.token("admin")
+        for body in [#"{"confirm":"Shop"}"#, #"{"confirm":""}"#, "{}", #"{"confirm":"shop","x":1}"#] {
+            #expect(try bench.ask("DELETE", path, body, owner).status == 422, "\(body)")
+        }
+        #expect(try bench.ask("DELETE", path, nil, owner).status >= 400)
+        #expect(try bench.ask("DELETE", "apps/none", #"{"confirm":"none"}"#, owner).status == 404)
+        #expect(try bench.apps.app(id: "shop").id == "shop")
+        let done = try bench.ask("DELETE", path, #"{"confirm":"shop"}"#, owner)
+        #expect(done.status == 202 && done.json["app"] as? String == "shop")
+        #expect(try bench.ask("DELETE", path, #"{"confirm":"shop"}"#, owner).status == 404)
+        let entry = try #require(try bench.apps.auditLog.entries(limit: 1).first)
+        #expect(entry.action == "app.delete" && entry.appID == "shop")
+        #expect(entry.before == #"{"id":"shop","name":"The shop"}"#)
+        #expect(try bench.apps.auditLog.verify().brokenAt == nil)
+    }
+
+    @Test func nothingIsAcceptedFromThatMomentOn() throws {
+        let bench = try AdminBench()
+        let owner = try bench.token("admin")
+        let session = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, owner)
+        let refresh = try #require(session.json["refresh_token"] as? String)
+        func exchange() throws -> Int? {
+            try bench.client().post(
+                #"{"refresh_token":"\#(refresh)"}"#, path: "/api/refresh_token",
+                headers: ["Content-Type": "application/json"])?.status
+        }
+        #expect(try send("m1", of: "ada", bench) == 200)
+        #expect(try exchange() == 200)
+        #expect(try delete("shop", of: bench).status == 202)
+        #expect(try send("m2", of: "ada", bench) == 401)
+        #expect(try exchange() != 200)
+        #expect(
+            try bench.client().post(
+                "{}", path: "/track/v2/projects/shop/customers",
+                headers: ["Authorization": "Token " + bench.writeKey])?.status != 200)
+        for path in ["apps/shop", "apps/shop/events", "apps/shop/analytics", "apps/shop/keys"] {
+            #expect(try bench.ask("GET", path, nil, owner).status == 404, "\(path)")
+        }
+    }
+
+    /// Knows no table, so that one which is added later is covered.
+    @Test func noTableKeepsARowOfTheApp() throws {
+        let bench = try AdminBench()
+        let other = try bench.apps.createApp(id: "kiosk").writeKey
+        try bench.gateway.refreshApps()
+        for (user, id) in [("ada", "m1"), ("bob", "m2")] { #expect(try send(id, of: user, bench) == 200) }
+        #expect(try send("m3", of: "cleo", bench, key: other) == 200)
+        bench.gateway.analytics.flush()
+        var filled: [String: [String]] = [:]
+        for name in Self.databases {
+            let database = try database(name, of: bench)
+            try database.sqlite.execute("PRAGMA foreign_keys = OFF")
+            for app in ["shop", "kiosk"] {
+                filled[name] = try database.addRows(of: app, count: 3, except: Self.lasting.union(["event"]))
+            }
+            for (table, rows) in try database.rows(of: "shop") where !Self.lasting.contains(table) {
+                #expect(rows > 0, "the test made no row in \(table)")
+            }
+        }
+        #expect((filled["events"]?.count ?? 0) > 5 && (filled["control"]?.count ?? 0) > 5)
+        let kiosk = try Self.databases.map { try database($0, of: bench).rows(of: "kiosk") }
+        #expect(try delete("shop", of: bench).status == 202)
+        // At once: everything that requests are judged by.
+        let control = try database("control", of: bench).rows(of: "shop").filter { $0.value > 0 }.keys
+        #expect(Set(control) == ["audit", "app_deletion"])
+        bench.gateway.eraseDeletedApps()
+        for name in Self.databases {
+            let left = try database(name, of: bench).rows(of: "shop").filter { $0.value > 0 }
+            #expect(Set(left.keys).isSubset(of: Self.lasting), "\(name): \(left)")
+        }
+        // Whatever hangs on a customer or a session, without a column of its own for the app.
+        for text in ["ada", "bob"] {
+            #expect(try database("events", of: bench).tables(with: text).isEmpty, "\(text)")
+        }
+        #expect(try Self.databases.map { try database($0, of: bench).rows(of: "kiosk") } == kiosk)
+        #expect(try bench.ask("GET", "apps/kiosk/customers/cleo", nil, bench.token("read")).status == 200)
+    }
+
+    @Test func manyEventsGoInStepsBesideTheRequests() throws {
+        let bench = try AdminBench()
+        let other = try bench.apps.createApp(id: "kiosk").writeKey
+        try bench.gateway.refreshApps()
+        for part in 0..<3 {
+            let events = (0..<300).map {
+                #"{"type":"track","event":"x","messageId":"\#(part)-\#($0)","userId":"u\#($0)"}"#
+            }.joined(separator: ",")
+            for key in [bench.writeKey, other] {
+                #expect(
+                    try bench.client().post(#"{"batch":[\#(events)]}"#, headers: ["X-Write-Key": key])?.status
+                        == 200)
+            }
+        }
+        #expect(try delete("shop", of: bench).status == 202)
+        bench.gateway.eraseDeletedApps()
+        let events = try database("events", of: bench).sqlite
+        let left = try events.all("SELECT DISTINCT app_id FROM event") { $0.text(0) }
+        #expect(left == ["kiosk"])
+        #expect(try events.first("SELECT count(*) FROM event") { $0.int(0) } == 900)
+        #expect(try send("n", of: "u1", bench, key: other) == 200)
+    }
+
+    @Test func theIDIsFreeOnceNothingIsLeftAndTokensAreOver() throws {
+        let bench = try AdminBench()
+        let owner = try bench.token("admin")
+        #expect(try send("m1", of: "ada", bench) == 200)
+        _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, owner)
+        func make() throws -> AdminBench.Answer {
+            try bench.ask("POST", "apps", #"{"id":"shop"}"#, owner)
+        }
+        func deletion() throws -> [String: Any]? {
+            (try bench.ask("GET", "app-deletions", nil, owner).json["items"] as? [[String: Any]])?.first
+        }
+        #expect(try delete("shop", of: bench).status == 202)
+        #expect(try make().status == 409)
+        #expect(try deletion()?["erased_ms"] is NSNull)
+        bench.gateway.eraseDeletedApps()
+        #expect(try deletion()?["erased_ms"] is Int)
+        #expect(try make().status == 409)
+        bench.clock.advance(by: 86_000)
+        bench.gateway.eraseDeletedApps()
+        #expect(try make().status == 409)
+        // What was on its way when the rows went.
+        _ = try database("events", of: bench).addRows(of: "shop", count: 2, except: ["event"])
+        bench.clock.advance(by: 1_000)
+        bench.gateway.eraseDeletedApps()
+        #expect(try database("events", of: bench).rows(of: "shop").values.allSatisfy { $0 == 0 })
+        #expect(try deletion() == nil)
+        let made = try make()
+        #expect(made.status == 201)
+        // The new app has nothing of the old one, and its users are listed.
+        let key = try #require(made.json["write_key"] as? String)
+        #expect(try send("m1", of: "ada", bench, key: key) == 200)
+        let ada = try bench.ask("GET", "apps/shop/customers/ada", nil, owner)
+        #expect(ada.json["events"] as? Int == 1)
+        let users = try database("events", of: bench).sqlite.all("SELECT user_id FROM app_user") {
+            $0.text(0)
+        }
+        #expect(users == ["ada"])
+    }
+
+    @Test func withoutTokensTheIDIsFreeAfterAMinute() throws {
+        let bench = try AdminBench()
+        #expect(try delete("shop", of: bench).status == 202)
+        bench.gateway.eraseDeletedApps()
+        #expect(throws: GatewayError.self) { try bench.apps.createApp(id: "shop") }
+        bench.clock.advance(by: 61)
+        bench.gateway.eraseDeletedApps()
+        #expect(try bench.apps.createApp(id: "shop").app.id == "shop")
+    }
+
+    /// Deleted while no gateway ran, or one that ended before it was done.
+    @Test func theNextGatewayGoesOn() throws {
+        let bench = try AdminBench()
+        #expect(try send("m1", of: "ada", bench) == 200)
+        bench.gateway.stop()
+        _ = try bench.apps.deleteApp(id: "shop")
+        let next = try AdminBench.start(bench.folder, bench.clock)
+        defer { next.stop() }
+        next.eraseDeletedApps()
+        let left = try database("events", of: bench).rows(of: "shop").filter { $0.value > 0 }
+        #expect(left.isEmpty, "\(left)")
+        #expect(try bench.apps.deletions().first?.erasedMilliseconds != nil)
+    }
+}
