@@ -1,6 +1,6 @@
 # All that a fresh machine needs is `make demo` or `make test`.
 .DEFAULT_GOAL := help
-.PHONY: countersign tsan libcountersign compat oauth help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
+.PHONY: countersign tsan libcountersign compat oauth webhooks help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -115,6 +115,11 @@ compat: build ## Deliver through the Python clients of Segment and RudderStack, 
 	.venv/bin/pip install -q posthog amplitude-analytics mixpanel snowplow-tracker sentry-sdk \
 		opentelemetry-sdk opentelemetry-exporter-otlp-proto-http
 	.venv/bin/python scripts/foreign-clients.py $(COUNTERSIGN)
+
+webhooks: build ## Verify deliveries with the Standard Webhooks reference library, and kill the gateway meanwhile (makes .venv)
+	python3 -m venv .venv
+	.venv/bin/pip install -q standardwebhooks
+	.venv/bin/python scripts/webhooks.py $(COUNTERSIGN)
 
 oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Segment's client, unchanged (makes .venv)
 	python3 -m venv .venv

@@ -170,12 +170,20 @@ let package = Package(
                 "GatewayTokens", "CountersignCore", "CountersignJOSE", "CStrictJSON",
             ],
             swiftSettings: strict),
+        // Delivers events to webhooks.
+        .target(
+            name: "GatewayWebhooks",
+            dependencies: [
+                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
+            ],
+            swiftSettings: strict),
         // The admin API and the dashboard.
         .target(
             name: "GatewayAdmin",
             dependencies: [
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
-                "GatewayTokens", "CountersignCore", "CountersignJOSE", "CDashboard", "CCommonPasswords",
+                "GatewayTokens", "GatewayWebhooks", "CountersignCore", "CountersignJOSE", "CDashboard",
+                "CCommonPasswords",
                 "CQREncode",
             ],
             swiftSettings: strict),
@@ -184,7 +192,7 @@ let package = Package(
             name: "CountersignGateway",
             dependencies: [
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
-                "GatewayTokens", "GatewayDialects", "GatewayAdmin", "CountersignCore",
+                "GatewayTokens", "GatewayDialects", "GatewayWebhooks", "GatewayAdmin", "CountersignCore",
             ],
             swiftSettings: strict),
 
@@ -294,7 +302,8 @@ let package = Package(
             name: "CountersignGatewayTests",
             dependencies: [
                 "CountersignGateway", "GatewayAdmin", "GatewayAdmission", "GatewayDialects", "GatewayHTTP",
-                "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayTokens", "CountersignCore",
+                "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayTokens", "GatewayWebhooks",
+                "CountersignCore",
                 "CountersignSQLite", "CountersignJOSE",
                 "CountersignGatewayTesting", "CountersignTesting",
             ],

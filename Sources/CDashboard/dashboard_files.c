@@ -121,6 +121,9 @@ static const unsigned char file_modules_userids_js[] = {
 static const unsigned char file_modules_views_js[] = {
 #embed "Resources/modules/views.js"
 };
+static const unsigned char file_modules_webhooks_js[] = {
+#embed "Resources/modules/webhooks.js"
+};
 static const unsigned char file_styles_chart_css[] = {
 #embed "Resources/styles/chart.css"
 };
@@ -177,6 +180,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/ui.js", file_modules_ui_js, sizeof file_modules_ui_js},
     {"assets/modules/userids.js", file_modules_userids_js, sizeof file_modules_userids_js},
     {"assets/modules/views.js", file_modules_views_js, sizeof file_modules_views_js},
+    {"assets/modules/webhooks.js", file_modules_webhooks_js, sizeof file_modules_webhooks_js},
     {"assets/styles/chart.css", file_styles_chart_css, sizeof file_styles_chart_css},
     {"assets/styles/layout.css", file_styles_layout_css, sizeof file_styles_layout_css},
     {"assets/styles/parts.css", file_styles_parts_css, sizeof file_styles_parts_css},

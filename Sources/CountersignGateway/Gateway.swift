@@ -8,6 +8,7 @@ public import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 internal import GatewayTokens
+internal import GatewayWebhooks
 
 /// The gateway: verifies each request's token, enforces, stores what it accepts, then answers.
 ///
@@ -27,6 +28,7 @@ public final class Gateway: Sendable {
     private let stores: Stores
     /// Judges samples again.
     package let sampleJudge: SampleJudge
+    private let webhooks: WebhookRunner
     private let admin: Administration
     private let servers: Servers
     private let polls: LongPolls
@@ -66,9 +68,11 @@ public final class Gateway: Sendable {
                 directory: try storage.openControl(as: .schedule), log: observability.log, now: now),
             now: now)
         sampleJudge = SampleJudge(recorder: observability.recorder, apps: registry, now: now)
+        webhooks = try Webhooks.runner(in: storage, stores: stores, log: observability.log, now: now)
         admin = try Administration(
             configuration: configuration, storage: storage, backupFolder: folder.backups.folder,
             registry: registry, store: stores.events, consumers: stores.consumers,
+            deliveries: stores.deliveries,
             analytics: stores.analytics,
             recorder: observability.recorder, judge: sampleJudge, log: observability.log, now: now)
         let health = Health(
@@ -82,7 +86,8 @@ public final class Gateway: Sendable {
             now: now, others: others)
         servers = try Servers(
             configuration, dialects: dialects, admin: admin, health: health, apps: registry, stores: stores,
-            observability: observability, certificates: certificates, now: now)
+            webhooks: webhooks, storage: storage, observability: observability,
+            certificates: certificates, now: now)
         deletedApps = DeletedApps(
             directory: try storage.openControl(as: .schedule), registry: registry,
             data: [stores.events, stores.analytics, tokens.store], sessions: tokens.store,
@@ -91,6 +96,12 @@ public final class Gateway: Sendable {
 
     /// What was counted; its recorder hears of every request.
     package var analytics: AnalyticsStore { stores.analytics }
+
+    /// Returns when no delivery to a webhook is under way.
+    package func waitForWebhooks() {
+        webhooks.waitUntilIdle()
+        admin.waitForAlerts()
+    }
 
     /// The verdicts as they come.
     package var live: LiveFeed { observability.recorder.live }
@@ -120,12 +131,14 @@ public final class Gateway: Sendable {
     package var service: RequestService { servers.main.service }
 
     private func startWork() throws(GatewayError) {
+        observability.commits.whenCommitted { [weak webhooks] in webhooks?.wake() }
         try stores.prove()
         registry.start()
         certificates?.start()
         folder.backups.start()
         stores.analytics.start()
         deletedApps.start()
+        webhooks.start()
     }
 
     /// Tells those who speak of the gateway to others where it is.
@@ -158,11 +171,16 @@ public final class Gateway: Sendable {
         }
         guard isFirst else { return }
         isDraining.withLock { $0 = true }
+        webhooks.drain()
+        let began = Date()
         if boundPort.withLock({ $0 }) != 0, configuration.drainSeconds > 0 {
             Thread.sleep(forTimeInterval: configuration.drainSeconds)
         }
         polls.drain()
         servers.stop(graceSeconds: configuration.stopGraceSeconds)
+        let passed = Date().timeIntervalSince(began)
+        webhooks.stop(
+            graceSeconds: max(0, configuration.drainSeconds + configuration.stopGraceSeconds - passed))
         admin.close()
         deletedApps.stop()
         registry.stop()

@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import Foundation
 package import GatewayAdmission
 package import GatewayHTTP
@@ -5,6 +6,7 @@ package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 internal import GatewayTokens
+internal import GatewayWebhooks
 
 /// Everything for operators: the page, its API and what goes on by itself.
 package final class Administration: Sendable {
@@ -13,11 +15,12 @@ package final class Administration: Sendable {
     private let api: AdminAPI
     private let now: @Sendable () -> Date
     private let watch: EnforcementWatch
+    private let alerts: WebhookSender
 
     package init(
         configuration: GatewayConfiguration, storage: any Storage, backupFolder: String,
         registry: AppRegistry,
-        store: any EventStore, consumers: any EventConsumers,
+        store: any EventStore, consumers: any EventConsumers, deliveries: DeliveryStore,
         analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleJudge,
         log: GatewayLog, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
@@ -26,6 +29,7 @@ package final class Administration: Sendable {
         self.directory = directory
         let changed: @Sendable () -> Void = { try? registry.refresh() }
         let alerts = WebhookSender(now: now)
+        self.alerts = alerts
         watch = EnforcementWatch(
             directory: directory, now: now,
             recent: { appID, since in
@@ -33,7 +37,19 @@ package final class Administration: Sendable {
                 return EnforcementWatch.Recent(requests: sum.required, rejected: sum.rejected)
             }, known: { recorder.knownTokens(of: $0, since: $1) }, changed: changed,
             send: { alert, completion in
-                alerts.send(alert.body, id: alert.id, to: alert.webhook, completion: completion)
+                let began = Milliseconds(now()).count
+                alerts.send(
+                    alert.body, id: alert.id, to: alert.webhook,
+                    report: { attempt in
+                        let record = DeliveryRecord(
+                            attempt, of: DeliveryRecord.alerts(of: alert.appID), alert.id, .alert, nil,
+                            alert.attempt, at: began)
+                        do throws(GatewayError) {
+                            try deliveries.keep(nil, of: record.endpointID, after: record)
+                        } catch {
+                            log.note(.error, "alert's attempt not kept", [("detail", error.reason)])
+                        }
+                    }, completion: completion)
             }, log: log)
         let isSecure = configuration.tls != nil || configuration.publicURL?.hasPrefix("https:") == true
         let signIn = SignInRoutes(isSecure: isSecure)
@@ -79,6 +95,7 @@ package final class Administration: Sendable {
             + EnforcementRoutes().all
             + EventRoutes(log: storage.log).all
             + ConsumerRoutes(log: storage.log, consumers: consumers).all
+            + WebhookRoutes(log: storage.log, deliveries: storage.deliveries).all
             + PeopleRoutes().all
             + SecondFactorRoutes.others
             + BackupRoutes(storage: storage, folder: backupFolder).all
@@ -97,6 +114,11 @@ package final class Administration: Sendable {
 
     package func start() {
         watch.start()
+    }
+
+    /// Returns when no alert is being delivered.
+    package func waitForAlerts() {
+        alerts.waitUntilIdle()
     }
 
     package func close() {

@@ -6,6 +6,7 @@ package struct SQLiteStorage: Storage {
     private let folder: DataDirectory
     private let events: SQLiteReaders
     private let counts: SQLiteReaders
+    private let attempts: SQLiteReaders
     private let runs = OpenIndexRuns()
 
     /// Makes the folder when it is not there.
@@ -17,11 +18,13 @@ package struct SQLiteStorage: Storage {
         self.folder = folder
         events = SQLiteReaders(path: folder.path + "/events.sqlite")
         counts = SQLiteReaders(path: folder.path + "/" + AnalyticsStore.fileName)
+        attempts = SQLiteReaders(path: folder.path + "/" + DeliveryStore.fileName)
     }
 
     private var reader: EventReader { EventReader(readers: events, runs: runs) }
     package var log: any EventLog { reader }
     package var analytics: any AnalyticsLog { AnalyticsReader(readers: counts) }
+    package var deliveries: any DeliveryLog { DeliveryReader(readers: attempts) }
     package var people: any CustomerRecordStore {
         CustomerRecords(events: events, analytics: counts, runs: runs)
     }
@@ -67,6 +70,10 @@ package struct SQLiteStorage: Storage {
     ) throws(GatewayError) -> AnalyticsStore {
         try AnalyticsStore(
             path: try folder.file(AnalyticsStore.fileName), source: source, now: { Date() }, report: report)
+    }
+
+    package func openDeliveries() throws(GatewayError) -> DeliveryStore {
+        try DeliveryStore(path: try folder.file(DeliveryStore.fileName))
     }
 
     package func backUp(in folder: String) throws(GatewayError) -> Backup {

@@ -12,6 +12,8 @@ package protocol Storage: Sendable {
     var log: any EventLog { get }
     /// Counted verdicts, read.
     var analytics: any AnalyticsLog { get }
+    /// What became of deliveries to webhooks, read.
+    var deliveries: any DeliveryLog { get }
     /// What is kept of one person, over all of it.
     var people: any CustomerRecordStore { get }
 
@@ -40,6 +42,9 @@ package protocol Storage: Sendable {
     func openAnalytics(
         from source: any AnalyticsSource, report: @escaping @Sendable (String) -> Void
     ) throws(GatewayError) -> AnalyticsStore
+
+    /// What keeps the deliveries of the gateway that runs.
+    func openDeliveries() throws(GatewayError) -> DeliveryStore
 
     /// Copies everything into a new folder below `folder`.
     func backUp(in folder: String) throws(GatewayError) -> Backup

@@ -289,7 +289,8 @@ struct EnforcementTests {
         let id = try #require(request.headers["webhook-id"])
         let timestamp = try #require(request.headers["webhook-timestamp"].flatMap(Int64.init))
         let expected = StandardWebhook.headers(
-            id: id, timestamp: timestamp, body: request.body, key: try #require(StandardWebhook.key(secret)))
+            id: id, timestamp: timestamp, body: request.body,
+            keys: [try #require(StandardWebhook.key(secret))])
         #expect(
             request.headers["webhook-signature"]
                 == expected.first { $0.name == "webhook-signature" }?.value)

@@ -16,6 +16,7 @@ enum CommandTable {
         ]
         + EventCommand.commands
         + ConsumerCommand.commands
+        + WebhookCommand.commands
         + CustomerCommand.commands
         + ClientCommand.commands
         + SessionCommand.commands

@@ -7,12 +7,13 @@ struct Observability: Sendable {
     let metrics = Metrics()
     let recorder = AnalyticsRecorder()
     let log: GatewayLog
+    let commits = CommitSignal()
     let observer: ObserverGroup
 
     init(logLevel: LogLevel) {
         log = GatewayLog(level: logLevel)
         observer = ObserverGroup(
-            members: logLevel > .off ? [metrics, recorder, log] : [metrics, recorder])
+            members: logLevel > .off ? [metrics, recorder, commits, log] : [metrics, recorder, commits])
     }
 
     /// Nil when HTTPS is not served. What becomes of later certificates is logged.

@@ -6,6 +6,8 @@ internal import GatewayDialects
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
+internal import GatewayStorage
+internal import GatewayWebhooks
 
 /// The listeners: one for all, or a second one for operators where they have their own address.
 struct Servers: Sendable {
@@ -15,7 +17,8 @@ struct Servers: Sendable {
 
     init(
         _ configuration: GatewayConfiguration, dialects: [any Dialect], admin: Administration, health: Health,
-        apps: AppRegistry, stores: Stores, observability: Observability, certificates: TLSCertificates?,
+        apps: AppRegistry, stores: Stores, webhooks: WebhookRunner, storage: any Storage,
+        observability: Observability, certificates: TLSCertificates?,
         now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         let limits = configuration.limits
@@ -26,7 +29,9 @@ struct Servers: Sendable {
         let monitoring = Monitoring(metrics: observability.metrics, readers: configuration.metricsFrom) {
             Gauges(
                 store: events.load, connections: connectionCount.withLock { $0 }(),
-                droppedLogLines: log.droppedLines, consumers: stores.lags(at: now()))
+                droppedLogLines: log.droppedLines, consumers: stores.lags(at: now()),
+                webhooks: Webhooks.lags(storage, webhooks.endpoints, at: now()),
+                webhookAttempts: webhooks.counts.byApp.mapValues { ($0.delivered, $0.failed) })
         }
         let isApart = configuration.adminHost != nil
         let endpoints = health.endpoints + monitoring.endpoints + dialects.flatMap(\.endpoints)

@@ -12,6 +12,7 @@ struct Stores: Sendable {
     let events: any EventStore
     let consumers: any EventConsumers
     let customers: any CustomerStore
+    let deliveries: DeliveryStore
     let analytics: AnalyticsStore
 
     init(
@@ -26,6 +27,7 @@ struct Stores: Sendable {
                 retention: { apps.rules }))
         consumers = storage.openConsumers(with: events, now: { Int64(now().timeIntervalSince1970 * 1_000) })
         customers = try storage.openCustomers()
+        deliveries = try storage.openDeliveries()
         analytics = try storage.openAnalytics(from: observability.recorder) { [log = observability.log] in
             log.note(.error, "analytics not written", [("detail", $0)])
         }

@@ -17,12 +17,17 @@ package struct OutboundRequest {
     var schemes = "https"
     let allowsPrivateAddresses: Bool
     let timeoutMilliseconds: Int
-    /// Bytes of the answer that are read; a longer one is a failure.
+    /// Bytes of the answer that are read; a longer one is a failure, unless ``cutsLongAnswers``.
     let maximumBytes: Int
+    /// True where the status counts, and not all of the answer.
+    let cutsLongAnswers: Bool
+    /// Asked about once a second; true ends the request.
+    let isCancelled: @Sendable () -> Bool
 
     package init(
         url: String, body: [UInt8]? = nil, headers: [(name: String, value: String)] = [],
-        schemes: String = "https", allowsPrivateAddresses: Bool, timeoutMilliseconds: Int, maximumBytes: Int
+        schemes: String = "https", allowsPrivateAddresses: Bool, timeoutMilliseconds: Int, maximumBytes: Int,
+        cutsLongAnswers: Bool = false, isCancelled: @escaping @Sendable () -> Bool = { false }
     ) {
         self.url = url
         self.body = body
@@ -31,28 +36,67 @@ package struct OutboundRequest {
         self.allowsPrivateAddresses = allowsPrivateAddresses
         self.timeoutMilliseconds = timeoutMilliseconds
         self.maximumBytes = maximumBytes
+        self.cutsLongAnswers = cutsLongAnswers
+        self.isCancelled = isCancelled
     }
 
     package struct Answer {
         package let status: Int
         package let body: [UInt8]
+        /// When the server wants to be asked again (RFC 9110, section 10.2.3); nil when it does not say.
+        package let retryAfterSeconds: Int?
     }
 
     /// Why there is no answer; holds no part of the URL.
     package struct Failure: Error {
+        /// What kind of failure it is, as a stable word.
+        package enum Code: String, Sendable {
+            case timeout
+            case unknownHost = "unknown_host"
+            case cannotConnect = "cannot_connect"
+            /// The server's certificate is not valid, or TLS failed before that.
+            case tls
+            /// The address is one that the gateway does not ask.
+            case refusedAddress = "refused_address"
+            case longAnswer = "long_answer"
+            case cancelled
+            /// The connection ended early, or what came is no HTTP.
+            case connection
+        }
+
+        package let code: Code
         package let reason: String
 
-        package init(reason: String) {
+        package init(_ code: Code = .connection, reason: String) {
+            self.code = code
             self.reason = reason
         }
+
+        fileprivate init(_ code: CURLcode) {
+            let kind: Code =
+                switch code {
+                case CURLE_OPERATION_TIMEDOUT: .timeout
+                case CURLE_COULDNT_RESOLVE_HOST: .unknownHost
+                case CURLE_COULDNT_CONNECT: .cannotConnect
+                case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
+                    CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR:
+                    .tls
+                case CURLE_ABORTED_BY_CALLBACK: .cancelled
+                default: .connection
+                }
+            self.init(kind, reason: String(cString: curl_easy_strerror(code)))
+        }
     }
+
+    /// The most milliseconds until there is a connection, TLS included.
+    private static let connectTimeout = 5_000
 
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     /// Asks, and waits for the answer.
     package func perform() throws(Failure) -> Answer {
         guard Self.isReady, let handle = curl_easy_init() else {
-            throw Failure(reason: "libcurl did not start")
+            throw Failure(.connection, reason: "libcurl did not start")
         }
         defer { curl_easy_cleanup(handle) }
         var fields: UnsafeMutablePointer<curl_slist>?
@@ -66,17 +110,25 @@ package struct OutboundRequest {
         _ = countersign_curl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
         _ = countersign_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)
         _ = countersign_curl_set_long(handle, CURLOPT_TIMEOUT_MS, timeoutMilliseconds)
+        _ = countersign_curl_set_long(
+            handle, CURLOPT_CONNECTTIMEOUT_MS, min(Self.connectTimeout, timeoutMilliseconds))
         _ = countersign_curl_set_list(handle, CURLOPT_HTTPHEADER, fields)
         _ = countersign_curl_set_data_callback(handle, CURLOPT_WRITEFUNCTION, collect)
         _ = countersign_curl_set_socket_callback(handle, openSocket)
+        _ = countersign_curl_set_progress_callback(handle, watch)
+        _ = countersign_curl_set_long(handle, CURLOPT_NOPROGRESS, 0)
         if let body {
             _ = countersign_curl_set_long(handle, CURLOPT_POST, 1)
             _ = countersign_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
         }
-        var exchange = Exchange(allowsPrivate: allowsPrivateAddresses, maximumBytes: maximumBytes)
+        var exchange = Exchange(
+            allowsPrivate: allowsPrivateAddresses, maximumBytes: maximumBytes,
+            cutsLongAnswers: cutsLongAnswers,
+            isCancelled: isCancelled)
         let code = withUnsafeMutablePointer(to: &exchange) { exchange in
             _ = countersign_curl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, exchange)
             _ = countersign_curl_set_pointer(handle, CURLOPT_WRITEDATA, exchange)
+            _ = countersign_curl_set_pointer(handle, CURLOPT_XFERINFODATA, exchange)
             return (body ?? []).withUnsafeBytes { bytes in
                 if body != nil {
                     _ = countersign_curl_set_pointer(handle, CURLOPT_POSTFIELDS, bytes.baseAddress)
@@ -84,19 +136,28 @@ package struct OutboundRequest {
                 return curl_easy_perform(handle)
             }
         }
-        if let reason = exchange.refusal { throw Failure(reason: reason) }
-        if exchange.isTooLong { throw Failure(reason: "its answer is longer than \(maximumBytes) bytes") }
-        guard code == CURLE_OK else { throw Failure(reason: String(cString: curl_easy_strerror(code))) }
+        if let reason = exchange.refusal { throw Failure(.refusedAddress, reason: reason) }
+        if exchange.isTooLong {
+            throw Failure(.longAnswer, reason: "its answer is longer than \(maximumBytes) bytes")
+        }
+        guard code == CURLE_OK || exchange.isCut else { throw Failure(code) }
         var status = 0
         _ = countersign_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
-        return Answer(status: status, body: exchange.received)
+        var seconds: curl_off_t = 0
+        _ = countersign_curl_get_offset(handle, CURLINFO_RETRY_AFTER, &seconds)
+        return Answer(
+            status: status, body: exchange.received, retryAfterSeconds: seconds > 0 ? Int(seconds) : nil)
     }
 
     struct Exchange {
         let allowsPrivate: Bool
         let maximumBytes: Int
+        var cutsLongAnswers = false
+        var isCancelled: @Sendable () -> Bool = { false }
         var received: [UInt8] = []
         var isTooLong = false
+        /// True when the rest of a long answer was not read.
+        var isCut = false
         var refusal: String?
 
         /// Why there is no connection to an address; nil when there may be one.
@@ -133,10 +194,22 @@ private let openSocket: countersign_curl_socket_callback = { context, _, address
 private let collect: countersign_curl_data_callback = { bytes, size, count, context in
     guard let bytes, let context else { return 0 }
     let exchange = context.assumingMemoryBound(to: OutboundRequest.Exchange.self)
-    guard exchange.pointee.received.count + size * count <= exchange.pointee.maximumBytes else {
-        exchange.pointee.isTooLong = true
+    let chunk = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    let room = exchange.pointee.maximumBytes - exchange.pointee.received.count
+    guard chunk.count <= room else {
+        if exchange.pointee.cutsLongAnswers {
+            exchange.pointee.received.append(contentsOf: chunk.prefix(room))
+            exchange.pointee.isCut = true
+        } else {
+            exchange.pointee.isTooLong = true
+        }
         return 0
     }
-    exchange.pointee.received.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: size * count))
-    return size * count
+    exchange.pointee.received.append(contentsOf: chunk)
+    return chunk.count
+}
+
+private let watch: countersign_curl_progress_callback = { context, _, _, _, _ in
+    guard let context else { return 0 }
+    return context.assumingMemoryBound(to: OutboundRequest.Exchange.self).pointee.isCancelled() ? 1 : 0
 }

@@ -20,9 +20,15 @@ package final class WebhookSender: Sendable {
         queue.maxConcurrentOperationCount = 4
     }
 
-    /// Delivers once, and calls `completion` from any thread.
+    /// Returns when nothing is being delivered.
+    package func waitUntilIdle() {
+        queue.waitUntilAllOperationsAreFinished()
+    }
+
+    /// Delivers once, and calls `completion` from any thread; `report` before, unless too many wait.
     package func send(
         _ body: [UInt8], id: String, to webhook: PushWebhook,
+        report: @escaping @Sendable (WebhookAttempt) -> Void = { _ in },
         completion: @escaping @Sendable (WebhookOutcome) -> Void
     ) {
         let mayWait = waiting.withLock { waiting -> Bool in
@@ -34,12 +40,13 @@ package final class WebhookSender: Sendable {
         let timestamp = Int64(now().timeIntervalSince1970)
         queue.addOperation { [self] in
             let headers = StandardWebhook.headers(
-                id: id, timestamp: timestamp, body: body, key: webhook.secret)
-            let outcome = WebhookDelivery(
+                id: id, timestamp: timestamp, body: body, keys: [webhook.secret])
+            let attempt = WebhookDelivery(
                 body: body, headers: headers, webhook: webhook, timeoutMilliseconds: Self.timeout
             ).perform()
             waiting.withLock { $0 -= 1 }
-            completion(outcome)
+            report(attempt)
+            completion(attempt.outcome)
         }
     }
 }

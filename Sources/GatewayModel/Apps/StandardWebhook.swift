@@ -14,14 +14,17 @@ package enum StandardWebhook {
     }
 
     /// The header fields of a delivery. `id` stays the same when the same message is delivered again;
-    /// `timestamp` is in seconds since 1970.
+    /// `timestamp` is in seconds since 1970. There is a signature for each of `keys`: two while one replaces the other.
     package static func headers(
-        id: String, timestamp: Int64, body: [UInt8], key: [UInt8]
+        id: String, timestamp: Int64, body: [UInt8], keys: [[UInt8]]
     ) -> [(name: String, value: String)] {
-        let code = HMACSHA256.authenticate(Array("\(id).\(timestamp).".utf8) + body, key: key)
+        let signed = Array("\(id).\(timestamp).".utf8) + body
+        let signatures = keys.map { key in
+            "v1," + Data(HMACSHA256.authenticate(signed, key: key)).base64EncodedString()
+        }
         return [
             ("webhook-id", id), ("webhook-timestamp", String(timestamp)),
-            ("webhook-signature", "v1," + Data(code).base64EncodedString()),
+            ("webhook-signature", signatures.joined(separator: " ")),
         ]
     }
 }

@@ -28,11 +28,34 @@ package struct Gauges: Sendable {
         }
     }
 
-    package init(store: StoreLoad, connections: Int, droppedLogLines: Int, consumers: [Consumer] = []) {
+    /// How far each webhook is behind.
+    package var webhooks: [WebhookLag]
+    /// Attempts to deliver to webhooks so far, by app.
+    package var webhookAttempts: [String: (delivered: Int, failed: Int)]
+
+    package init(
+        store: StoreLoad, connections: Int, droppedLogLines: Int, consumers: [Consumer] = [],
+        webhooks: [WebhookLag] = [], webhookAttempts: [String: (delivered: Int, failed: Int)] = [:]
+    ) {
         self.consumers = consumers
         self.store = store
         self.connections = connections
         self.droppedLogLines = droppedLogLines
+        self.webhooks = webhooks
+        self.webhookAttempts = webhookAttempts
+    }
+
+    /// How far a webhook is behind the newest event of its app.
+    package struct WebhookLag: Sendable {
+        let appID: String
+        let id: String
+        let seconds: Double
+
+        package init(appID: String, id: String, seconds: Double) {
+            self.appID = appID
+            self.id = id
+            self.seconds = seconds
+        }
     }
 
     var all: [(name: String, help: String, value: Double)] {

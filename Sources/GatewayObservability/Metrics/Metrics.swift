@@ -87,6 +87,7 @@ package final class Metrics: GatewayObserver {
         Self.writeRequests(state, to: &text)
         Self.writeEvents(state, to: &text)
         Self.writeCommits(state, to: &text)
+        Self.writeWebhooks(gauges, to: &text)
         for gauge in gauges.all {
             text.begin(gauge.name, .gauge, help: gauge.help)
             text.sample(gauge.value)
@@ -197,6 +198,20 @@ package final class Metrics: GatewayObserver {
         for (reason, count) in state.failedCommits.sorted(by: { $0.key < $1.key }) {
             text.sample([("reason", reason)], Double(count))
         }
+    }
+
+    private static func writeWebhooks(_ gauges: Gauges, to text: inout PrometheusText) {
+        text.begin(
+            "countersign_webhook_attempts_total", .counter,
+            help: "Attempts to deliver to webhooks, by app and result.")
+        for (appID, attempts) in gauges.webhookAttempts.sorted(by: { $0.key < $1.key }) {
+            text.sample([("app", appID), ("result", "delivered")], Double(attempts.delivered))
+            text.sample([("app", appID), ("result", "failed")], Double(attempts.failed))
+        }
+        text.begin(
+            "countersign_webhook_lag_seconds", .gauge,
+            help: "Age of the oldest event after a webhook's position.")
+        for lag in gauges.webhooks { text.sample([("app", lag.appID), ("webhook", lag.id)], lag.seconds) }
     }
 
     /// The one label of all paths that no endpoint has.

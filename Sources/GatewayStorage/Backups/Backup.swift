@@ -36,9 +36,10 @@ package struct Backup: Sendable, Equatable {
 
     static let manifestName = "manifest.json"
     static let prefix = "countersign-"
-    /// In the order in which they are copied.
+    /// In the order in which they are copied: no webhook may be further than the events.
     static let databases = [
-        "control.sqlite", "token-keys.sqlite", "tokens.sqlite", "events.sqlite", "analytics.sqlite",
+        "control.sqlite", "token-keys.sqlite", "tokens.sqlite", DeliveryStore.fileName, "events.sqlite",
+        "analytics.sqlite",
     ]
 
     /// Copies a data directory; a gateway may run on it. Throws `notFound` when nothing is there to copy, `storage`.

@@ -23,18 +23,25 @@ package struct AlertStore: ControlStore {
     package let database: ControlDatabase
     package let actor: Operator
 
-    /// Has an app's webhook told, in the transaction of what it is told of.
+    /// Has an app's webhook told, in the transaction of what it is told of. Returns the `webhook-id`; nil when the app has no
+    /// webhook.
+    @discardableResult
     func add(
         _ body: JSONValue, of appID: String, at milliseconds: Int64, _ sqlite: SQLiteConnection
-    ) throws {
-        guard try SettingTable(sqlite: sqlite).one(PushWebhook.self, of: appID) != nil else { return }
+    ) throws -> String? {
+        guard try SettingTable(sqlite: sqlite).one(PushWebhook.self, of: appID) != nil else { return nil }
+        let id = "msg_" + UUIDv7.make()
         try sqlite.run(
             "INSERT INTO alert (id, app_id, body, attempts, next_ms) VALUES (?1, ?2, ?3, 0, ?4)",
-            .text("msg_" + UUIDv7.make()), .text(appID), .blob(body.bytes), .integer(milliseconds))
+            .text(id), .text(appID), .blob(body.bytes), .integer(milliseconds))
+        return id
     }
 
-    /// Has an app's webhook told. Throws `storage`.
-    package func tell(_ body: JSONValue, of appID: String, at milliseconds: Int64) throws(GatewayError) {
+    /// Has an app's webhook told. Returns the `webhook-id`; nil when the app has no webhook. Throws `storage`.
+    @discardableResult
+    package func tell(
+        _ body: JSONValue, of appID: String, at milliseconds: Int64
+    ) throws(GatewayError) -> String? {
         try write { try add(body, of: appID, at: milliseconds, $0) }
     }
 

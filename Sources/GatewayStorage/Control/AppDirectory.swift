@@ -48,6 +48,8 @@ public final class AppDirectory: ControlStore {
     package var apiTokens: APITokenStore { APITokenStore(database: database, actor: actor) }
     /// What webhooks have to be told.
     package var alerts: AlertStore { AlertStore(database: database, actor: actor) }
+    /// Where events are delivered to.
+    package var webhooks: WebhookStore { WebhookStore(database: database, actor: actor) }
     /// What was changed, by whom.
     package var auditLog: AuditLog { AuditLog(database: database, actor: actor) }
 

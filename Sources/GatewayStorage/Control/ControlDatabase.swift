@@ -59,6 +59,7 @@ package final class ControlDatabase: Sendable {
         AppSettingSchema.script,
         AdminSchema.readerTokens,
         AppDeletionSchema.script,
+        WebhookSchema.script,
     ]
 
     private let connection: Lock<Connection>

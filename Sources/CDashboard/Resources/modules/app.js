@@ -17,6 +17,7 @@ import { keys } from "./keys.js";
 import { enforcement } from "./enforcement.js";
 import { policy } from "./policy.js";
 import { events } from "./events.js";
+import { webhooks } from "./webhooks.js";
 import { customers } from "./customers.js";
 import { sessions } from "./sessions.js";
 import { appSettings } from "./appsettings.js";
@@ -32,6 +33,7 @@ const appScreens = [
   ["enforcement", "Enforcement", "shield", enforcement, "e"],
   ["policy", "Claims policy", "policy", policy, "p"],
   ["events", "Events", "events", events, "v"],
+  ["webhooks", "Webhooks", "out", webhooks, "w"],
   ["customers", "Customers", "members", customers, "c"],
   ["sessions", "Token service", "sessions", sessions, "s"],
   ["project", "Bloomreach", "message", project, "m"],

@@ -1,0 +1,289 @@
+internal import CountersignCore
+internal import GatewayModel
+
+/// `countersign webhook …`.
+enum WebhookCommand {
+    static let commands = [
+        list, create, show, update, pause, resume, rotate, test, deliveries, replay, delete,
+    ]
+
+    private static let id = Positional(
+        "WEBHOOK", help: "the webhook's id, as `countersign webhook list` shows it")
+    private static let idOrAlerts = Positional(
+        "WEBHOOK", help: "the webhook's id, or alerts for the app's alert webhook")
+    private static let url = Positional("URL", help: "where deliveries go: https://…")
+
+    private static let newURL = Flag("url", .text("URL"), help: "another address")
+    private static let verdict = Flag(
+        "verdict", .choice(VerdictFilter.words), help: "only events that were judged so when they came")
+    private static let type = Flag("type", .choice(EventKind.all.map(\.rawValue)), help: "only this kind")
+    private static let name = Flag("name", .text("TEXT"), help: "only events of this name")
+    private static let user = Flag("user", .text("ID"), help: "only this user's: the id, or the pseudonym")
+    private static let batch = Flag(
+        "batch-size", .integer("N", 1...500), help: "the most events of one delivery; 100 if not given")
+    private static let allowPrivate = Flag(
+        "allow-private", help: "it may be on a private network or on this machine; needs an owner")
+    private static let all = Flag(
+        "all-events", help: "take the filters away that are not given")
+    private static let from = Flag(
+        "from", .choice(["end", "start"]), default: "end",
+        help: "begin with what comes from now on, or with the oldest event that is kept")
+    private static let secretFile = Flag(
+        "secret-file", .path("FILE"), help: "write the secret here, mode 0600, instead of printing it")
+    private static let hours = Flag(
+        "hours", .integer("HOURS", 0...168), default: "24", help: "how long the old secret signs too")
+    private static let limit = Flag(
+        "limit", .integer("N", 1...500), default: "20", help: "how many at most")
+    private static let delivery = Flag(
+        "delivery", .text("ID"), help: "the events of this delivery, by its webhook-id")
+    private static let first = Flag(
+        "from-seq", .integer("SEQ", 1...Int.max), help: "the number of the first event")
+    private static let last = Flag(
+        "to-seq", .integer("SEQ", 1...Int.max), help: "the number of the last event")
+    private static let filters = [verdict, type, name, user, batch, allowPrivate]
+
+    private static let list = Command(
+        "webhook list", summary: "List where an app's events are delivered to", positionals: [.app],
+        flags: [.unmask, .json] + Flag.place,
+        examples: ["Who gets events, and how far behind?": "countersign webhook list shop"]
+    ) { invocation in
+        let webhooks = try await invocation.admin().items(
+            "apps", invocation.app, "webhooks", query: [invocation.unmasking])
+        try invocation.printList(
+            webhooks,
+            [
+                "WEBHOOK": "id", "STATE": "state", "UNDELIVERED SINCE": "oldest_unread_ms",
+                "FAILURES": "failures", "URL": "url",
+            ], empty: "No webhook. Next: countersign webhook create APP URL")
+    }
+
+    private static let create = Command(
+        "webhook create", summary: "Have an app's events delivered to a webhook",
+        details: """
+            Prints the webhook's id and its secret, which is shown only once. Deliveries are POST requests of up to 500 events,
+            in the order of storing and at least once each, signed as the Standard Webhooks specification says: any of its
+            libraries verifies them. What is not answered with 2xx is delivered again, for up to five days.
+            """,
+        positionals: [.app, url], flags: filters + [from, secretFile, .json] + Flag.place,
+        examples: [
+            "Everything from now on": "countersign webhook create shop https://shop.example/events",
+            "Purchases that a token vouches for":
+                "countersign webhook create shop https://shop.example/events --verdict verified --name 'Order Completed'",
+        ]
+    ) { invocation in
+        var body = try members(invocation)
+        body["url"] = .string(invocation[url])
+        body["from"] = try invocation.value(of: from).map { .string($0) }
+        let admin = try invocation.admin()
+        try await printSecret(invocation) {
+            try await admin.post("apps", invocation.app, "webhooks", body: .object(body))
+        }
+    }
+
+    private static let show = Command(
+        "webhook show", summary: "Print a webhook and how far it has come", positionals: [.app, id],
+        flags: [.unmask, .json] + Flag.place,
+        examples: [
+            "Is it behind?":
+                "countersign webhook show shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
+        ]
+    ) { invocation in
+        let webhook = try await invocation.admin().send(
+            AdminRequest(
+                method: "GET", path: ["apps", invocation.app, "webhooks", invocation[id]],
+                query: [invocation.unmasking])
+        ).body
+        try invocation.printTable(
+            webhook,
+            [
+                "WEBHOOK": "id", "URL": "url", "STATE": "state", "VERDICT": "verdict", "TYPE": "type",
+                "NAME": "name", "USER": "user", "BATCH SIZE": "batch_size", "COMMITTED": "committed_seq",
+                "UNDELIVERED SINCE": "oldest_unread_ms", "FAILURES": "failures",
+                "FAILING SINCE": "failing_since_ms", "NEXT ATTEMPT": "next_attempt_ms",
+            ])
+    }
+
+    private static let update = Command(
+        "webhook update", summary: "Change a webhook",
+        details: "What is not given stays as it is. --all-events takes every filter away that is not given.",
+        positionals: [.app, id], flags: [newURL] + filters + [all] + Flag.place,
+        examples: [
+            "Larger deliveries":
+                "countersign webhook update shop $(countersign webhook create shop https://shop.example/in --secret-file secret) --batch-size 500"
+        ]
+    ) { invocation in
+        var body = try members(invocation)
+        if invocation.isSet(all) {
+            for name in ["verdict", "type", "name", "user"] where body[name] == nil { body[name] = .null }
+        }
+        if let url = try invocation.value(of: newURL) { body["url"] = .string(url) }
+        guard !body.isEmpty else {
+            throw CommandError(.usage, "nothing to change was given", hint: "such as --batch-size 500")
+        }
+        _ = try await invocation.admin().patch(
+            "apps", invocation.app, "webhooks", invocation[id], body: .object(body))
+        invocation.io.say("Changed. A running gateway knows within a second.")
+    }
+
+    private static let pause = Command(
+        "webhook pause", summary: "Stop deliveries to a webhook; its position stays",
+        positionals: [.app, id], flags: Flag.place,
+        examples: [
+            "Before an update":
+                "countersign webhook pause shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
+        ]
+    ) { invocation in
+        _ = try await invocation.admin().post(
+            "apps", invocation.app, "webhooks", invocation[id], "pause")
+        invocation.io.say(
+            "Paused. What comes meanwhile is delivered once it is resumed, as far as it is kept.")
+    }
+
+    private static let resume = Command(
+        "webhook resume", summary: "Let deliveries to a webhook go on, at once",
+        positionals: [.app, id], flags: Flag.place,
+        examples: [
+            "After an update":
+                "countersign webhook resume shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
+        ]
+    ) { invocation in
+        _ = try await invocation.admin().post(
+            "apps", invocation.app, "webhooks", invocation[id], "resume")
+        invocation.io.say("Resumed.")
+    }
+
+    private static let rotate = Command(
+        "webhook rotate", summary: "Give a webhook another secret and print it",
+        details: """
+            Deliveries have two signatures until the old secret ends, so a receiver may change over at any time before. --hours 0
+            ends the old one at once, for one that somebody else has seen.
+            """,
+        positionals: [.app, id], flags: [hours, secretFile, .json] + Flag.place,
+        examples: [
+            "With a week to change over":
+                "countersign webhook rotate shop $(countersign webhook create shop https://shop.example/in --secret-file secret) --hours 168"
+        ]
+    ) { invocation in
+        let hours = try invocation.integer(of: hours) ?? 24
+        let admin = try invocation.admin()
+        try await printSecret(invocation) {
+            try await admin.post(
+                "apps", invocation.app, "webhooks", invocation[id], "rotate",
+                body: ["hours": .integer(Int64(hours))])
+        }
+    }
+
+    private static let test = Command(
+        "webhook test", summary: "Have a test delivered to a webhook",
+        details: """
+            The running gateway sends {"type":"test"} within a second or so, also to a webhook that is paused; `countersign webhook
+            deliveries` shows what became of it.
+            """,
+        positionals: [.app, idOrAlerts], flags: [.json] + Flag.place,
+        examples: [
+            "Is it reached?":
+                "countersign webhook test shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
+        ]
+    ) { invocation in
+        try printRequest(
+            try await invocation.admin().post(
+                "apps", invocation.app, "webhooks", invocation[idOrAlerts], "test"), invocation)
+    }
+
+    private static let deliveries = Command(
+        "webhook deliveries", summary: "List attempts to deliver to a webhook, the newest first",
+        positionals: [.app, idOrAlerts], flags: [limit, .json] + Flag.place,
+        examples: [
+            "Why is it behind?":
+                "countersign webhook deliveries shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
+        ]
+    ) { invocation in
+        let attempts = try await invocation.admin().items(
+            "apps", invocation.app, "webhooks", invocation[idOrAlerts], "deliveries",
+            limit: try invocation.integer(of: limit) ?? 20)
+        try invocation.printList(
+            attempts,
+            [
+                "AT": "at_ms", "KIND": "kind", "EVENTS": "events", "FIRST": "first_seq", "LAST": "last_seq",
+                "ATTEMPT": "attempt", "MS": "duration_ms", "STATUS": "status", "ERROR": "error",
+                "DELIVERY": "message_id",
+            ], empty: "Nothing was delivered yet.", isLong: true)
+    }
+
+    private static let replay = Command(
+        "webhook replay", summary: "Have events delivered to a webhook once more",
+        details: """
+            Beside what comes next, marked "replay": true and under an id of its own. The webhook's position stays where it is.
+            """,
+        positionals: [.app, id], flags: [delivery, first, last, .json] + Flag.place,
+        examples: [
+            "The first hundred":
+                "countersign webhook replay shop $(countersign webhook create shop https://shop.example/in --secret-file secret) --from-seq 1 --to-seq 100"
+        ]
+    ) { invocation in
+        var body: [String: JSONValue] = [:]
+        body["delivery"] = try invocation.value(of: delivery).map { .string($0) }
+        body["from_seq"] = try invocation.integer(of: first).map { .integer(Int64($0)) }
+        body["to_seq"] = try invocation.integer(of: last).map { .integer(Int64($0)) }
+        guard body["delivery"] != nil || (body["from_seq"] != nil && body["to_seq"] != nil) else {
+            throw CommandError(.usage, "--delivery is missing, or --from-seq and --to-seq")
+        }
+        try printRequest(
+            try await invocation.admin().post(
+                "apps", invocation.app, "webhooks", invocation[id], "replay", body: .object(body)), invocation
+        )
+    }
+
+    private static let delete = Command(
+        "webhook delete", summary: "Delete a webhook and what is remembered of its deliveries",
+        positionals: [.app, id], flags: Flag.place,
+        examples: [
+            "Undo an addition":
+                "countersign webhook delete shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
+        ]
+    ) { invocation in
+        try await invocation.admin().delete("apps", invocation.app, "webhooks", invocation[id])
+        invocation.io.say("Deleted. A running gateway knows within a second.")
+    }
+
+    /// What a change holds, of what was given.
+    private static func members(_ invocation: Invocation) throws -> [String: JSONValue] {
+        var members: [String: JSONValue] = [:]
+        for flag in [verdict, type, name, user] {
+            members[flag.name] = try invocation.value(of: flag).map { .string($0) }
+        }
+        members["batch_size"] = try invocation.integer(of: batch).map { .integer(Int64($0)) }
+        if invocation.isSet(allowPrivate) { members["allow_private"] = true }
+        return members
+    }
+
+    /// Makes something with a secret and prints its id, and the secret unless it is written to a file.
+    private static func printSecret(
+        _ invocation: Invocation, _ make: () async throws -> JSONValue
+    ) async throws {
+        let path = try invocation.value(of: secretFile)
+        let file = try path.map { try PrivateFile(creating: $0) }
+        let made = try await make()
+        var members = made.members ?? [:]
+        let secret = made["secret"].text ?? ""
+        if let file {
+            try file.write(secret)
+            members["secret"] = nil
+            members["secret_file"] = path.map { .string($0) }
+        }
+        try invocation.print(.object(members)) {
+            try invocation.io.print(made["id"].shown)
+            if file == nil {
+                invocation.io.say("Its secret, shown only once:")
+                try invocation.io.print(secret)
+            }
+        }
+    }
+
+    private static func printRequest(_ answer: JSONValue, _ invocation: Invocation) throws {
+        try invocation.print(answer) {
+            invocation.io.say("Asked for. The running gateway delivers it under the id")
+            try invocation.io.print(answer["message_id"].shown)
+        }
+    }
+}

@@ -1,0 +1,17 @@
+internal import CountersignCore
+internal import GatewayModel
+
+/// Tells somebody, once there is one, that events were stored.
+final class CommitSignal: GatewayObserver {
+    private let action = Lock<@Sendable () -> Void>({})
+
+    func whenCommitted(_ action: @escaping @Sendable () -> Void) {
+        self.action.withLock { $0 = action }
+    }
+
+    func requestEnded(_ record: RequestRecord) {}
+
+    func commitEnded(_ record: CommitRecord) {
+        if record.failure == nil, record.events > 0 { action.withLock { $0 }() }
+    }
+}

@@ -1,0 +1,44 @@
+internal import Foundation
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayObservability
+internal import GatewayStorage
+internal import GatewayWebhooks
+
+/// What delivers events to apps' webhooks.
+enum Webhooks {
+    /// How long a webhook may take to answer, in milliseconds: within what the specification recommends.
+    private static let timeout = 20_000
+
+    static func runner(
+        in storage: any Storage, stores: Stores, log: GatewayLog, now: @escaping @Sendable () -> Date
+    ) throws(GatewayError) -> WebhookRunner {
+        WebhookRunner(
+            directory: try storage.openControl(as: .schedule),
+            events: LoggedEvents(log: storage.log, store: stores.deliveries), store: stores.deliveries,
+            log: log, now: now
+        ) { body, messageID, endpoint, isCancelled in
+            let time = now()
+            let headers = StandardWebhook.headers(
+                id: messageID, timestamp: Int64(time.timeIntervalSince1970), body: body,
+                keys: endpoint.keys(atMilliseconds: Int64(time.timeIntervalSince1970 * 1000)))
+            return WebhookDelivery(
+                body: body, headers: headers, webhook: endpoint.target, timeoutMilliseconds: Self.timeout,
+                isCancelled: isCancelled
+            ).perform()
+        }
+    }
+
+    /// How far each webhook is behind; none while that cannot be read.
+    static func lags(
+        _ storage: any Storage, _ endpoints: [WebhookEndpoint], at now: Date
+    ) -> [Gauges.WebhookLag] {
+        let progress = (try? storage.deliveries.progress()) ?? [:]
+        return endpoints.map { endpoint in
+            let oldest = storage.log.oldestUnread(of: endpoint, progress[endpoint.id])
+            return Gauges.WebhookLag(
+                appID: endpoint.appID, id: endpoint.id,
+                seconds: oldest.map { max(0, now.timeIntervalSince1970 - Double($0) / 1_000) } ?? 0)
+        }
+    }
+}

@@ -1,0 +1,281 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Where an app's events are delivered to, how far that has come, and what became of it.
+struct WebhookRoutes: Sendable {
+    let log: any EventLog
+    let deliveries: any DeliveryLog
+    let index = PseudonymIndex()
+
+    /// What stands for the app's alert webhook, which has attempts and tests too, in place of an id.
+    private static let alerts = "alerts"
+
+    var all: [AdminRoute] { endpoints + work }
+
+    private var endpoints: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/webhooks", .viewer, "List where an app's events are delivered to",
+                query: [.unmask], .list(Self.webhook.shape)
+            ) { call in
+                let endpoints = try call.directory.webhooks.all(of: call[0])
+                let shown = try shown(call, endpoints, "list")
+                return try call.page(
+                    shown, at: { PagePosition($0.endpoint.createdMilliseconds, $0.endpoint.id) },
+                    json: Self.webhook.json)
+            },
+            AdminRoute(
+                "POST", "/apps/{app}/webhooks", .operator, "Have an app's events delivered to a webhook",
+                body: .object(
+                    Self.changes.filter { $0.name != "url" } + [
+                        .must("url", .text(longest: 2_048)), .may("secret", .text(longest: 200)),
+                        .may("from", .choice(["end", "start"])),
+                    ]),
+                .json(Self.webhook.shape.with([.must("secret", .string)]), status: 201), answer: create),
+            AdminRoute(
+                "GET", "/apps/{app}/webhooks/{id}", .viewer, "Show a webhook of an app",
+                query: [.unmask], .json(Self.webhook.shape)
+            ) { call in
+                try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
+            },
+            AdminRoute(
+                "PATCH", "/apps/{app}/webhooks/{id}", .operator, "Change a webhook of an app",
+                body: .object(Self.changes), match: .required, .json(Self.webhook.shape), answer: change),
+            AdminRoute(
+                "DELETE", "/apps/{app}/webhooks/{id}", .operator, "Delete a webhook of an app", .nothing
+            ) { call in
+                try call.directory.webhooks.delete(call[1], of: call[0])
+                return call.noContent
+            },
+        ]
+    }
+
+    private var work: [AdminRoute] {
+        [
+            AdminRoute(
+                "POST", "/apps/{app}/webhooks/{id}/pause", .operator, "Stop deliveries to a webhook",
+                .json(Self.webhook.shape)
+            ) { call in
+                let pause = WebhookEndpoint.Pause(
+                    .requested, by: call.identity.name, atMilliseconds: call.nowMilliseconds)
+                return try setPause(pause, call)
+            },
+            AdminRoute(
+                "POST", "/apps/{app}/webhooks/{id}/resume", .operator,
+                "Let deliveries to a webhook go on, at once", .json(Self.webhook.shape)
+            ) { call in try setPause(nil, call) },
+            AdminRoute(
+                "POST", "/apps/{app}/webhooks/{id}/rotate", .operator,
+                "Give a webhook another secret; the one before signs too for some hours",
+                body: .object([
+                    .may("hours", .integer(0...168)), .may("secret", .text(longest: 200)),
+                ]), .json(Self.webhook.shape.with([.must("secret", .string)]))
+            ) { call in
+                let body = try call.body()
+                let secret = try call.directory.webhooks.rotateSecret(
+                    of: call[1], of: call[0], to: body.value("secret"),
+                    keepingOldFor: body.value("hours") ?? 24, at: call.nowMilliseconds)
+                return try answer(
+                    call, try call.directory.webhooks.endpoint(call[1], of: call[0]),
+                    with: ["secret": .string(secret)])
+            },
+            AdminRoute(
+                "POST", "/apps/{app}/webhooks/{id}/test", .operator,
+                "Have a test delivered to a webhook; alerts as the id means the app's alert webhook",
+                .json(.all(["message_id": .string]), status: 202), answer: test),
+            AdminRoute(
+                "POST", "/apps/{app}/webhooks/{id}/replay", .operator,
+                "Have events delivered to a webhook once more, beside what comes next",
+                body: .object([
+                    .may("delivery", .text(longest: 64)), .may("from_seq", .integer(1...Int64.max)),
+                    .may("to_seq", .integer(1...Int64.max)),
+                ]), .json(.all(["message_id": .string]), status: 202), answer: replay),
+            AdminRoute(
+                "GET", "/apps/{app}/webhooks/{id}/deliveries", .viewer,
+                "List attempts to deliver to a webhook, the newest first; alerts as the id means the app's "
+                    + "alert webhook",
+                .list(Self.delivery.shape), answer: listDeliveries),
+        ]
+    }
+
+    // MARK: Shapes
+
+    /// An endpoint, its user as the reader is told, and how far it has come.
+    private struct Shown {
+        let endpoint: WebhookEndpoint
+        let user: String?
+        let progress: DeliveryProgress?
+        let oldestUnread: Int64?
+    }
+
+    private static let changes = WebhookEndpoint.changeable
+
+    private static let webhook = AnswerShape<Shown>(
+        named: "Webhook",
+        first: WebhookEndpoint.fields.filter { $0.name != "user" }.map { $0.of(\.endpoint) },
+        .init("user", .nullable(.string), \.user),
+        .init("state", .choice(["active", "paused"])) { $0.endpoint.pause == nil ? "active" : "paused" },
+        .init("committed_seq", .count) { $0.progress?.committed ?? $0.endpoint.startSequence },
+        .time("oldest_unread_ms", \.oldestUnread),
+        .init("failures", .count) { $0.progress?.failures ?? 0 },
+        .time("failing_since_ms") { $0.progress?.failingSinceMilliseconds },
+        .time("next_attempt_ms") {
+            $0.endpoint.pause == nil && $0.progress?.failures ?? 0 > 0 ? $0.progress?.nextMilliseconds : nil
+        })
+
+    private static let delivery = AnswerShape<DeliveryRecord>(
+        named: "WebhookDelivery", .init("seq", \.sequence), .init("message_id", \.messageID),
+        .init("kind", .choice(of: DeliveryRecord.Kind.self), \.kind.rawValue),
+        .init("first_seq", \.firstSequence), .init("last_seq", \.lastSequence), .init("events", \.events),
+        .init("attempt", \.attempt), .time("at_ms", \.atMilliseconds),
+        .init("duration_ms", \.durationMilliseconds), .init("status", \.status), .init("error", \.error),
+        .init("answer", \.answer))
+
+    // MARK: Answers
+
+    private func shown(
+        _ call: AdminCall, _ endpoints: [WebhookEndpoint], _ action: String
+    ) throws -> [Shown] {
+        let asksForIDs = call.operation.query.contains { $0.name == "unmask" }
+        let mask =
+            asksForIDs
+            ? try call.userMask("webhook", action, app: call[0], user: nil)
+            : try call.readerMask()
+        let progress = try deliveries.progress()
+        return endpoints.map { endpoint in
+            Shown(
+                endpoint: endpoint, user: mask.user(endpoint.userID, of: call[0]),
+                progress: progress[endpoint.id],
+                oldestUnread: log.oldestUnread(of: endpoint, progress[endpoint.id]))
+        }
+    }
+
+    private func answer(
+        _ call: AdminCall, _ endpoint: WebhookEndpoint, with more: [String: JSONValue?] = [:],
+        status: Int = 200
+    ) throws -> HTTPResponse {
+        guard let shown = try shown(call, [endpoint], "show").first else { return call.noContent }
+        return call.answer(
+            Self.webhook.json(shown, with: more), status: status, tag: Self.version(of: endpoint))
+    }
+
+    /// What its tag is made of: how far it has come is no change, and a hash of its user would tell who that is.
+    private static func version(of endpoint: WebhookEndpoint) -> JSONValue {
+        ["id": .string(endpoint.id), "revision": .integer(endpoint.revision)]
+    }
+
+    private func create(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body()
+        if body.value("allow_private") ?? false {
+            try call.checkPrivateAddress(try body.text("url"), before: nil)
+        }
+        var start: Int64 = 0
+        if body.value("from") ?? "end" == "end" {
+            start = try newestSequence(of: call[0])
+        }
+        let made = try call.directory.webhooks.create(
+            of: call[0], try members(call, body), secret: body.value("secret"), after: start,
+            at: call.nowMilliseconds)
+        return try answer(call, made.endpoint, with: ["secret": .string(made.secret)], status: 201)
+    }
+
+    /// What a change holds, its user by the id: whoever sees pseudonyms names users by them.
+    private func members(_ call: AdminCall, _ body: AdminBody) throws -> [String: JSONValue] {
+        var members = body.members
+        if let user: String = body.value("user") {
+            members["user"] = .string(
+                try call.user(named: user, of: call[0], in: index) { last, isEnough in
+                    try log.users(of: call[0], after: last, isEnough)
+                })
+        }
+        return members
+    }
+
+    /// The number of the app's newest event; 0 without one.
+    private func newestSequence(of appID: String) throws -> Int64 {
+        do throws(GatewayError) {
+            return try log.newest(EventQuery(appID: appID), before: nil, limit: 1).events.first?.sequence ?? 0
+        } catch {
+            // No gateway has run on the folder yet.
+            if error.code == .notFound { return 0 }
+            throw error
+        }
+    }
+
+    private func change(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body()
+        let before = try call.directory.webhooks.endpoint(call[1], of: call[0])
+        try call.checkMatch(Self.version(of: before))
+        let members = try members(call, body)
+        var after = before
+        after.change(members)
+        if after.allowsPrivateAddresses {
+            try call.checkPrivateAddress(after.url, before: before.privateURL)
+        }
+        try call.directory.webhooks.change(
+            call[1], of: call[0], members, at: call.nowMilliseconds)
+        return try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
+    }
+
+    private func setPause(_ pause: WebhookEndpoint.Pause?, _ call: AdminCall) throws -> HTTPResponse {
+        try call.directory.webhooks.setPause(pause, of: call[1], of: call[0], at: call.nowMilliseconds)
+        return try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
+    }
+
+    private func test(_ call: AdminCall) throws -> HTTPResponse {
+        let app = try call.app()
+        guard call[1] == Self.alerts else {
+            let id = try call.directory.webhooks.request(
+                .test, of: call[1], of: app.id, at: call.nowMilliseconds)
+            return call.answer(["message_id": .string(id)], status: 202)
+        }
+        guard
+            let id = try call.directory.alerts.tell(["type": "test"], of: app.id, at: call.nowMilliseconds)
+        else { throw AdminProblem.notFound("the app has no alert webhook") }
+        try call.directory.auditLog.note("webhook.test", Self.alerts, app: app.id)
+        return call.answer(["message_id": .string(id)], status: 202)
+    }
+
+    private func replay(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body()
+        let endpoint = try call.directory.webhooks.endpoint(call[1], of: call[0])
+        var range: (first: Int64, last: Int64)?
+        if let delivery: String = body.value("delivery") {
+            let record = try deliveries.delivery(delivery, of: endpoint.id)
+            guard let record, let first = record.firstSequence, let last = record.lastSequence else {
+                throw AdminProblem.invalid("delivery", "is none of this webhook's with events")
+            }
+            range = (first, last)
+        } else if let first: Int64 = body.value("from_seq"), let last: Int64 = body.value("to_seq") {
+            range = (first, last)
+        }
+        guard let range else {
+            throw AdminProblem.invalid("delivery", "is missing; give it, or from_seq and to_seq")
+        }
+        guard range.first <= range.last else {
+            throw AdminProblem.invalid("to_seq", "must not be less than from_seq")
+        }
+        let id = try call.directory.webhooks.request(
+            .replay, of: endpoint.id, of: call[0], after: range.first - 1, through: range.last,
+            at: call.nowMilliseconds)
+        return call.answer(["message_id": .string(id)], status: 202)
+    }
+
+    private func listDeliveries(_ call: AdminCall) throws -> HTTPResponse {
+        let app = try call.app()
+        let id =
+            call[1] == Self.alerts
+            ? DeliveryRecord.alerts(of: app.id)
+            : try call.directory.webhooks.endpoint(call[1], of: app.id).id
+        let found = try deliveries.deliveries(
+            of: id, before: try call.cursor()?.number, limit: call.limit + 1)
+        return try call.page(read: found, at: { PagePosition($0.sequence) }) { record in
+            var record = record
+            // An endpoint may answer with what it was sent, so with users.
+            if call.identity.role < .operator { record.answer = "" }
+            return Self.delivery.json(record)
+        }
+    }
+}

@@ -1,0 +1,254 @@
+package import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import Foundation
+package import GatewayModel
+
+/// Where events are delivered to. A running gateway sees a change within a second.
+package struct WebhookStore: ControlStore {
+    package let database: ControlDatabase
+    package let actor: Operator
+
+    /// The most endpoints of all apps: each may hold a thread while it is delivered to, so that none waits for another.
+    package static let most = 64
+    /// The most of one app.
+    package static let mostOfApp = 16
+    /// The most that may have been asked for and not been delivered yet, of an endpoint.
+    package static let mostRequests = 16
+
+    /// An app's endpoints, in the order in which they were made. Throws `notFound`, `storage`.
+    package func all(of appID: String) throws(GatewayError) -> [WebhookEndpoint] {
+        try read { sqlite in
+            try Self.checkApp(appID, sqlite)
+            return try Self.endpoints(sqlite, where: "WHERE app_id = ?1", [.text(appID)])
+        }
+    }
+
+    /// The endpoints of all apps. Throws `storage`.
+    package func all() throws(GatewayError) -> [WebhookEndpoint] {
+        try read { try Self.endpoints($0) }
+    }
+
+    /// Throws `notFound`, `storage`.
+    package func endpoint(_ id: String, of appID: String) throws(GatewayError) -> WebhookEndpoint {
+        try read { try Self.endpoint(id, of: appID, $0) }
+    }
+
+    /// Makes an endpoint, whose first event is the one after `startSequence`. Returns it with its secret, which is not
+    /// shown again. Throws `invalid`, `conflict` when there are too many, `notFound`, `storage`.
+    package func create(
+        of appID: String, _ members: [String: JSONValue], secret: String?, after startSequence: Int64,
+        at milliseconds: Int64
+    ) throws(GatewayError) -> (endpoint: WebhookEndpoint, secret: String) {
+        var endpoint = WebhookEndpoint(
+            id: "wh_" + UUIDv7.make(), appID: appID, createdMilliseconds: milliseconds,
+            startSequence: startSequence)
+        endpoint.change(members)
+        try endpoint.check()
+        let secret = secret ?? PushWebhook.newSecret()
+        endpoint.secret = try Self.key(secret)
+        let made = endpoint
+        try write { sqlite in
+            try Self.checkApp(appID, sqlite)
+            let others = try Self.endpoints(sqlite)
+            guard others.count < Self.most, others.count(where: { $0.appID == appID }) < Self.mostOfApp else {
+                throw GatewayError(
+                    .conflict,
+                    "an app has at most \(Self.mostOfApp) webhooks and a gateway \(Self.most); delete one first"
+                )
+            }
+            try sqlite.run(
+                "INSERT INTO webhook_endpoint (id, app_id, created_ms, body) VALUES (?1, ?2, ?3, ?4)",
+                .text(made.id), .text(appID), .integer(milliseconds), Self.body(made))
+            try audit(
+                sqlite, "webhook.create", made.id, app: appID, after: made.json, at: milliseconds)
+        }
+        return (made, secret)
+    }
+
+    /// Changes an endpoint by what an operator sends. Throws `invalid`, `notFound`, `storage`.
+    package func change(
+        _ id: String, of appID: String, _ members: [String: JSONValue], at milliseconds: Int64
+    ) throws(GatewayError) {
+        try update(id, of: appID, "webhook.change", at: milliseconds) { endpoint in
+            endpoint.change(members)
+            try endpoint.check()
+        }
+    }
+
+    /// Stops deliveries, or lets them go on where `pause` is nil. Those who listen to the app's alerts hear of it when there
+    /// is an `alert`. Throws `notFound`, `storage`.
+    package func setPause(
+        _ pause: WebhookEndpoint.Pause?, of id: String, of appID: String, alert: JSONValue? = nil,
+        at milliseconds: Int64
+    ) throws(GatewayError) {
+        try update(
+            id, of: appID, pause == nil ? "webhook.resume" : "webhook.pause", alert: alert, at: milliseconds
+        ) { endpoint in
+            // Who pauses what is paused already leaves its reason.
+            if pause == nil || endpoint.pause == nil { endpoint.pause = pause }
+        }
+    }
+
+    /// Gives an endpoint another secret; the one before signs too for `hours`. Returns the new one, which is not shown
+    /// again. Throws `invalid`, `notFound`, `storage`.
+    package func rotateSecret(
+        of id: String, of appID: String, to secret: String?, keepingOldFor hours: Int,
+        at milliseconds: Int64
+    ) throws(GatewayError) -> String {
+        let secret = secret ?? PushWebhook.newSecret()
+        let key = try Self.key(secret)
+        try update(id, of: appID, "webhook.rotate", isNoted: true, at: milliseconds) { endpoint in
+            guard endpoint.secret != key else { return }
+            endpoint.oldSecret =
+                hours == 0
+                ? nil
+                : .init(
+                    secret: endpoint.secret, untilMilliseconds: milliseconds + Int64(hours) * 3_600_000)
+            endpoint.secret = key
+        }
+        return secret
+    }
+
+    /// Deletes an endpoint and what was asked for. Throws `notFound`, `storage`.
+    package func delete(_ id: String, of appID: String) throws(GatewayError) {
+        try write { sqlite in
+            let endpoint = try Self.endpoint(id, of: appID, sqlite)
+            try sqlite.run("DELETE FROM webhook_endpoint WHERE id = ?1", .text(id))
+            try audit(sqlite, "webhook.delete", id, app: appID, before: endpoint.json)
+        }
+    }
+
+    // MARK: What is delivered besides
+
+    /// Has something delivered that is not next. Returns its `webhook-id`. Throws `conflict` when too much waits,
+    /// `notFound`, `storage`.
+    package func request(
+        _ kind: WebhookRequest.Kind, of id: String, of appID: String, after: Int64 = 0, through: Int64 = 0,
+        at milliseconds: Int64
+    ) throws(GatewayError) -> String {
+        let messageID = WebhookMessage.newID()
+        try write { sqlite in
+            _ = try Self.endpoint(id, of: appID, sqlite)
+            let waiting = try sqlite.first(
+                "SELECT count(*) FROM webhook_request WHERE endpoint_id = ?1", .text(id)
+            ) { $0.int(0) }
+            guard waiting ?? 0 < Self.mostRequests else {
+                throw GatewayError(
+                    .conflict, "\(Self.mostRequests) tests and replays wait already; wait for one of them")
+            }
+            try sqlite.run(
+                """
+                INSERT INTO webhook_request (\(Self.requestColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7)
+                """, .text(UUIDv7.make()), .text(id), .text(kind.rawValue), .text(messageID),
+                .integer(after), .integer(through), .integer(milliseconds))
+            let range: JSONValue? =
+                kind == .replay ? ["after_seq": .integer(after), "through_seq": .integer(through)] : nil
+            try audit(
+                sqlite, "webhook.\(kind.rawValue)", id, app: appID, after: range, at: milliseconds)
+        }
+        return messageID
+    }
+
+    /// What was asked for and has not been delivered yet, the oldest first. Throws `storage`.
+    package func requests() throws(GatewayError) -> [WebhookRequest] {
+        try read { sqlite in
+            try sqlite.all("SELECT \(Self.requestColumns) FROM webhook_request ORDER BY id") { row in
+                WebhookRequest(
+                    id: row.text(0), endpointID: row.text(1),
+                    kind: WebhookRequest.Kind(rawValue: row.text(2)) ?? .test, messageID: row.text(3),
+                    after: row.int64(4), through: row.int64(5), failures: row.int(6),
+                    nextMilliseconds: row.int64(7))
+            }
+        }
+    }
+
+    /// Keeps how far a request has come. Throws `storage`.
+    package func keep(_ request: WebhookRequest) throws(GatewayError) {
+        try write { sqlite in
+            try sqlite.run(
+                """
+                UPDATE webhook_request SET message_id = ?2, after_seq = ?3, failures = ?4, next_ms = ?5
+                WHERE id = ?1
+                """, .text(request.id), .text(request.messageID), .integer(request.after),
+                .integer(Int64(request.failures)), .integer(request.nextMilliseconds))
+        }
+    }
+
+    /// Forgets a request: it was delivered, or will not be tried again. Throws `storage`.
+    package func remove(_ request: WebhookRequest) throws(GatewayError) {
+        try write { try $0.run("DELETE FROM webhook_request WHERE id = ?1", .text(request.id)) }
+    }
+
+    // MARK: Rows
+
+    private static let requestColumns =
+        "id, endpoint_id, kind, message_id, after_seq, through_seq, failures, next_ms"
+
+    /// Changes an endpoint; what is the same as before is not noted, unless `isNoted`.
+    private func update(
+        _ id: String, of appID: String, _ action: String, isNoted: Bool = false, alert: JSONValue? = nil,
+        at milliseconds: Int64, _ edit: (inout WebhookEndpoint) throws -> Void
+    ) throws(GatewayError) {
+        try write { sqlite in
+            let before = try Self.endpoint(id, of: appID, sqlite)
+            var after = before
+            try edit(&after)
+            guard after != before || isNoted else { return }
+            after.revision += 1
+            try sqlite.run(
+                "UPDATE webhook_endpoint SET body = ?2 WHERE id = ?1", .text(id), Self.body(after))
+            try audit(
+                sqlite, action, id, app: appID, before: before.json, after: after.json,
+                at: milliseconds)
+            if let alert {
+                try AlertStore(database: database, actor: actor)
+                    .add(alert, of: appID, at: milliseconds, sqlite)
+            }
+        }
+    }
+
+    private static func key(_ secret: String) throws(GatewayError) -> [UInt8] {
+        guard let key = StandardWebhook.key(secret) else {
+            throw GatewayError(.invalid, "secret is whsec_ and the base64 of 24 to 64 bytes")
+        }
+        return key
+    }
+
+    private static func body(_ endpoint: WebhookEndpoint) -> SQLiteValue {
+        .text(String(decoding: endpoint.kept.bytes, as: UTF8.self))
+    }
+
+    private static func endpoint(
+        _ id: String, of appID: String, _ sqlite: SQLiteConnection
+    ) throws -> WebhookEndpoint {
+        let found = try endpoints(
+            sqlite, where: "WHERE app_id = ?1 AND id = ?2", [.text(appID), .text(id)])
+        guard let endpoint = found.first else {
+            throw GatewayError(.notFound, "the app \(appID) has no webhook \(id)")
+        }
+        return endpoint
+    }
+
+    private static func endpoints(
+        _ sqlite: SQLiteConnection, where condition: String = "", _ values: [SQLiteValue] = []
+    ) throws -> [WebhookEndpoint] {
+        let rows = try sqlite.all(
+            "SELECT id, app_id, created_ms, body FROM webhook_endpoint \(condition) ORDER BY created_ms, id",
+            values
+        ) { ($0.text(0), $0.text(1), $0.int64(2), Array($0.text(3).utf8)) }
+        return try rows.map { id, appID, created, body in
+            let parser = StrictJSONParser(maximumBytes: max(1, body.count))
+            guard let members = try parser.parse(bytes: body, { $0.value }).members else {
+                throw GatewayError(.storage, "the webhook \(id) is damaged")
+            }
+            return WebhookEndpoint(id: id, appID: appID, createdMilliseconds: created, kept: members)
+        }
+    }
+}
+
+/// What webhooks are told.
+package enum WebhookMessage {
+    /// A `webhook-id`, without a full stop as the specification wants it.
+    package static func newID() -> String { "msg_" + UUIDv7.make() }
+}

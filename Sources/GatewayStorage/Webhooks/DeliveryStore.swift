@@ -1,0 +1,145 @@
+internal import CountersignCore
+internal import CountersignSQLite
+package import GatewayModel
+
+/// What becomes of deliveries to webhooks, in `webhooks.sqlite`, which the gateway that runs alone writes: off the
+/// connection that stores events.
+package final class DeliveryStore: Sendable {
+    package static let fileName = "webhooks.sqlite"
+    /// The newest attempts that are kept of an endpoint.
+    package static let mostOfEndpoint = 200
+    /// How long attempts are kept, in days.
+    package static let keptDays = 14
+
+    private static let migrations = [
+        """
+        CREATE TABLE progress (
+            endpoint_id TEXT PRIMARY KEY,
+            committed_seq INTEGER NOT NULL,
+            message_id TEXT,
+            through_seq INTEGER,
+            failures INTEGER NOT NULL,
+            failing_since_ms INTEGER,
+            next_ms INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE delivery (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            endpoint_id TEXT NOT NULL,
+            message_id TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            first_seq INTEGER,
+            last_seq INTEGER,
+            events INTEGER NOT NULL,
+            attempt INTEGER NOT NULL,
+            at_ms INTEGER NOT NULL,
+            duration_ms INTEGER NOT NULL,
+            status INTEGER,
+            error TEXT,
+            answer TEXT NOT NULL
+        ) STRICT;
+        CREATE INDEX delivery_of_endpoint ON delivery (endpoint_id, seq);
+        """
+    ]
+
+    private let connection: Lock<Connection>
+
+    // A connection has no lock of its own; `Lock` gives it one.
+    private struct Connection: @unchecked Sendable {
+        let sqlite: SQLiteConnection
+    }
+
+    /// Opens the file, and makes it when it is not there. Throws `storage`.
+    package init(path: String) throws(GatewayError) {
+        connection = try Lock(
+            Connection(
+                sqlite: GatewayError.storing {
+                    let sqlite = try SQLiteConnection(path: path)
+                    try sqlite.execute(
+                        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304"
+                    )
+                    try Schema.migrate(sqlite, Self.migrations)
+                    return sqlite
+                }))
+    }
+
+    private func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+        try connection.withLock { connection throws(GatewayError) in
+            try GatewayError.storing { try connection.sqlite.transaction { try body(connection.sqlite) } }
+        }
+    }
+
+    /// How far the deliveries to each endpoint have come, by the endpoint's id.
+    package func progress() throws(GatewayError) -> [String: DeliveryProgress] {
+        try write { try DeliveryProgress.all($0) }
+    }
+
+    /// Keeps how far an endpoint's deliveries have come, with the attempt that has brought them there.
+    package func keep(
+        _ progress: DeliveryProgress?, of endpointID: String, after record: DeliveryRecord?
+    ) throws(GatewayError) {
+        try write { sqlite in
+            if let progress {
+                try sqlite.run(
+                    "INSERT OR REPLACE INTO progress (\(DeliveryProgress.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    .text(endpointID), .integer(progress.committed), .optionalText(progress.messageID),
+                    .optionalInteger(progress.through), .integer(Int64(progress.failures)),
+                    .optionalInteger(progress.failingSinceMilliseconds), .integer(progress.nextMilliseconds))
+            }
+            if let record { try Self.add(record, sqlite) }
+        }
+    }
+
+    private static func add(_ record: DeliveryRecord, _ sqlite: SQLiteConnection) throws {
+        try sqlite.run(
+            """
+            INSERT INTO delivery (endpoint_id, message_id, kind, first_seq, last_seq, events, attempt, at_ms,
+                duration_ms, status, error, answer)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+            """, .text(record.endpointID), .text(record.messageID), .text(record.kind.rawValue),
+            .optionalInteger(record.firstSequence), .optionalInteger(record.lastSequence),
+            .integer(Int64(record.events)), .integer(Int64(record.attempt)),
+            .integer(record.atMilliseconds), .integer(record.durationMilliseconds),
+            .optionalInteger(record.status.map { Int64($0) }), .optionalText(record.error),
+            .text(record.answer))
+        try sqlite.run(
+            """
+            DELETE FROM delivery WHERE endpoint_id = ?1 AND seq <= (
+                SELECT seq FROM delivery WHERE endpoint_id = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)
+            """, .text(record.endpointID), .integer(Int64(mostOfEndpoint)))
+    }
+
+    /// Forgets what is too old, and all of endpoints that are no more. An app's alert webhook counts as one.
+    package func sweep(keeping endpointIDs: Set<String>, at milliseconds: Int64) throws(GatewayError) {
+        try write { sqlite in
+            try sqlite.run(
+                "DELETE FROM delivery WHERE at_ms < ?1",
+                .integer(milliseconds - Int64(Self.keptDays) * 86_400_000))
+            let known = try sqlite.all(
+                "SELECT endpoint_id FROM progress UNION SELECT endpoint_id FROM delivery"
+            ) { $0.text(0) }
+            for id in known where !endpointIDs.contains(id) {
+                try sqlite.run("DELETE FROM progress WHERE endpoint_id = ?1", .text(id))
+                try sqlite.run("DELETE FROM delivery WHERE endpoint_id = ?1", .text(id))
+            }
+        }
+    }
+}
+
+extension DeliveryProgress {
+    /// The columns of the table `progress`, in the order in which they are read and written.
+    static let columns =
+        "endpoint_id, committed_seq, message_id, through_seq, failures, failing_since_ms, next_ms"
+
+    static func all(_ sqlite: SQLiteConnection) throws -> [String: DeliveryProgress] {
+        let rows = try sqlite.all("SELECT \(columns) FROM progress") { row in
+            var progress = DeliveryProgress(committed: row.int64(1))
+            progress.messageID = row.optionalText(2)
+            progress.through = row.optionalInt64(3)
+            progress.failures = row.int(4)
+            progress.failingSinceMilliseconds = row.optionalInt64(5)
+            progress.nextMilliseconds = row.int64(6)
+            return (row.text(0), progress)
+        }
+        return Dictionary(rows) { $1 }
+    }
+}

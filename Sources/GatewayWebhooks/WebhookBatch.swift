@@ -1,0 +1,39 @@
+internal import CountersignCore
+internal import GatewayStorage
+
+/// The events of one delivery.
+package struct WebhookBatch: Sendable {
+    /// Bytes of a delivery's body beyond which it takes no further event. One that is larger by itself goes alone.
+    package static let maximumBytes = 512 * 1_024
+
+    package private(set) var body: [UInt8]
+    package private(set) var firstSequence: Int64?
+    package private(set) var lastSequence: Int64?
+    package private(set) var events = 0
+
+    init(appID: String, isReplay: Bool) {
+        body = Array(#"{"type":"events","app":"#.utf8)
+        JSONValue.string(appID).write(to: &body)
+        body.append(contentsOf: (isReplay ? #","replay":true,"events":["# : #","events":["#).utf8)
+    }
+
+    /// Takes an event; false when there is no room for it.
+    mutating func add(_ event: StoredEvent) -> Bool {
+        var text: [UInt8] = []
+        event.write(to: &text)
+        guard events == 0 || body.count + text.count + 3 <= Self.maximumBytes else { return false }
+        if events > 0 { body.append(UInt8(ascii: ",")) }
+        body.append(contentsOf: text)
+        firstSequence = firstSequence ?? event.sequence
+        lastSequence = event.sequence
+        events += 1
+        return true
+    }
+
+    mutating func end() {
+        body.append(contentsOf: "]}".utf8)
+    }
+
+    /// What a test delivers.
+    package static let test = Array(#"{"type":"test"}"#.utf8)
+}

@@ -1,0 +1,25 @@
+internal import CountersignCore
+
+/// Counts attempts to deliver, by app and by how they ended.
+package final class WebhookCounts: Sendable {
+    package struct Attempts: Sendable, Equatable {
+        package var delivered = 0
+        package var failed = 0
+    }
+
+    private let attempts = Lock<[String: Attempts]>([:])
+
+    package init() {}
+
+    package var byApp: [String: Attempts] { attempts.withLock { $0 } }
+
+    package func add(_ appID: String, isDelivered: Bool) {
+        attempts.withLock { attempts in
+            if isDelivered {
+                attempts[appID, default: Attempts()].delivered += 1
+            } else {
+                attempts[appID, default: Attempts()].failed += 1
+            }
+        }
+    }
+}

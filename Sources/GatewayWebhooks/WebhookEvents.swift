@@ -1,0 +1,45 @@
+package import GatewayModel
+package import GatewayStorage
+
+/// The events of endpoints, and how far each has come with them.
+package protocol WebhookEvents: Sendable {
+    /// The number of the last event that an endpoint needs no more. One that is new begins after its first number.
+    func committed(of endpoint: WebhookEndpoint) throws -> Int64
+
+    /// Keeps that an endpoint needs nothing up to a number any more, whatever becomes of this process.
+    func commit(_ sequence: Int64, of endpoint: WebhookEndpoint) throws
+
+    /// The next events that an endpoint wants: after one number, and up to the other where there is one.
+    func read(
+        for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool
+    ) throws -> WebhookReading
+}
+
+/// What was read for a delivery.
+package struct WebhookReading: Sendable {
+    package var batch: WebhookBatch
+    /// Up to here everything is either in the batch or not wanted.
+    package var reached: Int64
+    /// True when there may be more after that, now.
+    package var hasMore: Bool
+
+    /// A delivery of as many of `events` as fit, which were found by looking at everything up to `reached`.
+    package init(
+        _ events: [StoredEvent], of appID: String, isReplay: Bool, reached: Int64, hasMore: Bool,
+        through: Int64?
+    ) {
+        var batch = WebhookBatch(appID: appID, isReplay: isReplay)
+        let end = through ?? .max
+        self.reached = min(reached, end)
+        self.hasMore = hasMore && reached < end
+        for event in events where event.sequence <= end {
+            guard batch.add(event) else {
+                self.reached = batch.lastSequence ?? event.sequence - 1
+                self.hasMore = true
+                break
+            }
+        }
+        batch.end()
+        self.batch = batch
+    }
+}

@@ -1,0 +1,362 @@
+internal import CountersignCore
+package import Foundation
+package import GatewayHTTP
+package import GatewayModel
+package import GatewayObservability
+package import GatewayStorage
+
+/// Delivers to all endpoints: a thread for each that is being delivered to, so that a slow one delays no other.
+package final class WebhookRunner: Sendable {
+    /// Delivers once, and waits for the answer. The closure tells whether to end without one.
+    package typealias Send =
+        @Sendable (
+            _ body: [UInt8], _ messageID: String, _ endpoint: WebhookEndpoint,
+            _ isCancelled: @escaping @Sendable () -> Bool
+        ) -> WebhookAttempt
+
+    private struct State {
+        var lanes: [String: DeliveryLane] = [:]
+        /// The version of the control database that `lanes` were read at.
+        var version: Int64?
+        /// True when there may be new events that no lane has been told of.
+        var isWaking = false
+        var isDraining = false
+        var isCancelled = false
+        var nextSweep: Int64 = 0
+    }
+
+    /// Seconds in which new events are gathered.
+    private static let gathering = 0.1
+
+    private let directory: AppDirectory
+    private let events: any WebhookEvents
+    private let store: DeliveryStore
+    private let send: Send
+    private let log: GatewayLog
+    private let now: @Sendable () -> Date
+    private let random: @Sendable (ClosedRange<Int64>) -> Int64
+    private let state = Lock(State())
+    /// What is read from the control database and what a delivery changes there happen here, one after the other.
+    private let queue = DispatchQueue(label: "webhooks")
+    private let ticker: Ticker
+    private let busy = DispatchGroup()
+    package let counts = WebhookCounts()
+
+    package init(
+        directory: AppDirectory, events: any WebhookEvents, store: DeliveryStore, log: GatewayLog,
+        now: @escaping @Sendable () -> Date,
+        random: @escaping @Sendable (ClosedRange<Int64>) -> Int64 = { Int64.random(in: $0) },
+        send: @escaping Send
+    ) {
+        self.directory = directory
+        self.events = events
+        self.store = store
+        self.log = log
+        self.now = now
+        self.random = random
+        self.send = send
+        ticker = Ticker(queue: queue, everySeconds: 1)
+    }
+
+    package func start() {
+        ticker.start { [weak self] in self?.lookNow() }
+    }
+
+    /// Begins no delivery any more.
+    package func drain() {
+        state.withLock { $0.isDraining = true }
+        ticker.stop()
+    }
+
+    /// Waits for the deliveries that have begun; those that take longer are ended and made again after the next start.
+    package func stop(graceSeconds: Double) {
+        drain()
+        queue.sync {}
+        if busy.wait(timeout: .now() + graceSeconds) == .timedOut {
+            state.withLock { $0.isCancelled = true }
+            busy.wait()
+        }
+    }
+
+    /// Looks once at what has changed and what is due.
+    package func look() {
+        queue.sync { lookNow() }
+    }
+
+    /// Events were stored. Returns at once; what is stored within a moment is delivered together.
+    package func wake() {
+        let isFirst = state.withLock { state in
+            defer { state.isWaking = true }
+            return !state.isWaking && !state.isDraining
+        }
+        guard isFirst else { return }
+        queue.asyncAfter(deadline: .now() + Self.gathering) { [weak self] in
+            guard let self else { return }
+            wakeNow()
+            for id in state.withLock({ Array($0.lanes.keys) }) { advance(id) }
+        }
+    }
+
+    private func wakeNow() {
+        state.withLock { state in
+            guard state.isWaking else { return }
+            state.isWaking = false
+            for id in state.lanes.keys { state.lanes[id]?.machine.wake() }
+        }
+    }
+
+    /// What it delivers to.
+    package var endpoints: [WebhookEndpoint] {
+        state.withLock { $0.lanes.values.map(\.endpoint) }.sorted { $0.id < $1.id }
+    }
+
+    /// Returns when no delivery is being made.
+    package func waitUntilIdle() {
+        busy.wait()
+    }
+
+    private var milliseconds: Int64 { Milliseconds(now()).count }
+
+    // MARK: On the queue
+
+    private func lookNow() {
+        do {
+            try reload()
+            try sweep()
+        } catch {
+            log.note(.error, "webhooks not read", [("detail", "\(error)")])
+        }
+        wakeNow()
+        for id in state.withLock({ Array($0.lanes.keys) }) { advance(id) }
+    }
+
+    /// Takes over what operators have changed.
+    private func reload() throws {
+        let version = try directory.version()
+        guard version != state.withLock({ $0.version }) else { return }
+        let endpoints = try directory.webhooks.all()
+        let requests = Dictionary(grouping: try directory.webhooks.requests(), by: \.endpointID)
+        let known = state.withLock { Set($0.lanes.keys) }
+        var kept: [String: DeliveryProgress] = [:]
+        if endpoints.contains(where: { !known.contains($0.id) }) { kept = try store.progress() }
+        var made: [String: DeliveryLane] = [:]
+        var isComplete = true
+        for endpoint in endpoints where !known.contains(endpoint.id) {
+            let committed: Int64
+            do {
+                committed = try events.committed(of: endpoint)
+            } catch {
+                log.note(.error, "webhook not begun", [("webhook", endpoint.id), ("detail", "\(error)")])
+                isComplete = false
+                continue
+            }
+            // What was tried last counts if nothing has moved the position since, such as a backup that was restored.
+            let progress =
+                kept[endpoint.id].flatMap { $0.committed == committed ? $0 : nil }
+                ?? DeliveryProgress(committed: committed)
+            made[endpoint.id] = DeliveryLane(
+                endpoint: endpoint,
+                machine: DeliveryMachine(progress: progress, isPaused: endpoint.pause != nil))
+        }
+        let (lanes, readVersion) = (made, isComplete ? version : nil)
+        state.withLock { state in
+            let ids = Set(endpoints.map(\.id))
+            state.lanes = state.lanes.filter { ids.contains($0.key) }
+            for endpoint in endpoints {
+                var lane = state.lanes[endpoint.id] ?? lanes[endpoint.id]
+                lane?.take(over: endpoint, requests[endpoint.id] ?? [])
+                state.lanes[endpoint.id] = lane
+            }
+            state.version = readVersion
+        }
+    }
+
+    private func sweep() throws {
+        let milliseconds = milliseconds
+        let isDue = state.withLock { state in
+            guard milliseconds >= state.nextSweep else { return false }
+            state.nextSweep = milliseconds + 3_600_000
+            return true
+        }
+        guard isDue else { return }
+        let apps = try directory.apps().map { DeliveryRecord.alerts(of: $0.id) }
+        try store.sweep(
+            keeping: Set(apps + state.withLock { Array($0.lanes.keys) }), at: milliseconds)
+    }
+
+    /// Begins what is due for an endpoint, on a thread that goes on until nothing is.
+    private func advance(_ id: String) {
+        guard let job = takeJob(id) else { return }
+        busy.enter()
+        let thread = Thread { [self] in
+            var next: DeliveryLane.Job? = job
+            while let job = next {
+                perform(job)
+                next = takeJob(id)
+            }
+            busy.leave()
+        }
+        thread.name = "webhook"
+        thread.start()
+    }
+
+    private func takeJob(_ id: String) -> DeliveryLane.Job? {
+        let now = milliseconds
+        return state.withLock { state in
+            state.isDraining
+                ? nil : state.lanes[id]?.begin(atMilliseconds: now, newID: WebhookMessage.newID)
+        }
+    }
+
+    // MARK: On an endpoint's thread
+
+    private func perform(_ job: DeliveryLane.Job) {
+        switch job {
+        case .events(let endpoint, let work): deliver(work, to: endpoint)
+        case .request(let endpoint, let request): deliver(request, to: endpoint)
+        }
+    }
+
+    private func deliver(_ work: DeliveryMachine.Work, to endpoint: WebhookEndpoint) {
+        do {
+            let reading = try events.read(
+                for: endpoint, after: work.after, through: work.through, isReplay: false)
+            guard reading.batch.events > 0 else {
+                if reading.reached > work.after { try events.commit(reading.reached, of: endpoint) }
+                return end(.nothing(through: reading.reached, hasMore: reading.hasMore), endpoint, nil)
+            }
+            let progress = state.withLock { state -> DeliveryProgress? in
+                state.lanes[endpoint.id]?.machine.willSend(work, through: reading.reached)
+                return state.lanes[endpoint.id]?.machine.progress
+            }
+            try store.keep(progress, of: endpoint.id, after: nil)
+            let began = milliseconds
+            let attempt = send(reading.batch.body, work.messageID, endpoint) { [self] in isCancelled }
+            if attempt.error == OutboundRequest.Failure.Code.cancelled.rawValue {
+                return end(.notTried, endpoint, nil)
+            }
+            let record = DeliveryRecord(
+                attempt, of: endpoint.id, work.messageID, .events, reading.batch, work.attempt, at: began)
+            counts.add(endpoint.appID, isDelivered: attempt.error == nil)
+            if attempt.error == nil {
+                try events.commit(reading.reached, of: endpoint)
+                end(.delivered(through: reading.reached), endpoint, record)
+            } else {
+                end(
+                    .failed(status: attempt.status, retryAfterSeconds: attempt.retryAfterSeconds), endpoint,
+                    record)
+            }
+        } catch {
+            log.note(
+                .error, "webhook not delivered",
+                [("app", endpoint.appID), ("webhook", endpoint.id), ("detail", "\(error)")])
+            end(.notTried, endpoint, nil)
+        }
+    }
+
+    private var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    private func end(
+        _ outcome: DeliveryMachine.Outcome, _ endpoint: WebhookEndpoint, _ record: DeliveryRecord?
+    ) {
+        let now = milliseconds
+        let (progress, reason) = state.withLock {
+            state -> (DeliveryProgress?, WebhookEndpoint.Pause.Reason?) in
+            guard var lane = state.lanes[endpoint.id] else { return (nil, nil) }
+            let reason = lane.machine.ended(outcome, atMilliseconds: now, random: random)
+            state.lanes[endpoint.id] = lane
+            return (lane.machine.progress, reason)
+        }
+        do {
+            // An endpoint that was deleted meanwhile leaves nothing.
+            if progress != nil { try store.keep(progress, of: endpoint.id, after: record) }
+            if let reason, let progress { try pause(endpoint, reason, progress, record, at: now) }
+        } catch {
+            log.note(
+                .error, "webhook's progress not kept",
+                [("app", endpoint.appID), ("webhook", endpoint.id), ("detail", "\(error)")])
+        }
+        // Not before: what the next delivery keeps must come after this.
+        state.withLock { $0.lanes[endpoint.id]?.isBusy = false }
+    }
+
+    /// Pauses an endpoint that has failed for too long or wants no more, and tells of it.
+    private func pause(
+        _ endpoint: WebhookEndpoint, _ reason: WebhookEndpoint.Pause.Reason, _ progress: DeliveryProgress,
+        _ record: DeliveryRecord?, at now: Int64
+    ) throws {
+        log.note(
+            .warning, "webhook paused",
+            [("app", endpoint.appID), ("webhook", endpoint.id), ("reason", reason.rawValue)])
+        let pause = WebhookEndpoint.Pause(reason, by: Operator.schedule.name, atMilliseconds: now)
+        try queue.sync {
+            try directory.webhooks.setPause(
+                pause, of: endpoint.id, of: endpoint.appID,
+                alert: pause.alert(of: endpoint, progress, record), at: now)
+            state.withLock { state in
+                state.lanes[endpoint.id]?.endpoint.pause = pause
+                state.lanes[endpoint.id]?.machine.pause()
+            }
+        }
+    }
+
+    private func deliver(_ request: WebhookRequest, to endpoint: WebhookEndpoint) {
+        var next: WebhookRequest? = request
+        do {
+            var reading: WebhookReading?
+            if request.kind == .replay {
+                reading = try events.read(
+                    for: endpoint, after: request.after, through: request.through, isReplay: true)
+            }
+            let began = milliseconds
+            if let reading, reading.batch.events == 0 {
+                next?.after = reading.reached
+                if !reading.hasMore { next = nil }
+            } else {
+                let attempt = send(reading?.batch.body ?? WebhookBatch.test, request.messageID, endpoint) {
+                    [self] in isCancelled
+                }
+                if attempt.error == OutboundRequest.Failure.Code.cancelled.rawValue {
+                    return settle(request, endpoint)
+                }
+                counts.add(endpoint.appID, isDelivered: attempt.error == nil)
+                try store.keep(
+                    nil, of: endpoint.id,
+                    after: DeliveryRecord(
+                        attempt, of: endpoint.id, request.messageID,
+                        request.kind == .replay ? .replay : .test, reading?.batch, request.failures + 1,
+                        at: began))
+                next = request.after(
+                    delivered: attempt.error == nil, through: reading?.reached ?? 0,
+                    hasMore: reading?.hasMore ?? false, retryAfterSeconds: attempt.retryAfterSeconds,
+                    atMilliseconds: milliseconds, newID: WebhookMessage.newID, random: random)
+            }
+        } catch {
+            log.note(
+                .error, "webhook not delivered",
+                [("app", endpoint.appID), ("webhook", endpoint.id), ("detail", "\(error)")])
+            next?.nextMilliseconds = milliseconds + RetryPause.least
+        }
+        if next != request {
+            let next = next
+            queue.sync {
+                do throws(GatewayError) {
+                    if let next {
+                        try directory.webhooks.keep(next)
+                    } else {
+                        try directory.webhooks.remove(request)
+                    }
+                } catch {
+                    log.note(.error, "webhook's request not kept", [("detail", error.reason)])
+                }
+                settle(next ?? request, endpoint, isOver: next == nil)
+            }
+        } else {
+            settle(request, endpoint)
+        }
+    }
+
+    private func settle(_ request: WebhookRequest, _ endpoint: WebhookEndpoint, isOver: Bool = false) {
+        state.withLock { $0.lanes[endpoint.id]?.settle(request, isOver: isOver) }
+    }
+}

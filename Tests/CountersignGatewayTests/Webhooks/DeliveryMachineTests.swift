@@ -1,0 +1,146 @@
+import Foundation
+import GatewayModel
+import GatewayWebhooks
+import Testing
+
+/// What an endpoint is sent and when, decided without a clock and without a network.
+struct DeliveryMachineTests {
+    private let start: Int64 = 1_800_000_000_000
+    private let day: Int64 = 86_400_000
+
+    private func machine(committed: Int64 = 0, isPaused: Bool = false) -> DeliveryMachine {
+        DeliveryMachine(progress: DeliveryProgress(committed: committed), isPaused: isPaused)
+    }
+
+    private func work(_ step: DeliveryMachine.Step) throws -> DeliveryMachine.Work {
+        guard case .deliver(let work) = step else { throw POSIXError(.EINVAL) }
+        return work
+    }
+
+    /// Always the longest pause that is allowed.
+    private func longest(_ range: ClosedRange<Int64>) -> Int64 { range.upperBound }
+
+    @Test func aBatchIsTriedAgainUnderItsIdUntilItIsTakenAndThenTheNextBegins() throws {
+        var machine = machine(committed: 7)
+        let first = try work(machine.next(atMilliseconds: start) { "msg_a" })
+        #expect(first == .init(messageID: "msg_a", after: 7, through: nil, attempt: 1))
+        // One request at a time.
+        #expect(machine.next(atMilliseconds: start) { "msg_x" } == .rest(untilMilliseconds: nil))
+        machine.willSend(first, through: 12)
+        #expect(
+            machine.ended(
+                .failed(status: 500, retryAfterSeconds: nil), atMilliseconds: start, random: longest) == nil)
+        #expect(machine.progress.committed == 7)
+        #expect(
+            machine.next(atMilliseconds: start + 4_999) { "msg_x" }
+                == .rest(untilMilliseconds: start + 5_000))
+        let second = try work(machine.next(atMilliseconds: start + 5_000) { "msg_x" })
+        #expect(second == .init(messageID: "msg_a", after: 7, through: 12, attempt: 2))
+        _ = machine.ended(.delivered(through: 12), atMilliseconds: start + 5_000, random: longest)
+        #expect(machine.progress == DeliveryProgress(committed: 12))
+        let third = try work(machine.next(atMilliseconds: start + 5_000) { "msg_b" })
+        #expect(third == .init(messageID: "msg_b", after: 12, through: nil, attempt: 1))
+    }
+
+    @Test func itRestsOnceThereIsNothingAndIsNotSleptThroughWhatCameMeanwhile() throws {
+        var machine = machine()
+        _ = try work(machine.next(atMilliseconds: start) { "a" })
+        _ = machine.ended(.nothing(through: 3, hasMore: false), atMilliseconds: start, random: longest)
+        #expect(machine.next(atMilliseconds: start + day) { "b" } == .rest(untilMilliseconds: nil))
+        machine.wake()
+        _ = try work(machine.next(atMilliseconds: start) { "c" })
+        // Stored while it was being looked at.
+        machine.wake()
+        _ = machine.ended(.nothing(through: 4, hasMore: false), atMilliseconds: start, random: longest)
+        #expect(try work(machine.next(atMilliseconds: start) { "d" }).after == 4)
+        // A filter that has left out all that was looked at goes on at once.
+        _ = machine.ended(.nothing(through: 9, hasMore: true), atMilliseconds: start, random: longest)
+        #expect(try work(machine.next(atMilliseconds: start) { "e" }).after == 9)
+    }
+
+    @Test func pausesGrowFromSecondsToADayWithFullJitter() {
+        func pause(_ failures: Int, _ retryAfter: Int? = nil, least: Bool = false) -> Int64 {
+            RetryPause.milliseconds(failures: failures, retryAfterSeconds: retryAfter) {
+                least ? $0.lowerBound : $0.upperBound
+            }
+        }
+        #expect([1, 2, 3, 4].map { pause($0) } == [5_000, 10_000, 20_000, 40_000])
+        #expect(pause(15) == 81_920_000 && pause(16) == day && pause(1_000_000) == day)
+        #expect([1, 5, 100].map { pause($0, least: true) } == [1_000, 1_000, 1_000])
+        // What the webhook wants, within a day.
+        #expect(pause(1, 120) == 120_000 && pause(1, 10_000_000) == day && pause(16, 1) == day)
+        #expect(pause(1, -5) == 5_000)
+    }
+
+    @Test func fiveDaysOfFailuresPauseItAndASuccessBeginsAnew() throws {
+        var machine = machine()
+        func fail(at time: Int64) throws -> WebhookEndpoint.Pause.Reason? {
+            _ = try work(machine.next(atMilliseconds: time) { "a" })
+            return machine.ended(
+                .failed(status: nil, retryAfterSeconds: nil), atMilliseconds: time,
+                random: { $0.lowerBound })
+        }
+        #expect(try fail(at: start) == nil)
+        #expect(try fail(at: start + 4 * day) == nil)
+        _ = try work(machine.next(atMilliseconds: start + 5 * day - 5_000) { "a" })
+        _ = machine.ended(.delivered(through: 1), atMilliseconds: start, random: longest)
+        #expect(try fail(at: start + 5 * day) == nil)
+        #expect(try fail(at: start + 10 * day - 1) == nil)
+        #expect(try fail(at: start + 10 * day + 1_000) == .failing)
+        #expect(machine.next(atMilliseconds: start + 20 * day) { "a" } == .rest(untilMilliseconds: nil))
+        machine.resume()
+        #expect(try work(machine.next(atMilliseconds: start + 20 * day) { "b" }).attempt == 1)
+    }
+
+    @Test func goneIsTakenAtItsWord() throws {
+        var machine = machine()
+        _ = try work(machine.next(atMilliseconds: start) { "a" })
+        let reason = machine.ended(
+            .failed(status: 410, retryAfterSeconds: nil), atMilliseconds: start, random: longest)
+        #expect(reason == .gone && machine.isPaused && machine.progress.committed == 0)
+    }
+
+    @Test func whatWasNotTriedIsNoFailure() throws {
+        var machine = machine()
+        let first = try work(machine.next(atMilliseconds: start) { "a" })
+        machine.willSend(first, through: 5)
+        _ = machine.ended(.notTried, atMilliseconds: start, random: longest)
+        #expect(machine.progress.failures == 0)
+        let again = try work(machine.next(atMilliseconds: start + 1_000) { "b" })
+        #expect(again == .init(messageID: "a", after: 0, through: 5, attempt: 1))
+    }
+
+    @Test func aClockThatIsSetBackDoesNotStopIt() throws {
+        var machine = machine()
+        _ = try work(machine.next(atMilliseconds: start + 365 * day) { "a" })
+        _ = machine.ended(
+            .failed(status: 500, retryAfterSeconds: nil), atMilliseconds: start + 365 * day, random: longest)
+        #expect(
+            machine.next(atMilliseconds: start) { "a" } == .rest(untilMilliseconds: start + day))
+    }
+
+    @Test func aReplayGoesOnAfterEachDeliveryAndIsGivenUpAtLast() throws {
+        let request = WebhookRequest(
+            id: "1", endpointID: "wh", kind: .replay, messageID: "a", after: 0, through: 9,
+            nextMilliseconds: start)
+        func after(_ request: WebhookRequest, delivered: Bool, hasMore: Bool) -> WebhookRequest? {
+            request.after(
+                delivered: delivered, through: 4, hasMore: hasMore, retryAfterSeconds: nil,
+                atMilliseconds: start, newID: { "b" }, random: longest)
+        }
+        let next = try #require(after(request, delivered: true, hasMore: true))
+        #expect(next.after == 4 && next.messageID == "b" && next.nextMilliseconds == start)
+        #expect(after(next, delivered: true, hasMore: false) == nil)
+        var failing: WebhookRequest? = request
+        var attempts = 0
+        while let current = failing {
+            #expect(current.messageID == "a" && current.after == 0)
+            failing = after(current, delivered: false, hasMore: true)
+            attempts += 1
+        }
+        #expect(attempts == WebhookRequest.mostAttempts)
+        let test = WebhookRequest(
+            id: "2", endpointID: "wh", kind: .test, messageID: "t", nextMilliseconds: start)
+        #expect(after(test, delivered: false, hasMore: false) == nil)
+    }
+}

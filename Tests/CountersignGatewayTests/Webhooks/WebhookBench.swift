@@ -1,0 +1,140 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import GatewayHTTP
+import GatewayModel
+import GatewayObservability
+import GatewayStorage
+import GatewayWebhooks
+
+/// Events in memory, of which each endpoint's position is noted.
+final class ListedEvents: WebhookEvents {
+    struct State {
+        var events: [StoredEvent] = []
+        var committed: [String: Int64] = [:]
+    }
+
+    let state = Lock(State())
+
+    func add(_ count: Int, bytes: Int = 2) {
+        state.withLock { state in
+            for _ in 0..<count {
+                let sequence = Int64(state.events.count + 1)
+                let body = #"{"n":\#(sequence),"s":"\#(String(repeating: "x", count: bytes))"}"#
+                state.events.append(
+                    StoredEvent(
+                        sequence: sequence, messageID: "m-\(sequence)", type: "track", userID: "u",
+                        anonymousID: nil, name: "e", timestampMilliseconds: 1, receivedMilliseconds: 1,
+                        proof: nil, body: Array(body.utf8)))
+            }
+        }
+    }
+
+    func committed(of endpoint: WebhookEndpoint) -> Int64 {
+        state.withLock { $0.committed[endpoint.id] ?? endpoint.startSequence }
+    }
+
+    func commit(_ sequence: Int64, of endpoint: WebhookEndpoint) {
+        state.withLock { $0.committed[endpoint.id] = sequence }
+    }
+
+    func read(
+        for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool
+    ) -> WebhookReading {
+        let all = state.withLock { $0.events }
+        let found = Array(all.dropFirst(Int(sequence)).prefix(endpoint.batchSize))
+        return WebhookReading(
+            found, of: endpoint.appID, isReplay: isReplay, reached: found.last?.sequence ?? sequence,
+            hasMore: found.last.map { $0.sequence < Int64(all.count) } ?? false, through: through)
+    }
+}
+
+/// A runner on a clock of its own, with a webhook in memory.
+final class WebhookBench: Sendable {
+    struct Sent: Sendable, Equatable {
+        var endpoint: String
+        var messageID: String
+        /// The numbers of its events.
+        var events: [Int64]
+        var isReplay: Bool
+        var isTest: Bool
+        /// What was committed when it was sent.
+        var committed: Int64
+    }
+
+    let folder: String
+    let directory: AppDirectory
+    let events: ListedEvents
+    let store: DeliveryStore
+    let runner: WebhookRunner
+    let now: Lock<Int64>
+    let sent = Lock<[Sent]>([])
+    /// Answers each delivery.
+    let answer: Lock<@Sendable (Sent) -> WebhookAttempt>
+
+    init(
+        _ folder: String = FileManager.default.temporaryDirectory.path + "/webhooks-\(UUID().uuidString)",
+        events: ListedEvents = ListedEvents(), at milliseconds: Int64 = 1_800_000_000_000
+    ) throws {
+        self.folder = folder
+        self.events = events
+        let storage = try SQLiteStorage(dataDirectory: folder)
+        directory = try storage.openControl(as: .account)
+        if try directory.apps().isEmpty { _ = try directory.createApp(id: "shop") }
+        store = try storage.openDeliveries()
+        let now = Lock(milliseconds)
+        self.now = now
+        let answer = Lock<@Sendable (Sent) -> WebhookAttempt>({ _ in WebhookAttempt(status: 200) })
+        self.answer = answer
+        runner = WebhookRunner(
+            directory: try storage.openControl(as: .schedule), events: events, store: store,
+            log: GatewayLog(level: .off),
+            now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000) },
+            random: { $0.upperBound }
+        ) { [sent] body, messageID, endpoint, _ in
+            let text = String(decoding: body, as: UTF8.self)
+            let json = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
+            let numbers = (json?["events"] as? [[String: Any]] ?? []).compactMap { $0["seq"] as? Int64 }
+            let delivery = Sent(
+                endpoint: endpoint.id, messageID: messageID,
+                events: numbers,
+                isReplay: text.contains(#""replay":true"#), isTest: text == #"{"type":"test"}"#,
+                committed: events.committed(of: endpoint))
+            sent.withLock { $0.append(delivery) }
+            return answer.withLock { $0 }(delivery)
+        }
+    }
+
+    /// Makes an endpoint that begins with the first event.
+    func endpoint(_ members: [String: JSONValue] = [:]) throws -> WebhookEndpoint {
+        try directory.webhooks.create(
+            of: "shop", members.merging(["url": "https://shop.example/in"]) { one, _ in one }, secret: nil,
+            after: 0, at: now.withLock { $0 }
+        ).endpoint
+    }
+
+    /// Lets everything happen that is due after a time.
+    func look(after milliseconds: Int64 = 0) {
+        now.withLock { $0 += milliseconds }
+        runner.look()
+        runner.waitUntilIdle()
+    }
+
+    func deliveries(of endpoint: WebhookEndpoint) throws -> [DeliveryRecord] {
+        try SQLiteStorage(dataDirectory: folder).deliveries.deliveries(
+            of: endpoint.id, before: nil, limit: 500)
+    }
+
+    func fail(_ status: Int) {
+        answer.withLock { $0 = { _ in WebhookAttempt(status: status) } }
+    }
+
+    func succeed() {
+        answer.withLock { $0 = { _ in WebhookAttempt(status: 204) } }
+    }
+
+    func remove() {
+        runner.stop(graceSeconds: 10)
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+}

@@ -1,0 +1,93 @@
+import CountersignCore
+import Foundation
+import GatewayHTTP
+import GatewayModel
+import Testing
+
+/// One delivery to a server that behaves as servers do.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct WebhookDeliveryTests {
+    private func deliver(
+        _ behaviour: WebhookServer.Behaviour, timeout: Int = 10_000, url: String? = nil,
+        allowsPrivate: Bool = true, isCancelled: @escaping @Sendable () -> Bool = { false }
+    ) throws -> (attempt: WebhookAttempt, requests: [WebhookServer.Request]) {
+        let server = try WebhookServer { _ in behaviour }
+        defer { server.close() }
+        let webhook = PushWebhook(
+            url: url?.replacing("PORT", with: "\(server.port)") ?? server.url,
+            secret: [UInt8](repeating: 1, count: 24), allowsPrivateAddresses: allowsPrivate)
+        let attempt = WebhookDelivery(
+            body: Array("{}".utf8), headers: [("webhook-id", "msg_1")], webhook: webhook,
+            timeoutMilliseconds: timeout, isCancelled: isCancelled
+        ).perform()
+        return (attempt, server.requests)
+    }
+
+    @Test func whatIsAnsweredWithSuccessIsDelivered() throws {
+        let (attempt, requests) = try deliver(.answer(202, body: "thanks"))
+        #expect(attempt.status == 202 && attempt.error == nil && attempt.answer == Array("thanks".utf8))
+        #expect(requests.map(\.body) == [Array("{}".utf8)])
+        #expect(requests.first?.headers["webhook-id"] == "msg_1")
+        #expect(requests.first?.headers["content-type"] == "application/json")
+    }
+
+    @Test(arguments: [(500, "status"), (404, "status"), (410, "gone"), (307, "redirect"), (302, "redirect")])
+    func everythingElseIsNot(status: Int, error: String) throws {
+        let other = try WebhookServer { _ in .answer(200) }
+        defer { other.close() }
+        let (attempt, requests) = try deliver(.answer(status, headers: ["Location": other.url]))
+        #expect(attempt.status == status && attempt.error == error && requests.count == 1)
+        // A redirect is not followed.
+        #expect(other.requests.isEmpty)
+    }
+
+    @Test(arguments: [("120", 120), ("-1", nil), ("soon", nil)] as [(String, Int?)])
+    func whenToAskAgainIsHeard(field: String, seconds: Int?) throws {
+        let (attempt, _) = try deliver(.answer(503, headers: ["Retry-After": field]))
+        #expect(attempt.status == 503 && attempt.retryAfterSeconds == seconds)
+    }
+
+    @Test func oneThatHangsIsLeft() throws {
+        let (attempt, requests) = try deliver(.hang, timeout: 300)
+        #expect(attempt.status == nil && attempt.error == "timeout" && requests.count == 1)
+        #expect((250..<5_000).contains(attempt.durationMilliseconds))
+    }
+
+    @Test func oneThatClosesHasNotTakenIt() throws {
+        let (attempt, _) = try deliver(.close)
+        #expect(attempt.status == nil && attempt.error == "connection")
+    }
+
+    @Test func ofAnEndlessAnswerTheBeginningIsRead() throws {
+        let (attempt, _) = try deliver(.endless)
+        #expect(attempt.status == 200 && attempt.error == nil)
+        #expect(attempt.answer.count == DeliveryRecord.longestAnswer)
+    }
+
+    @Test func nobodyThereIsNoAnswer() throws {
+        let server = try WebhookServer { _ in .close }
+        server.close()
+        let (attempt, _) = try deliver(.close, url: "http://127.0.0.1:\(server.port)/")
+        #expect(attempt.error == "cannot_connect")
+    }
+
+    // Whatever a name stood for when the webhook was made: the address is judged when it is connected to.
+    @Test(arguments: ["http://localhost:PORT/in", "http://127.0.0.1:PORT/in"])
+    func aPrivateAddressIsNotAskedWithoutAnOwnersWord(url: String) throws {
+        let (attempt, requests) = try deliver(.answer(200), url: url, allowsPrivate: false)
+        #expect(attempt.error == "refused_address" && attempt.status == nil && requests.isEmpty)
+        #expect(try deliver(.answer(200), url: url).attempt.error == nil)
+    }
+
+    @Test func aDeliveryEndsWhenTheGatewayStops() throws {
+        let isStopping = Lock(false)
+        let server = try WebhookServer { _ in
+            isStopping.withLock { $0 = true }
+            return .hang
+        }
+        defer { server.close() }
+        let (attempt, _) = try deliver(
+            .hang, timeout: 60_000, url: server.url, isCancelled: { isStopping.withLock { $0 } })
+        #expect(attempt.error == "cancelled" && attempt.durationMilliseconds < 20_000)
+    }
+}

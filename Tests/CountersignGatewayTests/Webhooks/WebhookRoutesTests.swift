@@ -1,0 +1,197 @@
+import CountersignCore
+import CountersignGatewayTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// Webhooks of a running gateway, by its admin API.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct WebhookRoutesTests {
+    private func create(
+        _ bench: AdminBench, _ body: String, _ headers: [String: String]
+    ) throws -> AdminBench.Answer {
+        try bench.ask("POST", "apps/shop/webhooks", body, headers)
+    }
+
+    private func items(_ answer: AdminBench.Answer) -> [[String: Any]] {
+        answer.json["items"] as? [[String: Any]] ?? []
+    }
+
+    /// Stores events of a user and answers the list of attempts once the server has had another request.
+    private func store(_ bench: AdminBench, _ ids: String...) throws {
+        let events = ids.map { trackEvent($0, user: "jane") }.joined(separator: ",")
+        let answer = try bench.client().post(
+            #"{"batch":[\#(events)]}"#, headers: ["X-Write-Key": bench.writeKey])
+        #expect(answer?.status == 200)
+    }
+
+    @Test func aWebhookIsMadeDeliveredToChangedAndDeleted() throws {
+        let bench = try AdminBench()
+        let owner = try bench.token("admin")
+        let server = try WebhookServer { _ in .answer(200, body: "thanks, jane") }
+        defer { server.close() }
+        let made = try create(
+            bench, #"{"url":"\#(server.url)","allow_private":true,"name":"Order Placed"}"#, owner)
+        #expect(made.status == 201, "\(made.body)")
+        let id = try #require(made.json["id"] as? String)
+        let secret = try #require(made.json["secret"] as? String)
+        let key = try #require(StandardWebhook.key(secret))
+        #expect(made.json["state"] as? String == "active" && made.json["batch_size"] as? Int == 100)
+
+        try store(bench, "m-1", "m-2")
+        #expect(server.waitForRequest())
+        let request = try #require(server.requests.first)
+        let timestamp = try #require(request.headers["webhook-timestamp"].flatMap(Int64.init))
+        let messageID = try #require(request.headers["webhook-id"])
+        let expected = StandardWebhook.headers(
+            id: messageID, timestamp: timestamp, body: request.body, keys: [key])
+        #expect(request.headers["webhook-signature"] == expected[2].value)
+        let text = String(decoding: request.body, as: UTF8.self)
+        #expect(text.hasPrefix(#"{"type":"events","app":"shop","events":["#) && text.contains("jane"))
+
+        // The attempt, its answer to those only who may see users.
+        var listed: [[String: Any]] = []
+        let path = "apps/shop/webhooks/\(id)"
+        bench.gateway.waitForWebhooks()
+        listed = items(try bench.ask("GET", path + "/deliveries", nil, owner))
+        #expect(listed.first?["message_id"] as? String == messageID)
+        #expect(listed.first?["status"] as? Int == 200 && listed.first?["events"] as? Int == 2)
+        #expect(listed.first?["answer"] as? String == "thanks, jane")
+        let viewer = try bench.token("read")
+        let seen = items(try bench.ask("GET", path + "/deliveries", nil, viewer))
+        #expect(seen.first?["answer"] as? String == "" && seen.count == listed.count)
+        let shown = try bench.ask("GET", path, nil, viewer)
+        #expect(shown.json["oldest_unread_ms"] is NSNull && shown.json["secret"] == nil)
+
+        let tag = try #require(shown.headers["etag"])
+        let change = #"{"user":"jane","batch_size":7}"#
+        #expect(try bench.ask("PATCH", path, change, owner).status == 428)
+        let changed = try bench.ask("PATCH", path, change, owner.merging(["If-Match": tag]) { $1 })
+        #expect(changed.status == 200 && changed.json["batch_size"] as? Int == 7)
+        #expect(try bench.ask("PATCH", path, change, owner.merging(["If-Match": tag]) { $1 }).status == 412)
+        // Users are named by pseudonyms, also in the log of changes.
+        #expect((changed.json["user"] as? String)?.hasPrefix("u-") == true)
+        #expect(!(try bench.ask("GET", "audit", nil, owner).body.contains("jane")))
+        let asIs = try bench.ask("GET", path + "?unmask=1", nil, owner)
+        #expect(asIs.json["user"] as? String == "jane")
+
+        #expect(try bench.ask("DELETE", path, nil, owner).status == 204)
+        #expect(try bench.ask("GET", path, nil, owner).status == 404)
+        #expect(items(try bench.ask("GET", "apps/shop/webhooks", nil, owner)).isEmpty)
+    }
+
+    @Test func testsReplaysPausesAndRotationsAreAskedFor() throws {
+        let bench = try AdminBench()
+        let owner = try bench.token("admin")
+        let server = try WebhookServer { _ in .answer(200) }
+        defer { server.close() }
+        let made = try create(
+            bench, #"{"url":"\#(server.url)","allow_private":true,"from":"start"}"#, owner)
+        let path = "apps/shop/webhooks/\(try #require(made.json["id"] as? String))"
+        try store(bench, "m-1")
+        #expect(server.waitForRequest())
+        let paused = try bench.ask("POST", path + "/pause", nil, owner)
+        #expect(paused.json["state"] as? String == "paused")
+        #expect((paused.json["paused"] as? [String: Any])?["reason"] as? String == "requested")
+        let test = try bench.ask("POST", path + "/test", nil, owner)
+        #expect(test.status == 202)
+        #expect(server.waitForRequest())
+        #expect(server.requests.last?.headers["webhook-id"] == test.json["message_id"] as? String)
+        #expect(server.requests.last?.body == Array(#"{"type":"test"}"#.utf8))
+        bench.gateway.waitForWebhooks()
+        let first = try #require(server.requests.first?.headers["webhook-id"])
+        #expect(
+            try bench.ask("POST", path + "/replay", #"{"delivery":"\#(first)"}"#, owner).status == 202)
+        #expect(server.waitForRequest())
+        let replayed = String(decoding: server.requests.last?.body ?? [], as: UTF8.self)
+        #expect(replayed.contains(#""replay":true"#) && replayed.contains("m-1"))
+        for body in [#"{"delivery":"msg_none"}"#, "{}", #"{"from_seq":5,"to_seq":4}"#, #"{"from_seq":5}"#] {
+            #expect(try bench.ask("POST", path + "/replay", body, owner).status == 422, "\(body)")
+        }
+        let rotated = try bench.ask("POST", path + "/rotate", #"{"hours":1}"#, owner)
+        #expect(rotated.json["secret"] as? String != made.json["secret"] as? String)
+        #expect(
+            (rotated.json["old_secret"] as? [String: Any])?["until_ms"] as? Int64 == bench.now + 3_600_000)
+        let resumed = try bench.ask("POST", path + "/resume", nil, owner)
+        #expect(resumed.json["state"] as? String == "active")
+    }
+
+    @Test func theAlertWebhookIsTestedAndItsAttemptsAreListed() throws {
+        let bench = try AdminBench()
+        let owner = try bench.token("admin")
+        let path = "apps/shop/webhooks/alerts"
+        #expect(try bench.ask("POST", path + "/test", nil, owner).status == 404)
+        let server = try WebhookServer { _ in .answer(503, body: "later") }
+        defer { server.close() }
+        _ = try bench.apps.setAlertWebhook(
+            url: server.url, secret: nil, allowsPrivateAddresses: true, for: "shop")
+        let asked = try bench.ask("POST", path + "/test", nil, owner)
+        #expect(asked.status == 202)
+        #expect(server.waitForRequest())
+        let request = try #require(server.requests.first)
+        #expect(request.body == Array(#"{"type":"test"}"#.utf8))
+        #expect(request.headers["webhook-id"] == asked.json["message_id"] as? String)
+        #expect(request.headers["webhook-signature"]?.hasPrefix("v1,") == true)
+        bench.gateway.waitForWebhooks()
+        let listed = try SQLiteStorage(dataDirectory: bench.folder).deliveries.deliveries(
+            of: DeliveryRecord.alerts(of: "shop"), before: nil, limit: 10)
+        #expect(listed.first?.kind == .alert && listed.first?.status == 503)
+        #expect(listed.first?.answer == "later")
+    }
+
+    @Test func onlyAnOwnerOpensTheInnerNetworkAndUrlsAreChecked() throws {
+        let bench = try AdminBench()
+        let writer = try bench.token("write")
+        let inside = #"{"url":"https://10.0.0.1/in","allow_private":true}"#
+        #expect(try create(bench, inside, writer).status == 403)
+        let made = try create(bench, #"{"url":"https://shop.example/in"}"#, writer)
+        #expect(made.status == 201)
+        let path = "apps/shop/webhooks/\(try #require(made.json["id"] as? String))"
+        let any = writer.merging(["If-Match": "*"]) { $1 }
+        #expect(try bench.ask("PATCH", path, #"{"allow_private":true}"#, any).status == 403)
+        for url in ["http://shop.example/", "ftp://shop.example", "https://u:p@shop.example/", "x"] {
+            #expect(try create(bench, #"{"url":"\#(url)"}"#, writer).status == 422, "\(url)")
+        }
+        for body in [
+            "{}", #"{"url":"https://a.example","batch_size":501}"#,
+            #"{"url":"https://a.example","verdict":"good"}"#,
+            #"{"url":"https://a.example","secret":"whsec_AA"}"#,
+            #"{"url":"https://a.example","paused":null,"nonsense":1}"#,
+        ] {
+            #expect(try create(bench, body, writer).status == 422, "\(body)")
+        }
+        #expect(try create(bench, #"{"url":"https://a.example"}"#, bench.token("read")).status == 403)
+    }
+
+    @Test func aDeliveryThatIsCutByTheEndOfTheGatewayIsMadeAgain() throws {
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
+        let hangs = Lock(true)
+        let server = try WebhookServer { _ in hangs.withLock { $0 } ? .hang : .answer(200) }
+        defer { server.close() }
+        _ = try fixture.apps.webhooks.create(
+            of: "shop", ["url": .string(server.url), "allow_private": true], secret: nil, after: 0, at: 0)
+        _ = try fixture.client().post(
+            batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey])
+        #expect(server.waitForRequest())
+        fixture.gateway.stop()
+        hangs.withLock { $0 = false }
+        var configuration = GatewayConfiguration(dataDirectory: fixture.dataDirectory)
+        configuration.port = 0
+        let again = try Gateway(configuration: configuration)
+        defer {
+            again.stop()
+            // Its folder goes with it.
+            withExtendedLifetime(fixture) {}
+        }
+        try again.startInProcess()
+        #expect(server.waitForRequest())
+        let requests = server.requests
+        #expect(requests.count == 2 && requests[0].body == requests[1].body)
+        #expect(requests[0].headers["webhook-id"] == requests[1].headers["webhook-id"])
+        again.waitForWebhooks()
+        #expect(server.requests.count == 2)
+    }
+}

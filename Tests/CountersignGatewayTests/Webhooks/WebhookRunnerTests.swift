@@ -1,0 +1,253 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import GatewayHTTP
+import GatewayModel
+import GatewayStorage
+import GatewayWebhooks
+import Testing
+
+/// Deliveries to several endpoints, with a webhook in memory and a clock that stands still.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct WebhookRunnerTests {
+    @Test func eventsComeInOrderAndArePassedOnlyOnceTheyWereTaken() throws {
+        let bench = try WebhookBench()
+        defer { bench.remove() }
+        let endpoint = try bench.endpoint(["batch_size": 4])
+        bench.events.add(10)
+        bench.look()
+        let sent = bench.sent.withLock { $0 }
+        #expect(sent.map(\.events) == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]])
+        // Nothing is committed before the answer.
+        #expect(sent.map(\.committed) == [0, 4, 8])
+        #expect(bench.events.committed(of: endpoint) == 10)
+        #expect(Set(sent.map(\.messageID)).count == 3)
+        #expect(sent.allSatisfy { !$0.messageID.contains(".") })
+        bench.events.add(1)
+        bench.look(after: 1_000)
+        #expect(bench.sent.withLock { $0.count } == 3)
+        bench.runner.wake()
+        bench.look()
+        #expect(bench.sent.withLock { $0.last?.events } == [11])
+    }
+
+    @Test func whatFailsIsSentAgainAsItWasAlsoAfterARestart() throws {
+        let bench = try WebhookBench()
+        defer { bench.remove() }
+        let endpoint = try bench.endpoint()
+        bench.events.add(3)
+        bench.fail(500)
+        bench.look()
+        bench.events.add(2)
+        bench.look(after: 4_999)
+        #expect(bench.sent.withLock { $0.count } == 1)
+        bench.look(after: 1)
+        bench.runner.stop(graceSeconds: 10)
+
+        let again = try WebhookBench(
+            bench.folder, events: bench.events, at: bench.now.withLock { $0 } + 10_000)
+        defer { again.remove() }
+        again.look()
+        let sent = bench.sent.withLock { $0 } + again.sent.withLock { $0 }
+        #expect(sent.map(\.events) == [[1, 2, 3], [1, 2, 3], [1, 2, 3], [4, 5]])
+        #expect(Set(sent.prefix(3).map(\.messageID)).count == 1)
+        #expect(sent[3].messageID != sent[0].messageID)
+        let records = try again.deliveries(of: endpoint).reversed()
+        #expect(records.map(\.attempt) == [1, 2, 3, 1])
+        #expect(records.map(\.status) == [500, 500, 200, 200])
+        #expect(records.map(\.error) == ["status", "status", nil, nil])
+        #expect(records.first?.firstSequence == 1 && records.first?.lastSequence == 3)
+    }
+
+    @Test func oneThatIsSlowDelaysNoOtherAndHasOneRequestAtATime() async throws {
+        let bench = try WebhookBench()
+        defer { bench.remove() }
+        let slow = try bench.endpoint()
+        let others = try (0..<8).map { _ in try bench.endpoint() }
+        let (began, release, delivered) = (Handshake(), Handshake(), Handshake())
+        bench.answer.withLock { answer in
+            answer = { sent in
+                if sent.endpoint == slow.id {
+                    began.signal()
+                    release.block()
+                } else {
+                    delivered.signal()
+                }
+                return WebhookAttempt(status: 200)
+            }
+        }
+        bench.events.add(5)
+        bench.runner.look()
+        await began.wait()
+        await delivered.wait(count: others.count)
+        for round in 2...3 {
+            bench.events.add(5)
+            bench.runner.wake()
+            bench.runner.look()
+            await delivered.wait(count: others.count * round)
+        }
+        #expect(bench.sent.withLock { $0.count { $0.endpoint == slow.id } } == 1)
+        release.signal()
+        bench.runner.waitUntilIdle()
+        let late = bench.sent.withLock { $0.filter { $0.endpoint == slow.id } }
+        #expect(late.map(\.events) == [[1, 2, 3, 4, 5], Array(6...15)])
+    }
+
+    @Test func goneAndDaysOfFailuresPauseAndTellTheAlertWebhook() throws {
+        let bench = try WebhookBench()
+        defer { bench.remove() }
+        _ = try bench.directory.setAlertWebhook(
+            url: "https://alerts.example/in", secret: nil, for: "shop")
+        let endpoint = try bench.endpoint()
+        bench.events.add(1)
+        bench.fail(410)
+        bench.look()
+        func paused() throws -> WebhookEndpoint.Pause? {
+            try bench.directory.webhooks.endpoint(endpoint.id, of: "shop").pause
+        }
+        #expect(try paused()?.reason == .gone)
+        #expect(try paused()?.by == "gateway")
+        bench.look(after: 86_400_000)
+        #expect(bench.sent.withLock { $0.count } == 1)
+
+        try bench.directory.webhooks.setPause(nil, of: endpoint.id, of: "shop", at: 0)
+        bench.fail(503)
+        for _ in 0..<4 { bench.look(after: 86_400_000) }
+        #expect(try paused() == nil)
+        for _ in 0..<2 { bench.look(after: 86_400_000) }
+        #expect(try paused()?.reason == .failing)
+        let count = bench.sent.withLock { $0.count }
+        bench.look(after: 86_400_000)
+        #expect(bench.sent.withLock { $0.count } == count)
+        let alerts = try bench.directory.alerts.takeDue(at: bench.now.withLock { $0 })
+        let texts = alerts.map { String(decoding: $0.body, as: UTF8.self) }
+        #expect(texts.count == 2 && texts.allSatisfy { $0.contains(#""type":"webhook.paused""#) })
+        #expect(texts[0].contains(#""reason":"gone""#) && texts[1].contains(#""reason":"failing""#))
+        let actions = try bench.directory.auditLog.entries(limit: 10).map(\.action)
+        #expect(actions.prefix(3) == ["webhook.pause", "webhook.resume", "webhook.pause"])
+
+        try bench.directory.webhooks.setPause(nil, of: endpoint.id, of: "shop", at: 0)
+        bench.succeed()
+        bench.look()
+        #expect(bench.sent.withLock { $0.last?.events } == [1])
+        #expect(bench.events.committed(of: endpoint) == 1)
+    }
+
+    @Test func replaysAndTestsGoBesideWhatComesNextAndMoveNothing() throws {
+        let bench = try WebhookBench()
+        defer { bench.remove() }
+        let endpoint = try bench.endpoint(["batch_size": 2])
+        bench.events.add(6)
+        bench.look()
+        bench.sent.withLock { $0 = [] }
+        let webhooks = bench.directory.webhooks
+        try webhooks.setPause(.init(.requested, by: "lee"), of: endpoint.id, of: "shop", at: 0)
+        let test = try webhooks.request(.test, of: endpoint.id, of: "shop", at: 0)
+        let replay = try webhooks.request(
+            .replay, of: endpoint.id, of: "shop", after: 1, through: 4, at: 0)
+        bench.events.add(2)
+        bench.look()
+        let sent = bench.sent.withLock { $0 }
+        #expect(sent.map(\.isTest) == [true, false, false])
+        #expect(sent.map(\.isReplay) == [false, true, true])
+        #expect(sent.map(\.events) == [[], [2, 3], [4]])
+        #expect(sent.prefix(2).map(\.messageID) == [test, replay])
+        #expect(Set(sent.map(\.messageID)).count == 3)
+        #expect(bench.events.committed(of: endpoint) == 6)
+        #expect(try webhooks.requests().isEmpty)
+        #expect(try bench.deliveries(of: endpoint).prefix(3).map(\.kind) == [.replay, .replay, .test])
+    }
+
+    @Test func noMoreMayBeAskedForThanTheGatewayRemembers() throws {
+        let bench = try WebhookBench()
+        defer { bench.remove() }
+        let endpoint = try bench.endpoint()
+        func ask() throws {
+            _ = try bench.directory.webhooks.request(.test, of: endpoint.id, of: "shop", at: 0)
+        }
+        for _ in 0..<WebhookStore.mostRequests { try ask() }
+        #expect { try ask() } throws: { ($0 as? GatewayError)?.code == .conflict }
+        for _ in 1..<WebhookStore.mostOfApp { _ = try bench.endpoint() }
+        #expect { _ = try bench.endpoint() } throws: { ($0 as? GatewayError)?.code == .conflict }
+    }
+
+    @Test func whatIsRememberedOfDeliveriesIsBounded() throws {
+        let bench = try WebhookBench()
+        defer { bench.remove() }
+        let endpoint = try bench.endpoint(["batch_size": 1])
+        bench.events.add(DeliveryStore.mostOfEndpoint + 20)
+        bench.look()
+        let kept = try bench.deliveries(of: endpoint)
+        #expect(kept.count == DeliveryStore.mostOfEndpoint)
+        #expect(kept.first?.lastSequence == 220 && kept.last?.lastSequence == 21)
+        bench.look(after: Int64(DeliveryStore.keptDays) * 86_400_000 + 3_600_000)
+        #expect(try bench.deliveries(of: endpoint).isEmpty)
+    }
+
+    @Test func aDeletedEndpointLeavesNothing() throws {
+        let bench = try WebhookBench()
+        defer { bench.remove() }
+        let endpoint = try bench.endpoint()
+        bench.events.add(1)
+        bench.look()
+        try bench.directory.webhooks.delete(endpoint.id, of: "shop")
+        bench.events.add(1)
+        bench.runner.wake()
+        bench.look(after: 3_600_000)
+        #expect(bench.sent.withLock { $0.count } == 1)
+        #expect(try bench.deliveries(of: endpoint).isEmpty && bench.store.progress().isEmpty)
+    }
+
+    @Test func oneDeliveryHasHalfAMebibyteOrOneEvent() throws {
+        let bench = try WebhookBench()
+        defer { bench.remove() }
+        _ = try bench.endpoint(["batch_size": 500])
+        bench.events.add(5, bytes: 200_000)
+        bench.events.add(1, bytes: 600_000)
+        bench.events.add(1)
+        bench.look()
+        #expect(bench.sent.withLock { $0.map(\.events) } == [[1, 2], [3, 4], [5], [6], [7]])
+    }
+
+    @Test func anAnswerIsRememberedAsTextThatDoesNoHarm() {
+        let bytes = Array("ok\u{1b}[31m\u{202E}\n<b>é\u{0}".utf8) + [0xFF]
+        #expect(DeliveryRecord.text(bytes) == "ok[31m<b>é\u{FFFD}")
+        #expect(DeliveryRecord.text(Array(repeating: 0x61, count: 5_000)).utf8.count == 1_024)
+    }
+
+    @Test func twoSecretsSignUntilTheOldOneEnds() throws {
+        let bench = try WebhookBench()
+        defer { bench.remove() }
+        let endpoint = try bench.endpoint()
+        let now = bench.now.withLock { $0 }
+        let secret = try bench.directory.webhooks.rotateSecret(
+            of: endpoint.id, of: "shop", to: nil, keepingOldFor: 2, at: now)
+        let rotated = try bench.directory.webhooks.endpoint(endpoint.id, of: "shop")
+        #expect(rotated.secret == StandardWebhook.key(secret) && rotated.secret != endpoint.secret)
+        let both = rotated.keys(atMilliseconds: now + 7_199_999)
+        #expect(both == [rotated.secret, endpoint.secret])
+        #expect(rotated.keys(atMilliseconds: now + 7_200_000) == [rotated.secret])
+        let signatures = StandardWebhook.headers(id: "msg_1", timestamp: 1, body: [1], keys: both)[2].value
+            .split(separator: " ")
+        #expect(signatures.count == 2 && signatures.allSatisfy { $0.hasPrefix("v1,") })
+        // Neither the answer nor the audit log holds a key.
+        let text = String(decoding: rotated.json.bytes, as: UTF8.self)
+        #expect(!text.contains(rotated.secret.hexadecimal) && !text.contains(endpoint.secret.hexadecimal))
+        for entry in try bench.directory.auditLog.entries(limit: 10) {
+            #expect(entry.after?.contains(rotated.secret.hexadecimal) != true)
+        }
+    }
+
+    // The example of the specification's reference libraries.
+    @Test func theSignatureIsThatOfTheReferenceLibraries() throws {
+        let key = try #require(StandardWebhook.key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
+        let headers = StandardWebhook.headers(
+            id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: 1_614_265_330,
+            body: Array(#"{"test": 2432232314}"#.utf8), keys: [key])
+        #expect(
+            headers.map(\.value) == [
+                "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330",
+                "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+            ])
+    }
+}

@@ -1,0 +1,113 @@
+import CountersignCore
+import Foundation
+
+/// A web server on a free port of this machine that behaves as a test says, and keeps what it is sent.
+final class WebhookServer: Sendable {
+    struct Request: Sendable {
+        var headers: [String: String]
+        var body: [UInt8]
+    }
+
+    /// What it does with a request.
+    enum Behaviour: Sendable {
+        case answer(Int, headers: [String: String] = [:], body: String = "ok")
+        /// Says nothing and keeps the connection.
+        case hang
+        case close
+        /// Begins an answer that never ends.
+        case endless
+    }
+
+    let port: UInt16
+    private let descriptor: Int32
+    private let behave: @Sendable (Request) -> Behaviour
+    private let kept = Lock<[Request]>([])
+    private let arrived = DispatchSemaphore(value: 0)
+
+    init(_ behave: @escaping @Sendable (Request) -> Behaviour) throws {
+        self.behave = behave
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let descriptor = descriptor
+        let bound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && listen(descriptor, 16) == 0
+                    && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard bound else { throw POSIXError(.EADDRINUSE) }
+        port = UInt16(bigEndian: address.sin_port)
+        Thread.detachNewThread { [self] in
+            while true {
+                let connection = accept(descriptor, nil, nil)
+                guard connection >= 0 else { return }
+                Thread.detachNewThread { [self] in serve(connection) }
+            }
+        }
+    }
+
+    var url: String { "http://127.0.0.1:\(port)/in" }
+    var requests: [Request] { kept.withLock { $0 } }
+
+    /// Returns once another request has come; false when none does.
+    func waitForRequest() -> Bool { arrived.wait(timeout: .now() + 30) == .success }
+
+    func close() {
+        shutdown(descriptor, Int32(SHUT_RDWR))
+        Foundation.close(descriptor)
+    }
+
+    private func serve(_ connection: Int32) {
+        defer { Foundation.close(connection) }
+        guard let request = read(connection) else { return }
+        kept.withLock { $0.append(request) }
+        arrived.signal()
+        switch behave(request) {
+        case .answer(let status, let headers, let body):
+            let fields = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
+            let head = "HTTP/1.1 \(status) X\r\n\(fields)Content-Length: \(body.utf8.count)\r\n"
+            _ = write(connection, Array((head + "Connection: close\r\n\r\n" + body).utf8))
+        case .hang:
+            // Until the other side has enough of it.
+            var byte: UInt8 = 0
+            while recv(connection, &byte, 1, 0) > 0 {}
+        case .close: break
+        case .endless:
+            var goesOn = write(connection, Array("HTTP/1.1 200 OK\r\n\r\n".utf8))
+            let chunk = [UInt8](repeating: 0x61, count: 16_384)
+            while goesOn { goesOn = write(connection, chunk) }
+        }
+    }
+
+    private func write(_ connection: Int32, _ bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBytes { send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) } > 0
+    }
+
+    private func read(_ connection: Int32) -> Request? {
+        var bytes: [UInt8] = []
+        while true {
+            if let request = Self.parse(bytes) { return request }
+            var chunk = [UInt8](repeating: 0, count: 65_536)
+            let count = recv(connection, &chunk, chunk.count, 0)
+            guard count > 0 else { return nil }
+            bytes += chunk[..<count]
+        }
+    }
+
+    private static func parse(_ bytes: [UInt8]) -> Request? {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let end = text.range(of: "\r\n\r\n") else { return nil }
+        var headers: [String: String] = [:]
+        for line in text[..<end.lowerBound].components(separatedBy: "\r\n").dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            headers[line[..<colon].lowercased()] = line[line.index(after: colon)...]
+                .trimmingCharacters(in: .whitespaces)
+        }
+        let body = Array(text[end.upperBound...].utf8)
+        guard body.count >= Int(headers["content-length"] ?? "0") ?? 0 else { return nil }
+        return Request(headers: headers, body: body)
+    }
+}
