@@ -22,17 +22,15 @@ package struct LoggedEvents: WebhookEvents {
     package func read(
         for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool
     ) throws -> WebhookReading {
-        var query = EventQuery(appID: endpoint.appID)
-        // What is stored after this is looked at the next time.
-        let newest = try log.newest(query, before: nil, limit: 1).events.first?.sequence ?? 0
-        query.verdict = endpoint.verdictFilter
-        query.type = endpoint.type
-        query.name = endpoint.name
-        query.userID = endpoint.userID
-        let page = try log.oldest(query, after: sequence, limit: endpoint.batchSize)
-        let last = page.events.last?.sequence ?? sequence
+        let filter = EventFilter(
+            verdict: endpoint.verdictFilter, type: endpoint.type, name: endpoint.name,
+            userID: endpoint.userID)
+        let stretch = try log.follow(
+            EventFollowing(appID: endpoint.appID, filter: filter), after: sequence, limit: endpoint.batchSize)
+        let positions = try log.positions()
         return WebhookReading(
-            page.events, of: endpoint.appID, isReplay: isReplay,
-            reached: page.hasMore ? last : max(last, newest), hasMore: page.hasMore, through: through)
+            stretch.events, of: endpoint.appID, isReplay: isReplay, reached: stretch.reached,
+            hasMore: stretch.hasMore, through: through
+        ) { positions.text(after: $0, in: endpoint.appID) }
     }
 }

@@ -18,9 +18,9 @@ package struct WebhookBatch: Sendable {
     }
 
     /// Takes an event; false when there is no room for it.
-    mutating func add(_ event: StoredEvent) -> Bool {
+    mutating func add(_ event: StoredEvent, position: String) -> Bool {
         var text: [UInt8] = []
-        event.write(to: &text)
+        event.write(to: &text, position: position)
         guard events == 0 || body.count + text.count + 3 <= Self.maximumBytes else { return false }
         if events > 0 { body.append(UInt8(ascii: ",")) }
         body.append(contentsOf: text)

@@ -24,16 +24,17 @@ package struct WebhookReading: Sendable {
     package var hasMore: Bool
 
     /// A delivery of as many of `events` as fit, which were found by looking at everything up to `reached`.
+    /// `position` is what the reader's API calls the place after an event.
     package init(
         _ events: [StoredEvent], of appID: String, isReplay: Bool, reached: Int64, hasMore: Bool,
-        through: Int64?
+        through: Int64?, position: (Int64) -> String
     ) {
         var batch = WebhookBatch(appID: appID, isReplay: isReplay)
         let end = through ?? .max
         self.reached = min(reached, end)
         self.hasMore = hasMore && reached < end
         for event in events where event.sequence <= end {
-            guard batch.add(event) else {
+            guard batch.add(event, position: position(event.sequence)) else {
                 self.reached = batch.lastSequence ?? event.sequence - 1
                 self.hasMore = true
                 break

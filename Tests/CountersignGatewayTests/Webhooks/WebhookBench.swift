@@ -45,7 +45,8 @@ final class ListedEvents: WebhookEvents {
         let found = Array(all.dropFirst(Int(sequence)).prefix(endpoint.batchSize))
         return WebhookReading(
             found, of: endpoint.appID, isReplay: isReplay, reached: found.last?.sequence ?? sequence,
-            hasMore: found.last.map { $0.sequence < Int64(all.count) } ?? false, through: through)
+            hasMore: found.last.map { $0.sequence < Int64(all.count) } ?? false, through: through
+        ) { "p\($0)" }
     }
 }
 
