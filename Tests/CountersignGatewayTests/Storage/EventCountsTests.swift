@@ -132,7 +132,7 @@ struct EventCountsTests {
         rules.retentionBytes = 4
         var sweeper = RetentionSweeper()
         sweeper.begin(["shop": rules], nowMilliseconds: 5)
-        while !sweeper.isDone { try log.sweep(&sweeper, counting: KeyUseTally()) }
+        while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: KeyUseTally()) }
         #expect(try usage(path) == ["shop 2 4"])
         #expect(!log.hasUncounted)
     }

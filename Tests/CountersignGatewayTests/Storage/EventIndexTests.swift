@@ -342,7 +342,8 @@ struct EventIndexTests {
             for number in 0..<23 {
                 let app = number.isMultiple(of: 5) ? "kiosk" : number.isMultiple(of: 7) ? "none" : "shop"
                 let id = "m-\(round)-\(number)"
-                _ = try log.store([batch([event(id, user: "user-\(number % 3)")], app: app)], counting: KeyUseTally())
+                _ = try log.store(
+                    [batch([event(id, user: "user-\(number % 3)")], app: app)], counting: KeyUseTally())
                 kept[app, default: []].append(id)
                 for app in ["shop", "kiosk"] where number > 15 { try check(app, kept[app] ?? [], runs) }
             }
