@@ -1,7 +1,8 @@
 import Foundation
 import GatewayModel
-import GatewayWebhooks
 import Testing
+
+@testable import GatewayWebhooks
 
 /// What an endpoint is sent and when, decided without a clock and without a network.
 struct DeliveryMachineTests {
