@@ -294,7 +294,7 @@ extension IndexHasher {
     ) -> IndexedEvent {
         let from = sender ?? userID.map { "user " + $0 } ?? anonymousID.map { "device " + $0 } ?? ""
         let whose = userID.map { EventSubject.user($0) } ?? anonymousID.map { .device($0) }
-        var subjects = [hash(of: .app, in: appID), hash(of: .message(messageID), in: appID)]
+        var subjects = [hash(of: .message(messageID), in: appID)]
         if let whose { subjects.append(hash(of: whose, in: appID)) }
         return IndexedEvent(
             sequence: sequence, key: key(appID: appID, sender: from, messageID: messageID), app: app,

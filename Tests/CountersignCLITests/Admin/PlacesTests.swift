@@ -68,6 +68,15 @@ struct PlacesTests {
         "admin user list --json", "backup create",
         "backup verify {last}", "backup list", "audit list --limit 500 --unmask",
         "audit list --json --limit 500 --app blog --unmask", "audit verify --json",
+        "consumer create shop billing --partitions 2 --json", "consumer list shop",
+        "consumer show shop billing",
+        "consumer show shop billing --json", "consumer seek shop billing --from end",
+        "consumer delete shop billing",
+        "webhook create shop https://127.0.0.1:1/in --allow-private --json", "webhook list shop",
+        "webhook show shop {id}", "webhook update shop {id} --batch-size 5", "webhook pause shop {id}",
+        "webhook resume shop {id}", "webhook rotate shop {id} --hours 1", "webhook deliveries shop {id}",
+        "webhook replay shop {id} --from-seq 1 --to-seq 1", "webhook test shop {id}",
+        "webhook delete shop {id}",
         "app delete blog --confirm blog --json", "app list",
     ]
 

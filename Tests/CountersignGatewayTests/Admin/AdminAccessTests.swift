@@ -69,6 +69,9 @@ struct AdminAccessTests {
         ("GET /sign-in-rules", .owner), ("PUT /sign-in-rules", .owner),
         ("POST /apps/{app}/keys/import", .operator), ("DELETE /apps/{app}/project/sync-tokens", .operator),
         ("DELETE /apps/{app}", .owner), ("GET /app-deletions", .viewer),
+        ("GET /apps/{app}/consumers", .viewer), ("POST /apps/{app}/consumers", .operator),
+        ("GET /apps/{app}/consumers/{name}", .viewer), ("DELETE /apps/{app}/consumers/{name}", .operator),
+        ("POST /apps/{app}/consumers/{name}/seek", .operator),
     ]
 
     /// A second word on the table: who widens a role says so here too.
