@@ -121,6 +121,8 @@ package final class SQLiteEventConsumers: EventConsumers {
                 "SELECT received_ms FROM event WHERE seq = ?1", .integer(sequence)
             ) { $0.int64(0) }
         }
+        // The index counts those of a person who was deleted, too.
+        if oldest == nil, next.count < 64 { behind = 0 }
         return EventConsumer(
             id: row.id, settings: row.settings, createdMilliseconds: row.createdMilliseconds,
             partitions: partitions, lag: (behind + row.positions.count - 1) / max(1, row.positions.count),
