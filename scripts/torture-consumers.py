@@ -179,7 +179,7 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def until(what, body, seconds=60):
+def until(what, body, seconds=600):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
