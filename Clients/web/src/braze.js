@@ -84,7 +84,7 @@ export function requestImmediateDataFlush(callback) {
   client?.flush().then((result) => callback?.(result.isComplete));
 }
 
-/** Ends all work; `initialize` begins anew. */
+/** Stops everything; `initialize` starts again. */
 export async function destroy() {
   const closing = client;
   client = null;

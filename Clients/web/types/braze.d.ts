@@ -39,7 +39,7 @@ export function logCustomEvent(name: string, properties?: Record<string, unknown
  * @param {(isComplete: boolean) => void} [callback]
  */
 export function requestImmediateDataFlush(callback?: ((isComplete: boolean) => void) | undefined): void;
-/** Ends all work; `initialize` begins anew. */
+/** Stops everything; `initialize` starts again. */
 export function destroy(): Promise<void>;
 export type SdkAuthenticationError = {
     /**

@@ -5,7 +5,7 @@ internal import GatewayModel
 /// Removes everything that `events.sqlite` keeps of an app, a step at a time between two commits. Used by the writer's
 /// thread. The space is overwritten.
 ///
-/// It may begin anew at any time: what is gone already is passed over.
+/// It can be restarted at any time: rows that are already gone are skipped.
 struct EventErasure {
     /// Rows and bytes that one step deletes, so that a request never waits long for it.
     static let rowsPerStep = 200

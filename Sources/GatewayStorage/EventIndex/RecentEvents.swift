@@ -42,7 +42,7 @@ final class RecentEvents: Sendable {
         }
     }
 
-    /// Begins anew with the events from `first` on.
+    /// Starts over with the events from `first` on.
     func begin(with events: [IndexedEvent], from first: Int64) {
         state.withLock { state in
             state = State(first: first, last: first - 1)

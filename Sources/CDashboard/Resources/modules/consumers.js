@@ -1,4 +1,4 @@
-// Who follows an app's events by name: how far behind each is; moved and deleted here.
+// Named consumers of an app's events: shows how far behind each one is, and moves or deletes it.
 
 import { h } from "./dom.js";
 import { api, path } from "./api.js";
