@@ -126,7 +126,7 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: service browser screenshots web consumers
+.PHONY: service browser screenshots web consumers exports
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 
@@ -135,6 +135,9 @@ web: build ## Check the browser client (Clients/web): types, size, tests, and in
 
 consumers: build ## Check the Python client for readers of events (Examples/Consumers), also against a gateway, killing workers
 	@scripts/consumers-test.sh $(COUNTERSIGN)
+
+exports: build ## Kill a gateway that writes hourly files, fill their disk, load them into DuckDB and PostgreSQL (makes .venv)
+	@scripts/exports-test.sh --countersign $(COUNTERSIGN)
 
 screenshots: build ## Take the pictures of the dashboard in docs/images, of a day that takes three minutes
 	@scripts/setup.sh screenshots

@@ -61,6 +61,9 @@ let package = Package(
             name: "CZlib", pkgConfig: "zlib",
             providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
         .systemLibrary(
+            name: "CZstd", pkgConfig: "libzstd",
+            providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
+        .systemLibrary(
             name: "CQREncode", pkgConfig: "libqrencode",
             providers: [.apt(["libqrencode-dev"]), .brew(["qrencode"])]),
         .systemLibrary(
@@ -139,7 +142,7 @@ let package = Package(
         .target(
             name: "GatewayStorage",
             dependencies: [
-                "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE", "CZlib",
+                "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE", "CZlib", "CZstd",
             ],
             swiftSettings: strict),
         // Metrics, the log, and what the dashboard counts.
@@ -303,7 +306,7 @@ let package = Package(
             dependencies: [
                 "CountersignGateway", "GatewayAdmin", "GatewayAdmission", "GatewayDialects", "GatewayHTTP",
                 "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayTokens", "GatewayWebhooks",
-                "CountersignCore",
+                "CountersignConsumer", "CountersignCore",
                 "CountersignSQLite", "CountersignJOSE",
                 "CountersignGatewayTesting", "CountersignTesting",
             ],

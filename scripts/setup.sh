@@ -53,6 +53,8 @@ need "pkg-config --exists libcurl" libcurl4-openssl-dev curl
 need "pkg-config --exists zlib" zlib1g-dev zlib
 need "pkg-config --exists simdjson" libsimdjson-dev simdjson
 need "pkg-config --exists libqrencode" libqrencode-dev qrencode
+need "pkg-config --exists libzstd" libzstd-dev zstd
+need "command -v zstd" zstd zstd
 need "command -v sqlite3" sqlite3 sqlite
 need "command -v openssl" openssl openssl@3
 need "command -v curl" curl curl

@@ -33,6 +33,8 @@ public final class Gateway: Sendable {
     private let servers: Servers
     private let polls: LongPolls
     private let deletedApps: DeletedApps
+    /// Nil when no files are asked for.
+    private let eventFiles: EventFiles?
     private let boundPort = Lock<UInt16>(0)
     private let boundAdminPort = Lock<UInt16>(0)
     private let hasStopped = Lock(false)
@@ -92,6 +94,7 @@ public final class Gateway: Sendable {
             directory: try storage.openControl(as: .schedule), registry: registry,
             data: [stores.events, stores.analytics, tokens.store], sessions: tokens.store,
             log: observability.log, now: now)
+        eventFiles = try EventFiles(configuration, storage: storage, log: observability.log, now: now)
     }
 
     /// What was counted; its recorder hears of every request.
@@ -139,6 +142,7 @@ public final class Gateway: Sendable {
         stores.analytics.start()
         deletedApps.start()
         webhooks.start()
+        eventFiles?.start()
     }
 
     /// Tells those who speak of the gateway to others where it is.
@@ -183,6 +187,7 @@ public final class Gateway: Sendable {
             graceSeconds: max(0, configuration.drainSeconds + configuration.stopGraceSeconds - passed))
         admin.close()
         deletedApps.stop()
+        eventFiles?.stop()
         registry.stop()
         tokens.stop()
         certificates?.stop()

@@ -21,6 +21,11 @@ enum EventCommand {
         "limit", .integer("N", 1...10_000), default: "20", help: "how many at most")
     private static let format = Flag(
         "format", .choice(["ndjson", "csv"]), default: "ndjson", help: "one JSON object a line, or CSV")
+    private static let after = Flag(
+        "after", .text("POSITION"),
+        help: "only events after this position; start begins with the oldest; prints whole entries")
+    private static let follow = Flag(
+        "follow", help: "go on with new events until Ctrl-C; prints whole entries")
     private static let filters = [user, messageID, type, name, verdict, unverified, since, until, .unmask]
 
     private static let list = Command(
@@ -55,11 +60,24 @@ enum EventCommand {
             NDJSON is what `countersign send` reads: one event per line, as it came. CSV has the columns that every
             event has, with the event itself as JSON in the last one. A server shows pseudonyms instead of user ids, and hides
             whatever else identifies a user, unless you give --unmask: an export that you want to send elsewhere needs it.
+            With --after or --follow each line is an event's whole entry: position, time of receipt, verdict, and in body
+            the event as it came. Where --after goes on is said on standard error, also after Ctrl-C, which ends --follow
+            with status 0.
             """,
-        positionals: [.app], flags: filters + [format] + Flag.place,
-        examples: ["All that an app has": "countersign event export shop"]
+        positionals: [.app], flags: filters + [format, after, follow] + Flag.place,
+        examples: [
+            "All that an app has": "countersign event export shop",
+            "With verdict and position": "countersign event export shop --after start",
+        ]
     ) { invocation in
         let format = try invocation.value(of: format)
+        let after = try invocation.value(of: after)
+        if after != nil || invocation.isSet(follow) {
+            guard format != "csv" else {
+                throw CommandError(.usage, "CSV has no positions", hint: "leave --format out")
+            }
+            return try await printEntries(after: after == "start" ? nil : after, invocation)
+        }
         let request = AdminRequest(
             method: "GET", path: ["apps", invocation.app, "events", "export"],
             query: try query(invocation) + [("format", format)])
@@ -96,6 +114,32 @@ enum EventCommand {
         guard line.starts(with: start) else { return nil }
         return stride(from: line.count - end.count, through: start.count, by: -1)
             .first { line[$0..<($0 + end.count)].elementsEqual(end) }.map { line[start.count..<$0] }
+    }
+
+    private static func printEntries(after position: String?, _ invocation: Invocation) async throws {
+        let follower = EventFollower(
+            try invocation.admin(), app: invocation.app, after: position, query: try query(invocation),
+            io: invocation.io)
+        let isFollowing = invocation.isSet(follow)
+        let signals = StopSignals()
+        let running = Task {
+            try await follower.printNew()
+            while isFollowing {
+                try await Task.sleep(for: .seconds(1))
+                try await follower.printNew()
+            }
+        }
+        let waiting = Task { if await signals.first() != nil { running.cancel() } }
+        let result = await running.result
+        waiting.cancel()
+        let (count, position) = (follower.count, follower.position ?? "start")
+        invocation.io.say(
+            "\(count) \(count == 1 ? "event" : "events"); --after \(position) goes on from here.")
+        if running.isCancelled {
+            if isFollowing { return }
+            throw ExitCode.interrupted
+        }
+        try result.get()
     }
 
     private static func query(

@@ -83,6 +83,10 @@ enum SettingTable {
             "backup-folder", .path("PATH"),
             help: "where backups go; the folder backups in the data directory when not given"
         ) { $0.backups.folder = $1 },
+        Setting(
+            "event-files", .path("PATH"),
+            help: "folder that the events of each hour are also written to, as compressed NDJSON for each app"
+        ) { $0.eventFilesFolder = $1 },
     ]
 
     private static let protection: [Setting] = [

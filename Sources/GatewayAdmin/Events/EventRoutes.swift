@@ -15,7 +15,8 @@ struct EventRoutes: Sendable {
                 .list(Self.event), answer: list),
             AdminRoute(
                 "GET", "/apps/{app}/events/export", .viewer, "Export events, the oldest first",
-                query: Self.filters + [Export.format], .file(Export.mediaTypes), answer: export),
+                query: Self.filters + [Export.format, .init("after", .text(longest: 64))],
+                .file(Export.mediaTypes), answer: export),
         ]
     }
 
@@ -37,7 +38,7 @@ struct EventRoutes: Sendable {
             "code": .nullable(.count), "key_id": .nullable(.string), "enforcement": .nullable(.string),
             "dialect": .nullable(.string), "request_id": .nullable(.string), "token_id": .nullable(.string),
             "body": .any,
-        ]))
+        ]).with([.may("position", .string)]))
 
     private func query(_ call: AdminCall) throws -> EventQuery {
         var query = EventQuery(appID: try call.app().id)
@@ -61,10 +62,12 @@ struct EventRoutes: Sendable {
         let mask = try call.userMask("event", "list", app: query.appID, user: query.userID)
         let page = try log.newest(
             query, before: try call.cursor()?.number, limit: call.limit)
+        let positions = try positions()
         var body = Array(#"{"items":["#.utf8)
         for (index, event) in page.events.enumerated() {
             if index > 0 { body.append(UInt8(ascii: ",")) }
-            mask.event(event, of: query.appID).write(to: &body)
+            mask.event(event, of: query.appID)
+                .write(to: &body, position: positions?.text(after: event.sequence, in: query.appID))
         }
         let next = page.hasMore ? page.events.last.map { PagePosition($0.sequence).text } : nil
         body.append(contentsOf: #"],"next":"#.utf8)
@@ -76,15 +79,19 @@ struct EventRoutes: Sendable {
     private func export(_ call: AdminCall) throws -> HTTPResponse {
         let query = try query(call)
         let mask = try call.userMask("event", "export", app: query.appID, user: query.userID)
+        let positions = try positions()
+        let start = try call.query("after").map { try sequence(of: $0, in: query.appID, positions) } ?? 0
         return Export.list(
-            call, name: "\(query.appID)-events", columns: Self.columns, from: 0
+            call, name: "\(query.appID)-events", columns: Self.columns, from: start
         ) { [log] sequence in
             let page = try log.oldest(
                 query, after: sequence, limit: 500)
             let rows = page.events.map { event in
                 let event = mask.event(event, of: query.appID)
                 var line: [UInt8] = []
-                event.write(to: &line, asLine: true)
+                event.write(
+                    to: &line, position: positions?.text(after: event.sequence, in: query.appID), asLine: true
+                )
                 return Export.Row(
                     cells: [
                         String(event.sequence), event.messageID, event.type, event.userID ?? "",
@@ -97,6 +104,27 @@ struct EventRoutes: Sendable {
                     ], line: line)
             }
             return (rows, page.hasMore ? page.events.last?.sequence : nil)
+        }
+    }
+
+    /// Nil in a folder that no gateway of this version has run on.
+    private func positions() throws -> EventPositions? {
+        do throws(GatewayError) {
+            return try log.positions()
+        } catch {
+            guard error.code == .conflict || error.code == .notFound else { throw error }
+            return nil
+        }
+    }
+
+    private func sequence(of text: String, in appID: String, _ positions: EventPositions?) throws -> Int64 {
+        guard text != "start" else { return 0 }
+        // Says what is missing.
+        let positions = try positions ?? log.positions()
+        do throws(EventPositions.Fault) {
+            return try positions.sequence(of: text, in: appID)
+        } catch {
+            throw AdminProblem(422, error.rawValue, error.reason)
         }
     }
 

@@ -42,6 +42,9 @@ public struct GatewayConfiguration: Sendable {
     /// Copies of the data directory that the gateway makes automatically; see ``BackupRules``.
     public var backups = BackupRules()
 
+    /// The folder that each app's events are written to as files, an hour at a time; nil writes none.
+    package var eventFilesFolder: String?
+
     /// How much is logged to standard error, as JSON; see ``LogLevel``.
     public var logLevel = LogLevel.off
 

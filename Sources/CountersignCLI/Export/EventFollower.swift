@@ -1,0 +1,80 @@
+internal import CountersignCore
+internal import Foundation
+
+/// Prints events with the position after each, and goes on as more are stored.
+struct EventFollower: Sendable {
+    private struct State {
+        var position: String?
+        /// The number of the event that the position is after; 0 until one was seen.
+        var sequence: Int64 = 0
+        var count = 0
+
+        mutating func move(to position: String, _ sequence: Int64) {
+            if sequence > self.sequence { (self.position, self.sequence) = (position, sequence) }
+        }
+    }
+
+    let admin: any AdminClient
+    let app: String
+    /// Which events, and how they are shown.
+    let query: [(name: String, value: String?)]
+    let io: CommandIO
+    private let state: Lock<State>
+
+    /// `position` is what an earlier run has said or printed last; nil begins with the oldest event.
+    init(
+        _ admin: any AdminClient, app: String, after position: String?,
+        query: [(name: String, value: String?)], io: CommandIO
+    ) {
+        self.admin = admin
+        self.app = app
+        self.query = query
+        self.io = io
+        state = Lock(State(position: position))
+    }
+
+    /// Up to here all events were printed or left out by the filters; nil before the first.
+    var position: String? { state.withLock { $0.position } }
+    var count: Int { state.withLock { $0.count } }
+
+    /// Prints the events that there are after the position.
+    func printNew() async throws {
+        // Asked without ids, as an answer with them is noted in the audit log.
+        let newest = try await admin.items("apps", app, "events", limit: 1).first
+        guard let newest else {
+            // A position that is none is refused although there is nothing after it.
+            if position != nil { try await printAll() }
+            return
+        }
+        guard let place = newest["position"].text, let sequence = newest["seq"].integer else {
+            throw CommandError(
+                .failed, "the gateway says no positions", hint: "run this version's gateway on the folder")
+        }
+        guard sequence > state.withLock({ $0.sequence }) else { return }
+        try await printAll()
+        // What the filters leave out is passed too, so that the next look does not begin there again.
+        state.withLock { $0.move(to: place, sequence) }
+    }
+
+    private func printAll() async throws {
+        let lines = Lock(TextPieces())
+        try await admin.stream(
+            AdminRequest(
+                method: "GET", path: ["apps", app, "events", "export"],
+                query: query + [("after", position ?? "start")])
+        ) { bytes in
+            try Task.checkCancellation()
+            for line in lines.withLock({ $0.lines(bytes) }) {
+                let entry = JSONValue(parsing: line, maximumDepth: 1_024)
+                guard let position = entry?["position"].text, let sequence = entry?["seq"].integer else {
+                    throw CommandError(.failed, "a line of the answer has no position")
+                }
+                try io.output(String(decoding: line, as: UTF8.self) + "\n")
+                state.withLock { state in
+                    state.move(to: position, sequence)
+                    state.count += 1
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+internal import Foundation
+internal import GatewayModel
+internal import GatewayObservability
+internal import GatewayStorage
+
+extension EventFiles {
+    /// Nil when no files are asked for. What becomes of them is logged.
+    convenience init?(
+        _ configuration: GatewayConfiguration, storage: some Storage, log: GatewayLog,
+        now: @escaping @Sendable () -> Date
+    ) throws(GatewayError) {
+        guard let folder = configuration.eventFilesFolder else { return nil }
+        let directory = try storage.openControl(as: .schedule)
+        self.init(
+            folder: folder, log: storage.log, apps: { try directory.apps().map(\.id) },
+            // Events are refused below the floor, so files stop well before it when they share a disk.
+            freeBytes: 2 * configuration.diskFloorBytes, now: now
+        ) { report in
+            switch report {
+            case .failed(let detail): log.note(.error, "event files not written", [("detail", detail)])
+            case .recovered: log.note(.info, "event files written again")
+            case .missed(let app, let file):
+                log.note(.error, "event files miss events", [("app", app), ("file", file)])
+            }
+        }
+    }
+}

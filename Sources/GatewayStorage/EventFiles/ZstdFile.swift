@@ -1,0 +1,101 @@
+internal import CZstd
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import Foundation
+internal import GatewayModel
+
+/// A file that is compressed as it is written (RFC 8878), and is there under its name only once all of it is on the disk.
+final class ZstdFile {
+    private static let level: Int32 = 3
+
+    private let path: String
+    private let descriptor: Int32
+    private let stream: OpaquePointer
+    private let digest = SHA256.Running()
+    private var buffer = [UInt8](repeating: 0, count: ZSTD_CStreamOutSize())
+    private(set) var bytes = 0
+    private var isNamed = false
+
+    /// What a file is written under until it is whole.
+    static let unfinished = ".tmp"
+
+    /// Begins the file that will be at `path`. Throws `storage`.
+    init(path: String) throws(GatewayError) {
+        self.path = path
+        let descriptor = open(path + Self.unfinished, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Self.failure(path, errno) }
+        guard let stream = ZSTD_createCStream() else {
+            close(descriptor)
+            throw GatewayError(.storage, "there is no memory to compress \(path) with")
+        }
+        self.descriptor = descriptor
+        self.stream = stream
+        ZSTD_CCtx_setParameter(stream, ZSTD_c_compressionLevel, Self.level)
+        ZSTD_CCtx_setParameter(stream, ZSTD_c_checksumFlag, 1)
+    }
+
+    deinit {
+        ZSTD_freeCStream(stream)
+        close(descriptor)
+        // Half a file must not take the room that whatever failed may be waiting for.
+        if !isNamed { unlink(path + Self.unfinished) }
+    }
+
+    func write(_ text: [UInt8]) throws(GatewayError) {
+        try compress(text, ZSTD_e_continue)
+    }
+
+    /// Ends the file and gives it its name. Returns its SHA-256. Throws `storage`; then it has no name.
+    func finish() throws(GatewayError) -> [UInt8] {
+        try compress([], ZSTD_e_end)
+        // In this order: a name that is on the disk before the bytes are would be a file that is not whole.
+        guard fsync(descriptor) == 0 else { throw Self.failure(path, errno) }
+        guard rename(path + Self.unfinished, path) == 0 else { throw Self.failure(path, errno) }
+        isNamed = true
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        let problem = synchronizeFile(folder)
+        guard problem == 0 else { throw Self.failure(folder, problem) }
+        return digest.finish()
+    }
+
+    private func compress(_ text: [UInt8], _ end: ZSTD_EndDirective) throws(GatewayError) {
+        var position = 0
+        var isDone = false
+        while !isDone {
+            var written = 0
+            let left = text.withUnsafeBytes { text in
+                buffer.withUnsafeMutableBytes { buffer in
+                    var input = ZSTD_inBuffer(src: text.baseAddress, size: text.count, pos: position)
+                    var output = ZSTD_outBuffer(dst: buffer.baseAddress, size: buffer.count, pos: 0)
+                    let left = ZSTD_compressStream2(stream, &output, &input, end)
+                    (position, written) = (input.pos, output.pos)
+                    return left
+                }
+            }
+            guard ZSTD_isError(left) == 0 else {
+                throw GatewayError(.storage, "\(path): \(String(cString: ZSTD_getErrorName(left)))")
+            }
+            try append(written)
+            isDone = end == ZSTD_e_end ? left == 0 : position == text.count
+        }
+    }
+
+    /// Writes the first bytes of the buffer.
+    private func append(_ count: Int) throws(GatewayError) {
+        var done = 0
+        while done < count {
+            let result = buffer.withUnsafeBytes {
+                Foundation.write(descriptor, $0.baseAddress.map { $0 + done }, count - done)
+            }
+            if result < 0, errno == EINTR { continue }
+            guard result > 0 else { throw Self.failure(path, errno) }
+            done += result
+        }
+        buffer.withUnsafeBytes { digest.add(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+        bytes += count
+    }
+
+    static func failure(_ path: String, _ number: Int32) -> GatewayError {
+        GatewayError(.storage, "cannot write \(path): \(String(cString: strerror(number)))")
+    }
+}

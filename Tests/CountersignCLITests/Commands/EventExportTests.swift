@@ -1,0 +1,68 @@
+import CountersignCore
+import Foundation
+import GatewayStorage
+import Testing
+
+@testable import CountersignCLI
+
+/// `event export` from a position on, beside a gateway that runs.
+@Suite(.timeLimit(.minutes(5)))
+struct EventExportTests {
+    private let folder = TemporaryFolder()
+    private let data: String
+    private let gateway: GatewayProcess
+
+    init() throws {
+        data = folder.path + "/data"
+        gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { _ in }
+    }
+
+    private func shell(_ environment: [String: String]) -> Shell {
+        Shell(folder: folder.path, environment: environment)
+    }
+
+    @Test(arguments: [false, true])
+    func itGoesOnWhereItStopped(_ isRemote: Bool) async throws {
+        let directory = try AppDirectory(dataDirectory: data)
+        let key = try directory.createApp(id: "shop").writeKey
+        let token = try directory.apiTokens.create(name: "t", scopes: ["read"]).text
+        let url = try await gateway.start().absoluteString
+        let place =
+            isRemote
+            ? ["COUNTERSIGN_SERVER": url, "COUNTERSIGN_TOKEN": token] : ["COUNTERSIGN_DATA": data]
+        let shell = shell(
+            place.merging(["COUNTERSIGN_WRITE_KEY": key, "COUNTERSIGN_URL": url]) { one, _ in one })
+        func send(_ names: String...) -> String {
+            names.map {
+                #"curl -sSf -H "X-Write-Key: $COUNTERSIGN_WRITE_KEY" "$COUNTERSIGN_URL/v1/batch" -d '{"batch":[{"type":"track","event":"\#($0)","messageId":"\#($0)","anonymousId":"d","properties":{"price": 1.10}}]}' >/dev/null"#
+            }.joined(separator: "\n")
+        }
+        let first = try await shell.run(send("one", "two") + "\ncountersign event export shop --after start")
+        #expect(first.status == 0, "\(first.talk)")
+        let lines = first.output.split(separator: "\n").map(String.init)
+        #expect(lines.count == 2)
+        if !isRemote { #expect(lines.first?.contains(#""price": 1.10"#) == true) }
+        let entry = try #require(JSONValue(parsing: Array((lines.last ?? "").utf8)))
+        let position = try #require(entry["position"].text)
+        #expect(first.talk.contains("2 events; --after \(position) goes on"))
+        #expect(entry["verdict"].text == "anonymous" && entry["received_ms"].integer != nil)
+        let followed = try await shell.run(
+            """
+            mkfifo out
+            countersign event export shop --after \(position) --follow >out & follow=$!
+            exec 3<out
+            \(send("three"))
+            read -r line <&3
+            echo "$line"
+            kill -INT $follow
+            wait $follow
+            """)
+        #expect(followed.status == 0, "\(followed.talk)")
+        let third = try #require(JSONValue(parsing: Array(followed.output.utf8.dropLast())))
+        #expect(third["name"].text == "three")
+        #expect(followed.talk.contains("1 event; --after \(third["position"].text ?? "?") goes on"))
+        let garbage = try await shell.run("countersign event export shop --after nowhere")
+        #expect(garbage.status != 0 && garbage.output.isEmpty && garbage.talk.contains("no position"))
+        #expect(await gateway.stop() == 0)
+    }
+}

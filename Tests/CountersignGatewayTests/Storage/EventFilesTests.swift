@@ -1,0 +1,250 @@
+import CountersignCore
+import CountersignGatewayTesting
+import CountersignJOSE
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// Hourly files of events: each event in one listed file, whatever happened between.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct EventFilesTests {
+    private static let hour: Int64 = 3_600_000
+    /// 2026-11-22T19:00:00Z.
+    private static let start: Int64 = 1_795_374_000_000
+
+    private final class Bench {
+        let folder: String
+        let storage: SQLiteStorage
+        private(set) var store: any EventStore
+        let clock = ManualClock(now: Date(timeIntervalSince1970: Double(EventFilesTests.start) / 1_000))
+        let said = Lock<[EventFiles.Report]>([])
+
+        init() throws {
+            folder =
+                FileManager.default.temporaryDirectory.appendingPathComponent("files-" + UUID().uuidString)
+                .path
+            storage = try SQLiteStorage(dataDirectory: folder)
+            store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        }
+
+        deinit {
+            store.close()
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+
+        /// Has retention delete all that there is.
+        func deleteAll() throws {
+            store.close()
+            var rules = AppRules()
+            rules.retentionBytes = 1
+            store = try storage.openEvents(
+                EventStoreOptions(pendingBytes: 1 << 20, retention: { [rules] in ["shop": rules] }))
+            // It sweeps before it answers.
+            self.store(1...1, of: "kiosk", minute: 0)
+            store.close()
+            store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        }
+
+        var place: String { folder + "/files/shop" }
+
+        func files(longestFile: Int = EventFiles.longestFile, freeBytes: Int = 0) -> EventFiles {
+            EventFiles(
+                folder: folder + "/files", log: storage.log, apps: { ["shop"] }, longestFile: longestFile,
+                freeBytes: freeBytes, now: { [clock] in clock.now },
+                report: { [said] report in said.withLock { $0.append(report) } })
+        }
+
+        /// Stores events that were received at a minute of the first hour or later.
+        func store(_ ids: ClosedRange<Int>, of app: String = "shop", minute: Int64) {
+            let body = Array(#"{"price": 1.10}"#.utf8)
+            let batch = EventBatch(
+                appID: app, receivedMilliseconds: EventFilesTests.start + minute * 60_000, body: body,
+                events: ids.map {
+                    EventBatch.Event(
+                        messageID: "m\($0)", kind: .track, userID: "u", timestampMilliseconds: 1,
+                        json: body.indices)
+                })
+            let done = DispatchSemaphore(value: 0)
+            store.append(batch) { _ in done.signal() }
+            done.wait()
+        }
+
+        func write() {
+            files().finish()
+        }
+
+        private static func object(_ line: Data) -> [String: Any]? {
+            (try? JSONSerialization.jsonObject(with: line)) as? [String: Any]
+        }
+
+        /// The manifest's entries.
+        func entries() throws -> [[String: Any]] {
+            let text = FileManager.default.contents(atPath: place + "/manifest.ndjson") ?? Data()
+            return text.split(separator: 0x0A).compactMap { Self.object(Data($0)) }
+        }
+
+        /// The lines of the listed files, as the system's own tool reads them.
+        func lines() throws -> [String] {
+            try entries().flatMap { entry in
+                let path = place + "/" + (entry["file"] as? String ?? "")
+                let data = FileManager.default.contents(atPath: path) ?? Data()
+                #expect(SHA256.digest(Array(data)).hexadecimal == entry["sha256"] as? String)
+                #expect(data.count == entry["bytes"] as? Int)
+                let text = String(decoding: try runProgram(["zstd", "-dqc", path]).output, as: UTF8.self)
+                let lines = text.split(separator: "\n").map(String.init)
+                #expect(lines.count == entry["events"] as? Int)
+                return lines
+            }
+        }
+
+        func ids() throws -> [String] {
+            try lines().map { Self.object(Data($0.utf8))?["message_id"] as? String ?? "?" }
+        }
+
+        func names() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: place).sorted()
+        }
+    }
+
+    @Test func eachHourThatIsOverIsAFile() throws {
+        let bench = try Bench()
+        bench.store(1...3, minute: 5)
+        bench.store(4...5, minute: 59)
+        bench.write()
+        #expect(try bench.entries().isEmpty)
+        bench.store(6...6, minute: 60)
+        bench.clock.advance(by: 3_600)
+        bench.write()
+        #expect(try bench.ids() == (1...5).map { "m\($0)" })
+        #expect(try bench.names() == ["2026-11-22T19-000001.ndjson.zst", "manifest.ndjson"])
+        // The body's bytes are those that came.
+        #expect(try bench.lines()[0].contains(#""body":{"price": 1.10}"#))
+        #expect(try bench.lines()[0].contains(#""position":""#))
+        // One that came late has its place in the order, and no second file is made for nothing.
+        bench.store(7...7, minute: 59)
+        bench.write()
+        bench.clock.advance(by: 7_200)
+        bench.write()
+        #expect(try bench.ids() == (1...7).map { "m\($0)" })
+        #expect(
+            try bench.entries().map { $0["file"] as? String } == [
+                "2026-11-22T19-000001.ndjson.zst", "2026-11-22T20-000001.ndjson.zst",
+            ])
+        #expect(bench.said.withLock { $0 }.isEmpty)
+    }
+
+    @Test func aLongHourIsSeveralFiles() throws {
+        let bench = try Bench()
+        bench.store(1...9, minute: 5)
+        bench.clock.advance(by: 3_600)
+        bench.files(longestFile: 1_000).finish()
+        #expect(try bench.ids() == (1...9).map { "m\($0)" })
+        #expect(try bench.entries().count > 1)
+    }
+
+    /// What a process leaves that is killed after each step.
+    @Test(arguments: ["tmp", "file", "half a line", "half a first line"])
+    func whatACrashLeavesIsPutRight(_ step: String) throws {
+        let bench = try Bench()
+        let manifest = bench.place + "/manifest.ndjson"
+        bench.store(1...3, minute: 5)
+        if step == "half a first line" {
+            try FileManager.default.createDirectory(atPath: bench.place, withIntermediateDirectories: true)
+            try Data(#"{"file":"2026"#.utf8).write(to: URL(fileURLWithPath: manifest))
+        }
+        bench.clock.advance(by: 3_600)
+        bench.write()
+        bench.store(4...6, minute: 65)
+        bench.clock.advance(by: 3_600)
+        let next = bench.place + "/2026-11-22T20-000001.ndjson.zst"
+        if step == "tmp" {
+            try Data("x".utf8).write(to: URL(fileURLWithPath: next + ".tmp"))
+        } else {
+            // Whole or not, it is not listed.
+            try Data("x".utf8).write(to: URL(fileURLWithPath: next))
+        }
+        if step == "half a line" {
+            let handle = try #require(FileHandle(forWritingAtPath: manifest))
+            handle.seekToEndOfFile()
+            handle.write(Data(#"{"bytes":1,"events":3,"file":"2026-11-22T20-000001.ndjson.zst""#.utf8))
+            try handle.close()
+        }
+        bench.store(7...7, minute: 119)
+        bench.write()
+        #expect(try bench.ids() == (1...7).map { "m\($0)" })
+        #expect(try bench.names().allSatisfy { !$0.hasSuffix(".tmp") })
+        #expect(try bench.names().count == 3)
+    }
+
+    @Test func whatCannotBeWrittenIsSaidAndTriedAgain() throws {
+        let bench = try Bench()
+        bench.store(1...3, minute: 5)
+        bench.clock.advance(by: 3_600)
+        // A file stands where the folder should be.
+        let folder = bench.folder + "/files"
+        try Data().write(to: URL(fileURLWithPath: folder))
+        let files = bench.files()
+        files.finish()
+        files.finish()
+        let said = bench.said.withLock { $0 }
+        guard case .failed = said.first, said.count == 1 else {
+            Issue.record("\(said)")
+            return
+        }
+        try FileManager.default.removeItem(atPath: folder)
+        files.finish()
+        #expect(try bench.ids() == ["m1", "m2", "m3"])
+        #expect(bench.said.withLock { $0.last } == .recovered)
+    }
+
+    @Test func whatWasDeletedUnwrittenIsSaid() throws {
+        let bench = try Bench()
+        bench.store(1...2, minute: 5)
+        bench.clock.advance(by: 3_600)
+        bench.write()
+        bench.store(3...4, minute: 65)
+        try bench.deleteAll()
+        bench.store(5...6, minute: 66)
+        bench.clock.advance(by: 3_600)
+        bench.write()
+        #expect(try bench.ids() == ["m1", "m2", "m5", "m6"])
+        #expect(try bench.entries().map { $0["events_missed"] as? Bool } == [false, true])
+        #expect(
+            bench.said.withLock { $0 } == [.missed(app: "shop", file: "2026-11-22T20-000001.ndjson.zst")])
+    }
+
+    @Test func roomIsLeftForEvents() throws {
+        let bench = try Bench()
+        bench.store(1...3, minute: 5)
+        bench.clock.advance(by: 3_600)
+        bench.files(freeBytes: .max).finish()
+        #expect(try bench.entries().isEmpty)
+        #expect(try bench.names().isEmpty)
+        bench.write()
+        #expect(try bench.ids() == ["m1", "m2", "m3"])
+    }
+
+    /// A log that was put back to an earlier state gives the same numbers to other events.
+    @Test func filesOfAnotherLogAreNotContinued() throws {
+        let bench = try Bench()
+        bench.store(1...3, minute: 5)
+        bench.clock.advance(by: 3_600)
+        bench.write()
+        let other = try Bench()
+        other.store(4...9, minute: 65)
+        other.clock.advance(by: 7_200)
+        try FileManager.default.copyItem(atPath: bench.folder + "/files", toPath: other.folder + "/files")
+        other.write()
+        #expect(try other.ids() == ["m1", "m2", "m3"])
+        guard case .failed(let detail) = other.said.withLock({ $0.last }) else {
+            Issue.record("nothing was said")
+            return
+        }
+        #expect(detail.contains("another log"))
+    }
+}
