@@ -85,7 +85,10 @@ extension SQLiteEventConsumers {
         let (found, target) = try leases.withLock {
             leases throws(ConsumerFailure) -> (ConsumerLeases.Lease?, Int64) in
             switch leases[id]?.find(lease) ?? .expired {
-            case .expired, .busy: throw Self.leaseExpired
+            case .expired: throw Self.leaseExpired
+            case .busy:
+                throw ConsumerFailure(
+                    .storage, "this lease's acknowledgement is on its way to the disk; send it again")
             case .settled(let reached): return (nil, reached)
             case .lease(let found):
                 let target = sequence.map { $0 >= found.last ? found.reached : $0 } ?? found.reached

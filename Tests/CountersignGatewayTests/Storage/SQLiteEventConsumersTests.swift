@@ -1,0 +1,49 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// What only this engine's consumers may do; the rest is held by the conformance suite.
+@Suite(.ownThreads, .timeLimit(.minutes(1)))
+struct SQLiteEventConsumersTests {
+    @Test func anAcknowledgementThatIsOnItsWayMayBeSentAgain() throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let storage = try SQLiteStorage(dataDirectory: folder)
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        let consumers = try #require(
+            storage.openConsumers(with: store, now: { 0 }) as? SQLiteEventConsumers)
+        let id = EventConsumerID(appID: "shop", name: "billing")
+        _ = try consumers.create(id, EventConsumerSettings(), from: .start)
+        let body = Array("{}".utf8)
+        let stored = DispatchSemaphore(value: 0)
+        store.append(
+            EventBatch(
+                appID: "shop", receivedMilliseconds: 1, body: body,
+                events: [
+                    EventBatch.Event(
+                        messageID: "m", kind: .track, userID: "u", timestampMilliseconds: 1,
+                        json: body.indices)
+                ])
+        ) { _ in stored.signal() }
+        stored.wait()
+        guard case .leased(let lease) = try consumers.lease(id, limit: 9, seconds: 60),
+            case .lease(let held)? = consumers.leases.withLock({ $0[id]?.find(lease.id) })
+        else {
+            Issue.record("nothing was leased")
+            return
+        }
+        consumers.leases.withLock { $0[id]?.settle(held) }
+        do throws(ConsumerFailure) {
+            _ = try consumers.acknowledge(lease.id, of: id, through: nil)
+            Issue.record("it is committed twice")
+        } catch {
+            #expect(error.code == .storage)
+        }
+        consumers.leases.withLock { $0[id]?.finish(held, at: held.reached) }
+        #expect(try consumers.acknowledge(lease.id, of: id, through: nil) == held.reached)
+    }
+}
