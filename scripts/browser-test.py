@@ -12,7 +12,7 @@ import sys
 
 from playwright.sync_api import sync_playwright
 
-from browser import account, factor, journey, rules, screens, services, trouble
+from browser import account, factor, following, journey, rules, screens, services, trouble
 from browser.day import Day
 from browser.gateway import Gateway
 from browser.page import Visitor, say
@@ -34,6 +34,9 @@ def test(browser, owner, gateway):
     services.customers(owner, gateway)
     services.bloomreach(owner)
     services.house(owner)
+    following.verdicts(owner)
+    following.consumers(owner, gateway)
+    following.webhooks(owner)
     storage = owner.context.storage_state()
     trouble.keyboard(browser, gateway.url)
     trouble.viewer(browser, owner, screens.all_of("shop"))

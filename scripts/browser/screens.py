@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from .page import Visitor, say
 
 HOUSE = ["", "audit", "members", "system"]
-OF_APP = ["failures", "live", "keys", "enforcement", "policy", "events", "customers", "sessions", "project", "settings"]
+OF_APP = ["failures", "live", "keys", "enforcement", "policy", "events", "webhooks", "customers", "sessions", "project", "settings"]
 
 
 def all_of(app):

@@ -1,0 +1,122 @@
+"""What becomes of stored events: found by verdict, read by consumers, delivered to a webhook."""
+import http.server
+import re
+import threading
+
+from playwright.sync_api import expect
+
+from .page import say
+from .services import secret
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """Takes every delivery and keeps its body."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.bodies = []
+        self.arrived = threading.Condition()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}/in"
+
+    def wait(self, text):
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: any(text in body for body in self.bodies), 20), f"no delivery has {text}"
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"])).decode()
+        self.send_response(200)
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"thanks")
+        with self.server.arrived:
+            self.server.bodies.append(body)
+            self.server.arrived.notify_all()
+
+    def log_message(self, *arguments):
+        pass
+
+
+def verdicts(visitor):
+    """The events of each verdict, and no others."""
+    page = visitor.page
+    visitor.open("apps/shop/events")
+    rows = page.get_by_role("table", name="Events, the newest first").locator("tbody tr")
+
+    def search(value):
+        page.get_by_label("Verdict", exact=True).select_option(value)
+        visitor.button("Search").click()
+
+    for value, shown in (("verified", "Verified"), ("warned", "Warned"), ("anonymous", "Anonymous")):
+        search(value)
+        badge = page.get_by_text(shown, exact=True)
+        expect(rows.filter(has_not=badge)).to_have_count(0)
+        expect(rows.filter(has=badge).first).to_be_visible()
+    search("unverified")
+    expect(rows.filter(has=page.get_by_text("Verified", exact=True))).to_have_count(0)
+    expect(rows.filter(has=page.get_by_text("Warned", exact=True)).first).to_be_visible()
+    search("unknown")
+    expect(page.get_by_text("No event matches")).to_be_visible()
+    say("events are found by their verdict")
+
+
+def consumers(visitor, gateway):
+    page = visitor.page
+    gateway.run("consumer", "create", "shop", "billing")
+    visitor.open("apps/shop/events")
+    page.reload()
+    table = page.get_by_role("table", name="Consumers")
+    expect(table).to_contain_text(re.compile(r"billing[1-9]\d* events"))
+    visitor.button("Move billing").click()
+    visitor.dialog.get_by_label("Where to").select_option("end")
+    assert visitor.press(visitor.dialog.get_by_role("button", name="Move it")) == 200
+    visitor.told("billing is 0 events behind now.")
+    expect(table).to_contain_text("up to date")
+    visitor.button("Delete the consumer billing").click()
+    visitor.dialog.get_by_label("Type billing to confirm").fill("billing")
+    visitor.dialog.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("No consumer")).to_be_visible()
+    say("a consumer's lag is seen; it is moved and deleted")
+
+
+def webhooks(visitor):
+    page = visitor.page
+    receiver = Receiver()
+    visitor.open("apps/shop/webhooks")
+    visitor.button("Add a webhook").click()
+    dialog = visitor.dialog
+    dialog.get_by_label("Address").fill(receiver.url)
+    dialog.get_by_text("It may be on a private network or on this machine").click()
+    dialog.get_by_label("Begin with").select_option("start")
+    assert visitor.press(dialog.get_by_role("button", name="Add it")) == 201
+    secret(visitor, r"whsec_\S+")
+    hooks = page.get_by_role("table", name="Webhooks")
+    expect(hooks).to_contain_text("active")
+    receiver.wait('"type":"events"')
+    visitor.button("Test", exact=True).click()
+    receiver.wait('{"type":"test"}')
+    visitor.button("Deliveries", exact=True).click()
+    deliveries = page.get_by_role("table", name="Deliveries")
+    expect(deliveries.locator("tbody tr").filter(has_text="events").first).to_contain_text("200")
+    visitor.button("Answer").first.click()
+    expect(dialog.get_by_text("thanks")).to_be_visible()
+    page.keyboard.press("Escape")
+    visitor.button("Replay").first.click()
+    receiver.wait('"replay":true')
+    for name, shown in (("Pause", "paused"), ("Resume", "active")):
+        visitor.button(name, exact=True).click()
+        expect(hooks.get_by_text(shown, exact=True)).to_be_visible()
+    visitor.button("Rotate secret").click()
+    assert visitor.press(dialog.get_by_role("button", name="Make a new one")) == 200
+    secret(visitor, r"whsec_\S+")
+    visitor.button(f"Delete the webhook {receiver.url}").click()
+    dialog.get_by_label("Type delete to confirm").fill("delete")
+    dialog.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("No webhook")).to_be_visible()
+    receiver.shutdown()
+    say("a webhook is added, tested, paused, resumed and deleted; its deliveries are seen and replayed, its secret rotated")
