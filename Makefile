@@ -18,8 +18,11 @@ export COUNTERSIGN_STRICT := 1
 # Left alone, swift-testing begins all tests at once, each waits for all others, and time limits are reached that no test needs.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 4
 
-help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+# What `make test` runs is marked: its recipe and prerequisites, by the targets that do the same alone.
+IN_TEST := setup lint docs web browser consumers
+help: ## List the targets; those with a star are part of make test
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | \
+		awk -F '\t' -v in_test=" $(IN_TEST) " '{ printf "  make %-14s %s %s\n", $$1, index(in_test, " " $$1 " ") ? "*" : " ", $$2 }'
 
 setup: ## Install the missing system packages
 	@scripts/setup.sh
@@ -76,14 +79,29 @@ metrics: ## Check metrics, alerts and dashboard with a real Prometheus
 proxies: ## Run the configurations for nginx and HAProxy in front of a gateway
 	@scripts/proxy-test.sh
 
-docs: ## Build the documentation of the libraries into .build/docs (docc)
+BASE :=
+docs: ## Build the site of all documentation into .build/docs/site (BASE=/path when it is served below one)
 	@scripts/docs.sh
+	@scripts/site.sh "$(BASE)"
+
+docs-open: ## Open that site in a browser, by a web server on this machine (builds it when it is not there)
+	@[ -d .build/docs/site ] || $(MAKE) --no-print-directory docs
+	@scripts/docs-open.py
 
 examples: ## Build the examples and run them together (makes .venv)
 	@scripts/examples.sh
 
 packaging: ## Check the systemd unit and the image's packages
 	@scripts/packaging-test.sh
+
+deploy: ## Check the chart, the compose file and the workflows (makes .venv)
+	@scripts/deploy-test.sh
+
+release-files: setup ## Build what a release attaches into .build/release-files: Linux program, checksums, list of parts
+	@scripts/release-files.sh
+
+check-all: ## Run every check that this machine can, for hours, with a table at the end (ONLY="a b" runs these)
+	@scripts/check-all.sh $(ONLY)
 
 service: setup ## Install the systemd unit into a separate Debian, boot it and test it (needs root)
 	@scripts/service-test.sh
@@ -126,7 +144,7 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: service browser screenshots web consumers exports
+.PHONY: deploy docs-open release-files check-all service browser screenshots web consumers exports
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 

@@ -2,12 +2,12 @@
 import Countersign
 import Foundation
 
-/// Asks your backend for a token that it signs for this user.
+// snippet.show
+/// Asks your backend for a token that it signs for this user; here it is what `countersign token create` printed.
 func signedToken(for userID: String) async throws -> String {
     ProcessInfo.processInfo.environment["TOKEN"] ?? ""
 }
 
-// snippet.show
 func recordAnOrder(endpoint: URL, writeKey: String) async throws {
     var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: writeKey)
     // Asked when there is no token, when it expires, and when the gateway refuses it.

@@ -71,6 +71,7 @@ if [ "${1:-}" = browser ]; then
     need "command -v chromium || command -v chromium-browser" "chromium fonts-inter" -
     need "python3 -c 'import venv, ensurepip'" python3-venv -
 fi
+if [ "${1:-}" = venv ]; then need "python3 -c 'import venv, ensurepip'" python3-venv -; fi
 if [ "${1:-}" = web ]; then
     need "command -v node" nodejs node
     need "command -v tsc" node-typescript typescript
