@@ -1,13 +1,24 @@
-internal import CDashboard
 internal import CountersignJOSE
 internal import GatewayHTTP
 
-/// The files of the page, which are part of the program.
+/// The page, its script and its style, which are part of the program.
 struct DashboardFiles: Sendable {
     private struct File: Sendable {
-        let body: [UInt8]
         let type: String
         let tag: String
+        let body: [UInt8]
+        let packed: [UInt8]
+        /// Whether its name says what is in it, so that a browser never has to ask again.
+        let isForever: Bool
+
+        init(_ text: String, type: String, isForever: Bool) {
+            body = Array(text.utf8)
+            packed = Gzip.compress(body, level: 9) ?? []
+            self.type = type
+            self.isForever = isForever
+            // Weak: the same text may be sent packed or not.
+            tag = "W/\"\(DashboardFiles.hash(text))\""
+        }
     }
 
     /// The page can load from here only, and nobody can frame it.
@@ -15,59 +26,62 @@ struct DashboardFiles: Sendable {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
         + "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-    private static let types = [
-        "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8",
-        "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml", "png": "image/png",
-        "json": "application/json", "txt": "text/plain; charset=utf-8",
-    ]
+    /// Made when somebody first opens the page: most gateways are started without.
+    private static let files: [String: File] = {
+        let script = DashboardBundle.script()
+        let style = DashboardBundle.style()
+        let names = (script: "assets/app.\(hash(script)).js", style: "assets/app.\(hash(style)).css")
+        let page = DashboardBundle.page(script: names.script, style: names.style)
+        return [
+            "": File(page, type: "text/html; charset=utf-8", isForever: false),
+            names.script: File(script, type: "text/javascript; charset=utf-8", isForever: true),
+            names.style: File(style, type: "text/css; charset=utf-8", isForever: true),
+            "icon": File(
+                DashboardBundle.files["assets/icons/favicon.svg"] ?? "", type: "image/svg+xml",
+                isForever: false),
+        ]
+    }()
 
-    private let files: [String: File]
-
-    init() {
-        var files: [String: File] = [:]
-        var next = countersign_dashboard_first()
-        while let file = next?.pointee, let name = file.path {
-            let path = String(cString: name)
-            let body = Array(UnsafeBufferPointer(start: file.bytes, count: file.size))
-            let ending = path.split(separator: ".").last.map(String.init) ?? ""
-            files[path] = File(
-                body: body, type: Self.types[ending] ?? "application/octet-stream",
-                tag: "\"\(Base64URL.encode(Array(SHA256.digest(body).prefix(16))))\"")
-            next = next?.advanced(by: 1)
-        }
-        self.files = files
+    private static func hash(_ text: String) -> String {
+        Base64URL.encode(Array(SHA256.digest(text.utf8).prefix(12)))
     }
 
     var endpoints: [Endpoint] {
         [
+            // The first address that a person tries.
+            Endpoint(method: "GET", path: "/") { _, _ in
+                .answer(HTTPResponse(status: 302, headers: [("Location", "/admin/")], body: []))
+            },
+            Endpoint(method: "GET", path: "/favicon.ico") { request, _ in serve("icon", request) },
             Endpoint(method: "GET", path: "/admin") { _, _ in
                 .answer(HTTPResponse(status: 308, headers: [("Location", "/admin/")], body: []))
             },
-            Endpoint(method: "GET", path: "/admin/") { request, _ in serve("index.html", request) },
+            Endpoint(method: "GET", path: "/admin/") { request, _ in serve("", request) },
+            Endpoint(method: "GET", path: "/admin/assets/{file}") { request, parts in
+                serve("assets/\(parts[0])", request)
+            },
         ]
-            + ["/admin/assets/{file}", "/admin/assets/{folder}/{file}"].map { path in
-                Endpoint(method: "GET", path: path) { request, parts in
-                    serve((["assets"] + parts).joined(separator: "/"), request)
-                }
-            }
     }
 
     private func serve(_ path: String, _ request: HTTPRequest) -> HTTPOutcome {
-        guard let file = files[path] else {
+        guard let file = Self.files[path] else {
             return .answer(
                 .failure(404, code: "not_found", reason: "the page has no such file", requestID: request.id))
         }
         var headers = [
             ("Content-Security-Policy", Self.policy), ("X-Content-Type-Options", "nosniff"),
             ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Opener-Policy", "same-origin"),
-            ("Cross-Origin-Resource-Policy", "same-origin"), ("Cache-Control", "no-cache"),
-            ("ETag", file.tag),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Cache-Control", file.isForever ? "public, max-age=31536000, immutable" : "no-cache"),
+            ("ETag", file.tag), ("Vary", "Accept-Encoding"),
         ]
         if request.header("if-none-match") == file.tag {
             return .answer(HTTPResponse(status: 304, headers: headers, body: []))
         }
         headers.append(("Content-Type", file.type))
-        var response = HTTPResponse(status: 200, headers: headers, body: file.body)
+        let isPacked = request.takesGzip && !file.packed.isEmpty
+        if isPacked { headers.append(("Content-Encoding", "gzip")) }
+        var response = HTTPResponse(status: 200, headers: headers, body: isPacked ? file.packed : file.body)
         response.isShared = true
         return .answer(response)
     }

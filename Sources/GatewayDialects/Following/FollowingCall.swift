@@ -29,11 +29,7 @@ struct FollowingCall: Sendable {
             authorization.utf8.count <= 512 && authorization.lowercased().hasPrefix("bearer ")
             ? String(authorization.dropFirst(7)) : nil
         takesLines = request.header("accept")?.contains("application/x-ndjson") == true
-        takesGzip =
-            request.header("accept-encoding")?.lowercased().split(separator: ",").contains {
-                let parts = $0.split(separator: ";").map { $0.filter { $0 != " " } }
-                return parts.first == "gzip" && !parts.dropFirst().contains("q=0")
-            } == true
+        takesGzip = request.takesGzip
         body = try Self.body(request, parsers)
     }
 

@@ -1,14 +1,15 @@
 internal import CZlib
 
-/// Compression of answers (RFC 1952), at the level that costs least.
+/// Compression of answers (RFC 1952).
 package enum Gzip {
-    /// The bytes as one gzip member; nil when there is no memory for it.
-    package static func compress(_ bytes: [UInt8]) -> [UInt8]? {
+    /// The bytes as one gzip member; nil when there is no memory for it. `level` is zlib's: 1 costs least, 9 packs best and
+    /// is for what is packed once.
+    package static func compress(_ bytes: [UInt8], level: Int32 = 1) -> [UInt8]? {
         var stream = z_stream()
         // 16 + 15: a gzip header, with the largest window.
         guard
             deflateInit2_(
-                &stream, 1, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
+                &stream, level, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
                 Int32(MemoryLayout<z_stream>.size)) == Z_OK
         else { return nil }
         defer { deflateEnd(&stream) }

@@ -74,6 +74,14 @@ package final class HTTPRequest {
             || headerBytes("via") != nil
     }
 
+    /// Whether the answer may be compressed with gzip (RFC 9110, section 12.5.3).
+    package var takesGzip: Bool {
+        header("accept-encoding")?.lowercased().split(separator: ",").contains {
+            let parts = $0.split(separator: ";").map { $0.filter { $0 != " " } }
+            return parts.first == "gzip" && !parts.dropFirst().contains("q=0")
+        } == true
+    }
+
     /// The value of the first field with this lower-case name, or nil.
     package func header(_ name: StaticString) -> String? {
         headerBytes(name).map { HTTPField.text($0) }

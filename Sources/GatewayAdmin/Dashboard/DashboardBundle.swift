@@ -1,0 +1,109 @@
+internal import CDashboard
+
+/// The modules and style sheets of the page as one file each, so that a browser loads two files instead of sixty.
+///
+/// The files in `Sources/CDashboard/Resources` stay what a browser understands by itself: ES modules that import each
+/// other by `import { … } from "./other.js";`, each import on a line of its own, and export with the declaration. Here each
+/// module becomes a function that is called once, behind those that it imports.
+enum DashboardBundle {
+    /// The files that the program has, by their path.
+    static let files: [String: String] = {
+        var files: [String: String] = [:]
+        var next = countersign_dashboard_first()
+        while let file = next?.pointee, let name = file.path {
+            files[String(cString: name)] = String(
+                decoding: UnsafeBufferPointer(start: file.bytes, count: file.size), as: UTF8.self)
+            next = next?.advanced(by: 1)
+        }
+        return files
+    }()
+
+    private static let folder = "assets/modules/"
+
+    /// All modules that `app.js` needs, in an order in which each finds those that it imports.
+    static func script(_ files: [String: String] = files) -> String {
+        var text = "\"use strict\";\nconst modules = {};\n"
+        var done: Set<String> = []
+        func add(_ name: String) {
+            guard done.insert(name).inserted, let source = files[folder + name] else { return }
+            var exports: [Substring] = []
+            var body = ""
+            for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
+                if let (names, other) = imported(line) {
+                    add(other)
+                    body += "const {\(names.replacing(" as ", with: ": "))} = modules[\"\(other)\"];\n"
+                } else if line.hasPrefix("export ") {
+                    let declaration = line.dropFirst("export ".count)
+                    exports.append(declared(declaration))
+                    body += declaration + "\n"
+                } else {
+                    body += line + "\n"
+                }
+            }
+            text +=
+                "modules[\"\(name)\"] = (() => {\n\(body)return { \(exports.joined(separator: ", ")) };\n})();\n"
+        }
+        add("app.js")
+        return text
+    }
+
+    /// The names and the module of a line that imports; nil for any other.
+    private static func imported(_ line: Substring) -> (names: Substring, module: String)? {
+        guard line.hasPrefix("import {"), let end = line.firstIndex(of: "}"),
+            let path = line[end...].split(separator: "\"").dropFirst().first, path.hasPrefix("./")
+        else { return nil }
+        return (line[..<end].dropFirst("import {".count), String(path.dropFirst(2)))
+    }
+
+    /// What `export function name(…` and its like declare.
+    private static func declared(_ declaration: Substring) -> Substring {
+        let words: Set<Substring> = ["async", "function", "class", "const", "let"]
+        let name = declaration.split(separator: " ").first { !words.contains($0) } ?? ""
+        return name.prefix { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "$" }
+    }
+
+    /// The style sheets in the order in which the page names them; those for paper hold on paper only.
+    static func style(_ files: [String: String] = files) -> String {
+        links(files).reduce(into: "") { text, link in
+            let sheet = files[link.path] ?? ""
+            text += link.isPrint ? "@media print {\n\(sheet)}\n" : sheet
+        }
+    }
+
+    private static func links(_ files: [String: String]) -> [(path: String, isPrint: Bool)] {
+        (files["index.html"] ?? "").split(separator: "\n").filter { $0.contains("rel=\"stylesheet\"") }
+            .compactMap { line in
+                let parts = line.split(separator: "\"")
+                return parts.first { $0.hasPrefix("/admin/") }.map {
+                    (String($0.dropFirst("/admin/".count)), parts.contains("print"))
+                }
+            }
+    }
+
+    /// The page, with the bundle's files instead of those that it is made of and the icon inside of it.
+    static func page(_ files: [String: String] = files, script: String, style: String) -> String {
+        var lines: [Substring] = []
+        var isStyled = false
+        for line in (files["index.html"] ?? "").split(separator: "\n", omittingEmptySubsequences: false) {
+            if line.contains("rel=\"stylesheet\"") {
+                if !isStyled { lines.append("  <link rel=\"stylesheet\" href=\"/admin/\(style)\">") }
+                isStyled = true
+            } else if line.contains("<script ") {
+                lines.append("  <script type=\"module\" src=\"/admin/\(script)\"></script>")
+            } else if line.contains("rel=\"icon\"") {
+                lines.append("  <link rel=\"icon\" href=\"\(icon(files))\" type=\"image/svg+xml\">")
+            } else {
+                lines.append(line)
+            }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func icon(_ files: [String: String]) -> String {
+        let text = (files["assets/icons/favicon.svg"] ?? "").replacing("\n", with: "").replacing(
+            "\"", with: "'")
+        return "data:image/svg+xml,"
+            + text.replacing("%", with: "%25").replacing("#", with: "%23")
+            .replacing("<", with: "%3C").replacing(">", with: "%3E")
+    }
+}

@@ -1,0 +1,104 @@
+import CountersignGatewayTesting
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+@testable import GatewayAdmin
+@testable import GatewayModel
+
+/// The page of the operators, as a browser loads it; what it does is tested in one (`make browser`).
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct DashboardTests {
+    /// What the page at `/admin/` loads.
+    private func assets(_ page: String) -> [String] {
+        page.split(separator: "\"").filter { $0.hasPrefix("/admin/assets/") }.map(String.init)
+    }
+
+    @Test func thePageIsTwoFilesThatABrowserKeeps() throws {
+        let bench = try AdminBench()
+        let page = try bench.ask("GET", "/admin/")
+        #expect(page.status == 200 && page.headers["cache-control"] == "no-cache")
+        #expect(page.headers["content-security-policy"]?.contains("default-src 'none'") == true)
+        let assets = assets(page.body)
+        #expect(assets.count == 2, "\(assets)")
+        for path in assets {
+            let plain = try bench.ask("GET", path)
+            #expect(plain.status == 200 && plain.headers["content-encoding"] == nil)
+            #expect(plain.headers["cache-control"] == "public, max-age=31536000, immutable")
+            #expect(plain.headers["vary"] == "Accept-Encoding")
+            let packed = try bench.ask("GET", path, nil, ["Accept-Encoding": "br, gzip"])
+            #expect(packed.headers["content-encoding"] == "gzip")
+            let refused = try bench.ask("GET", path, nil, ["Accept-Encoding": "gzip;q=0"])
+            #expect(refused.headers["content-encoding"] == nil && refused.body == plain.body)
+            let known = try bench.ask("GET", path, nil, ["If-None-Match": plain.headers["etag"] ?? ""])
+            #expect(known.status == 304)
+            // A page from before an update asks for a name that is no longer there.
+            let stale = path.replacing("/app.", with: "/app.A")
+            #expect(try bench.ask("GET", stale).status == 404)
+        }
+    }
+
+    @Test func theScriptHasEveryModuleBehindThoseThatItImports() {
+        let script = DashboardBundle.script()
+        let lines = script.split(separator: "\n")
+        #expect(!lines.contains { $0.hasPrefix("import {") || $0.hasPrefix("export ") })
+        for path in DashboardBundle.files.keys where path.hasSuffix(".js") {
+            let name = path.split(separator: "/").last ?? ""
+            #expect(script.contains("modules[\"\(name)\"] = (() => {"), "nothing imports \(name)")
+        }
+        var defined: Set<Substring> = []
+        for line in lines {
+            guard let name = line.split(separator: "modules[\"").last?.prefix(while: { $0 != "\"" }) else {
+                continue
+            }
+            if line.hasPrefix("modules[\"") { defined.insert(name) }
+        }
+        #expect(defined.count == DashboardBundle.files.keys.filter { $0.hasSuffix(".js") }.count)
+    }
+
+    @Test func aModuleIsJoinedByItsNames() {
+        let files = [
+            "assets/modules/app.js": "import { one as first, Two } from \"./parts.js\";\nfirst(new Two());\n",
+            "assets/modules/parts.js":
+                "export async function one(x) {\n  return x;\n}\nexport class Two {}\nexport const three = 3;\n",
+        ]
+        #expect(
+            DashboardBundle.script(files) == """
+                "use strict";
+                const modules = {};
+                modules["parts.js"] = (() => {
+                async function one(x) {
+                  return x;
+                }
+                class Two {}
+                const three = 3;
+
+                return { one, Two, three };
+                })();
+                modules["app.js"] = (() => {
+                const { one: first, Two } = modules["parts.js"];
+                first(new Two());
+
+                return {  };
+                })();
+
+                """)
+    }
+
+    @Test func theFirstAddressLeadsToThePage() throws {
+        let bench = try AdminBench()
+        let root = try bench.ask("GET", "/")
+        #expect(root.status == 302 && root.headers["location"] == "/admin/")
+        #expect(try bench.ask("GET", "/favicon.ico").headers["content-type"] == "image/svg+xml")
+    }
+
+    @Test func whereAppsSendThereIsNoPageWhenOperatorsHaveTheirOwnAddress() throws {
+        let bench = try AdminBench(.live) {
+            $0.adminHost = "127.0.0.1"
+            $0.adminPort = 0
+        }
+        #expect(try bench.ask("GET", "/", nil, [:], by: bench.client()).status == 404)
+        #expect(try bench.ask("GET", "/").status == 302)
+    }
+}
