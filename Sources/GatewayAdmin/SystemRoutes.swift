@@ -95,6 +95,12 @@ struct SystemRoutes: Sendable {
                 ])
             }
         }
+        for deletion in try call.directory.deletions() where deletion.erasedMilliseconds == nil {
+            warnings.append([
+                "code": "deleting",
+                "text": .string("\(deletion.appID) is being deleted: nothing is accepted for it any more."),
+            ])
+        }
         if !isRoomy {
             warnings.append(["code": "disk", "text": "The disk is almost full: nothing is stored."])
         }

@@ -257,6 +257,29 @@ struct AnalyticsTests {
         #expect(try reader.preview(of: "shop", at: start + 1, hours: 1).users == 2)
     }
 
+    @Test func aPreviewCountsRequestsAndTheirUsersFromTheSameHourOn() throws {
+        let bench = try Bench()
+        let hour = (bench.now.withLock { $0 } / 3_600_000 + 1) * 3_600_000
+        note(bench.recorder, at: hour + 10 * 60_000, user: "a")
+        bench.store.flush()
+        let reader = AnalyticsReader(readers: SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
+        // More than an hour later: of this hour only users are known, not when each sent.
+        let preview = try reader.preview(of: "shop", at: hour + 75 * 60_000, hours: 1)
+        #expect(preview.fromMilliseconds == hour)
+        #expect(preview.users == 1 && preview.requests == 1)
+    }
+
+    @Test func anAppsDayIsKnownHourByHour() throws {
+        let bench = try Bench()
+        let start = bench.now.withLock { $0 } / 60_000 * 60_000
+        for minutes in [0, 1, 61] as [Int64] { note(bench.recorder, at: start + minutes * 60_000, user: "a") }
+        bench.store.flush()
+        let reader = AnalyticsReader(readers: SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
+        let day = try reader.activity(of: nil, from: start, to: start + 3 * 3_600_000)["shop"]
+        #expect(day?.hours.map(\.requests) == [2, 1, 0] && day?.requests == 3)
+        #expect(day?.hours.map(\.failures) == [0, 0, 0])
+    }
+
     @Test func theLastHourIsKnownToTheSecond() {
         let recorder = AnalyticsRecorder()
         for second in Int64(0)..<10 {

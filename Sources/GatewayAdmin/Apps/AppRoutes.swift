@@ -102,12 +102,16 @@ struct AppRoutes: Sendable {
         .object("last_24h", activityShape, \.activity))
 
     private static let activityShape = AnswerShape<AppActivity>(
-        .init("requests", \.requests), .init("rejected", \.rejected), .init("warned", \.warned))
+        .init("requests", \.requests), .init("rejected", \.rejected), .init("warned", \.warned),
+        .list("hours", hour, \.hours))
+
+    private static let hour = AnswerShape<AppActivity.Hour>(
+        .init("requests", \.requests), .init("failures", \.failures))
 
     private static let changes = JSONShape.object([.may("name", .text(longest: 200))] + AppRules.taken)
 
     private static let writeKey = AnswerShape<WriteKey>(
-        named: "WriteKey", .init("id", \.id), .init("description", \.description),
+        named: "WriteKey", .init("id", \.id), .init("prefix", \.prefix), .init("description", \.description),
         .time("created_ms", \.createdMilliseconds), .time("last_used_ms", \.usedMilliseconds))
 
     private static let deletion = AnswerShape<AppDeletion>(

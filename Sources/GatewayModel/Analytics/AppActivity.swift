@@ -8,10 +8,17 @@ package struct AppActivity: Sendable, Equatable {
     /// Of the requests, those that were let pass with a warning.
     package var warned = 0
 
-    package init(lastMilliseconds: Int64? = nil, requests: Int = 0, rejected: Int = 0, warned: Int = 0) {
-        self.lastMilliseconds = lastMilliseconds
-        self.requests = requests
-        self.rejected = rejected
-        self.warned = warned
+    /// The same hour by hour, the oldest first; empty when nothing was counted.
+    package var hours: [Hour] = []
+
+    /// One hour of it.
+    package struct Hour: Sendable, Equatable {
+        package var requests = 0
+        /// Those that were refused or let pass with a warning.
+        package var failures = 0
+
+        package init() {}
     }
+
+    package init() {}
 }

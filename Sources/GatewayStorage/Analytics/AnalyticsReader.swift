@@ -38,6 +38,8 @@ package struct EnforcementPreview: Sendable {
         package var users: Int
     }
 
+    /// The full hour from which everything is counted, in milliseconds since 1970.
+    package var fromMilliseconds: Int64 = 0
     /// Requests of identified users.
     package var requests = 0
     /// Their users: an estimate within about 2 %.
@@ -129,21 +131,30 @@ struct AnalyticsReader: AnalyticsLog {
     ) throws(GatewayError) -> [String: AppActivity] {
         guard readers.isThere else { return [:] }
         let length = BucketLength.minute
+        let first = from - from % length.milliseconds
+        let hours = max(1, Int((to - first) / 3_600_000))
         var found: [String: AppActivity] = [:]
         try rows(
             """
-            SELECT app_id, verdict, sum(count), max(start_ms) FROM \(length.sumTable)
+            SELECT app_id, verdict, sum(count), max(start_ms), (start_ms - ?1) / 3600000 FROM \(length.sumTable)
             WHERE start_ms >= ?1 AND start_ms < ?2 \(appID == nil ? "" : "AND app_id = ?3")
-            GROUP BY app_id, verdict
+            GROUP BY app_id, verdict, 5
             """,
-            [.integer(from - from % length.milliseconds), .integer(to)] + (appID.map { [.text($0)] } ?? [])
+            [.integer(first), .integer(to)] + (appID.map { [.text($0)] } ?? [])
         ) { row in
             guard let verdict = VerdictKind(rawValue: row.text(1)) else { return }
             var activity = found[row.text(0)] ?? AppActivity()
+            if activity.hours.isEmpty { activity.hours = Array(repeating: .init(), count: hours) }
             activity.requests += row.int(2)
             if verdict == .rejected { activity.rejected += row.int(2) }
             if verdict == .acceptedWithWarning { activity.warned += row.int(2) }
             activity.lastMilliseconds = max(activity.lastMilliseconds ?? 0, row.int64(3))
+            // What began after the last full hour belongs to it.
+            let hour = min(row.int(4), hours - 1)
+            activity.hours[hour].requests += row.int(2)
+            if verdict == .rejected || verdict == .acceptedWithWarning {
+                activity.hours[hour].failures += row.int(2)
+            }
             found[row.text(0)] = activity
         }
         return found
@@ -167,19 +178,21 @@ struct AnalyticsReader: AnalyticsLog {
     func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError)
         -> EnforcementPreview
     {
-        let from = now - Int64(hours) * 3_600_000
+        // Users are known by the hour: requests are counted from the same full hour on, or there could be more users than
+        // requests.
+        let from = (now / 3_600_000 - Int64(hours)) * 3_600_000
         let query = AnalyticsQuery(appID: appID, fromMilliseconds: from, toMilliseconds: now + 60_000)
         let length = hours <= 47 ? BucketLength.minute : .hour
         let total = try total(query, by: length)
         var preview = EnforcementPreview()
+        preview.fromMilliseconds = from
         preview.requests = total.accepted + total.failures + total.notJudged
         preview.failedRequests = total.failures
         preview.notJudged = total.notJudged
-        let firstHour = from - from % 3_600_000
         var users = DistinctCounter()
         try rows(
             "SELECT registers FROM users_hour WHERE app_id = ?1 AND start_ms >= ?2", .text(appID),
-            .integer(firstHour)
+            .integer(from)
         ) { users.add(DistinctCounter($0.blob(0))) }
         preview.users = users.count
         func failed(_ columns: String) throws(GatewayError) -> [String: Int] {
@@ -188,7 +201,7 @@ struct AnalyticsReader: AnalyticsLog {
                 """
                 SELECT \(columns), count(DISTINCT user) FROM failed_user_hour
                 WHERE app_id = ?1 AND start_ms >= ?2 GROUP BY 1
-                """, .text(appID), .integer(firstHour)
+                """, .text(appID), .integer(from)
             ) { counts[$0.text(0)] = $0.int(1) }
             return counts
         }

@@ -7,6 +7,8 @@ package import GatewayModel
 package struct WriteKey: Sendable {
     /// The first 16 hexadecimal digits of its SHA-256.
     package let id: String
+    /// The first characters of the key itself, by which a person finds the one in an app; nil for a key of an older version.
+    package let prefix: String?
     package let description: String
     package let createdMilliseconds: Int64
     /// Milliseconds since 1970, as of the last time that a gateway has noted it; nil when never.
@@ -39,15 +41,19 @@ extension AppDirectory {
         let text = Self.newWriteKey()
         let hash = SHA256.digest(text.utf8)
         let entry = WriteKey(
-            id: WriteKey.identifier(hash), description: description, createdMilliseconds: Self.now())
+            id: WriteKey.identifier(hash), prefix: Self.prefix(ofWriteKey: text), description: description,
+            createdMilliseconds: Self.now())
         try write { sqlite in
             guard try Self.writeKeys(of: app.id, sqlite).count < Self.maximumWriteKeys else {
                 throw GatewayError(
                     .conflict, "the app has \(Self.maximumWriteKeys) write keys, the most there may be")
             }
             try sqlite.run(
-                "INSERT INTO write_key (hash, app_id, created_ms, description) VALUES (?, ?, ?, ?)",
-                .blob(hash), .text(app.id), .integer(entry.createdMilliseconds), .text(description))
+                """
+                INSERT INTO write_key (hash, app_id, created_ms, description, prefix) VALUES (?, ?, ?, ?, ?)
+                """,
+                .blob(hash), .text(app.id), .integer(entry.createdMilliseconds), .text(description),
+                .text(Self.prefix(ofWriteKey: text)))
             try audit(
                 sqlite, "write_key.create", entry.id, app: app.id,
                 after: entry.json)
@@ -86,14 +92,14 @@ extension AppDirectory {
     private static func writeKeys(of appID: String, _ sqlite: SQLiteConnection) throws -> [WriteKey] {
         try sqlite.all(
             """
-            SELECT hash, description, created_ms, used_ms FROM write_key WHERE app_id = ?
+            SELECT hash, prefix, description, created_ms, used_ms FROM write_key WHERE app_id = ?
             ORDER BY created_ms, hash
             """, .text(appID)
         ) { row in
             WriteKey(
-                id: WriteKey.identifier(row.blob(0)), description: row.text(1),
-                createdMilliseconds: row.int64(2),
-                usedMilliseconds: row.optionalInt64(3))
+                id: WriteKey.identifier(row.blob(0)), prefix: row.text(1).isEmpty ? nil : row.text(1),
+                description: row.text(2), createdMilliseconds: row.int64(3),
+                usedMilliseconds: row.optionalInt64(4))
         }
     }
 }

@@ -98,8 +98,9 @@ public final class AppDirectory: ControlStore {
                 "INSERT INTO app (id, name, created_ms) VALUES (?, ?, ?)", .text(id), .text(name ?? id),
                 .integer(now))
             try sqlite.run(
-                "INSERT INTO write_key (hash, app_id, created_ms) VALUES (?, ?, ?)",
-                .blob(SHA256.digest(writeKey.utf8)), .text(id), .integer(now))
+                "INSERT INTO write_key (hash, app_id, created_ms, prefix) VALUES (?, ?, ?, ?)",
+                .blob(SHA256.digest(writeKey.utf8)), .text(id), .integer(now),
+                .text(Self.prefix(ofWriteKey: writeKey)))
             try audit(
                 sqlite, "app.create", id, app: id, after: ["id": .string(id), "name": .string(name ?? id)])
         }
@@ -316,6 +317,9 @@ public final class AppDirectory: ControlStore {
         return "wk_"
             + String((0..<32).map { _ in letters[Int.random(in: 0..<letters.count, using: &random)] })
     }
+
+    /// So many characters that keys can be told apart, and too few to be of use: 28 remain.
+    static func prefix(ofWriteKey text: String) -> String { String(text.prefix(7)) }
 
     private static func noKey(_ id: String, _ appID: String) -> GatewayError {
         GatewayError(

@@ -60,6 +60,7 @@ package final class ControlDatabase: Sendable {
         AdminSchema.readerTokens,
         AppDeletionSchema.script,
         WebhookSchema.script,
+        "ALTER TABLE write_key ADD COLUMN prefix TEXT NOT NULL DEFAULT ''",
     ]
 
     private let connection: Lock<Connection>

@@ -57,6 +57,19 @@ struct AdminReadTests {
         )
     }
 
+    @Test func writeKeysAreListedByHowTheyBegin() throws {
+        let bench = try AdminBench()
+        let made = try bench.ask("POST", "apps/shop/write-keys", "{}", bench.token("write"))
+        let text = try #require(made.json["write_key"] as? String)
+        #expect(made.json["prefix"] as? String == String(text.prefix(7)))
+        let listed = try bench.ask("GET", "apps/shop/write-keys", nil, bench.token("read"))
+        let items = try #require(listed.json["items"] as? [[String: Any]])
+        #expect(
+            Set(items.compactMap { $0["prefix"] as? String })
+                == [String(bench.writeKey.prefix(7)), String(text.prefix(7))])
+        #expect(!listed.body.contains(text) && !listed.body.contains(bench.writeKey))
+    }
+
     @Test func eventsAreFilteredByTheirVerdict() throws {
         let bench = try AdminBench()
         let key = try GatewayFixture.strangersKey()
@@ -224,8 +237,11 @@ struct AdminReadTests {
         #expect(items.map { $0["id"] as? String } == wanted.map(\.0))
         let minute = bench.now - bench.now % 60_000
         for (item, (id, counts)) in zip(items, wanted) {
-            let day = item["last_24h"] as? [String: Int] ?? [:]
-            #expect([day["requests"], day["rejected"], day["warned"]] == counts, "\(id)")
+            let day = item["last_24h"] as? [String: Any] ?? [:]
+            #expect(["requests", "rejected", "warned"].map { day[$0] as? Int } == counts, "\(id)")
+            let hours = day["hours"] as? [[String: Int]] ?? []
+            #expect(hours.compactMap { $0["requests"] }.reduce(0, +) == counts[0], "\(id)")
+            #expect(hours.compactMap { $0["failures"] }.reduce(0, +) == counts[1] + counts[2], "\(id)")
             let last = (item["last_request_ms"] as? NSNumber)?.int64Value
             #expect(last == (counts[0] > 0 ? minute : nil), "\(id)")
             let alone = try bench.ask("GET", "apps/\(id)", nil, viewer).json as NSDictionary
