@@ -12,7 +12,7 @@ import sys
 
 from playwright.sync_api import sync_playwright
 
-from browser import account, factor, following, journey, rules, screens, services, trouble
+from browser import account, factor, following, journey, operators, rules, screens, services, trouble
 from browser.day import Day
 from browser.gateway import Gateway
 from browser.page import Visitor, say
@@ -38,6 +38,7 @@ def test(browser, owner, gateway):
     following.consumers(owner, gateway)
     following.webhooks(owner)
     storage = owner.context.storage_state()
+    operators.check(browser, gateway, storage)
     trouble.keyboard(browser, gateway.url)
     trouble.viewer(browser, owner, screens.all_of("shop"))
     account.change_password(browser, gateway.url, "vera")

@@ -10,6 +10,9 @@ static const unsigned char file_icons_favicon_svg[] = {
 static const unsigned char file_index_html[] = {
 #embed "Resources/index.html"
 };
+static const unsigned char file_modules_address_js[] = {
+#embed "Resources/modules/address.js"
+};
 static const unsigned char file_modules_api_js[] = {
 #embed "Resources/modules/api.js"
 };
@@ -21,6 +24,9 @@ static const unsigned char file_modules_appsettings_js[] = {
 };
 static const unsigned char file_modules_audit_js[] = {
 #embed "Resources/modules/audit.js"
+};
+static const unsigned char file_modules_bulk_js[] = {
+#embed "Resources/modules/bulk.js"
 };
 static const unsigned char file_modules_chart_js[] = {
 #embed "Resources/modules/chart.js"
@@ -55,6 +61,9 @@ static const unsigned char file_modules_events_js[] = {
 static const unsigned char file_modules_failures_js[] = {
 #embed "Resources/modules/failures.js"
 };
+static const unsigned char file_modules_firststeps_js[] = {
+#embed "Resources/modules/firststeps.js"
+};
 static const unsigned char file_modules_format_js[] = {
 #embed "Resources/modules/format.js"
 };
@@ -63,6 +72,9 @@ static const unsigned char file_modules_home_js[] = {
 };
 static const unsigned char file_modules_icons_js[] = {
 #embed "Resources/modules/icons.js"
+};
+static const unsigned char file_modules_impact_js[] = {
+#embed "Resources/modules/impact.js"
 };
 static const unsigned char file_modules_items_js[] = {
 #embed "Resources/modules/items.js"
@@ -79,6 +91,9 @@ static const unsigned char file_modules_live_js[] = {
 static const unsigned char file_modules_members_js[] = {
 #embed "Resources/modules/members.js"
 };
+static const unsigned char file_modules_palette_js[] = {
+#embed "Resources/modules/palette.js"
+};
 static const unsigned char file_modules_policy_js[] = {
 #embed "Resources/modules/policy.js"
 };
@@ -90,6 +105,9 @@ static const unsigned char file_modules_project_js[] = {
 };
 static const unsigned char file_modules_sample_js[] = {
 #embed "Resources/modules/sample.js"
+};
+static const unsigned char file_modules_saved_js[] = {
+#embed "Resources/modules/saved.js"
 };
 static const unsigned char file_modules_secondfactor_js[] = {
 #embed "Resources/modules/secondfactor.js"
@@ -106,6 +124,9 @@ static const unsigned char file_modules_signingkeys_js[] = {
 static const unsigned char file_modules_spark_js[] = {
 #embed "Resources/modules/spark.js"
 };
+static const unsigned char file_modules_standing_js[] = {
+#embed "Resources/modules/standing.js"
+};
 static const unsigned char file_modules_system_js[] = {
 #embed "Resources/modules/system.js"
 };
@@ -114,6 +135,9 @@ static const unsigned char file_modules_tokenrules_js[] = {
 };
 static const unsigned char file_modules_ui_js[] = {
 #embed "Resources/modules/ui.js"
+};
+static const unsigned char file_modules_units_js[] = {
+#embed "Resources/modules/units.js"
 };
 static const unsigned char file_modules_userids_js[] = {
 #embed "Resources/modules/userids.js"
@@ -143,10 +167,12 @@ static const unsigned char file_styles_theme_css[] = {
 static const countersign_dashboard_file files[] = {
     {"assets/icons/favicon.svg", file_icons_favicon_svg, sizeof file_icons_favicon_svg},
     {"index.html", file_index_html, sizeof file_index_html},
+    {"assets/modules/address.js", file_modules_address_js, sizeof file_modules_address_js},
     {"assets/modules/api.js", file_modules_api_js, sizeof file_modules_api_js},
     {"assets/modules/app.js", file_modules_app_js, sizeof file_modules_app_js},
     {"assets/modules/appsettings.js", file_modules_appsettings_js, sizeof file_modules_appsettings_js},
     {"assets/modules/audit.js", file_modules_audit_js, sizeof file_modules_audit_js},
+    {"assets/modules/bulk.js", file_modules_bulk_js, sizeof file_modules_bulk_js},
     {"assets/modules/chart.js", file_modules_chart_js, sizeof file_modules_chart_js},
     {"assets/modules/clients.js", file_modules_clients_js, sizeof file_modules_clients_js},
     {"assets/modules/codes.js", file_modules_codes_js, sizeof file_modules_codes_js},
@@ -158,26 +184,32 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/enforcement.js", file_modules_enforcement_js, sizeof file_modules_enforcement_js},
     {"assets/modules/events.js", file_modules_events_js, sizeof file_modules_events_js},
     {"assets/modules/failures.js", file_modules_failures_js, sizeof file_modules_failures_js},
+    {"assets/modules/firststeps.js", file_modules_firststeps_js, sizeof file_modules_firststeps_js},
     {"assets/modules/format.js", file_modules_format_js, sizeof file_modules_format_js},
     {"assets/modules/home.js", file_modules_home_js, sizeof file_modules_home_js},
     {"assets/modules/icons.js", file_modules_icons_js, sizeof file_modules_icons_js},
+    {"assets/modules/impact.js", file_modules_impact_js, sizeof file_modules_impact_js},
     {"assets/modules/items.js", file_modules_items_js, sizeof file_modules_items_js},
     {"assets/modules/keys.js", file_modules_keys_js, sizeof file_modules_keys_js},
     {"assets/modules/keysource.js", file_modules_keysource_js, sizeof file_modules_keysource_js},
     {"assets/modules/live.js", file_modules_live_js, sizeof file_modules_live_js},
     {"assets/modules/members.js", file_modules_members_js, sizeof file_modules_members_js},
+    {"assets/modules/palette.js", file_modules_palette_js, sizeof file_modules_palette_js},
     {"assets/modules/policy.js", file_modules_policy_js, sizeof file_modules_policy_js},
     {"assets/modules/preferences.js", file_modules_preferences_js, sizeof file_modules_preferences_js},
     {"assets/modules/project.js", file_modules_project_js, sizeof file_modules_project_js},
     {"assets/modules/sample.js", file_modules_sample_js, sizeof file_modules_sample_js},
+    {"assets/modules/saved.js", file_modules_saved_js, sizeof file_modules_saved_js},
     {"assets/modules/secondfactor.js", file_modules_secondfactor_js, sizeof file_modules_secondfactor_js},
     {"assets/modules/sessions.js", file_modules_sessions_js, sizeof file_modules_sessions_js},
     {"assets/modules/signin.js", file_modules_signin_js, sizeof file_modules_signin_js},
     {"assets/modules/signingkeys.js", file_modules_signingkeys_js, sizeof file_modules_signingkeys_js},
     {"assets/modules/spark.js", file_modules_spark_js, sizeof file_modules_spark_js},
+    {"assets/modules/standing.js", file_modules_standing_js, sizeof file_modules_standing_js},
     {"assets/modules/system.js", file_modules_system_js, sizeof file_modules_system_js},
     {"assets/modules/tokenrules.js", file_modules_tokenrules_js, sizeof file_modules_tokenrules_js},
     {"assets/modules/ui.js", file_modules_ui_js, sizeof file_modules_ui_js},
+    {"assets/modules/units.js", file_modules_units_js, sizeof file_modules_units_js},
     {"assets/modules/userids.js", file_modules_userids_js, sizeof file_modules_userids_js},
     {"assets/modules/views.js", file_modules_views_js, sizeof file_modules_views_js},
     {"assets/modules/webhooks.js", file_modules_webhooks_js, sizeof file_modules_webhooks_js},

@@ -73,10 +73,10 @@ def consumers(visitor, gateway):
     table = page.get_by_role("table", name="Consumers")
     expect(table).to_contain_text(re.compile(r"billing[1-9]\d* events"))
     visitor.button("Move billing").click()
-    visitor.dialog.get_by_label("Where to").select_option("end")
-    assert visitor.press(visitor.dialog.get_by_role("button", name="Move it")) == 200
+    visitor.dialog.get_by_label("Move to").select_option("end")
+    assert visitor.press(visitor.dialog.get_by_role("button", name="Move", exact=True)) == 200
     visitor.told("billing is 0 events behind now.")
-    expect(table).to_contain_text("up to date")
+    expect(table).to_contain_text("Up to date")
     visitor.button("Delete the consumer billing").click()
     visitor.dialog.get_by_label("Type billing to confirm").fill("billing")
     visitor.dialog.get_by_role("button", name="Delete").click()
@@ -92,15 +92,15 @@ def webhooks(visitor):
     dialog = visitor.dialog
     dialog.get_by_label("Address").fill(receiver.url)
     dialog.get_by_text("It may be on a private network or on this machine").click()
-    dialog.get_by_label("Begin with").select_option("start")
-    assert visitor.press(dialog.get_by_role("button", name="Add it")) == 201
+    dialog.get_by_label("Start with").select_option("start")
+    assert visitor.press(dialog.get_by_role("button", name="Add webhook")) == 201
     secret(visitor, r"whsec_\S+")
-    hooks = page.get_by_role("table", name="Webhooks")
-    expect(hooks).to_contain_text("active")
+    hooks = page.get_by_role("list", name="Webhooks")
+    expect(hooks).to_contain_text("Active")
     receiver.wait('"type":"events"')
-    visitor.button("Test", exact=True).click()
+    visitor.button(f"Test {receiver.url}").click()
     receiver.wait('{"type":"test"}')
-    visitor.button("Deliveries", exact=True).click()
+    visitor.button(f"Deliveries to {receiver.url}").click()
     deliveries = page.get_by_role("table", name="Deliveries")
     expect(deliveries.locator("tbody tr").filter(has_text="events").first).to_contain_text("200")
     visitor.button("Answer").first.click()
@@ -108,11 +108,12 @@ def webhooks(visitor):
     page.keyboard.press("Escape")
     visitor.button("Replay").first.click()
     receiver.wait('"replay":true')
-    for name, shown in (("Pause", "paused"), ("Resume", "active")):
-        visitor.button(name, exact=True).click()
+    for name, shown in (("Pause", "Paused"), ("Resume", "Active")):
+        visitor.button(f"{name} {receiver.url}").click()
         expect(hooks.get_by_text(shown, exact=True)).to_be_visible()
+    visitor.button(f"Edit {receiver.url}").click()
     visitor.button("Rotate secret").click()
-    assert visitor.press(dialog.get_by_role("button", name="Make a new one")) == 200
+    assert visitor.press(dialog.get_by_role("button", name="Rotate", exact=True)) == 200
     secret(visitor, r"whsec_\S+")
     visitor.button(f"Delete the webhook {receiver.url}").click()
     dialog.get_by_label("Type delete to confirm").fill("delete")

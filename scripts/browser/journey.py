@@ -4,6 +4,7 @@ import re
 from playwright.sync_api import expect
 
 from .page import MARKUP, PASSWORD, say
+from .screens import accessible
 
 
 def first_sign_in(visitor, link):
@@ -83,7 +84,7 @@ def codes_of(visitor, gateway, app, verdict, codes):
         expect(page.get_by_role("columnheader", name=f"{code} {reason}")).to_be_visible()
     visitor.button("Chart", exact=True).click()
     for code, reason in codes:
-        visitor.button(f"{code} {reason}", exact=True).click()
+        page.get_by_role("table", name="Failures by code").get_by_role("button", name=f"{code} {reason}", exact=True).click()
         samples = page.locator("#samples")
         expect(samples.locator("tbody tr").first).to_contain_text(f"{code} {reason}")
         expect(samples.locator(".fix")).to_contain_text(re.compile(r"\w{3}"))
@@ -121,6 +122,10 @@ def read_chart(visitor):
     origins = page.locator(".card").filter(has=page.get_by_role("heading", name="Where failures with 22 EXPIRED come from"))
     expect(origins.get_by_role("table")).to_be_visible()
     page.mouse.move(0, 0)
+    # The code that was chosen is the only one that is shown.
+    expect(page.locator(".bar:not([data-code='22'])")).to_have_count(0)
+    page.get_by_role("button", name="Remove the filter 22 EXPIRED").first.click()
+    expect(page.locator(".bar:not([data-code='22'])").first).to_be_visible()
     visitor.button("Table", exact=True).click()
     rows, total = numbers(page)
     assert {code: rows[when][code] for code in hovered} == hovered, (hovered, rows[when])
@@ -176,6 +181,8 @@ def enforce(visitor, gateway):
     visitor.open("apps/shop/enforcement")
     visitor.button("Switch to Required").click()
     expect(visitor.dialog.locator(".impact")).to_contain_text("would have been rejected")
+    expect(visitor.dialog.get_by_label("Begin with")).to_have_value("10")
+    visitor.dialog.get_by_label("Begin with").fill("100")
     confirm = visitor.dialog.get_by_role("button", name="Switch to Required")
     expect(confirm).to_be_disabled()
     visitor.dialog.get_by_label("Type shop to confirm").fill("shop")
@@ -183,10 +190,15 @@ def enforce(visitor, gateway):
     expect(page.locator(".state-card.required.active")).to_be_visible()
     assert gateway.send("user-1") == 401
     visitor.button("Disable now").click()
+    expect(visitor.dialog).to_contain_text("Anyone who has the write key")
+    accessible(visitor, "the question before Disabled")
+    visitor.dialog.get_by_role("button", name="Switch to Disabled").click()
     expect(page.locator(".state-card.disabled.active")).to_be_visible()
     assert gateway.send("user-1") < 300
     visitor.button("Undo").click()
     expect(page.locator(".state-card.required.active")).to_be_visible()
     visitor.button("Switch to Optional").click()
+    expect(visitor.dialog).to_contain_text("forged, expired or missing token are stored")
+    visitor.dialog.get_by_role("button", name="Switch to Optional").click()
     expect(page.locator(".state-card.optional.active")).to_be_visible()
     say("Required after its preview rejects, Disabled lets data flow again, and can be undone")

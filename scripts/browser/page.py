@@ -14,10 +14,10 @@ def say(text):
 class Visitor:
     """A browser window of its own. What breaks a rule of the page is kept in `faults`."""
 
-    def __init__(self, browser, url, storage=None, width=1280, scheme="light"):
+    def __init__(self, browser, url, storage=None, width=1280, scheme="light", zone=None):
         self.url = url
         self.faults = []
-        self.context = browser.new_context(storage_state=storage, color_scheme=scheme, reduced_motion="reduce",
+        self.context = browser.new_context(storage_state=storage, color_scheme=scheme, reduced_motion="reduce", timezone_id=zone,
                                            viewport={"width": width, "height": 800})
         self.context.set_default_timeout(15_000)
         # Chromium says each breach of the policy to the document; kept across the pages of the visit.

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from .gateway import Wire
 from .page import PASSWORD, Visitor, say
 
-WRITING = re.compile(r"^(Add.*|Manage|Switch to.*|Disable now|Save.*|Make.*|New.*|Delete.*|Revoke.*|Remove.*|Unmask|Schedule|Apply|Edit.*|Cancel the.*"
+WRITING = re.compile(r"^(Add.*|Manage|Switch to.*|Disable now|Save .*|Save|Make.*|Create.*|Back up.*|New.*|Delete.*|Revoke.*|Remove.*|Unmask|Schedule|Apply|Edit.*|Cancel the.*"
                      r"|Open a session|End all.*|Follow.*|Unfollow|Change|Verify \S+)$")
 
 
@@ -15,7 +15,7 @@ def viewer(browser, owner, screens):
     owner.open("members")
     owner.button("Add a member").click()
     owner.dialog.get_by_label("Name").fill("vera")
-    owner.dialog.get_by_label("First password").fill(PASSWORD)
+    owner.dialog.get_by_label("Initial password").fill(PASSWORD)
     owner.dialog.get_by_role("button", name="Add", exact=True).click()
     expect(owner.page.get_by_role("rowheader", name="vera")).to_be_visible()
     visitor = Visitor(browser, owner.url)
@@ -121,7 +121,7 @@ def stopped(visitor, live, gateway):
     visitor.open("apps/shop/failures?range=15m")
     expect(page.locator(".bar").first).to_be_visible()
     gateway.stop()
-    trouble = page.locator(".notice.amber").filter(has_text="can not be reached")
+    trouble = page.locator(".notice.amber").filter(has_text="cannot be reached")
     expect(trouble).to_contain_text("What you see is from")
     expect(page.locator(".bar").first).to_be_visible()
     gateway.start()
@@ -144,7 +144,7 @@ def expired(browser, url):
     token = visitor.context.request.get(f"{url}/admin/api/session").json()["csrf"]
     ended = visitor.context.request.delete(f"{url}/admin/api/session", headers={"X-CSRF-Token": token, "Origin": url})
     assert ended.ok, ended.text()
-    visitor.button("Refresh").click()
+    # Nobody presses anything: the header asks for the app's enforcement all the time.
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     visitor.sign_in("ada")
     expect(page.get_by_role("table", name="Failures per bucket")).to_be_visible()

@@ -60,7 +60,7 @@ async function call(method, path, { body, etag, signal } = {}) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, { title: "No connection", detail: "The gateway can not be reached." });
+    throw new Problem(0, { title: "No connection", detail: "The gateway cannot be reached." });
   }
   const text = await response.text();
   let data = null;
@@ -68,7 +68,7 @@ async function call(method, path, { body, etag, signal } = {}) {
     try {
       data = JSON.parse(text);
     } catch {
-      throw new Problem(response.status, { detail: `The gateway answered ${response.status} with something else than JSON.` });
+      throw new Problem(response.status, { detail: `The gateway answered ${response.status} with something other than JSON.` });
     }
   }
   if (!response.ok) {

@@ -7,8 +7,11 @@ import { preferences, prefer, applyTheme } from "./preferences.js";
 import { loadCodes, paints } from "./codes.js";
 import { clock, ago } from "./format.js";
 import { dialog } from "./dialogs.js";
-import { iconButton, problemNotice, select, stateBadge, toast } from "./ui.js";
+import { iconButton, problemNotice, select, toast } from "./ui.js";
 import { accountMenu, enrol, signIn, setUp } from "./signin.js";
+import { palette } from "./palette.js";
+import { savedViews } from "./saved.js";
+import { standing } from "./standing.js";
 import { home } from "./home.js";
 import { failures } from "./failures.js";
 import { sample } from "./sample.js";
@@ -46,6 +49,7 @@ const houseScreens = [
   ["system", "System", "settings", system, "y"],
 ];
 
+const COMMAND = /Mac|iP(hone|ad)/.test(navigator.platform) ? "⌘K" : "Ctrl K";
 const root = document.getElementById("root");
 let session = null;
 let apps = [];
@@ -253,8 +257,10 @@ function shell(title, name, app, current, body) {
       h("header", { class: "topbar" }, opener,
         h("div", { class: "title" }, app && h("p", { class: "crumb" }, app.name || app.id), h("h1", { tabindex: -1 }, title)),
         h("div", { class: "standing" },
-          app && h("a", { class: "state-link", href: `${base}/enforcement`, "aria-label": `Enforcement: ${app.enforcement}` }, stateBadge(app.enforcement)),
+          app && standing(app, leave.signal),
           h("span", { id: "age", class: "age" })),
+        h("button", { type: "button", class: "button plain search-opener", "aria-label": "Go to", "aria-keyshortcuts": "Control+K Meta+K", onclick: openPalette }, icon("search", 16), h("span", {}, "Go to"), h("kbd", {}, COMMAND)),
+        iconButton("Saved views", "star", () => savedViews(app ? `${app.name || app.id}: ${title}` : title), { class: "icon-button wide-only" }),
         iconButton("Refresh", "refresh", null, { id: "refresh" }),
         iconButton("Keyboard shortcuts", "keyboard", shortcuts, { class: "icon-button wide-only" })),
       h("main", { id: "main", tabindex: -1 }, body)));
@@ -275,7 +281,23 @@ function themeButton() {
 // Keys: "g" and a letter goes somewhere; "/" to the search; "?" shows them all.
 let pending = 0;
 
+function openPalette() {
+  const { parts } = place();
+  const id = parts[0] === "apps" ? parts[1] : preferences.app ?? apps[0]?.id;
+  const app = apps.find((item) => item.id === id) ?? apps[0] ?? null;
+  const screens = [
+    ...(app ? appScreens.map(([key, name, symbol]) => ({ name, symbol, href: `#${path("apps", app.id, key)}` })) : []),
+    ...houseScreens.filter(([key]) => key !== "members" || can("owner")).map(([key, name, symbol]) => ({ name, symbol, href: key === "home" ? "#/" : `#/${key}` })),
+  ];
+  palette({ screens, apps, app, owner: can("owner"), go });
+}
+
 function shortcut(event) {
+  if (session && event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && !session.second_factor?.setup_required) {
+    event.preventDefault();
+    if (!document.querySelector("dialog[open]")) openPalette();
+    return;
+  }
   if (!session || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.target.closest?.("input, textarea, select, [contenteditable]")) return;
   if (pending > Date.now()) {
@@ -305,7 +327,7 @@ function shortcuts() {
     h("dt", {}, combination.map((key) => h("kbd", {}, key))), h("dd", {}, text));
   dialog("Keyboard shortcuts", () => h("div", { class: "shortcuts" },
     h("div", {}, h("h3", {}, "Anywhere"), h("dl", {},
-      row(["?"], "This list"), row(["/"], "Search, or choose an app"), row(["r"], "Refresh"), row(["Esc"], "Close, or back"))),
+      row([COMMAND], "Go anywhere"), row(["?"], "This list"), row(["/"], "Search, or choose an app"), row(["r"], "Refresh"), row(["Esc"], "Close, or back"))),
     h("div", {}, h("h3", {}, "Go to"), h("dl", {}, [...houseScreens, ...appScreens].map((screen) => row(["g", screen[4]], screen[1])))),
     h("div", {}, h("h3", {}, "In the chart"), h("dl", {},
       row(["←", "→"], "Bucket by bucket"), row(["↑", "↓"], "Code by code"), row(["Home", "End"], "First and last bucket"),

@@ -4,8 +4,10 @@ import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime } from "./format.js";
 import { confirm, formDialog, removable, settingsForm, showOnce } from "./dialogs.js";
-import { button, card, emptyState, field, privateAddress, table, toast } from "./ui.js";
+import { button, card, emptyState, field, privateAddress, stacked, table, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
+import { bulk } from "./bulk.js";
+import { sizeInput } from "./units.js";
 
 export function appSettings(context) {
   const { app, can } = context;
@@ -19,29 +21,34 @@ export function appSettings(context) {
   function general(about, etag) {
     const name = h("input", { type: "text", name: "name", maxlength: 100, value: about.name ?? "", disabled: readonly });
     const days = h("input", { type: "number", name: "retention_days", min: 1, value: about.retention_days ?? "", placeholder: "no limit", disabled: readonly });
-    const size = h("input", { type: "number", name: "retention_bytes", min: 1, value: about.retention_bytes ?? "", placeholder: "no limit", disabled: readonly });
+    const size = sizeInput(about.retention_bytes, { label: "Keep events, at most", name: "retention_bytes", placeholder: "no limit", disabled: readonly });
     const origins = h("textarea", { rows: 3, name: "origins", spellcheck: "false", class: "mono", value: (about.origins ?? []).join("\n"), placeholder: "https://shop.example", disabled: readonly });
     const limit = (input) => (input.value === "" ? null : Number(input.value));
     return card("General", settingsForm([
-      h("div", { class: "grid-form" }, field("Name", name), field("Keep events, days", days), field("Keep events, bytes", size)),
+      h("div", { class: "grid-form" }, field("Name", name), field("Keep events, days", days), field("Keep events, at most", size.input, null, size.unit)),
       field("Origins", origins, "Web pages that may send, one a line (CORS)."),
-    ], !readonly && "Save", () => api.patch(base, { name: name.value.trim(), retention_days: limit(days), retention_bytes: limit(size), origins: origins.value.split(/\s+/).filter(Boolean) }, etag),
+    ], !readonly && "Save", () => api.patch(base, { name: name.value.trim(), retention_days: limit(days), retention_bytes: size.read(), origins: origins.value.split(/\s+/).filter(Boolean) }, etag),
     async () => { await part.reload(); toast("Saved.", { tone: "good" }); }));
   }
 
   function writeKeyCard(items) {
-    return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Write keys"), !readonly && button("Make a write key", { symbol: "plus", onclick: addWriteKey })),
-      items.length === 0 ? emptyState("key", "No write key", "The app needs one to send.") : table("Write keys", [
-        { title: "Key", heading: true, cell: (key) => h("span", { class: "mono" }, key.id) }, { title: "Description", cell: (key) => key.description || "–" },
-        { title: "Made", cell: (key) => dateTime(key.created_ms) }, { title: "Last used", cell: (key) => ago(key.last_used_ms ?? NaN) },
+    const picked = bulk({
+      noun: "write key", action: "Delete", past: "deleted", text: "Apps that send with them are refused at once, and keep their events.", phrase: "delete",
+      name: (key) => `the write key ${key.description || key.id}`, remove: (key) => api.remove(`${base}/write-keys${path(key.id)}`), done: part.reload,
+    });
+    return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Write keys"), !readonly && button("Create a write key", { symbol: "plus", onclick: addWriteKey })),
+      items.length === 0 ? emptyState("key", "No write key", "The app needs one to send.") : [picked.bar, table("Write keys", [
+        !readonly && items.length > 1 && picked.column,
+        { title: "Key", heading: true, cell: (key) => stacked(h("span", { class: "mono" }, key.prefix ? `${key.prefix}…` : key.id), key.prefix && h("span", { class: "mono" }, key.id)) }, { title: "Description", cell: (key) => key.description || "–" },
+        { title: "Created", cell: (key) => dateTime(key.created_ms) }, { title: "Last used", cell: (key) => ago(key.last_used_ms ?? NaN) },
         { title: "", cell: (key) => !readonly && removable("Delete", `the write key ${key.description || key.id}`, { text: "Apps that send with it are refused at once, and keep their events.", phrase: "delete" },
           () => api.remove(`${base}/write-keys${path(key.id)}`), part.reload) },
-      ], items));
+      ].filter(Boolean), items)]);
   }
 
   async function addWriteKey() {
     const description = h("input", { type: "text", maxlength: 200, autofocus: true });
-    const made = await formDialog("Make a write key", "Make it", [field("Description", description)], () => api.post(`${base}/write-keys`, { description: description.value.trim() }));
+    const made = await formDialog("Create a write key", "Create write key", [field("Description", description)], () => api.post(`${base}/write-keys`, { description: description.value.trim() }));
     if (!made) return;
     await showOnce("The new write key", "Only its hash is stored.", made.write_key);
     part.reload();
@@ -56,7 +63,7 @@ export function appSettings(context) {
           if (data?.secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it.", data.secret);
           await part.reload();
           toast("Saved.", { tone: "good" });
-        }, "plain"));
+        }, { kind: "plain" }));
   }
 
   function deletionCard() {

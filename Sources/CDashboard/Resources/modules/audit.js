@@ -7,6 +7,7 @@ import { dialog } from "./dialogs.js";
 import { button, emptyState, exportLink, field, notice, problemNotice, select, table } from "./ui.js";
 import { pagedView } from "./views.js";
 import { userIDs } from "./userids.js";
+import { remember } from "./address.js";
 import { facts } from "./sample.js";
 
 export function audit(context) {
@@ -25,6 +26,7 @@ export function audit(context) {
     item.hash && h("p", { class: "mono muted wrap" }, item.hash)], { wide: true });
   function search() {
     const asked = { app: app.value, actor: actor.value.trim(), ...ids.parameters };
+    remember("/audit", { app: app.value, actor: actor.value.trim() });
     csv.href = address("/audit/export", { ...asked, format: "csv" });
     ndjson.href = address("/audit/export", { ...asked, format: "ndjson" });
     replace(place, pagedView(context, (cursor, signal) => api.get("/audit", { ...asked, cursor }, signal), (items) => table("Changes, the newest first", [
@@ -37,8 +39,8 @@ export function audit(context) {
   const verify = button("Verify the chain", { symbol: "shield", onclick: async () => {
     try {
       const answer = await api.get("/audit/verify", {}, context.signal);
-      replace(result, answer.ok ? notice("good", `Whole: ${plural(answer.entries, "entry", "entries")}, each with the right hash.`)
-        : notice("bad", `Broken at entry ${answer.broken_at}.`, h("p", {}, "The database was changed by something else than this gateway; compare it with a backup.")));
+      replace(result, answer.ok ? notice("good", `Intact: ${plural(answer.entries, "entry", "entries")}, each with the right hash.`)
+        : notice("bad", `Broken at entry ${answer.broken_at}.`, h("p", {}, "Something other than this gateway changed the database; compare it with a backup.")));
     } catch (error) {
       if (error.name !== "AbortError") replace(result, problemNotice(error));
     }

@@ -4,12 +4,16 @@
 import { h, s, replace, announce } from "./dom.js";
 import { paint, reason, swatch } from "./codes.js";
 import { ceiling, countOf, failuresOf, rateOf } from "./counts.js";
-import { MINUTE, HOUR, DAY, number, compact, percent, plural, hourMinute, dayMonth, bucketName, dateTime } from "./format.js";
+import { MINUTE, HOUR, DAY, number, compact, percent, plural, hourMinute, bucketName, dateTime, timeTicks } from "./format.js";
 
 const LENGTH = { minute: MINUTE, hour: HOUR, day: DAY };
 const PLOT = 232;
 const BASE = 54;
+/** The height of the traffic when nothing has failed, so that it has the place alone. */
+const BASE_ALONE = 180;
 const GAP = 34;
+/** Less than this much of a bucket is a click that slipped. */
+const BRUSH = 0.6;
 // Room for the names of the axes, the markers below them, and the total of the highest bar below those.
 const TOP = 48;
 const MARK = 24;
@@ -23,10 +27,15 @@ export class FailureChart {
   #series = -1;
   #width = 0;
   #onDrill;
+  #onZoom;
+  /** Where a range of buckets begins that somebody is choosing; -1 when nobody is. */
+  #anchor = -1;
+  #pressed = null;
 
-  /** `onDrill(bucket, code | null)` is called when someone asks for the requests behind a bar. */
-  constructor(onDrill, signal) {
+  /** `onDrill(bucket, code | null)` is called when someone asks for the requests behind a bar, `onZoom(from, to)` when for a part of the time. */
+  constructor(onDrill, onZoom, signal) {
     this.#onDrill = onDrill;
+    this.#onZoom = onZoom;
     this.tip = h("div", { class: "chart-tip", hidden: true });
     this.canvas = h("div", {
       class: "chart-canvas", tabindex: 0, role: "application", "aria-roledescription": "chart", id: "failure-chart",
@@ -35,18 +44,31 @@ export class FailureChart {
     this.element = h("div", { class: "chart" }, this.canvas, this.tip,
       h("p", { class: "chart-help", id: "chart-help" }, "Hover, or focus the chart: ",
         h("kbd", {}, "←"), " ", h("kbd", {}, "→"), " buckets, ", h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"), " codes, ",
-        h("kbd", {}, "Enter"), " the requests behind it, ", h("kbd", {}, "Esc"), " back."));
+        h("kbd", {}, "Enter"), " the requests behind it, ", h("kbd", {}, "Esc"), " back. Drag, or hold ", h("kbd", {}, "Shift"), " with the arrows, to zoom in."));
     this.canvas.addEventListener("keydown", (event) => this.#key(event));
     this.canvas.addEventListener("focus", () => {
       if (this.#index < 0 && this.canvas.matches(":focus-visible")) this.#choose(this.#lastBusy(), -1, true);
     });
     this.canvas.addEventListener("blur", () => this.#choose(-1, -1));
-    this.canvas.addEventListener("pointermove", (event) => this.#point(event));
+    this.canvas.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0 || event.pointerType === "touch") return;
+      this.#pressed = event.clientX;
+    });
+    this.canvas.addEventListener("pointermove", (event) => {
+      if (this.#pressed !== null && this.#anchor < 0 && Math.abs(event.clientX - this.#pressed) > Math.max(6, this.#geometry().step * BRUSH)) {
+        this.#anchor = this.#bucketAt(this.#pressed);
+        this.canvas.setPointerCapture(event.pointerId);
+      }
+      this.#point(event);
+    });
+    this.canvas.addEventListener("pointerup", () => { this.#pressed = null; });
+    this.canvas.addEventListener("pointercancel", () => { this.#pressed = null; this.#brush(-1); });
     this.canvas.addEventListener("pointerleave", (event) => {
       if (!this.tip.contains(event.relatedTarget) && document.activeElement !== this.canvas) this.#choose(-1, -1);
     });
     this.tip.addEventListener("pointerleave", () => { if (document.activeElement !== this.canvas) this.#choose(-1, -1); });
     this.canvas.addEventListener("click", (event) => {
+      if (this.#anchor >= 0) return this.#zoom();
       this.#point(event);
       if (this.#index >= 0) this.#drill();
     });
@@ -69,6 +91,7 @@ export class FailureChart {
     this.#codes = codes;
     this.#index = kept === null ? -1 : data.buckets.findIndex((bucket) => bucket.start_ms === kept);
     if (this.#series >= codes.length) this.#series = -1;
+    if (this.#pressed === null) this.#anchor = -1;
     this.#draw();
   }
 
@@ -81,7 +104,21 @@ export class FailureChart {
     const right = this.#width < 480 ? 38 : 48;
     const inner = Math.max(60, this.#width - left - right);
     const count = Math.max(1, this.#data.buckets.length);
-    return { left, inner, step: inner / count, baseTop: TOP + PLOT + GAP, height: TOP + PLOT + GAP + BASE + FOOT };
+    const plot = this.#quiet ? 0 : PLOT;
+    const base = this.#quiet ? BASE_ALONE : BASE;
+    const baseTop = this.#quiet ? TOP : TOP + PLOT + GAP;
+    return { left, inner, step: inner / count, plot, base, baseTop, height: baseTop + base + FOOT };
+  }
+
+  /** Whether nothing that is shown has failed, now or in the period before. */
+  get #quiet() {
+    return [...this.#data.buckets, ...(this.#before ?? [])].every((bucket) => failuresOf(bucket, this.#codes) === 0);
+  }
+
+  /** How many buckets are over; the last is not while its time is still running. */
+  get #whole() {
+    const { buckets, bucket, now_ms: now } = this.#data;
+    return buckets.filter(({ start_ms: start }) => start + LENGTH[bucket] <= (now ?? Infinity)).length;
   }
 
   #draw() {
@@ -99,14 +136,16 @@ export class FailureChart {
     const bar = Math.max(1, Math.min(40, g.step * (g.step > 6 ? 0.72 : 0.86)));
     const svg = s("svg", { width: this.#width, height: g.height, viewBox: `0 0 ${this.#width} ${g.height}`, "aria-hidden": "true", focusable: "false" });
 
-    for (let line = 0; line <= 4; line += 1) {
+    for (let line = 0; line <= 4 && g.plot > 0; line += 1) {
       const at = TOP + PLOT - (line / 4) * PLOT;
       svg.append(s("line", { class: line === 0 ? "axis" : "grid", x1: g.left, x2: g.left + g.inner, y1: at, y2: at }),
         s("text", { class: "tick", x: g.left - 8, y: at + 4, "text-anchor": "end" }, compact((top / 4) * line)),
         s("text", { class: "tick rate", x: g.left + g.inner + 8, y: at + 4 }, `${Number((rateTop * 25 * line).toFixed(1))}%`));
     }
-    svg.append(s("text", { class: "axis-name", x: g.left, y: 11 }, "Failed requests"),
-      s("text", { class: "axis-name rate", x: this.#width, y: 11, "text-anchor": "end" }, "Failure rate"));
+    if (g.plot > 0) {
+      svg.append(s("text", { class: "axis-name", x: g.left, y: 11 }, "Failed requests"),
+        s("text", { class: "axis-name rate", x: this.#width, y: 11, "text-anchor": "end" }, "Failure rate"));
+    }
 
     const bars = s("g", { class: "bars" });
     const totals = s("g", {});
@@ -129,18 +168,18 @@ export class FailureChart {
     });
     svg.append(bars);
 
-    if (this.#before) {
+    if (this.#before && g.plot > 0) {
       let path = "";
       this.#before.slice(0, buckets.length).forEach((bucket, index) => {
         const at = y(failuresOf(bucket, codes)).toFixed(1);
         path += `${index === 0 ? "M" : "L"}${x(index).toFixed(1)} ${at}L${x(index + 1).toFixed(1)} ${at}`;
       });
-      if (path) svg.append(s("path", { class: "before", d: path }));
+      if (path) svg.append(s("path", { class: "before-halo", d: path }), s("path", { class: "before", d: path }));
     }
 
     let line = "";
     let open = false;
-    rates.forEach((rate, index) => {
+    if (g.plot > 0) rates.forEach((rate, index) => {
       if (rate === null) { open = false; return; }
       line += `${open ? "L" : "M"}${(x(index) + g.step / 2).toFixed(1)} ${rateY(rate).toFixed(1)}`;
       open = true;
@@ -148,10 +187,11 @@ export class FailureChart {
     if (line) svg.append(s("path", { class: "rate-halo", d: line }), s("path", { class: "rate-line", d: line }));
     rates.forEach((rate, index) => {
       const alone = rate !== null && (rates[index - 1] ?? null) === null && (rates[index + 1] ?? null) === null;
-      if (alone) svg.append(s("circle", { class: "rate-dot", cx: x(index) + g.step / 2, cy: rateY(rate), r: 3 }));
+      if (alone && g.plot > 0) svg.append(s("circle", { class: "rate-dot", cx: x(index) + g.step / 2, cy: rateY(rate), r: 3 }));
     });
 
     this.#drawBase(svg, g, x, bar);
+    this.#drawUnfinished(svg, g, x);
     this.#drawTime(svg, g, x);
     this.#drawMarkers(svg, g);
     svg.append(totals, s("text", { class: "axis-name", x: g.left, y: g.baseTop - 8 }, "Accepted and anonymous"), s("g", { class: "pointer" }));
@@ -162,30 +202,37 @@ export class FailureChart {
   #drawBase(svg, g, x, bar) {
     const { buckets } = this.#data;
     const highest = ceiling(Math.max(0, ...buckets.map((bucket) => bucket.accepted + bucket.anonymous + bucket.not_judged)));
-    const foot = g.baseTop + BASE;
+    const foot = g.baseTop + g.base;
     svg.append(s("line", { class: "axis", x1: g.left, x2: g.left + g.inner, y1: foot, y2: foot }),
       s("text", { class: "tick", x: g.left - 8, y: g.baseTop + 8, "text-anchor": "end" }, compact(highest)));
     buckets.forEach((bucket, index) => {
       let at = foot;
       for (const kind of ["accepted", "anonymous", "not_judged"]) {
         if (!bucket[kind]) continue;
-        const height = Math.max(0.75, (bucket[kind] / highest) * BASE);
+        const height = Math.max(0.75, (bucket[kind] / highest) * g.base);
         at -= height;
         svg.append(s("rect", { class: `base ${kind}`, x: x(index) + (g.step - bar) / 2, y: at, width: bar, height }));
       }
     });
   }
 
+  /** Hatches what is not over: its bars still grow, so that they say nothing about a fall. */
+  #drawUnfinished(svg, g, x) {
+    const whole = this.#whole;
+    const count = this.#data.buckets.length - whole;
+    if (count === 0) return;
+    svg.append(s("rect", { class: "unfinished", x: x(whole), y: g.plot > 0 ? TOP : g.baseTop, width: count * g.step, height: (g.plot > 0 ? g.plot + GAP : 0) + g.base, fill: "url(#paint-unfinished)" }));
+  }
+
   #drawTime(svg, g, x) {
     const { buckets, bucket } = this.#data;
-    const every = Math.max(1, Math.ceil(buckets.length / Math.max(2, Math.floor(g.inner / 84))));
-    const days = bucket === "day" || (bucket === "hour" && buckets.length > 48);
-    for (let index = 0; index < buckets.length; index += every) {
-      const at = x(index) + g.step / 2;
+    const most = Math.max(2, Math.floor(g.inner / 84));
+    for (const { index, text } of timeTicks(buckets.map(({ start_ms: start }) => start), bucket, most)) {
+      // A day is named below its bar; a time stands where it begins.
+      const at = bucket === "day" ? x(index) + g.step / 2 : x(index);
       if (at > g.left + g.inner - 16) break;
-      const start = buckets[index].start_ms;
-      svg.append(s("line", { class: "axis", x1: at, x2: at, y1: g.baseTop + BASE, y2: g.baseTop + BASE + 4 }),
-        s("text", { class: "tick", x: at, y: g.baseTop + BASE + 18, "text-anchor": "middle" }, days ? dayMonth(start) : hourMinute(start)));
+      svg.append(s("line", { class: "axis", x1: at, x2: at, y1: g.baseTop + g.base, y2: g.baseTop + g.base + 4 }),
+        s("text", { class: "tick time", x: at, y: g.baseTop + g.base + 18, "text-anchor": "middle" }, text));
     }
   }
 
@@ -199,7 +246,7 @@ export class FailureChart {
       if (!(at >= g.left && at <= g.left + g.inner)) continue;
       const kind = String(marker.kind).startsWith("key") ? "key" : marker.kind === "policy" ? "policy" : "enforcement";
       svg.append(s("g", { class: `marker ${kind}` },
-        s("line", { x1: at, x2: at, y1: MARK, y2: g.baseTop + BASE }),
+        s("line", { x1: at, x2: at, y1: MARK, y2: g.baseTop + g.base }),
         kind === "key" ? s("circle", { cx: at, cy: MARK, r: 4.5 })
           : s("path", { d: kind === "policy" ? `M${at - 4.5} ${MARK - 4.5}h9v9h-9z` : `M${at} ${MARK - 6}l5.5 6-5.5 6-5.5-6z` }),
         s("title", {}, `${dateTime(marker.at_ms)}: ${marker.text}`)));
@@ -216,7 +263,12 @@ export class FailureChart {
     if (!bucket) return;
     const g = this.#geometry();
     const left = g.left + this.#index * g.step;
-    layer.append(s("rect", { class: "crosshair", x: left, y: TOP - 2, width: g.step, height: PLOT + GAP + BASE + 2 }));
+    const height = g.baseTop + g.base - TOP + 2;
+    layer.append(s("rect", { class: "crosshair", x: left, y: TOP - 2, width: g.step, height }));
+    if (this.#anchor >= 0) {
+      const [first, last] = this.#chosen;
+      layer.append(s("rect", { class: "brush", x: g.left + first * g.step, y: TOP - 2, width: (last - first + 1) * g.step, height }));
+    }
     if (this.#series >= 0) {
       this.canvas.querySelector(`.bar[data-bucket="${this.#index}"][data-series="${this.#series}"]`)?.classList.add("chosen");
     }
@@ -251,6 +303,7 @@ export class FailureChart {
           h("td", { class: "change" }, change(row.code)))))),
       h("p", { class: "tip-foot" }, `Accepted ${number(bucket.accepted)} · anonymous ${number(bucket.anonymous)}`,
         bucket.not_judged > 0 && ` · not judged ${number(bucket.not_judged)}`),
+      this.#index >= this.#whole && h("p", { class: "tip-foot" }, "This time is not over yet."),
       earlier && rows.length > 0 && h("p", { class: "tip-foot" }, this.#before ? "Change: against the period before." : "Change: against the bucket before."),
       markers.map((marker) => h("p", { class: "tip-marker" }, `${hourMinute(marker.at_ms)} ${marker.text}`)),
     ];
@@ -278,12 +331,36 @@ export class FailureChart {
     }
   }
 
+  /** The bucket at a place on the screen; one that is not there when it is beside the chart. */
+  #bucketAt(clientX) {
+    const g = this.#geometry();
+    return Math.floor((clientX - this.canvas.getBoundingClientRect().left - g.left) / g.step);
+  }
+
+  /** The first and the last bucket of the range that somebody is choosing. */
+  get #chosen() {
+    const most = this.#data.buckets.length - 1;
+    return [Math.max(0, Math.min(this.#anchor, this.#index)), Math.min(most, Math.max(this.#anchor, this.#index))];
+  }
+
+  #brush(anchor) {
+    this.#anchor = anchor;
+    this.#mark();
+  }
+
+  #zoom() {
+    const { buckets, bucket } = this.#data;
+    const [first, last] = this.#chosen;
+    this.#anchor = -1;
+    this.#choose(-1, -1);
+    this.#onZoom(buckets[first].start_ms, buckets[last].start_ms + LENGTH[bucket]);
+  }
+
   #point(event) {
     if (!this.#data || this.tip.contains(event.target)) return;
-    const g = this.#geometry();
-    const at = event.clientX - this.canvas.getBoundingClientRect().left - g.left;
-    const index = Math.floor(at / g.step);
-    if (at < 0 || index >= this.#data.buckets.length) {
+    let index = this.#bucketAt(event.clientX);
+    if (this.#anchor >= 0) index = Math.max(0, Math.min(this.#data.buckets.length - 1, index));
+    if (index < 0 || index >= this.#data.buckets.length) {
       if (document.activeElement !== this.canvas) this.#choose(-1, -1);
       return;
     }
@@ -296,6 +373,10 @@ export class FailureChart {
     if (buckets === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     const bounded = (index) => Math.min(buckets - 1, Math.max(0, index));
     const here = this.#index < 0 ? this.#lastBusy() : this.#index;
+    if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+      if (!event.shiftKey) this.#anchor = -1;
+      else if (this.#anchor < 0) this.#anchor = here;
+    }
     switch (event.key) {
       case "ArrowLeft": this.#choose(bounded(here - 1), this.#series, true); break;
       case "ArrowRight": this.#choose(bounded(here + 1), this.#series, true); break;
@@ -303,9 +384,13 @@ export class FailureChart {
       case "End": this.#choose(buckets - 1, this.#series, true); break;
       case "ArrowUp": this.#choose(here, Math.min(this.#codes.length - 1, this.#series + 1), true); break;
       case "ArrowDown": this.#choose(here, Math.max(-1, this.#series - 1), true); break;
-      case "Enter": case " ": this.#choose(here, this.#series); this.#drill(); break;
+      case "Enter": case " ":
+        if (this.#anchor >= 0 && this.#anchor !== here) this.#zoom();
+        else { this.#choose(here, this.#series); this.#drill(); }
+        break;
       case "Escape":
-        if (this.#series >= 0) this.#choose(here, -1, true);
+        if (this.#anchor >= 0) this.#brush(-1);
+        else if (this.#series >= 0) this.#choose(here, -1, true);
         else if (this.#index >= 0) this.#choose(-1, -1);
         else return;
         break;

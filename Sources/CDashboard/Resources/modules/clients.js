@@ -13,7 +13,7 @@ export function clients(context) {
   const base = path("apps", context.app.id, "clients");
   const operator = context.can("operator");
   const part = view(context, (signal) => api.get(base, { limit: 500 }, signal), ({ items }) => card(null,
-    h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Clients"), operator && button("Make a client", { symbol: "plus", onclick: add })),
+    h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Clients"), operator && button("Create a client", { symbol: "plus", onclick: add })),
     items.length === 0 ? emptyState("app", "No client", "A client is a backend that asks for tokens with a secret or a key of its own (OAuth 2.0).")
       : table("Clients", [
         { title: "Client id", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.client_id) },
@@ -21,7 +21,7 @@ export function clients(context) {
         { title: "Grant types", cell: (item) => h("span", { class: "badges" }, item.grants.map((grant) => badge(grant))) },
         { title: "Authentication", cell: (item) => (item.proof === "key" ? "Private key" : "Client secret") },
         { title: "Made", cell: (item) => dateTime(item.created_ms) },
-        { title: "", cell: (item) => operator && removable("Delete", `the client ${item.name || item.client_id}`, { text: "Its tokens are refused from then on.", phrase: "delete" },
+        { title: "", cell: (item) => operator && removable("Delete", `the client ${item.name || item.client_id}`, { text: "Its tokens are refused from now on.", phrase: "delete" },
           () => api.remove(`${base}${path(item.client_id)}`), () => { part.reload(); toast("The client is deleted."); }) },
       ], items)));
 
@@ -29,10 +29,10 @@ export function clients(context) {
     const name = h("input", { type: "text", name: "name", maxlength: 200, autocomplete: "off", autofocus: true });
     const key = h("textarea", { name: "public_key", rows: 5, class: "mono", spellcheck: "false", placeholder: "-----BEGIN PUBLIC KEY-----" });
     const boxes = grants.map(([grant, text]) => [grant, h("input", { type: "checkbox", checked: true, value: grant }), text]);
-    const made = await formDialog("Make a client", "Make it", [
+    const made = await formDialog("Create a client", "Create client", [
       field("Name", name, "What people call it."),
       h("fieldset", {}, h("legend", {}, "Grant types"), boxes.map(([grant, box, text]) => h("label", { class: "tick" }, box, h("span", {}, h("code", {}, grant), ` ${text}`)))),
-      h("details", {}, h("summary", {}, "Prove itself by a key"), field("Public key", key, "PEM or JWK. Without one, a secret is made and shown once.")),
+      h("details", {}, h("summary", {}, "Authenticate with a key"), field("Public key", key, "PEM or JWK. Without one, a secret is made and shown once.")),
     ], () => api.post(base, {
       name: name.value.trim(), public_key: key.value.trim() || null, grants: boxes.filter(([, box]) => box.checked).map(([grant]) => grant),
     }));

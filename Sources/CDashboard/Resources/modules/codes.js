@@ -7,7 +7,7 @@ import { s } from "./dom.js";
 const looks = {
   10: ["plum", "dots"], 20: ["brick", "back"], 21: ["violet", "solid"], 22: ["amber", "solid"],
   23: ["rose", "cross"], 24: ["moss", "forward"], 25: ["brick", "rows"], 26: ["slate", "solid"],
-  27: ["blue", "forward"], 28: ["violet", "back"], 30: ["amber", "dots"], 31: ["amber", "rows"],
+  27: ["blue", "forward"], 28: ["violet", "back"], 30: ["blue", "dots"], 31: ["rose", "rows"],
   32: ["moss", "dots"], 33: ["plum", "forward"], 34: ["plum", "columns"], 35: ["brick", "solid"],
 };
 const strokes = {
@@ -33,7 +33,9 @@ export function paints() {
       kind === "dots" && s("circle", { class: "paint-dot", cx: 3, cy: 3, r: 1.4 }),
       strokes[kind] && s("path", { class: "paint-stroke", d: strokes[kind] }));
   });
-  return s("svg", { class: "paints", width: 0, height: 0, "aria-hidden": "true", focusable: "false" }, s("defs", {}, patterns));
+  const unfinished = s("pattern", { id: "paint-unfinished", width: 6, height: 6, patternUnits: "userSpaceOnUse" },
+    s("path", { class: "unfinished-stroke", d: strokes.forward }));
+  return s("svg", { class: "paints", width: 0, height: 0, "aria-hidden": "true", focusable: "false" }, s("defs", {}, patterns, unfinished));
 }
 
 /** A small square in the code's paint. */
@@ -59,6 +61,13 @@ export function everyCode() {
 /** What the gateway says about a code; undefined for one that it does not know. */
 export function about(code) {
   return table.get(code);
+}
+
+/** Where in the dashboard the app's side of a code is put right: the text and the screen; null when it is not here. */
+export function remedy(code) {
+  if (code === 27 || code === 25) return { text: "Add key", screen: "keys", query: "?add=1" };
+  if (code === 24 || (code >= 32 && code <= 34)) return { text: "Claims policy", screen: "policy", query: "" };
+  return null;
 }
 
 export function reason(code) {

@@ -12,25 +12,25 @@ export function consumers(context) {
   const operator = context.can("operator");
   const part = view(context, (signal) => api.get(base, { limit: 500 }, signal), ({ items }) => card(null,
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Consumers")),
-    items.length === 0 ? emptyState("events", "No consumer", "A backend that follows the events makes one, or you do with countersign consumer create.")
+    items.length === 0 ? emptyState("events", "No consumers yet", "A consumer is a backend's named place in the events. The backend creates its own when it starts to read, or you do: countersign consumer create.")
       : table("Consumers", [
         { title: "Name", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.name) },
-        { title: "Behind", cell: (item) => (item.lag_events === 0 ? badge("up to date", "good") : plural(item.lag_events, "event")) },
+        { title: "Behind", cell: (item) => (item.lag_events === 0 ? badge("Up to date", "good") : plural(item.lag_events, "event")) },
         { title: "Oldest unread", cell: (item) => ago(item.oldest_unread_ms ?? NaN) },
         { title: "Leased", cell: (item) => `${number(item.partitions.filter((each) => each.leased_until_ms !== null).length)} of ${number(item.partitions.length)}` },
-        { title: "Retention", cell: (item) => [item.holds_retention ? `waits ${plural(item.hold_days, "day")}` : "does not wait", item.events_missed && badge("events missed", "amber")] },
+        { title: "Retention", cell: (item) => [item.holds_retention ? `waits up to ${plural(item.hold_days, "day")}` : "does not wait", item.events_missed && badge("events missed", "amber")] },
         { title: "", cell: (item) => operator && h("span", { class: "actions" },
           button("Move", { kind: "small", "aria-label": `Move ${item.name}`, onclick: () => move(item) }),
-          removable("Delete", `the consumer ${item.name}`, { text: "Its position is forgotten. A backend that uses it is refused.", phrase: item.name },
+          removable("Delete", `the consumer ${item.name}`, { text: "Its position is forgotten, and a backend that still uses it is refused.", phrase: item.name },
             () => api.remove(`${base}${path(item.name)}`), () => { part.reload(); toast("The consumer is deleted."); })) },
       ], items)));
 
   async function move(item) {
-    const place = select([["time", "To a time"], ["start", "Before the oldest event"], ["end", "After the newest event"]], "time");
+    const place = select([["time", "A time"], ["start", "The oldest event"], ["end", "After the newest event"]], "time");
     const time = h("input", { type: "datetime-local", autofocus: true });
-    const moved = await formDialog(`Move ${item.name}`, "Move it", [
-      h("p", {}, "Its leases end. What comes after the new place is read again; what is jumped over is not read."),
-      field("Where to", place), field(`Time (${zoneName()})`, time, "Of receipt. Only for a move to a time."),
+    const moved = await formDialog(`Move ${item.name}`, "Move", [
+      h("p", {}, "Events after the new position are read again; events that are skipped are not read. Leases end."),
+      field("Move to", place), field(`Time (${zoneName()})`, time, "When events were received."),
     ], () => api.post(`${base}${path(item.name)}/seek`, place.value === "time" ? { time_ms: fromInput(time.value) || null } : { from: place.value }));
     if (!moved) return;
     toast(`${item.name} is ${plural(moved.lag_events, "event")} behind now.`);

@@ -8,26 +8,28 @@ import { button, card, emptyState, field, problemNotice, select, table, toast } 
 import { attempt } from "./views.js";
 import { facts } from "./sample.js";
 import { userIDs } from "./userids.js";
+import { remember } from "./address.js";
 
 const kinds = [["registered", "User id, or pseudonym"], ["cookie", "Anonymous or device id"]];
 
 export function customers(context) {
-  const { app, body, signal } = context;
+  const { app, body, query, signal } = context;
   const operator = context.can("operator");
-  const id = h("input", { type: "search", name: "id", required: true, maxlength: 512, spellcheck: "false", autocomplete: "off", "data-search": true });
-  const kind = select(kinds, "registered");
+  const id = h("input", { type: "search", name: "id", required: true, maxlength: 512, spellcheck: "false", autocomplete: "off", "data-search": true, value: query.get("id") ?? "" });
+  const kind = select(kinds, kinds.some(([name]) => name === query.get("id_name")) ? query.get("id_name") : "registered");
   const place = h("div", {}, emptyState("members", "Look up a customer", "Profiles come from identify calls, Braze attributes and Bloomreach customers."));
   const ids = userIDs(context, () => { if (id.value.trim()) search(); });
   const where = () => path("apps", app.id, "customers", id.value.trim());
 
   async function search() {
     const asked = { id_name: kind.value, ...ids.parameters };
+    remember(path("apps", app.id, "customers"), { id: id.value.trim(), id_name: kind.value === "registered" ? null : kind.value });
     try {
       const found = await api.get(where(), asked, signal);
       replace(place, profile(found));
     } catch (error) {
       if (error.name === "AbortError") return;
-      replace(place, error.status === 404 ? emptyState("members", "Nobody", "The app keeps nothing about this customer.") : problemNotice(error, search));
+      replace(place, error.status === 404 ? emptyState("members", "No such customer", "The app keeps nothing about this customer.") : problemNotice(error, search));
     }
   }
 
@@ -58,4 +60,5 @@ export function customers(context) {
   replace(body, card("Customers", h("form", { class: "toolbar spaced", onsubmit: (event) => { event.preventDefault(); search(); } },
     field("Customer", id), field("Which id", kind), h("button", { type: "submit", class: "button primary" }, "Search"),
     ids.control && h("div", { class: "push" }, ids.control)), place));
+  if (id.value) search();
 }

@@ -4,15 +4,27 @@ import { h, freshID } from "./dom.js";
 import { button, copyable, field, iconButton, notice } from "./ui.js";
 import { attempt } from "./views.js";
 
-/** A modal dialog. `build(close)` gives the body; resolves with what `close` was called with, or null. */
-export function dialog(title, build, { wide = false } = {}) {
+/**
+ * A modal dialog. `build(close)` gives the body; resolves with what `close` was called with, or null. With `leaving`, Esc
+ * and the cross do not close it but call `leaving(body, close)`.
+ */
+export function dialog(title, build, { wide = false, look = wide ? "wide" : undefined, leaving = null } = {}) {
   return new Promise((resolve) => {
     const heading = freshID("dialog");
-    const element = h("dialog", { class: wide ? "wide" : undefined, "aria-labelledby": heading });
+    const element = h("dialog", { class: look, "aria-labelledby": heading });
     let result = null;
     const close = (value = null) => { result = value; element.close(); };
-    element.append(h("div", { class: "dialog-head" }, h("h2", { id: heading }, title), iconButton("Close", "close", () => close())));
-    element.append(h("div", { class: "dialog-body" }, build(close)));
+    const body = h("div", { class: "dialog-body" }, build(close));
+    const away = () => (leaving ? leaving(body, close) : close());
+    element.append(h("div", { class: "dialog-head" }, h("h2", { id: heading }, title), iconButton("Close", "close", away)), body);
+    // Not the event `cancel`: a browser sends it for the first Esc only, and closes on the next.
+    const escape = (event) => {
+      if (event.key !== "Escape" || !leaving) return;
+      event.preventDefault();
+      away();
+    };
+    document.addEventListener("keydown", escape);
+    element.addEventListener("close", () => document.removeEventListener("keydown", escape));
     element.addEventListener("close", () => {
       // The browser has given the focus back already.
       element.remove();
@@ -28,9 +40,9 @@ export function dialog(title, build, { wide = false } = {}) {
 }
 
 /** Asks before something happens that is hard to take back. With `phrase`, that text must be typed. */
-export function confirm(title, { text, action, phrase, kind = "danger" } = {}) {
+export function confirm(title, { text, action, phrase, kind = "danger", focused = false } = {}) {
   return dialog(title, (close) => {
-    const go = button(action, { kind, onclick: () => close(true) });
+    const go = button(action, { kind, autofocus: focused, onclick: () => close(true) });
     const input = phrase && h("input", { type: "text", autocomplete: "off", spellcheck: "false", autofocus: true });
     if (input) {
       go.disabled = true;
@@ -48,7 +60,13 @@ export function showOnce(title, text, secret) {
   return dialog(title, (close) => [
     notice("amber", "You won't see this again.", h("p", {}, text)), copyable(secret),
     h("div", { class: "actions end" }, button("I have stored it", { kind: "primary", onclick: () => close(true) })),
-  ]);
+  ], { leaving: (body, close) => {
+    if (body.querySelector(".notice.bad")) return;
+    const question = notice("bad", "Close it without having stored it?", h("p", {}, "It cannot be shown again: you would have to make a new one."),
+      h("div", { class: "actions" }, button("Close without storing", { kind: "danger", onclick: () => close() }), button("Go back", { onclick: () => question.remove() })));
+    body.prepend(question);
+    question.querySelectorAll("button")[1].focus();
+  } });
 }
 
 /** A form in a dialog: `fields` are shown, `send` runs at submit; resolves with what it gave, or null. `more(close, trouble)` is another button. */
@@ -65,11 +83,15 @@ export function formDialog(title, action, fields, send, { wide, more } = {}) {
   action && h("button", { type: "submit", class: "button primary" }, action))), { wide });
 }
 
-/** A form that stays on the screen: `save` runs at submit, then `done` with what it gave. Without an action it only shows. */
-export function settingsForm(fields, action, save, done, kind = "primary") {
+/**
+ * A form that stays on the screen: `save` runs at submit, then `done` with what it gave. Without an action it only shows.
+ * With `ask` nothing is saved until that says true.
+ */
+export function settingsForm(fields, action, save, done, { kind = "primary", ask = () => true } = {}) {
   const trouble = h("div", {});
   return h("form", { class: "stack", onsubmit: async (event) => {
     event.preventDefault();
+    if (!await ask()) return;
     let answer;
     if (await attempt(async () => { answer = await save(); }, trouble)) await done(answer);
   } }, fields, trouble, action && h("div", { class: "actions" }, h("button", { type: "submit", class: `button ${kind}` }, action)));

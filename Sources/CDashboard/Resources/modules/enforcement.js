@@ -1,27 +1,54 @@
-// How strict the app is, and what a stricter state would do before it does it.
+// How strict the app is, and what a change would do before it is made.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { preferences } from "./preferences.js";
-import { ago, dateTime, number, percent, plural, toInput, fromInput, zoneName, HOUR } from "./format.js";
+import { ago, dateTime, percent, toInput, fromInput, zoneName, HOUR } from "./format.js";
 import { confirm, dialog } from "./dialogs.js";
-import { button, card, field, notice, segmented, select, shareInput, skeleton, stateBadge, table, toast, toggle, problemNotice } from "./ui.js";
+import { button, card, field, notice, segmented, select, shareInput, skeleton, stateBadge, toast, problemNotice } from "./ui.js";
 import { attempt, view } from "./views.js";
-import { swatch } from "./codes.js";
 import { icon } from "./icons.js";
+import { autoReturn, impact, returnsAtOnce } from "./impact.js";
+import { remember } from "./address.js";
 
 const states = [
-  ["disabled", "Disabled", "Countersign will not verify the JWT supplied for a user. (Default Setting)"],
-  ["optional", "Optional", "Countersign will verify requests for logged-in users, but will not reject invalid requests. Failures are counted and shown."],
-  ["required", "Required", "Countersign will verify requests for logged-in users and will reject invalid JWTs; apps retry and request new signatures."],
+  ["disabled", "Disabled", "Tokens are not checked, and every event is stored. (Default Setting)"],
+  ["optional", "Optional", "Requests of logged-in users are verified, but invalid ones are stored too. Failures are counted and shown."],
+  ["required", "Required", "Requests of logged-in users are verified, and those with an invalid token are rejected; apps keep the events, get a new token and retry."],
 ];
 const nameOf = Object.fromEntries(states.map(([state, name]) => [state, name]));
+const strictness = { disabled: 0, optional: 1, required: 2 };
+const usualReturn = { rejected_percent: 5, window_minutes: 5, minimum_requests: 100 };
+/** With what share of the users a roll-out begins. */
+const FIRST_SHARE = 10;
+/** The share of failing users from which on it is better to look at the failures before anything is rejected. */
+const FEW = 0.01;
+
+/** In what share of the requests a state rejects what is not valid: what is lower protects less. */
+function protection({ state, ramp_percent: ramp }) {
+  return state === "required" ? strictness.required + (ramp ?? 100) / 100 : strictness[state];
+}
+
+/** What a change to a weaker state means, in words for who has to answer for it. */
+function consequence(app, to) {
+  const name = app.name || app.id;
+  if (to.state === "disabled") {
+    return [`From this moment on nobody checks who sends events to ${name}. Anyone who has the write key, which is in every copy of the app, can store events in the name of any user.`,
+      "Those events stay: they are marked “Not judged” for ever. Failures are no longer counted, so you will not see what is going on."];
+  }
+  if (to.state === "optional") {
+    return [`From this moment on events with a forged, expired or missing token are stored for ${name} like all others. They are marked “Warned”, and whoever reads them must look at that mark.`];
+  }
+  return [`From this moment on only ${to.ramp_percent} % of the users of ${name} are protected. Events in the name of the others are stored even with a forged, expired or missing token.`];
+}
 
 export function enforcement(context) {
-  const { app, body, can, signal } = context;
+  const { app, body, can, query, signal } = context;
   const base = path("apps", app.id, "enforcement");
+  const spans = [1, 24, 168];
   let etag = null;
-  let hours = 24;
+  let hours = spans.includes(Number(query.get("hours"))) ? Number(query.get("hours")) : 24;
+  let preview = null;
 
   const part = view(context, async (abort) => {
     const answer = await api.read(base, {}, abort);
@@ -30,12 +57,16 @@ export function enforcement(context) {
   }, draw, { every: 5_000, bones: 6 });
 
   const shown = h("div", {});
+  const advice = h("div", {});
   async function drawPreview() {
     const asked = hours;
     replace(shown, skeleton(3));
     try {
-      const preview = await api.get(`${base}/preview`, { hours }, signal);
-      if (asked === hours) replace(shown, impact(preview));
+      const found = await api.get(`${base}/preview`, { hours }, signal);
+      if (asked !== hours) return;
+      preview = found;
+      replace(shown, impact(found));
+      part.redraw();
     } catch (error) {
       if (error.name !== "AbortError") replace(shown, problemNotice(error, drawPreview));
     }
@@ -45,36 +76,66 @@ export function enforcement(context) {
   async function change(rule, said, place) {
     const { data: before, etag: tag } = await api.read(base).catch(() => ({ data: null, etag }));
     const done = await attempt(async () => { await api.put(base, clean(rule), tag); }, place);
+    document.dispatchEvent(new CustomEvent("enforcement-set"));
     await part.reload();
     if (!done) return false;
     toast(said, { tone: "good", action: before && before.state !== rule.state ? "Undo" : undefined, onaction: async () => {
-      if (await attempt(async () => { const now = await api.read(base); await api.put(base, clean(before), now.etag); })) { part.reload(); toast(`Back to ${nameOf[before.state]}.`); }
+      if (await attempt(async () => { const now = await api.read(base); await api.put(base, clean(before), now.etag); })) {
+        document.dispatchEvent(new CustomEvent("enforcement-set"));
+        part.reload();
+        toast(`Back to ${nameOf[before.state]}.`);
+      }
     } });
     return true;
   }
 
+  /** Asks first where the change lowers the protection. */
+  async function changeTo(rule, next, said) {
+    if (protection(next) < protection(rule) && !await confirm(next.state === "required" ? `Protect ${next.ramp_percent} % of users only?` : `Switch ${app.name || app.id} to ${nameOf[next.state]}?`, {
+      text: consequence(app, next), action: next.state === "required" ? "Protect fewer users" : `Switch to ${nameOf[next.state]}`, focused: true })) return;
+    await change(next, said);
+  }
+
   async function toRequired(rule) {
-    const ramp = shareInput(rule.state === "required" ? rule.ramp_percent ?? 100 : 100);
-    const back = autoReturn(rule.auto_return ?? { rejected_percent: 5, window_minutes: 5, minimum_requests: 100 }, rule.auto_return !== null);
+    const ramp = shareInput(FIRST_SHARE);
+    const back = autoReturn(rule.auto_return ?? usualReturn, rule.auto_return !== null, () => warn());
     const phrase = h("input", { type: "text", autocomplete: "off", spellcheck: "false" });
     const place = h("div", {});
+    const risk = h("div", { "aria-live": "polite" });
     const trouble = h("div", {});
     const go = h("button", { type: "submit", class: "button primary", disabled: true }, "Switch to Required");
+    let found = null;
+    const warn = () => {
+      const text = found && returnsAtOnce(found, back.read());
+      replace(risk, text && notice("amber", "It would return to Optional at once.", h("p", {}, text)));
+    };
     phrase.addEventListener("input", () => { go.disabled = phrase.value !== app.id; });
-    api.get(`${base}/preview`, { hours: 24 }, signal).then((preview) => replace(place, impact(preview)),
+    api.get(`${base}/preview`, { hours: 24 }, signal).then((answer) => { found = answer; replace(place, impact(answer)); warn(); },
       (error) => { if (error.name !== "AbortError") replace(place, problemNotice(error)); });
     replace(place, skeleton(2));
     await dialog(`Require valid tokens for ${app.name || app.id}`, (close) => h("form", { onsubmit: async (event) => {
       event.preventDefault();
       const next = { ...rule, state: "required", ramp_percent: Number(ramp.input.value), auto_return: back.read(), scheduled: null };
       if (await change(next, "Required is on.", trouble)) close(true);
-    } }, place, h("div", {}, field("Begin with", ramp.input, "Users already included stay included when you raise the share later."), ramp.text),
-    back.element, field(`Type ${app.id} to confirm`, phrase), trouble,
+    } }, place, h("div", {}, field("Begin with", ramp.input, "Raise the share when no failure surprises you. Users already included stay included."), ramp.text),
+    back.element, risk, field(`Type ${app.id} to confirm`, phrase), trouble,
     h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)), { wide: true });
+  }
+
+  /** The step that the guide to rolling out recommends; null when there is none left. */
+  function nextStep(rule) {
+    if (rule.state === "disabled") return { to: "optional", text: "Choose Optional: nothing is rejected, and you see what would be." };
+    if (rule.state === "required") return rule.ramp_percent < 100 ? { to: "ramp", text: `Raise the share of users from ${rule.ramp_percent} % when the failures are as you expect.` } : null;
+    if (preview === null) return { to: null, text: "" };
+    if (preview.requests === 0) return { to: "wait", text: "Wait for requests of logged-in users: there is nothing yet to decide by." };
+    const share = preview.users > 0 ? preview.would_reject.users / preview.users : 0;
+    return share >= FEW ? { to: "failures", text: `Look at the failures first: Required would reject requests of ${percent(share)} of the users.` }
+      : { to: "required", text: `Choose Required, for ${FIRST_SHARE} % of the users at first.` };
   }
 
   function draw(rule) {
     const operator = can("operator");
+    const next = nextStep(rule);
     const choice = (state, name, text) => {
       const active = rule.state === state;
       return h("div", { class: `state-card ${state} ${active ? "active" : ""}` },
@@ -82,21 +143,24 @@ export function enforcement(context) {
         h("p", {}, text),
         active ? h("p", { class: "muted" }, state === "required" && rule.ramp_percent < 100 ? `For ${rule.ramp_percent} % of users.` : "This is the current state.")
           : operator && button(`Switch to ${name}`, {
-            kind: state === "required" ? "primary" : "plain", "data-focus": `state-${state}`,
-            onclick: () => (state === "required" ? toRequired(rule) : change({ ...rule, state, scheduled: null }, `${name} is on.`)),
+            kind: next?.to === state ? "primary" : "plain", "data-focus": `state-${state}`,
+            onclick: () => (state === "required" ? toRequired(rule) : changeTo(rule, { ...rule, state, scheduled: null }, `${name} is on.`)),
           }));
     };
+    replace(advice, next?.text && h("p", { class: "strip next-step" }, h("strong", {}, "Next step"), " ", next.text, " ",
+      next.to === "failures" && h("a", { class: "button primary", href: `#${path("apps", app.id, "failures")}` }, "Look at the failures")));
     return h("div", { class: "stack" },
       rule.returned && notice("amber", `Returned to Optional automatically ${ago(rule.returned.at_ms)}.`,
-        h("p", {}, `${rule.returned.rejected_percent} % of users had a working token stop working (${dateTime(rule.returned.at_ms)}). `, h("a", { href: `#${path("apps", app.id, "failures")}` }, "See which failures"))),
+        h("p", {}, `The tokens of ${rule.returned.rejected_percent} % of users stopped working (${dateTime(rule.returned.at_ms)}). `, h("a", { href: `#${path("apps", app.id, "failures")}` }, "See which failures"))),
       operator && rule.state !== "disabled" && h("div", { class: "panic" },
-        h("div", {}, h("p", {}, h("strong", {}, "Trouble with tokens?")), h("p", {}, "Disabled lets all data through at once, without verification. One click, and you can undo it.")),
-        button("Disable now", { kind: "danger", symbol: "stop", "data-focus": "panic", onclick: () => change({ ...rule, state: "disabled", scheduled: null }, "Disabled: data flows without verification.") })),
+        h("div", {}, h("p", {}, h("strong", {}, "Trouble with tokens?")), h("p", {}, "Disabled lets all data through at once, without verification. You can undo it.")),
+        button("Disable now", { kind: "danger", symbol: "stop", "data-focus": "panic", onclick: () => changeTo(rule, { ...rule, state: "disabled", scheduled: null }, "Disabled: data flows without verification.") })),
+      advice,
       h("div", { class: "states" }, states.map((entry) => choice(...entry))),
       card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, rule.state === "required" ? "What Required rejects" : "What Required would do"),
-        segmented("Look back", [[1, "1 h"], [24, "24 h"], [168, "7 d"]], hours, (value) => { hours = value; drawPreview(); })), shown),
-      h("div", { class: "split" }, scheduleCard(rule, operator), safetyCard(rule, operator)),
-      rule.state === "required" && rampCard(rule, operator));
+        segmented("Look back", [[1, "1 h"], [24, "24 h"], [168, "7 d"]], hours, (value) => { hours = value; remember(base, { hours: hours === 24 ? null : hours }); drawPreview(); })), shown),
+      rule.state === "required" && rampCard(rule, operator, next),
+      h("div", { class: "split" }, scheduleCard(rule, operator), safetyCard(rule, operator)));
   }
 
   function scheduleCard(rule, operator) {
@@ -117,31 +181,35 @@ export function enforcement(context) {
       const moment = fromInput(at.value);
       if (!moment || moment <= Date.now()) return replace(trouble, notice("bad", "Choose a time in the future."));
       const next = { state: state.value, at_ms: moment, ramp_percent: ramp.disabled ? null : Number(ramp.value) };
-      if (state.value === "required" && !(await confirm("Schedule Required", {
-        text: [`Requests with an invalid token will be rejected ${forUsers(next)}from ${dateTime(moment)} (${zoneName()}).`], action: "Schedule it", phrase: app.id, kind: "primary" }))) return;
+      const when = `${dateTime(moment)} (${zoneName()})`;
+      if (next.state === "required" && !(await confirm("Schedule Required", {
+        text: [`Requests with an invalid token will be rejected ${forUsers(next)}from ${when}.`], action: "Schedule it", phrase: app.id, kind: "primary" }))) return;
+      if (next.state !== "required" && protection(next) < protection(rule) && !(await confirm(`Schedule ${nameOf[next.state]}`, {
+        text: [`This happens at ${when}, whether somebody is there or not.`, ...consequence(app, next)], action: "Schedule it", focused: true }))) return;
       change({ ...rule, scheduled: next }, `${nameOf[next.state]} ${forUsers(next)}is scheduled for ${dateTime(moment)}.`, trouble);
     } }, field("Switch to", state), rampField, field(`At (${preferences.zone === "utc" ? "UTC" : zoneName()})`, at), h("button", { type: "submit", class: "button plain" }, "Schedule"), trouble));
   }
 
   function safetyCard(rule, operator) {
-    const form = autoReturn(rule.auto_return ?? { rejected_percent: 5, window_minutes: 5, minimum_requests: 100 }, rule.auto_return !== null);
+    const form = autoReturn(rule.auto_return ?? usualReturn, rule.auto_return !== null);
     const trouble = h("div", {});
     if (!operator) {
       return card("Automatic return", h("p", {}, rule.auto_return
-        ? `Back to Optional when ${rule.auto_return.rejected_percent} % of users have a working token stop working within ${rule.auto_return.window_minutes} minutes.` : "Off."));
+        ? `Returns to Optional when the tokens of ${rule.auto_return.rejected_percent} % of users stop working within ${rule.auto_return.window_minutes} minutes.` : "Off."));
     }
     return card("Automatic return", h("form", { onsubmit: (event) => { event.preventDefault(); change({ ...rule, auto_return: form.read() }, "Saved.", trouble); } },
       form.element, trouble, h("button", { type: "submit", class: "button plain" }, "Save")));
   }
 
-  function rampCard(rule, operator) {
+  function rampCard(rule, operator, next) {
     const ramp = shareInput(rule.ramp_percent ?? 100, { disabled: !operator });
     return card("Ramp", h("form", { class: "inline-form", onsubmit: (event) => {
       event.preventDefault();
-      change({ ...rule, ramp_percent: Number(ramp.input.value) }, `Required for ${ramp.input.value} % of users.`);
-    } }, field("Enforced for", ramp.input, "Users are chosen by their id, so raising the share never drops anyone already included."), ramp.text, operator && h("button", { type: "submit", class: "button plain" }, "Apply")));
+      changeTo(rule, { ...rule, ramp_percent: Number(ramp.input.value) }, `Required for ${ramp.input.value} % of users.`);
+    } }, field("Enforced for", ramp.input, "Users are chosen by their id, so raising the share never drops anyone already included."), ramp.text, operator && h("button", { type: "submit", class: `button ${next?.to === "ramp" ? "primary" : "plain"}` }, "Apply")));
   }
 
+  document.addEventListener("enforcement", () => part.reload(), { signal });
   replace(body, part.element);
   drawPreview();
 }
@@ -162,46 +230,4 @@ function clean(rule) {
     state: rule.state, ramp_percent: rule.ramp_percent ?? 100,
     ...(rule.scheduled ? { scheduled: scheduledAs(rule.scheduled) } : {}), ...(rule.auto_return ? { auto_return: rule.auto_return } : {}),
   };
-}
-
-function autoReturn(rule, on) {
-  const share = h("input", { type: "number", min: 1, max: 100, value: rule.rejected_percent });
-  const minutes = h("input", { type: "number", min: 1, max: 60, value: rule.window_minutes });
-  const least = h("input", { type: "number", min: 1, max: 1_000_000, value: rule.minimum_requests });
-  const fields = h("div", { class: "inline-form" }, field("Share of users with a lost token, %", share), field("Window, minutes", minutes), field("Minimum number of users", least));
-  const trade = h("p", { class: "muted" }, "This trades protection for delivery: once enforcement has returned to Optional, forged events are stored as well. It only counts users whose own token used to be accepted and is now rejected (22, 27); "
-    + "requests without a token cannot trigger it, but somebody who owns enough accounts can. On or off, the alert webhook is told when many requests are rejected, so that you can decide for yourself.");
-  let enabled = on;
-  const show = () => { fields.hidden = !enabled; };
-  show();
-  return {
-    element: h("div", { class: "auto-return" }, toggle("Return to Optional when tokens stop working", enabled, (value) => { enabled = value; show(); }), trade, fields),
-    read: () => (enabled ? { rejected_percent: Number(share.value), window_minutes: Number(minutes.value), minimum_requests: Number(least.value) } : null),
-  };
-}
-
-function impact(preview) {
-  const { requests, users, would_reject: bad } = preview;
-  const share = requests ? bad.requests / requests : 0;
-  const hours = preview.hours === 1 ? "last hour" : `last ${preview.hours} h`;
-  // All users are estimated, those who failed are counted.
-  const everybody = `${preview.users_estimated && users > 0 ? "about " : ""}${plural(users, "user")}`;
-  const usersColumn = { title: "Users", class: "num", cell: (row) => number(row.users) };
-  const bar = (count) => h("meter", { min: 0, max: Math.max(1, bad.requests), value: count, "aria-hidden": "true" });
-  return h("div", { class: "impact" },
-    preview.unknown && notice("amber", preview.unknown),
-    requests === 0 ? h("p", {}, `No requests from logged-in users in the ${hours}, so there is nothing to predict from.`)
-      : h("p", { class: `impact-lead ${bad.requests === 0 ? "good" : "bad"}` }, h("strong", {}, bad.requests === 0 ? "Nothing" : percent(share)), h("span", {},
-        `In the ${hours}, ${plural(bad.requests, "request")} from ${plural(bad.users, "user")} would have been rejected, out of ${plural(requests, "request")} from ${everybody}.`)),
-    bad.requests > 0 && h("div", { class: "split tight" },
-      table("By code", [
-        { title: "Code", heading: true, cell: (row) => h("span", { class: "code-cell" }, swatch(row.code), `${row.code} ${row.reason}`) },
-        { title: "Requests", class: "num", cell: (row) => number(row.requests) }, usersColumn,
-        { title: "", class: "meter-cell", cell: (row) => bar(row.requests) },
-      ], preview.by_code ?? [], { visibleCaption: true }),
-      table("By app version", [
-        { title: "App version", heading: true, cell: (row) => row.app_version || "(not given)" },
-        { title: "Requests", class: "num", cell: (row) => number(row.requests) }, usersColumn,
-        { title: "", class: "meter-cell", cell: (row) => bar(row.requests) },
-      ], preview.by_app_version ?? [], { visibleCaption: true })));
 }

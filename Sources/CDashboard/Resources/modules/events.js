@@ -2,59 +2,141 @@
 
 import { h, replace } from "./dom.js";
 import { address, api, path } from "./api.js";
-import { dateTime, fromInput, zoneName } from "./format.js";
+import { remember } from "./address.js";
+import { reason } from "./codes.js";
+import { dateTime, fromInput, toInput, zoneName } from "./format.js";
 import { dialog } from "./dialogs.js";
-import { badge, emptyState, exportLink, field, table } from "./ui.js";
+import { badge, button, copy, emptyState, exportLink, field, notice, select, stateBadge, table } from "./ui.js";
 import { pagedView } from "./views.js";
+import { facts } from "./sample.js";
 import { userIDs } from "./userids.js";
 import { consumers } from "./consumers.js";
 
-/** How each verdict is called, and its colour. */
+/** How each verdict is called, its colour, and what it is worth. */
 const VERDICTS = {
-  verified: ["Verified", "good"], warned: ["Warned", "amber"], not_judged: ["Not judged", "neutral"],
-  anonymous: ["Anonymous", "neutral"], unknown: ["Unknown", "neutral"],
+  verified: ["Verified", "good", "A valid token says that this user's device sent it."],
+  warned: ["Warned", "amber", "Its token was missing or invalid: anybody may have sent it in this user's name."],
+  not_judged: ["Not judged", "neutral", "Tokens were not checked when it arrived: anybody may have sent it in this user's name."],
+  anonymous: ["Anonymous", "neutral", "It names no user, so that there was nothing to verify."],
+  unknown: ["Unknown", "neutral", "It was stored before verdicts were kept."],
 };
+/** The types that clients send. */
+export const TYPES = ["track", "identify", "page", "screen", "group", "alias"];
+const NAMES = ["user", "message_id", "name", "type", "verdict"];
 
 export function events(context) {
-  const { app, body, query } = context;
+  const { app, body, query, signal } = context;
   const base = path("apps", app.id, "events");
   const text = (name, rest = {}) => h("input", { type: "search", value: query.get(name) ?? "", spellcheck: "false", autocomplete: "off", ...rest });
-  const user = text("user", { "data-search": true });
-  const message = text("message_id");
-  const name = text("name");
-  const type = text("type");
-  const verdict = h("select", {}, [["", "Any"], ["unverified", "All but verified"], ...Object.entries(VERDICTS).map(([value, [label]]) => [value, label])].map(([value, label]) => h("option", { value, selected: query.get("verdict") === value }, label)));
-  const from = h("input", { type: "datetime-local" });
-  const to = h("input", { type: "datetime-local" });
-  const filter = () => ({ user: user.value.trim(), message_id: message.value.trim(), name: name.value.trim(), type: type.value.trim(), verdict: verdict.value, from_ms: fromInput(from.value), to_ms: fromInput(to.value) });
+  const time = (name) => h("input", { type: "datetime-local", value: Number(query.get(name)) ? toInput(Number(query.get(name))) : "" });
+  // A type that is not in the list stands in it all the same when the address asks for it.
+  const types = [...new Set([...TYPES, query.get("type")].filter(Boolean))];
+  const inputs = {
+    user: text("user", { "data-search": true, placeholder: "id or pseudonym" }), name: text("name"),
+    type: select([["", "Any"], ...types.map((word) => [word, word])], query.get("type") ?? ""),
+    verdict: select([["", "Any"], ["unverified", "All but verified"], ...Object.entries(VERDICTS).map(([value, [label]]) => [value, label])], query.get("verdict") ?? ""),
+    message_id: text("message_id"),
+  };
+  const from = time("from_ms");
+  const to = time("to_ms");
+  const filter = () => ({
+    ...Object.fromEntries(NAMES.map((name) => [name, inputs[name].value.trim()])), from_ms: fromInput(from.value), to_ms: fromInput(to.value),
+  });
   const place = h("div", {});
+  const trouble = h("p", { class: "hint bad", role: "alert", hidden: true });
   const ids = userIDs(context, () => search());
   const csv = exportLink(`events-${app.id}`, "csv");
   const ndjson = exportLink(`events-${app.id}`, "ndjson");
+  let opened = query.get("event");
+
   function search() {
-    const asked = { ...filter(), ...ids.parameters };
+    const chosen = filter();
+    const asked = { ...chosen, ...ids.parameters };
+    const backwards = chosen.from_ms && chosen.to_ms && chosen.to_ms <= chosen.from_ms;
+    replace(trouble, backwards && "The end must come after the start.");
+    trouble.hidden = !backwards;
+    if (backwards) return;
+    remember(base, { ...chosen, event: opened });
     csv.href = address(`${base}/export`, { ...asked, format: "csv" });
     ndjson.href = address(`${base}/export`, { ...asked, format: "ndjson" });
-    const part = pagedView(context, (cursor, signal) => api.get(base, { ...asked, cursor, limit: 50 }, signal),
+    const filtered = Object.values(chosen).some(Boolean);
+    const part = pagedView(context, (cursor, abort) => api.get(base, { ...asked, cursor, limit: 50 }, abort),
       (items) => table("Events, the newest first", [
         { title: "Received", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => show(item) }, dateTime(item.received_ms)) },
-        { title: "Verdict", cell: (item) => badge(...(VERDICTS[item.verdict] ?? [item.verdict])) },
-        { title: "Type", cell: (item) => item.type }, { title: "Name", cell: (item) => h("span", { class: "clip short", title: item.name }, item.name ?? "–") },
+        { title: "Verdict", cell: (item) => verdictOf(item) },
+        { title: "Name", cell: (item) => h("span", { class: "clip short", title: item.name }, item.name ?? "–") }, { title: "Type", class: "spare", cell: (item) => item.type },
         { title: "User", cell: (item) => h("span", { class: "mono clip short", title: item.user_id ?? item.anonymous_id }, item.user_id ?? item.anonymous_id ?? "–") },
-        { title: "Message id", class: "extra", cell: (item) => h("span", { class: "mono clip" }, item.message_id) },
-      ], items, { onrow: show }),
-      emptyState("events", "No event matches", "Events appear here when they are on disk."));
+        { title: "Message id", class: "extra", cell: (item) => h("span", { class: "mono clip", title: item.message_id }, item.message_id) },
+      ], items, { onrow: show, lines: true }),
+      filtered ? emptyState("events", "No event matches", "Look at what the search asks for, or at all events.", button("Show all events", { onclick: clear }))
+        : emptyState("events", "No events yet", "Events appear here as soon as they are stored.", h("a", { class: "button plain", href: "#/" }, "How to send the first event")));
     replace(place, part.element);
   }
-  function show(item) {
-    const { body: event, ...rest } = item;
-    dialog(item.name || item.type || "Event", () => h("div", {}, table("What is known of it", [
-      { title: "Member", heading: true, cell: ([name]) => name }, { title: "Value", cell: ([, value]) => h("span", { class: "mono" }, String(value)) },
-    ], Object.entries(rest).filter(([, value]) => value !== null)), h("pre", { class: "json", tabindex: 0 }, h("code", {}, JSON.stringify(event, null, 2)))), { wide: true });
+
+  function clear() {
+    for (const input of [...Object.values(inputs), from, to]) input.value = "";
+    search();
   }
+
+  function verdictOf(item) {
+    const [label, tone, meaning] = VERDICTS[item.verdict] ?? [item.verdict];
+    const element = badge(label, tone);
+    element.title = meaning ?? "";
+    return element;
+  }
+
+  /** Opens one event; its address names it, so that it can be sent to somebody. */
+  async function show(item) {
+    opened = item.message_id;
+    remember(base, { ...filter(), event: opened });
+    const { body: event, ...rest } = item;
+    const json = JSON.stringify(event, null, 2);
+    const [, tone, meaning] = VERDICTS[item.verdict] ?? [];
+    const mono = (value) => value && h("span", { class: "mono wrap" }, value);
+    await dialog(item.name || item.type || "Event", (close) => h("div", { class: "stack" },
+      meaning && notice(tone === "neutral" ? "" : tone, meaning),
+      facts([
+        ["Verdict", verdictOf(item)], ["Received", dateTime(item.received_ms)], ["Sent by the device", dateTime(item.timestamp_ms)],
+        ["Type", item.type], ["User", mono(item.user_id)], ["Anonymous id", mono(item.anonymous_id)],
+        ["Code", item.code && `${item.code} ${reason(item.code)}`], ["Enforcement then", item.enforcement && stateBadge(item.enforcement)],
+        ["Key", mono(item.key_id)], ["Token id", mono(item.token_id)], ["Request id", mono(item.request_id)], ["Message id", mono(item.message_id)],
+        ["Position", String(item.seq)], ["Dialect", item.dialect],
+      ].filter(([, value]) => value)),
+      h("div", { class: "actions" },
+        item.user_id && button("All events of this user", { onclick: () => { close(); clearAll({ user: item.user_id }); } }),
+        item.code && h("a", { class: "button plain", href: `#${path("apps", app.id, "failures")}?range=7d&code=${item.code}` }, "Failures with this code"),
+        button("Copy the event", { symbol: "copy", onclick: () => copy(JSON.stringify({ ...rest, body: event }, null, 2)) }),
+        button("Copy the link", { symbol: "copy", onclick: () => copy(`${location.origin}${location.pathname}#${base}?${new URLSearchParams({ event: item.message_id })}`) })),
+      h("pre", { class: "json", tabindex: 0 }, h("code", {}, json))), { wide: true });
+    opened = null;
+    if (!signal.aborted) remember(base, filter());
+  }
+
+  function clearAll(values) {
+    for (const [name, input] of Object.entries(inputs)) input.value = values[name] ?? "";
+    from.value = to.value = "";
+    search();
+  }
+
+  /** The event that the address names. */
+  async function open(messageID) {
+    try {
+      const { items } = await api.get(base, { message_id: messageID, limit: 1, ...ids.parameters }, signal);
+      if (items.length > 0) return show(items[0]);
+      opened = null;
+      await dialog("No such event", () => h("p", {}, "It has been deleted, by the retention or at a customer's request, or it is an event of another app."));
+    } catch (error) {
+      // The list beside it says what is wrong.
+      if (error.name !== "AbortError") opened = null;
+    }
+  }
+
+  for (const input of [inputs.type, inputs.verdict, from, to]) input.addEventListener("change", () => search());
+  const { user, name, type, verdict, message_id: message } = inputs;
   replace(body, h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); search(); } },
-    field("User", user), field("Message id", message), field("Name", name), field("Type", type), field("Verdict", verdict),
+    field("User", user), field("Name", name), field("Type", type), field("Verdict", verdict), field("Message id", message),
     field(`From (${zoneName()})`, from), field(`To (${zoneName()})`, to),
-    h("button", { type: "submit", class: "button primary" }, "Search"), h("div", { class: "push" }, ids.control, csv, ndjson)), h("section", { class: "card" }, place), consumers(context));
+    h("button", { type: "submit", class: "button primary" }, "Search"), trouble, h("div", { class: "push" }, ids.control, csv, ndjson)), h("section", { class: "card" }, place), consumers(context));
   search();
+  if (opened) open(opened);
 }

@@ -5,7 +5,7 @@ import { api, path, address } from "./api.js";
 import { preferences, prefer } from "./preferences.js";
 import { FailureChart } from "./chart.js";
 import { codesIn, countOf, failuresOf, rateOf } from "./counts.js";
-import { about, swatch, reason } from "./codes.js";
+import { about, remedy, swatch, reason } from "./codes.js";
 import { MINUTE, HOUR, DAY, number, percent, plural, dateTime, bucketName, toInput, fromInput, zoneName, ago, clock } from "./format.js";
 import { button, card, emptyState, field, segmented, skeleton, stateBadge, table, toggle, problemNotice } from "./ui.js";
 import { view } from "./views.js";
@@ -26,14 +26,16 @@ export function failures(context) {
     code: Number(query.get("code")) || null, at: Number(query.get("at")) || null, until: Number(query.get("until")) || null,
     filters: Object.fromEntries(dimensions.map(([name]) => [name, query.get(name) || ""])),
     compare: query.get("compare") === "1", mode: query.get("view") === "table" ? "table" : "chart",
-    hidden: new Set((query.get("hide") ?? "").split(",").filter(Boolean).map(Number)), top: "app_version", allChanges: false,
+    hidden: new Set((query.get("hide") ?? "").split(",").filter(Boolean).map(Number)),
+    top: dimensions.some(([name]) => name === query.get("by")) ? query.get("by") : "app_version", allChanges: query.get("changes") === "all",
   };
   if (state.range === "custom" && !(state.from && state.to > state.from)) state.range = "24h";
 
-  const chart = new FailureChart((bucket, code) => drill({ code, at: bucket.from, until: bucket.to }, true), signal);
+  const chart = new FailureChart((bucket, code) => drill({ code: code ?? state.code, at: bucket.from, until: bucket.to }, true), zoom, signal);
   const content = h("div", { class: "stack" });
   const stats = h("div", { class: "stats" });
   const stage = h("div", { class: "stage" });
+  const keys = h("div", { class: "chart-legend", "aria-hidden": "true" });
   const legend = h("div", {});
   const changes = h("div", {});
   const tops = h("div", {});
@@ -63,6 +65,8 @@ export function failures(context) {
     if (state.compare) pairs.set("compare", "1");
     if (state.mode === "table") pairs.set("view", "table");
     if (state.hidden.size > 0) pairs.set("hide", [...state.hidden].join(","));
+    if (state.top !== "app_version") pairs.set("by", state.top);
+    if (state.allChanges) pairs.set("changes", "all");
     history[push ? "pushState" : "replaceState"](null, "", `#${base}/failures?${pairs}`);
   }
 
@@ -95,8 +99,9 @@ export function failures(context) {
     }
   }
 
+  /** The chosen code alone, or else all that nobody has hidden. */
   function shownCodes(data) {
-    return codesIn(data).filter((code) => !state.hidden.has(code));
+    return codesIn(data).filter((code) => (state.code ? code === state.code : !state.hidden.has(code)));
   }
 
   function draw({ data, top, before }) {
@@ -117,6 +122,7 @@ export function failures(context) {
     }
     if (traffic === 0) replace(legend);
     else drawLegend(data);
+    drawKeys(data, before, traffic > 0 && state.mode === "chart");
     drawChanges(data);
     drawTop(top);
     if (!samples.firstChild) drill({ code: state.code, at: state.at, until: state.until }, false, false);
@@ -139,10 +145,11 @@ export function failures(context) {
     const rate = rateOf(totals, codes);
     const stat = (name, value, note, delta, tone) => h("div", { class: `stat ${tone ?? ""}` },
       h("dt", {}, name), h("dd", {}, h("span", { class: "stat-value" }, value), delta), note && h("dd", { class: "stat-note" }, note));
+    const name = state.code ? ` with ${state.code} ${reason(state.code)}` : "";
     replace(stats, h("dl", {},
-      stat("Failures in total", number(failed), `${number(rejected)} rejected, ${number(failed - rejected)} accepted with a warning`,
+      stat(name ? `Failures${name}` : "Failures in total", number(failed), `${number(rejected)} rejected, ${number(failed - rejected)} accepted with a warning`,
         previous && difference(failed, failuresOf(previous, codes), "down"), failed > 0 ? "bad" : ""),
-      stat("Failure rate", percent(rate ?? NaN), "of verified requests",
+      stat("Failure rate", percent(rate ?? NaN), state.code ? "against those with a good token" : "of verified requests",
         previous && rate !== null && difference(rate, rateOf(previous, codes), "down")),
       stat("Accepted", number(totals.accepted), "good tokens", previous && difference(totals.accepted, previous.accepted, "up")),
       stat("Anonymous", number(totals.anonymous), "no user, not judged", previous && difference(totals.anonymous, previous.anonymous, "up")),
@@ -166,11 +173,34 @@ export function failures(context) {
     return element;
   }
 
+  /** What the shapes and colours of the chart mean, for those that are in it. */
+  function drawKeys(data, before, charted) {
+    keys.hidden = !charted;
+    if (!charted) return;
+    const codes = shownCodes(data);
+    const kinds = new Set((data.markers ?? []).map(({ kind }) => (String(kind).startsWith("key") ? "key" : kind === "policy" ? "policy" : "enforcement")));
+    const last = data.buckets.at(-1);
+    const unfinished = last && last.start_ms + { minute: MINUTE, hour: HOUR, day: DAY }[data.bucket] > data.now_ms;
+    const key = (name, text) => h("span", { class: `key-${name}` }, text);
+    replace(keys,
+      codes.map((code) => h("span", { class: "key-code" }, swatch(code), `${code} ${reason(code)}`)),
+      codes.length > 0 && key("rate", "failure rate"), before && key("before", "period before"),
+      data.totals.accepted > 0 && key("accepted", "accepted"), data.totals.anonymous > 0 && key("anonymous", "anonymous"), data.totals.not_judged > 0 && key("judged", "not judged"),
+      kinds.has("enforcement") && key("marker", "enforcement changed"), kinds.has("key") && key("marker key", "key changed"), kinds.has("policy") && key("marker policy", "policy changed"),
+      unfinished && key("unfinished", "not over yet"));
+  }
+
+  /** What to do about a code, with the way to the screen where the app's side of it is. */
+  function fixOf(code) {
+    const there = remedy(code);
+    return [prose(about(code)?.fix), there && context.can("operator") && [" ", h("a", { class: "button small", href: `#${path("apps", app.id, there.screen)}${there.query}` }, there.text)]];
+  }
+
   function drawLegend(data) {
     const codes = codesIn(data);
     const all = failuresOf(data.totals, codes);
     if (codes.length === 0) {
-      replace(legend, emptyState("check", "No failure in this range", "Every signed request carried a good token."));
+      replace(legend, h("p", { class: "none-failed" }, icon("check", 18), h("strong", {}, "No failures"), ` in this range: ${data.totals.accepted > 0 ? "every verified request carried a good token." : "no request was verified."}`));
       return;
     }
     const rows = codes.map((code) => ({ code, count: countOf(data.totals, code) }))
@@ -184,12 +214,12 @@ export function failures(context) {
           draw(latest);
           legend.querySelector(`[data-focus="legend-${row.code}"]`)?.focus();
         } }, swatch(row.code)),
-      h("button", { type: "button", class: "link", onclick: () => drill({ code: row.code, at: null, until: null }, true) },
+      h("button", { type: "button", class: "link", "aria-pressed": String(state.code === row.code), onclick: () => drill({ code: row.code, at: null, until: null }, true) },
         h("strong", {}, row.code), " ", reason(row.code))) },
       { title: "Failures", class: "num", cell: (row) => number(row.count) },
       { title: "Share", class: "num", cell: (row) => percent(row.count / all) },
       { title: "Change", class: "num", cell: (row) => (data.previous ? difference(row.count, countOf(data.previous, row.code), "down") ?? "–" : "–") },
-      { title: "What to do", class: "wide-text", cell: (row) => prose(about(row.code)?.fix) },
+      { title: "What to do", class: "wide-text", cell: (row) => fixOf(row.code) },
     ], rows));
   }
 
@@ -204,6 +234,7 @@ export function failures(context) {
         h("a", { href: `#/audit?${new URLSearchParams({ app: app.id })}` }, "All in the audit log")),
       markers.length > CHANGES && button(state.allChanges ? "Show fewer" : `Show all ${number(markers.length)}`, { "data-focus": "changes", "aria-expanded": String(state.allChanges), onclick: () => {
         state.allChanges = !state.allChanges;
+        remember();
         drawChanges(data);
         changes.querySelector("[data-focus=changes]").focus();
       } }))]);
@@ -213,15 +244,16 @@ export function failures(context) {
     // Asked before something else was chosen.
     if (top.by !== state.top || top.code !== state.code) return;
     replace(topsTitle, top.code ? ["Where failures with ", swatch(top.code), ` ${top.code} ${reason(top.code)} come from`] : "Where failures come from");
-    const highest = Math.max(1, ...top.items.map((item) => item.failures));
+    const rate = (item) => (item.requests ? item.failures / item.requests : 0);
+    const highest = Math.max(0.01, ...top.items.map(rate));
     replace(tops, top.items.length === 0 ? h("p", { class: "muted" }, "Nothing was sent in this range.")
       : table("Requests and failures", [
         { title: dimensions.find(([name]) => name === state.top)[1], heading: true, cell: (item) => h("button", {
           type: "button", class: "link", title: "Filter by this", onclick: () => setFilter(state.top, item.value) }, item.value || "(unknown)") },
         { title: "Requests", class: "num", cell: (item) => number(item.requests) },
         { title: "Failures", class: "num", cell: (item) => number(item.failures) },
-        { title: "Rate", class: "num", cell: (item) => percent(item.requests ? item.failures / item.requests : NaN) },
-        { title: "", class: "meter-cell", cell: (item) => h("meter", { min: 0, max: highest, value: item.failures, "aria-label": `Failures of ${item.value || "unknown"}` }) },
+        { title: "Rate", class: "num", cell: (item) => percent(item.requests ? rate(item) : NaN) },
+        { title: "", class: "meter-cell", cell: (item) => h("meter", { min: 0, max: highest, value: rate(item), "aria-label": `Failure rate of ${item.value || "unknown"}` }) },
       ], top.items));
   }
 
@@ -240,7 +272,7 @@ export function failures(context) {
     const list = h("div", {}, skeleton(3));
     const explain = about(code);
     replace(samples, h("div", { class: "card-head" }, title, chips),
-      explain && h("div", { class: "fix" }, swatch(code), h("div", {}, h("p", {}, h("strong", {}, explain.title)), h("p", {}, prose(explain.fix)))), list);
+      explain && h("div", { class: "fix" }, swatch(code), h("div", {}, h("p", {}, h("strong", {}, explain.title)), h("p", {}, fixOf(code)))), list);
     if (jump) {
       title.focus({ preventScroll: true });
       samples.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
@@ -269,14 +301,28 @@ export function failures(context) {
       }
     };
     load(null);
-    if (other) reloadTop();
+    if (other) {
+      filterBar();
+      if (latest) draw(latest);
+      reloadTop();
+    }
   }
 
   function chip(text, remove) {
     return h("span", { class: "chip" }, text, h("button", { type: "button", "aria-label": `Remove the filter ${text}`, onclick: remove }, icon("close", 12)));
   }
 
+  /** Shows a part of the range; the way back is a chip. */
+  function zoom(from, to) {
+    remember(true);
+    state.zoomedFrom ??= state.range === "custom" ? null : state.range;
+    Object.assign(state, { from, to: Math.min(to, Date.now()) });
+    setRange("custom");
+    filterBar();
+  }
+
   function setRange(range) {
+    if (range !== "custom") state.zoomedFrom = null;
     state.range = range;
     state.at = null;
     rangeBar();
@@ -319,7 +365,9 @@ export function failures(context) {
   const filters = h("div", { class: "chips" });
   function filterBar() {
     const active = dimensions.filter(([name]) => state.filters[name]);
-    replace(filters, active.map(([name, label]) => chip(`${label}: ${state.filters[name]}`, () => setFilter(name, ""))));
+    replace(filters, state.code && chip(`${state.code} ${reason(state.code)}`, () => drill({ code: null, at: state.at, until: state.until }, false, true)),
+      state.zoomedFrom && chip(`Part of the ${presetNames.find(([name]) => name === state.zoomedFrom)[1]}`, () => { setRange(state.zoomedFrom); filterBar(); }),
+      active.map(([name, label]) => chip(`${label}: ${state.filters[name]}`, () => setFilter(name, ""))));
   }
 
   rangeBar();
@@ -332,12 +380,9 @@ export function failures(context) {
       h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Failures over time"), filters,
         segmented("View", [["chart", "Chart"], ["table", "Table"]], state.mode, (mode) => { state.mode = mode; remember(); if (latest) draw(latest); }),
         exportMenu()),
-      h("div", { class: "chart-legend", "aria-hidden": "true" },
-        h("span", { class: "key-rate" }, "failure rate"), h("span", { class: "key-accepted" }, "accepted"), h("span", { class: "key-anonymous" }, "anonymous"),
-        h("span", { class: "key-judged" }, "not judged"), h("span", { class: "key-marker" }, "enforcement changed"), h("span", { class: "key-marker key" }, "key changed"), h("span", { class: "key-marker policy" }, "policy changed")),
-      stage, legend),
+      keys, stage, legend),
     h("div", { class: "split" },
-      card(null, topsTitle, h("div", { class: "card-tabs" }, segmented("Break down by", dimensions, state.top, (value) => { state.top = value; reloadTop(); })), tops),
+      card(null, topsTitle, h("div", { class: "card-tabs" }, segmented("Break down by", dimensions, state.top, (value) => { state.top = value; remember(); reloadTop(); })), tops),
       card("Changes", changes)),
     samples);
 

@@ -74,6 +74,7 @@ export function zoneName() {
 
 export function duration(milliseconds) {
   const value = Math.max(0, milliseconds);
+  if (value > 0 && value < 1000) return `${Math.max(1, Math.round(value))} ms`;
   if (value < MINUTE) return `${Math.round(value / 1000)} s`;
   if (value < HOUR) return `${Math.round(value / MINUTE)} min`;
   if (value < 2 * DAY) return `${Math.round(value / HOUR)} h`;
@@ -87,9 +88,41 @@ export function ago(at, now = Date.now()) {
   return passed < 5000 ? "just now" : `${duration(passed)} ago`;
 }
 
+const utcDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+const utcDayLong = new Intl.DateTimeFormat("en-GB", { weekday: "short", ...dayOptions, timeZone: "UTC" });
+
+/** Minutes between two ticks of a time axis, up to half a day. */
+const TICK_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720];
+
+/**
+ * The ticks of a time axis over buckets that begin at `starts`: at most so many, at full hours and at midnight of the chosen
+ * time zone, each with its text and the index of its bucket. No two have the same text.
+ */
+export function timeTicks(starts, bucket, most) {
+  // The gateway counts days in UTC.
+  if (bucket === "day") {
+    const every = Math.max(1, Math.ceil(starts.length / most));
+    return starts.flatMap((start, index) => (index % every === 0 ? [{ index, text: utcDay.format(start) }] : []));
+  }
+  const wall = formatter({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const places = starts.map((start, index) => {
+    const [hour, minute] = wall.format(start).split(":").map(Number);
+    return { index, start, minutes: hour * 60 + minute };
+  });
+  // Where the zone is off by half an hour, a bucket of an hour has the full hour inside of it.
+  const length = bucket === "hour" ? 60 : 1;
+  for (const step of TICK_MINUTES) {
+    const found = places.filter(({ minutes }) => minutes % step < length);
+    if (found.length <= most) return found.map(({ index, start, minutes }) => ({ index, text: minutes < length ? dayMonth(start) : hourMinute(start) }));
+  }
+  const midnights = places.filter(({ minutes }) => minutes < length);
+  const every = Math.max(1, Math.ceil(midnights.length / most));
+  return midnights.filter((_, place) => place % every === 0).map(({ index, start }) => ({ index, text: dayMonth(start) }));
+}
+
 /** The time span of a bucket, as a heading. */
 export function bucketName(start, bucket) {
-  if (bucket === "day") return formatter({ weekday: "short", ...dayOptions }).format(start);
+  if (bucket === "day") return `${utcDayLong.format(start)} (UTC)`;
   const length = bucket === "hour" ? HOUR : MINUTE;
   const day = formatter({ weekday: "short", day: "numeric", month: "short" }).format(start);
   return `${day}, ${hourMinute(start)} to ${hourMinute(start + length)}`;

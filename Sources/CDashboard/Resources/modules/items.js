@@ -5,6 +5,7 @@ import { api, path, Problem } from "./api.js";
 import { confirm, formDialog } from "./dialogs.js";
 import { badge, button, emptyState, field, segmented, table, toast } from "./ui.js";
 import { attempt, pagedView } from "./views.js";
+import { remember } from "./address.js";
 
 const kinds = [["in-app-message", "In-app messages"], ["consent-category", "Consent categories"], ["recommendation-engine", "Recommendation engines"], ["inbox-message", "Inbox messages"]];
 
@@ -12,7 +13,7 @@ export function items(context) {
   const base = path("apps", context.app.id, "project", "items");
   const operator = context.can("operator");
   const place = h("div", {});
-  let kind = kinds[0][0];
+  let kind = kinds.some(([name]) => name === context.query.get("kind")) ? context.query.get("kind") : kinds[0][0];
 
   function show() {
     replace(place, pagedView(context, (cursor, signal) => api.get(`${base}${path(kind)}`, { cursor }, signal), (found) => table("Items", [
@@ -52,5 +53,5 @@ export function items(context) {
 
   show();
   return h("section", { class: "card" }, h("div", { class: "card-head" },
-    segmented("Kind", kinds, kind, (value) => { kind = value; show(); }), operator && button("Add", { symbol: "plus", onclick: () => edit(null) })), place);
+    segmented("Kind", kinds, kind, (value) => { kind = value; remember(path("apps", context.app.id, "project"), { kind }); show(); }), operator && button("Add", { symbol: "plus", onclick: () => edit(null) })), place);
 }

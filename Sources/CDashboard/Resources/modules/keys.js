@@ -6,6 +6,7 @@ import { ago, dateTime, number, plural, duration, DAY, MINUTE } from "./format.j
 import { confirm, dialog, formDialog } from "./dialogs.js";
 import { badge, button, card, copy, copyable, field, menu, notice, problemNotice, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
+import { remember } from "./address.js";
 import { icon } from "./icons.js";
 import { facts } from "./sample.js";
 import { keySource } from "./keysource.js";
@@ -60,7 +61,7 @@ export function keys(context) {
       h("p", { class: "badges" }, badge(kindOf(key)), badge(key.alg)),
       facts([["Last verified", key.last_verified_ms ? h("span", { title: dateTime(key.last_verified_ms) }, ago(key.last_verified_ms)) : "never"],
         ["Verified in 24 h", number(today[key.id] ?? 0)], ["Verified in total", number(key.verified_total)], ["Added", h("span", { title: dateTime(key.added_ms) }, ago(key.added_ms))]]),
-      key.can_delete === false && h("p", { class: "blocked" }, icon("info", 14), key.delete_blocked_reason ?? "The primary key can not be deleted: first assign a new primary key."),
+      key.can_delete === false && h("p", { class: "blocked" }, icon("info", 14), key.delete_blocked_reason ?? "The primary key cannot be deleted: first assign a new primary key."),
       (key.warnings ?? []).map((text) => notice("amber", text)));
   }
 
@@ -211,6 +212,11 @@ export function keys(context) {
   }
 
   replace(body, part.element, keySource(context));
+  // The way here from a failure that a new key puts right.
+  if (context.query.get("add") && can("operator")) {
+    remember(base, {});
+    api.get(base, { limit: 50 }, context.signal).then(({ items }) => items.length < slots.length && addKey(Object.fromEntries(items.map((key) => [key.slot, key]))), () => {});
+  }
 }
 
 function short(id) {

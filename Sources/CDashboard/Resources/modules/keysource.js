@@ -31,7 +31,7 @@ export function keySource(context) {
   }
 
   async function unfollow(etag) {
-    if (!await confirm("No longer follow it", { text: "Tokens signed with its keys fail with code 27 from then on, unless they stand in a slot.", action: "Unfollow" })) return;
+    if (!await confirm("Stop following it", { text: "Tokens signed with its keys fail with code 27 from now on, unless the key is in a slot as well.", action: "Unfollow" })) return;
     if (await attempt(() => api.remove(base, etag))) { await part.reload(); toast("Its keys no longer verify."); }
   }
 

@@ -3,12 +3,19 @@
 import { h, replace, announce } from "./dom.js";
 import { address, api, path } from "./api.js";
 import { everyCode, reason, swatch } from "./codes.js";
-import { clock, number, plural } from "./format.js";
+import { clock, dateTime, number, plural } from "./format.js";
+import { dialog } from "./dialogs.js";
 import { icon } from "./icons.js";
+import { remember } from "./address.js";
+import { facts } from "./sample.js";
 import { userIDs } from "./userids.js";
-import { badge, button, emptyState, field, notice, select, stacked, verdictBadge } from "./ui.js";
+import { badge, button, copy, emptyState, field, notice, select, stacked, stateBadge, verdictBadge } from "./ui.js";
 
 const LIMIT = 300;
+/** How many requests from before are shown at first. */
+const EARLIER = 50;
+/** What an event's verdict is called where requests are listed. */
+const ofEvent = { verified: "accepted", warned: "warned", anonymous: "anonymous", not_judged: "not_judged" };
 
 export function live(context) {
   const { app, body, query, signal } = context;
@@ -23,7 +30,7 @@ export function live(context) {
   const status = h("p", { class: "live-status", role: "status" });
   const hints = h("div", {});
   const rows = h("tbody", {});
-  const empty = emptyState("live", "Waiting for requests", "Each request of this app appears here as it is checked. Send one to see it.");
+  const empty = emptyState("live", "Waiting for requests", "Each request of this app appears here as it is checked. Send one to see it.", h("a", { class: "button plain", href: "#/" }, "How to send the first event"));
   const head = ["Time", "Verdict", "Code", "User", "App version", "Endpoint"];
   const list = h("div", { class: "table-scroll tall", tabindex: 0, role: "region", "aria-label": "Requests, the newest first", hidden: true },
     h("table", { class: "live-table" }, h("caption", { class: "visually-hidden" }, "Requests, the newest first"),
@@ -34,7 +41,7 @@ export function live(context) {
   }
 
   function sayHow() {
-    if (paused) say("wait", "Paused; what comes in is kept");
+    if (paused) say("wait", "Paused; new requests are kept");
     else say("on", oneIn > 1 ? `Live: sampled, one request in ${number(oneIn)} is shown` : "Live: complete, every request is shown");
   }
 
@@ -49,7 +56,7 @@ export function live(context) {
         replace(hints, notice("bad", "The live tail stopped.", h("p", {}, button("Connect again", { symbol: "refresh", onclick: () => { replace(hints); connect(); } }))));
         api.get("/session").catch(() => {});
       } else {
-        say("wait", "The connection was lost; connecting again, without a gap if the gateway still has what was missed.");
+        say("wait", "The connection was lost; reconnecting, without a gap if the gateway still has what was missed.");
       }
     });
     source.addEventListener("verdict", (event) => { context.asOf(Date.now()); take({ kind: "verdict", item: parse(event.data) }); });
@@ -77,24 +84,86 @@ export function live(context) {
     show(entry);
   }
 
+  /**
+   * The last requests from before this page was opened, the newest first: those that were stored, by their events, and those
+   * that failed, by their samples.
+   */
+  async function earlier() {
+    const asked = { user: filter.user, limit: EARLIER, ...ids.parameters };
+    const base = path("apps", app.id);
+    const [events, samples] = await Promise.all([api.get(`${base}/events`, asked, signal), filter.user ? { items: [] } : api.get(`${base}/samples`, { limit: EARLIER, code: filter.code }, signal)]);
+    const found = new Map();
+    for (const event of events.items) {
+      const verdict = ofEvent[event.verdict];
+      if (!verdict || found.has(event.request_id ?? event.seq)) continue;
+      found.set(event.request_id ?? event.seq, {
+        at_ms: event.received_ms, verdict, code: event.code, user: event.user_id ?? event.anonymous_id, request_id: event.request_id, enforcement: event.enforcement,
+        app_version: event.body?.context?.app?.version, sdk: null, client: null, endpoint: null, sample_id: null,
+      });
+    }
+    for (const sample of samples.items) found.set(sample.request_id ?? sample.id, { ...found.get(sample.request_id), ...sample, sample_id: sample.id });
+    return [...found.values()].filter((item) => (!filter.verdict || item.verdict === filter.verdict) && (!filter.code || String(item.code ?? "") === filter.code))
+      .sort((one, two) => two.at_ms - one.at_ms).slice(0, EARLIER);
+  }
+
+  async function prefill() {
+    try {
+      const items = await earlier();
+      if (signal.aborted) return;
+      const known = new Set([...rows.children].map((row) => row.dataset.request).concat(held.map((entry) => entry.item?.request_id)));
+      const fresh = items.filter((item) => !item.request_id || !known.has(item.request_id));
+      if (fresh.length === 0) return;
+      list.hidden = false;
+      empty.hidden = true;
+      rows.append(h("tr", { class: "earlier" }, h("td", { colspan: head.length }, "Before you opened this page")), ...fresh.map((item) => row(item)));
+    } catch (error) {
+      // The tail itself works without; what is wrong with the gateway it says anyway.
+      if (error.name !== "AbortError") announce("Earlier requests could not be loaded.");
+    }
+  }
+
+  function row(item) {
+    const known = item.code !== null && item.code !== undefined;
+    const time = clock(item.at_ms);
+    const where = item.sample_id && `#${path("apps", app.id, "samples", item.sample_id)}`;
+    const open = () => (where ? context.go(where) : detail(item));
+    return h("tr", { class: "openable", "data-request": item.request_id, onclick: (event) => { if (!event.target.closest("a, button")) open(); } },
+      h("th", { scope: "row", class: "mono" }, where ? h("a", { href: where }, time) : h("button", { type: "button", class: "link", onclick: open }, time)),
+      h("td", {}, verdictBadge(item.verdict)),
+      h("td", {}, known ? h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason ?? reason(item.code)}`) : "–"),
+      h("td", {}, stacked(h("span", { class: "mono" }, item.user ?? "–"), item.client)), h("td", {}, stacked(item.app_version ?? "–", item.sdk)),
+      h("td", { class: "mono" }, item.endpoint ?? "–"));
+  }
+
+  /** What is known of a request of which no sample is kept. */
+  function detail(item) {
+    dialog("Request", () => h("div", { class: "stack" },
+      facts([
+        ["Verdict", verdictBadge(item.verdict)], ["Time", dateTime(item.at_ms)], ["User", item.user && h("span", { class: "mono wrap" }, item.user)],
+        ["Code", item.code && `${item.code} ${reason(item.code)}`], ["Enforcement then", item.enforcement && stateBadge(item.enforcement)],
+        ["Endpoint", item.endpoint], ["App version", item.app_version], ["SDK", item.sdk], ["Address (truncated)", item.client],
+        ["Request id", item.request_id && h("span", { class: "mono wrap" }, item.request_id)],
+      ].filter(([, value]) => value)),
+      h("div", { class: "actions" },
+        item.user && item.verdict !== "anonymous" && h("a", { class: "button plain", href: `#${path("apps", app.id, "events")}?${new URLSearchParams({ user: item.user })}` }, "Events of this user"),
+        item.request_id && button("Copy the request id", { symbol: "copy", onclick: () => copy(item.request_id) }))));
+  }
+
   function show({ kind, item }) {
     list.hidden = false;
     empty.hidden = true;
     if (kind === "gap") {
       rows.prepend(h("tr", { class: "gap" }, h("td", { colspan: head.length }, Number.isFinite(item.missed)
         ? `${plural(item.missed, "request")} missed here: the gateway no longer had ${item.missed === 1 ? "it" : "them"}.`
-        : "The gateway was started again here: nobody knows how many requests were missed.")));
+        : "The gateway was restarted here: it is unknown how many requests were missed.")));
       announce("There is a gap in the live tail.");
     } else {
+      // Its request may have been read from the log a moment ago.
+      if (item.request_id && rows.querySelector(`[data-request="${CSS.escape(item.request_id)}"]`)) return;
       seen += 1;
-      const known = item.code !== null && item.code !== undefined;
-      const time = clock(item.at_ms);
-      rows.prepend(h("tr", { class: "fresh" },
-        h("th", { scope: "row", class: "mono" }, item.sample_id ? h("a", { href: `#${path("apps", app.id, "samples", item.sample_id)}` }, time) : time),
-        h("td", {}, verdictBadge(item.verdict)),
-        h("td", {}, known ? h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason ?? reason(item.code)}`) : "–"),
-        h("td", {}, stacked(h("span", { class: "mono" }, item.user ?? "–"), item.client)), h("td", {}, stacked(item.app_version ?? "–", item.sdk)),
-        h("td", { class: "mono" }, item.endpoint ?? "–")));
+      const fresh = row(item);
+      fresh.classList.add("fresh");
+      rows.prepend(fresh);
     }
     while (rows.children.length > LIMIT) rows.lastElementChild.remove();
     replace(count, `${plural(seen, "request")} since you opened this page`, seen > LIMIT && `, the newest ${LIMIT} are shown`);
@@ -118,12 +187,12 @@ export function live(context) {
   const verdict = select([["", "every verdict"], ["accepted", "Accepted"], ["warned", "Accepted, warned"], ["rejected", "Rejected"], ["anonymous", "Anonymous"]], filter.verdict);
   function apply() {
     Object.assign(filter, { code: code.value, user: user.value.trim(), verdict: verdict.value });
-    const pairs = new URLSearchParams(Object.entries(filter).filter(([, value]) => value));
-    history.replaceState(null, "", `#${path("apps", app.id, "live")}${pairs.size ? `?${pairs}` : ""}`);
+    remember(path("apps", app.id, "live"), filter);
     rows.replaceChildren();
     list.hidden = true;
     empty.hidden = false;
     connect();
+    prefill();
   }
   code.addEventListener("change", apply);
   verdict.addEventListener("change", apply);
@@ -136,5 +205,6 @@ export function live(context) {
     h("section", { class: "card flush", "aria-label": "Live tail" }, empty, list));
   context.refresh = connect;
   connect();
+  prefill();
   signal.addEventListener("abort", () => source?.close());
 }

@@ -12,7 +12,7 @@ const roles = [["viewer", "Viewer: reads"], ["operator", "Operator: keys, enforc
 export function members(context) {
   const { body, session, can } = context;
   if (!can("owner")) {
-    return replace(body, emptyState("members", "Only an owner sees members and tokens", "Ask an owner when you need another role or an API token."));
+    return replace(body, emptyState("members", "Only an owner sees members and tokens", "Ask an owner if you need another role or an API token."));
   }
   const part = view(context, async (signal) => {
     const [users, tokens, rules] = await Promise.all([api.get("/users", { limit: 500 }, signal), api.get("/tokens", { limit: 500 }, signal), api.get("/sign-in-rules", {}, signal)]);
@@ -33,7 +33,7 @@ export function members(context) {
           () => api.remove(`/users${path(user.name)}`), part.reload)) },
       ], users),
       toggle("Require a second factor from every member", rules.second_factor_required, (on) => require(on))),
-    card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "API tokens"), button("Make a token", { symbol: "plus", onclick: addToken })),
+    card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "API tokens"), button("Create a token", { symbol: "plus", onclick: addToken })),
       tokens.length === 0 ? emptyState("key", "No API token", "The command line and your scripts use them instead of a password.") : table("API tokens", [
         { title: "Name", heading: true, cell: (token) => token.name }, { title: "Scopes", cell: (token) => [token.scopes.map((scope) => badge(scope)), token.app] },
         { title: "Made", cell: (token) => dateTime(token.created_ms) }, { title: "Last used", cell: (token) => ago(token.last_used_ms ?? NaN) },
@@ -58,7 +58,7 @@ export function members(context) {
     const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autofocus: true });
     const role = select(roles, "viewer");
     const password = h("input", { type: "password", required: true, maxlength: 1024, autocomplete: "new-password" });
-    const added = await formDialog("Add a member", "Add", [field("Name", name), field("Role", role), field("First password", password, "At least 12 characters.")],
+    const added = await formDialog("Add a member", "Add", [field("Name", name), field("Role", role), field("Initial password", password, "At least 12 characters.")],
       () => api.post("/users", { name: name.value.trim(), role: role.value, password: password.value }));
     if (added) part.reload();
   }
@@ -69,7 +69,7 @@ export function members(context) {
     const app = h("input", { type: "text", maxlength: 64, autocomplete: "off" });
     const life = select([[30, "30 days"], [90, "90 days"], [365, "1 year"], [0, "never"]], 90);
     const scopes = { read: ["read"], write: ["read", "write"], admin: ["read", "write", "admin"], reader: ["reader"] };
-    const made = await formDialog("Make an API token", "Make it", [field("Name", name, "What the token is for."), field("Access", scope), field("App", app, "Its id. Only for a token that follows events; it opens nothing else."), field("Expires after", life)], () => {
+    const made = await formDialog("Create an API token", "Create token", [field("Name", name, "What the token is for."), field("Access", scope), field("App", app, "Its id. Only for a token that follows events; it opens nothing else."), field("Expires after", life)], () => {
       const days = Number(life.value);
       return api.post("/tokens", { name: name.value.trim(), scopes: scopes[scope.value], app: (scope.value === "reader" && app.value.trim()) || null, expires_ms: days ? Date.now() + days * DAY : null });
     });

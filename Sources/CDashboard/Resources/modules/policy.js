@@ -2,11 +2,27 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { settingsForm } from "./dialogs.js";
+import { confirm, settingsForm } from "./dialogs.js";
 import { card, field, toast } from "./ui.js";
+import { durationInput, seconds } from "./units.js";
 import { view } from "./views.js";
 
 const algorithms = [["RS256", "RSA, SHA-256; what the SDKs' documentation asks for"], ["PS256", "RSA-PSS, SHA-256"], ["ES256", "P-256"], ["EdDSA", "Ed25519"]];
+
+/** What tokens are accepted after a change that were refused before it, in words; empty when there are none. */
+function weakened(before, after) {
+  const added = after.algorithms.filter((name) => !before.algorithms.includes(name));
+  const dropped = before.required.filter((name) => !after.required.includes(name));
+  const longer = before.maximum_lifetime_seconds !== null && (after.maximum_lifetime_seconds === null || after.maximum_lifetime_seconds > before.maximum_lifetime_seconds);
+  return [
+    added.length > 0 && `Tokens signed with ${added.join(", ")} are accepted.`,
+    before.audience && !after.audience && `Tokens that were made for another service than ${before.audience} are accepted.`,
+    before.issuer && !after.issuer && `Tokens of any issuer are accepted, not only those of ${before.issuer}.`,
+    dropped.length > 0 && `Tokens without ${dropped.join(", ")} are accepted.`,
+    longer && `A stolen token works for ${after.maximum_lifetime_seconds === null ? "as long as it says itself" : `up to ${seconds(after.maximum_lifetime_seconds)}`}.`,
+    after.leeway_seconds > before.leeway_seconds && `An expired token works for another ${seconds(after.leeway_seconds)}.`,
+  ].filter(Boolean);
+}
 
 export function policy(context) {
   const base = path("apps", context.app.id, "policy");
@@ -14,11 +30,11 @@ export function policy(context) {
     const readonly = !context.can("operator");
     const known = [...algorithms, ...rules.algorithms.filter((name) => !algorithms.some(([other]) => other === name)).map((name) => [name, ""])];
     const tick = (list, value, label) => h("label", { class: "tick" }, h("input", { type: "checkbox", name: list, value, checked: rules[list].includes(value), disabled: readonly }), h("span", {}, label));
-    const leeway = h("input", { type: "number", name: "leeway_seconds", min: 0, max: 300, required: true, value: rules.leeway_seconds, disabled: readonly });
-    const life = h("input", { type: "number", name: "maximum_lifetime_seconds", min: 1, value: rules.maximum_lifetime_seconds ?? "", placeholder: "no limit", disabled: readonly });
+    const leeway = durationInput(rules.leeway_seconds, { label: "Leeway", name: "leeway_seconds", required: true, disabled: readonly });
+    const life = durationInput(rules.maximum_lifetime_seconds, { label: "Maximum token lifetime", name: "maximum_lifetime_seconds", placeholder: "no limit", disabled: readonly });
     const audience = h("input", { type: "text", name: "audience", value: rules.audience ?? "", placeholder: "not checked", disabled: readonly, spellcheck: "false" });
     const issuer = h("input", { type: "text", name: "issuer", value: rules.issuer ?? "", placeholder: "not checked", disabled: readonly, spellcheck: "false" });
-    const why = h("p", { class: "hint", id: "required-why" }, "A claim that is compared can be demanded: say an audience or an issuer first.");
+    const why = h("p", { class: "hint", id: "required-why" }, "A claim can be required once there is something to compare it with: set an audience or an issuer first.");
     const boxes = ["aud", "iss", "typ"].map((name) => tick("required", name, h("code", {}, name)));
     // The gateway refuses to demand what it would compare with nothing.
     const follow = (input, name) => {
@@ -39,13 +55,18 @@ export function policy(context) {
     follow(issuer, "iss");
     const form = settingsForm([
       card("Algorithms", h("fieldset", {}, h("legend", {}, "Signatures that this app accepts"), known.map(([name, text]) => tick("algorithms", name, [h("strong", {}, name), text && ` ${text}`])))),
-      card("Time", h("div", { class: "grid-form" }, field("Leeway, seconds", leeway, "How far clocks may differ; at most 300."), field("Longest life of a token, seconds", life, "exp minus iat; a longer one fails with code 32."))),
+      card("Time", h("div", { class: "grid-form" }, field("Leeway", leeway.input, "How far clocks may differ; at most 5 minutes.", leeway.unit), field("Maximum token lifetime", life.input, "exp minus iat; a token that lives longer fails with code 32.", life.unit))),
       card("Audience and issuer", h("div", { class: "grid-form" }, field("Audience (aud)", audience), field("Issuer (iss)", issuer)),
-        h("fieldset", {}, h("legend", {}, "Must be present"), boxes, why)),
-    ], !readonly && "Save the policy", () => api.put(base, {
-      algorithms: chosen("algorithms"), leeway_seconds: Number(leeway.value), required: chosen("required"),
-      maximum_lifetime_seconds: life.value === "" ? null : Number(life.value), audience: audience.value || null, issuer: issuer.value || null,
-    }, etag), async () => { await part.reload(); toast("The policy is saved and in force.", { tone: "good" }); });
+        h("fieldset", { class: "spaced" }, h("legend", {}, "Must be present"), boxes, why)),
+    ], !readonly && "Save the policy", () => api.put(base, read(), etag), async () => { await part.reload(); toast("The policy is saved and in force.", { tone: "good" }); }, {
+      ask: () => {
+        const weaker = weakened(rules, read());
+        return weaker.length === 0 || confirm("Accept more tokens than before?", { text: ["From this moment on:", h("ul", { class: "consequences" }, weaker.map((text) => h("li", {}, text)))], action: "Save the policy", focused: true });
+      } });
+    const read = () => ({
+      algorithms: chosen("algorithms"), leeway_seconds: leeway.read(), required: chosen("required"),
+      maximum_lifetime_seconds: life.read(), audience: audience.value || null, issuer: issuer.value || null,
+    });
     const chosen = (name) => [...form.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
     return form;
   });

@@ -1,7 +1,7 @@
-// What this browser remembers: theme, time zone, the last app. Nothing secret.
+// What this browser remembers: theme, time zone, the last app, dismissed first steps, saved views. Nothing secret.
 
 const KEY = "countersign";
-const defaults = { theme: "system", zone: "local", app: null };
+const defaults = { theme: "system", zone: "local", app: null, dismissed: [], views: [] };
 
 function read() {
   try {

@@ -20,7 +20,7 @@ export function project(context) {
     const url = h("input", { type: "url", name: "webhook/url", maxlength: 2048, value: about.webhook?.url ?? "", placeholder: "none", disabled });
     const inside = privateAddress(context, about.webhook ?? { url: null, allow_private: false });
     return card("Project", settingsForm([
-      field("Project token", token, "What shipped apps have built in."), field("What opens the App Inbox", mode),
+      field("Project token", token, "What shipped apps have built in."), field("Access to the App Inbox", mode),
       field("Webhook for push notifications", url, "Signed requests go there; empty sends none."), !disabled && inside.control,
     ], !disabled && "Save the project", () => api.put(base, {
       token: token.value.trim(), customer_tokens: mode.value, webhook: url.value.trim() ? { url: url.value.trim(), allow_private: inside.read(url.value.trim()) } : null,
@@ -36,14 +36,14 @@ export function project(context) {
       keys.length === 0 ? emptyState("key", "No private key", "Whoever holds one signs customer tokens with HS256.") : table("Private keys", [
         { title: "Id (kid)", heading: true, cell: (key) => h("span", { class: "mono wrap" }, key.id) },
         { title: "State", cell: () => badge("verifies", "good") },
-        { title: "", cell: (key) => !disabled && removable("Delete", `the private key ${key.id}`, { text: "Customer tokens signed with it are refused from then on.", phrase: "delete" },
+        { title: "", cell: (key) => !disabled && removable("Delete", `the private key ${key.id}`, { text: "Customer tokens signed with it are refused from now on.", phrase: "delete" },
           () => api.remove(`${base}/private-keys${path(key.id)}`), part.reload) },
       ], keys));
   }
 
   async function addKey() {
     const id = h("input", { type: "text", name: "id", required: true, maxlength: 128, spellcheck: "false", autocomplete: "off", autofocus: true });
-    const made = await formDialog("Add a private key", "Add it", [field("Id", id, "What stands in kid. The secret is made here and shown once.")],
+    const made = await formDialog("Add a private key", "Add it", [field("Id", id, "The value of kid. The secret is created here and shown once.")],
       () => api.post(`${base}/private-keys`, { id: id.value.trim() }));
     if (!made) return;
     if (made.secret) await showOnce(`The private key ${made.id}`, "Your backend signs customer tokens with it. It is not shown again.", made.secret);

@@ -2,7 +2,7 @@
 
 import { h, prose, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { swatch } from "./codes.js";
+import { remedy, swatch } from "./codes.js";
 import { dateTime, ago } from "./format.js";
 import { button, card, copyable, notice, problemNotice, stacked, stateBadge, table, verdictBadge } from "./ui.js";
 import { view } from "./views.js";
@@ -12,12 +12,13 @@ export function sample(context) {
   const { app, parameter: id, body } = context;
   const base = path("apps", app.id, "samples", id);
   let unmasked = false;
-  const part = view(context, (signal) => api.get(base, { unmask: unmasked ? 1 : undefined }, signal), (item) => [
+  const part = view(context, (signal) => api.get(base, { unmask: unmasked ? 1 : undefined }, signal), (item) => ((there) => [
     h("section", { class: "card verdict-card" },
       h("div", { class: "verdict-head" }, swatch(item.code), h("div", {},
         h("h2", {}, `${item.code} ${item.reason}`), h("p", { class: "muted" }, `${dateTime(item.at_ms)} · ${ago(item.at_ms)}`)),
       verdictBadge(item.verdict)),
-      item.fix && h("div", { class: "fix" }, icon("info"), h("div", {}, h("p", {}, h("strong", {}, "What to do")), h("p", {}, prose(item.fix))))),
+      item.fix && h("div", { class: "fix" }, icon("info"), h("div", {}, h("p", {}, h("strong", {}, "What to do")), h("p", {}, prose(item.fix), there && context.can("operator")
+        && [" ", h("a", { class: "button small", href: `#${path("apps", app.id, there.screen)}${there.query}` }, there.text)])))),
     h("div", { class: "split" },
       card("Verdict, check by check", checks(item.checks), recheck(context, base)),
       card("Request", facts([
@@ -32,7 +33,7 @@ export function sample(context) {
     card("Token, signature removed", item.token_without_signature
       ? [h("p", { class: "muted" }, "Without its signature it can be looked at, but not sent again."), copyable(item.token_without_signature, "Copy the token without its signature")]
       : h("p", { class: "muted" }, item.code === 26 ? "The request carried no token." : "Contains the user id; unmask to view.")),
-  ], { bones: 6 });
+  ])(remedy(item.code)), { bones: 6 });
   body.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !event.defaultPrevented) history.back();
   });
@@ -88,10 +89,10 @@ export function sampleTable(app, items, context) {
   const where = (item) => `#${path("apps", app.id, "samples", item.id)}`;
   return table("Failed requests, the newest first", [
     { title: "Time", heading: true, cell: (item) => h("a", { href: where(item) }, dateTime(item.at_ms)) },
+    { title: "Verdict", cell: (item) => verdictBadge(item.verdict) },
     { title: "Code", cell: (item) => h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason}`) },
     { title: "User", cell: (item) => stacked(h("span", { class: "mono" }, item.user ?? "–"), item.client) },
-    { title: "Verdict", cell: (item) => verdictBadge(item.verdict) },
     { title: "Endpoint", class: "extra", cell: (item) => h("span", { class: "mono clip", title: item.endpoint }, item.endpoint ?? "–") },
-    { title: "App version", cell: (item) => stacked(item.app_version ?? "–", item.sdk) },
-  ], items, { onrow: (item) => context.go(where(item)) });
+    { title: "App version", class: "spare", cell: (item) => stacked(item.app_version ?? "–", item.sdk) },
+  ], items, { onrow: (item) => context.go(where(item)), lines: true });
 }

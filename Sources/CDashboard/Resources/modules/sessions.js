@@ -9,6 +9,8 @@ import { attempt, pagedView } from "./views.js";
 import { clients } from "./clients.js";
 import { tokenRules } from "./tokenrules.js";
 import { userIDs } from "./userids.js";
+import { remember } from "./address.js";
+import { bulk } from "./bulk.js";
 
 const tones = { active: "good", revoked: "bad", expired: "neutral" };
 
@@ -16,21 +18,27 @@ export function sessions(context) {
   const { app, body, can } = context;
   const base = path("apps", app.id, "sessions");
   const operator = can("operator");
-  const user = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true });
+  const user = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true, placeholder: "id or pseudonym", value: context.query.get("user") ?? "" });
   const place = h("div", {});
   const all = h("div", {});
   const ids = userIDs(context, () => search());
+  const picked = bulk({
+    noun: "session", action: "Revoke", past: "revoked", text: "These devices can no longer refresh their tokens, and their users must sign in again.",
+    can: (item) => item.state === "active", name: (item) => `the session of ${item.user}, opened ${dateTime(item.created_ms)}`,
+    remove: (item) => api.remove(`${base}${path(item.id)}`), done: () => search(),
+  });
   function search() {
     const asked = user.value.trim();
+    remember(base, { user: asked });
     replace(all, asked && operator && button("End all of this user", { onclick: () => endAll(asked) }));
     const part = pagedView(context, (cursor, signal) => api.get(base, { user: asked, ...ids.parameters, cursor }, signal), (items) => table("Sessions", [
-      { title: "User", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.user) }, { title: "Client", cell: (item) => item.client ?? "–" },
+      operator && picked.column, { title: "User", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.user) }, { title: "Client", cell: (item) => item.client ?? "–" },
       { title: "Opened", cell: (item) => dateTime(item.created_ms) }, { title: "Last used", cell: (item) => ago(item.last_used_ms) },
       { title: "Expires", cell: (item) => dateTime(item.expires_ms) },
       { title: "State", cell: (item) => badge(item.reason ? `${item.state}: ${item.reason}` : item.state, tones[item.state]) },
-      { title: "", cell: (item) => item.state === "active" && operator && removable("Revoke", `the session of ${item.user}`, { text: "The device can not refresh its tokens any more and must sign in again." },
+      { title: "", cell: (item) => item.state === "active" && operator && removable("Revoke", `the session of ${item.user}`, { text: "The device can no longer refresh its tokens, and its user must sign in again." },
         () => api.remove(`${base}${path(item.id)}`), () => { toast("The session is revoked."); search(); }) },
-    ], items), emptyState("sessions", "No session", asked ? "This user has none." : "Sessions appear when devices get refresh tokens from this gateway."));
+    ].filter(Boolean), items), emptyState("sessions", "No session", asked ? "This user has none." : "Sessions appear when devices get refresh tokens from this gateway."));
     replace(place, part.element);
   }
 
@@ -57,7 +65,7 @@ export function sessions(context) {
   replace(body, h("section", { class: "card" },
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Sessions"), operator && button("Open a session", { symbol: "plus", onclick: open })),
     h("form", { class: "toolbar spaced", onsubmit: (event) => { event.preventDefault(); search(); } }, field("User", user),
-      h("button", { type: "submit", class: "button plain" }, "Search"), all, ids.control && h("div", { class: "push" }, ids.control)), place),
+      h("button", { type: "submit", class: "button plain" }, "Search"), all, ids.control && h("div", { class: "push" }, ids.control)), picked.bar, place),
   clients(context), tokenRules(context));
   search();
 }

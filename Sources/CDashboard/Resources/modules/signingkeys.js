@@ -9,7 +9,7 @@ import { view } from "./views.js";
 
 export function signingKeys(context) {
   const part = view(context, (signal) => api.get("/signing-keys", { limit: 100 }, signal), ({ items }) => card(null,
-    h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Signing keys"), button("Make a new key", { symbol: "plus", onclick: rotate })),
+    h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Signing keys"), button("Create a key", { symbol: "plus", onclick: rotate })),
     h("p", { class: "muted" }, "The token service signs access tokens with them. A new key is published before it signs, so that no verifier meets it unprepared."),
     items.length === 0 ? emptyState("key", "No signing key yet", "The first is made with the first access token.")
       : table("Signing keys", [
@@ -20,12 +20,12 @@ export function signingKeys(context) {
 
   async function rotate() {
     let compromised = false;
-    const made = await formDialog("Make a new signing key", "Make it", [
+    const made = await formDialog("Create a signing key", "Create key", [
       h("p", {}, "Tokens of the older keys keep working until they expire."),
       toggle("An older key is compromised: end them all now", false, (on) => { compromised = on; }),
       notice("amber", "Ending them refuses every access token that is out.", h("p", {}, "Devices get new ones by their refresh tokens.")),
     ], () => api.post("/signing-keys", { compromised }));
-    if (made) { await part.reload(); toast("The new key is made.", { tone: "good" }); }
+    if (made) { await part.reload(); toast("The key is created.", { tone: "good" }); }
   }
 
   return part.element;

@@ -6,6 +6,7 @@ import { bytes, dateTime, number } from "./format.js";
 import { badge, button, card, emptyState, notice, table, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
 import { signingKeys } from "./signingkeys.js";
+import { settingText } from "./units.js";
 
 export function system(context) {
   const owner = context.can("owner");
@@ -16,8 +17,8 @@ export function system(context) {
 function backups(context) {
   const result = h("div", { "aria-live": "polite" });
   const part = view(context, (signal) => api.get("/backups", { limit: 100 }, signal), ({ items }) => card(null,
-    h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Backups"), button("Make a backup now", { kind: "primary", symbol: "down", onclick: make })),
-    items.length === 0 ? emptyState("down", "No backup yet", "A backup is made while the gateway runs; countersign backup restore puts it back.")
+    h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Backups"), button("Back up now", { kind: "primary", symbol: "down", onclick: make })),
+    items.length === 0 ? emptyState("down", "No backup yet", "Backups are made while the gateway runs. Restore one with countersign backup restore.")
       : [table("Backups", [
         { title: "Name", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.name) }, { title: "Made", cell: (item) => dateTime(item.created_ms) },
         { title: "Size", class: "num", cell: (item) => bytes(item.bytes) }, { title: "Events", class: "num", cell: (item) => number(item.events) },
@@ -35,7 +36,7 @@ function backups(context) {
     go.disabled = true;
     await attempt(async () => {
       const answer = await api.post(`/backups${path(item.name)}/verify`);
-      replace(result, answer.ok ? notice("good", `${item.name} is whole.`) : notice("bad", `${item.name} is damaged.`, h("p", {}, prose(answer.problem)), h("p", {}, "Make a new backup now.")));
+      replace(result, answer.ok ? notice("good", `${item.name} is intact.`) : notice("bad", `${item.name} is damaged.`, h("p", {}, prose(answer.problem)), h("p", {}, "Make a new backup now.")));
     }, result);
     go.disabled = false;
   }
@@ -43,11 +44,22 @@ function backups(context) {
 }
 
 function settings(context) {
-  return view(context, (signal) => api.get("/settings", {}, signal), ({ items }) => card("Settings",
+  const wanted = context.query.get("setting");
+  return view(context, (signal) => api.get("/settings", {}, signal), ({ items }) => found(card("Settings",
     h("p", { class: "muted" }, "Set by flags, COUNTERSIGN_… variables or the configuration file, in this order; secrets are not shown. Changes need a restart. ",
       "The API behind this page describes itself: ", h("a", { href: "/admin/api/openapi.json" }, "openapi.json"), "."),
     table("Settings", [{ title: "Name", heading: true, cell: (item) => h("span", { class: "mono" }, item.name) },
-      { title: "Value", cell: (item) => h("span", { class: "mono wrap" }, item.value === null ? "–" : item.value) },
+      { title: "Value", cell: (item) => h("span", { class: "mono wrap", title: item.value ?? "" }, settingText(item.name, item.value) ?? "–") },
       { title: "From", cell: (item) => badge(item.origin, item.origin === "default" ? "neutral" : "good") },
-      { title: "What it does", class: "wide-text", cell: (item) => prose(item.help) }], items))).element;
+      { title: "What it does", class: "wide-text", cell: (item) => prose(item.help) }], items)), wanted)).element;
+}
+
+/** Shows the setting that the address names. */
+function found(list, name) {
+  const row = name && [...list.querySelectorAll("tbody tr")].find((each) => each.firstElementChild.textContent === name);
+  if (row) {
+    row.classList.add("wanted");
+    requestAnimationFrame(() => row.scrollIntoView({ block: "center" }));
+  }
+  return list;
 }

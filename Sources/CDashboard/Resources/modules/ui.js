@@ -19,10 +19,11 @@ export function badge(text, tone = "neutral") {
 
 const stateTone = { disabled: "neutral", optional: "amber", required: "good" };
 
-export function stateBadge(state) {
+/** A state of enforcement; `share` says for whom, when it is not for all. */
+export function stateBadge(state, share = null) {
   const name = String(state ?? "unknown");
   return h("span", { class: `badge state ${stateTone[name] ?? "neutral"}` },
-    h("span", { class: "dot", "aria-hidden": "true" }), name.charAt(0).toUpperCase() + name.slice(1));
+    h("span", { class: "dot", "aria-hidden": "true" }), name.charAt(0).toUpperCase() + name.slice(1), share && ` · ${share}`);
 }
 
 export function verdictBadge(verdict) {
@@ -41,7 +42,7 @@ export function notice(tone, title, ...body) {
 /** A problem as people can act on it. */
 export function problemNotice(error, retry) {
   const known = error instanceof Problem;
-  const fields = known ? error.fields.map((field) => h("li", {}, prose(field.pointer ? `${field.pointer}: ${field.detail}` : field.detail))) : [];
+  const fields = known ? error.fields.filter((field) => field.detail).map((field) => h("li", {}, prose(field.pointer ? `${field.pointer}: ${field.detail}` : field.detail))) : [];
   return notice("bad", known ? error.message : "The page made a mistake.",
     fields.length > 0 && h("ul", {}, fields),
     h("p", {}, known ? error.advice : "Reload the page; if it happens again, please report it."),
@@ -62,13 +63,13 @@ export function card(title, ...body) {
   return h("section", { class: "card" }, title && h("h2", { class: "card-title" }, title), body);
 }
 
-/** A labelled control. `control` is an input, select or textarea. */
-export function field(label, control, hint) {
+/** A labelled control. `control` is an input, select or textarea; `unit` stands beside it. */
+export function field(label, control, hint, unit = null) {
   const id = control.id || freshID("field");
   control.id = id;
   const hintID = hint ? `${id}-hint` : undefined;
   if (hintID) control.setAttribute("aria-describedby", hintID);
-  return h("div", { class: "field" }, h("label", { for: id }, label), control, hint && h("p", { class: "hint", id: hintID }, hint));
+  return h("div", { class: "field" }, h("label", { for: id }, label), unit ? h("div", { class: "with-unit" }, control, unit) : control, hint && h("p", { class: "hint", id: hintID }, hint));
 }
 
 export function select(options, chosen, onchange, rest = {}) {
@@ -98,9 +99,12 @@ export function toggle(label, on, onchange) {
     h("span", { class: "toggle-track", "aria-hidden": "true" }), h("span", {}, label));
 }
 
-/** A table; `columns` are {title, cell, class?}. Scrolls inside itself, by keyboard too. */
-export function table(caption, columns, rows, { onrow, visibleCaption = false } = {}) {
-  return h("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": caption },
+/**
+ * A table; `columns` are {title, cell, class?}. Scrolls inside itself, by keyboard too. With `lines` a row is two lines on a
+ * phone: the first two cells above, the others below; those of the class `spare` are left out there.
+ */
+export function table(caption, columns, rows, { onrow, visibleCaption = false, lines = false } = {}) {
+  return h("div", { class: `table-scroll ${lines ? "lines" : ""}`, tabindex: 0, role: "region", "aria-label": caption },
     h("table", {}, h("caption", { class: visibleCaption ? "" : "visually-hidden" }, caption),
       h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column.class },
         column.title || h("span", { class: "visually-hidden" }, column.class === "meter-cell" ? "Share as a bar" : "Actions"))))),

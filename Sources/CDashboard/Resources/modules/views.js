@@ -14,8 +14,15 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   const trouble = h("div", {});
   const element = h("div", { class: "view" }, trouble, body);
   let seen = null;
+  let drawnWith = null;
   let last = null;
   let running = null;
+  function show() {
+    const focusKey = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
+    const drawn = draw(drawnWith);
+    if (drawn !== undefined) replace(body, drawn);
+    if (focusKey) body.querySelector(`[data-focus="${CSS.escape(focusKey)}"]`)?.focus({ preventScroll: true });
+  }
   async function load(quiet = false) {
     if (running) return running;
     running = (async () => {
@@ -28,10 +35,8 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
         const shape = JSON.stringify(data, (name, value) => (name === "now_ms" ? undefined : value));
         if (quiet && shape === seen) return;
         seen = shape;
-        const focusKey = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
-        const drawn = draw(data);
-        if (drawn !== undefined) replace(body, drawn);
-        if (focusKey) body.querySelector(`[data-focus="${CSS.escape(focusKey)}"]`)?.focus({ preventScroll: true });
+        drawnWith = data;
+        show();
       } catch (error) {
         if (context.signal.aborted || error.name === "AbortError") return;
         if (!(error instanceof Problem)) console.error(error);
@@ -57,7 +62,9 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
     for (const shown of context.views) shown.load();
   };
   load();
-  return { element, reload: load };
+  /** Draws what is known once more, because something else that it shows has changed. */
+  const redraw = () => { if (last !== null) show(); };
+  return { element, reload: load, redraw };
 }
 
 /** A list with a cursor: the first page now, more on demand. */

@@ -6,11 +6,20 @@ import { ago, dateTime, duration, number, plural } from "./format.js";
 import { dialog, formDialog, removable, showOnce } from "./dialogs.js";
 import { badge, button, card, emptyState, field, privateAddress, select, stacked, table, toast } from "./ui.js";
 import { attempt, pagedView, view } from "./views.js";
+import { remember } from "./address.js";
+import { facts } from "./sample.js";
 
-const verdicts = ["verified", "warned", "not_judged", "anonymous", "unknown", "unverified"];
+const verdicts = [["verified", "Verified"], ["unverified", "All but verified"], ["warned", "Warned"], ["not_judged", "Not judged"], ["anonymous", "Anonymous"], ["unknown", "Unknown"]];
+const verdictName = Object.fromEntries(verdicts);
 const kinds = ["track", "identify", "page", "screen", "group", "alias"];
+const filterName = { verdict: "Verdict", type: "Type", name: "Name", user: "User" };
 const any = ["", "Any"];
-const reasons = { requested: "paused", gone: "paused: it answered 410", failing: "paused: it failed for five days" };
+const kindName = { events: "Events", test: "Test", alert: "Alert", replay: "Replay" };
+const errorName = {
+  timeout: "Timed out", unknown_host: "Unknown host", cannot_connect: "No connection", tls: "TLS failed", refused_address: "Address not allowed", long_answer: "Answer too long",
+  cancelled: "Cancelled", connection: "Connection lost", redirect: "Redirect", gone: "Gone", status: "Not accepted",
+};
+const reasons = { requested: "Paused", gone: "Paused: it answered 410 Gone", failing: "Paused: it failed for five days" };
 
 export function webhooks(context) {
   const base = path("apps", context.app.id, "webhooks");
@@ -20,33 +29,29 @@ export function webhooks(context) {
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Webhooks"), h("div", { class: "actions" },
       operator && button("Test the alert webhook", { onclick: () => test("alerts") }), button("Alerts sent", { onclick: () => deliveries({ id: "alerts", url: "The alert webhook" }) }),
       operator && button("Add a webhook", { symbol: "plus", onclick: () => edit(null) }))),
-    items.length === 0 ? emptyState("message", "No webhook", "The gateway sends events on to a webhook in signed requests (Standard Webhooks), each at least once and in order.")
-      : table("Webhooks", [
-        { title: "Address", heading: true, cell: (item) => stacked(h("span", { class: "wrap" }, item.url), h("span", { class: "mono" }, item.id)) },
-        { title: "Events", cell: (item) => filters(item) },
-        { title: "State", cell: state },
-        { title: "Oldest undelivered", cell: (item) => (item.oldest_unread_ms === null ? "–" : ago(item.oldest_unread_ms)) },
-        { title: "", cell: (item) => h("div", { class: "actions end" }, button("Deliveries", { kind: "small", onclick: () => deliveries(item) }), operator && actions(item)) },
-      ], items)), { every: 10_000 });
+    items.length === 0 ? emptyState("out", "No webhooks yet", "A webhook is an address of yours that the gateway sends events to, in signed requests (Standard Webhooks): each event at least once, and in order.")
+      : h("ul", { class: "hooks", "aria-label": "Webhooks" }, items.map((item) => h("li", { "aria-label": item.url },
+        h("div", { class: "card-head" }, h("h3", { class: "wrap" }, item.url), state(item)),
+        facts([["Events", filters(item)], ["Oldest waiting", item.oldest_unread_ms === null ? "none" : ago(item.oldest_unread_ms)], ["Id", h("span", { class: "mono wrap" }, item.id)]]),
+        h("div", { class: "actions" }, button("Deliveries", { kind: "small", "aria-label": `Deliveries to ${item.url}`, onclick: () => deliveries(item) }), operator && actions(item)))))), { every: 10_000 });
 
   function state(item) {
     if (item.paused) return badge(reasons[item.paused.reason] ?? "paused", item.paused.reason === "requested" ? "amber" : "bad");
-    if (item.failures === 0) return badge("active", "good");
-    return stacked(badge(`${plural(item.failures, "failure")} since ${ago(item.failing_since_ms)}`, "amber"), item.next_attempt_ms !== null && `Next attempt ${dateTime(item.next_attempt_ms)}`);
+    if (item.failures === 0) return badge("Active", "good");
+    return h("span", { class: "badges" }, badge(plural(item.failures, "failed attempt"), "amber"), h("span", { class: "muted" }, `First ${ago(item.failing_since_ms)}${item.next_attempt_ms === null ? "" : `, next ${item.next_attempt_ms > Date.now() ? ago(item.next_attempt_ms) : "now"}`}`));
   }
 
   function filters(item) {
-    const found = ["verdict", "type", "name", "user"].filter((name) => item[name] !== null).map((name) => badge(`${name}: ${item[name]}`));
-    return found.length === 0 ? "All" : h("span", { class: "badges" }, found);
+    const found = ["verdict", "type", "name", "user"].filter((name) => item[name] !== null).map((name) => badge(`${filterName[name]}: ${name === "verdict" ? verdictName[item[name]] ?? item[name] : item[name]}`));
+    return found.length === 0 ? "All events" : h("span", { class: "badges" }, found);
   }
 
   function actions(item) {
     return [
-      button("Test", { kind: "small", onclick: () => test(item.id) }),
-      button("Change", { kind: "small", onclick: () => edit(item) }),
-      button(item.paused ? "Resume" : "Pause", { kind: "small", onclick: () => act(item, item.paused ? "resume" : "pause", item.paused ? "Deliveries go on." : "Deliveries are paused.") }),
-      button("Rotate secret", { kind: "small", onclick: () => rotate(item) }),
-      removable("Delete", `the webhook ${item.url}`, { text: "Nothing is delivered to it any more, and its place among the events is forgotten.", phrase: "delete" },
+      button("Test", { kind: "small", "aria-label": `Test ${item.url}`, onclick: () => test(item.id) }),
+      button("Edit", { kind: "small", "aria-label": `Edit ${item.url}`, onclick: () => edit(item) }),
+      button(item.paused ? "Resume" : "Pause", { kind: "small", "aria-label": `${item.paused ? "Resume" : "Pause"} ${item.url}`, onclick: () => act(item, item.paused ? "resume" : "pause", item.paused ? "Deliveries resume where they stopped." : "Deliveries are paused; events wait.") }),
+      removable("Delete", `the webhook ${item.url}`, { text: "Nothing is delivered to it any more, and its position in the events is forgotten.", phrase: "delete" },
         () => api.remove(`${base}${path(item.id)}`), () => { replace(place); part.reload(); toast("The webhook is deleted."); }),
     ];
   }
@@ -62,29 +67,30 @@ export function webhooks(context) {
   async function test(id) {
     await attempt(async () => {
       await api.post(`${base}${path(id, "test")}`);
-      toast("A test is on its way; its delivery shows what became of it.");
+      toast("The test is on its way: its result is under Deliveries.");
     });
   }
 
   async function edit(item) {
     const { data, etag } = item ? await api.read(`${base}${path(item.id)}`) : { data: {}, etag: null };
     const url = h("input", { type: "url", name: "url", required: true, maxlength: 2048, value: data.url ?? "", placeholder: "https://example.com/events", autofocus: true });
-    const verdict = select([any, ...verdicts.map((word) => [word, word])], data.verdict ?? "", null, { name: "verdict" });
+    const verdict = select([any, ...verdicts], data.verdict ?? "", null, { name: "verdict" });
     const kind = select([any, ...kinds.map((word) => [word, word])], data.type ?? "", null, { name: "type" });
     const name = h("input", { type: "text", name: "name", maxlength: 512, value: data.name ?? "", placeholder: "any" });
     const user = h("input", { type: "text", name: "user", maxlength: 512, value: data.user ?? "", placeholder: "any", spellcheck: "false", autocomplete: "off" });
     const size = h("input", { type: "number", name: "batch_size", min: 1, max: 500, required: true, value: data.batch_size ?? 100 });
-    const from = select([["end", "What comes from now on"], ["start", "The oldest event that is kept"]], "end", null, { name: "from" });
+    const from = select([["end", "New events only"], ["start", "The oldest event that is kept"]], "end", null, { name: "from" });
     const inside = privateAddress(context, { url: data.url ?? null, allow_private: data.allow_private ?? false });
     const body = () => ({
       url: url.value.trim(), verdict: verdict.value || null, type: kind.value || null, name: name.value.trim() || null, user: user.value.trim() || null,
       batch_size: Number(size.value), allow_private: inside.read(url.value.trim()) || false,
     });
-    const made = await formDialog(item ? "Change the webhook" : "Add a webhook", item ? "Save" : "Add it", [
-      field("Address", url, "Signed POST requests go there."), inside.control,
-      h("div", { class: "grid-form" }, field("Verdict", verdict), field("Type", kind), field("Name", name), field("User", user), field("Events of one delivery, at most", size)),
-      !item && field("Begin with", from),
-    ], () => (item ? api.patch(`${base}${path(item.id)}`, body(), etag) : api.post(base, { ...body(), from: from.value })), { wide: true });
+    const made = await formDialog(item ? "Edit the webhook" : "Add a webhook", item ? "Save" : "Add webhook", [
+      field("Address", url, "It receives signed POST requests."), inside.control,
+      h("div", { class: "grid-form" }, field("Verdict", verdict), field("Type", kind), field("Name", name), field("User", user), field("Events per delivery, at most", size)),
+      !item && field("Start with", from),
+    ], () => (item ? api.patch(`${base}${path(item.id)}`, body(), etag) : api.post(base, { ...body(), from: from.value })), {
+      wide: true, more: (close) => item && button("Rotate secret", { onclick: () => { close(); rotate(item); } }) });
     if (!made) return;
     if (made.secret) await showOnce("The webhook's secret", "Your receiver checks signatures with it (Standard Webhooks).", made.secret);
     part.reload();
@@ -92,37 +98,45 @@ export function webhooks(context) {
 
   async function rotate(item) {
     const hours = h("input", { type: "number", name: "hours", min: 0, max: 168, required: true, value: 24, autofocus: true });
-    const made = await formDialog("Rotate the secret", "Make a new one", [field("Hours in which the old one signs too", hours, "0 ends it at once.")],
+    const made = await formDialog("Rotate the secret", "Rotate", [field("Hours for which the old secret also signs", hours, "0 ends it at once.")],
       () => api.post(`${base}${path(item.id, "rotate")}`, { hours: Number(hours.value) }));
     if (!made) return;
-    await showOnce("The new secret", "Deliveries have both signatures until the old one ends.", made.secret);
+    await showOnce("The new secret", "Deliveries carry both signatures until the old one ends.", made.secret);
     part.reload();
   }
 
   function deliveries(item) {
+    remember(base, { deliveries: item.id });
     const where = `${base}${path(item.id, "deliveries")}`;
     const list = pagedView(context, (cursor, signal) => api.get(where, { cursor }, signal), (items) => table("Deliveries", [
       { title: "At", heading: true, cell: (row) => dateTime(row.at_ms) },
-      { title: "What", cell: (row) => stacked(row.kind, h("span", { class: "mono wrap" }, row.message_id)) },
+      { title: "Kind", cell: (row) => stacked(kindName[row.kind] ?? row.kind, h("span", { class: "mono wrap" }, row.message_id)) },
       { title: "Events", class: "number", cell: (row) => stacked(number(row.events), row.first_seq !== null && `${row.first_seq} to ${row.last_seq}`) },
       { title: "Attempt", class: "number", cell: (row) => number(row.attempt) },
-      { title: "Took", class: "number", cell: (row) => duration(row.duration_ms) },
-      { title: "Result", cell: (row) => badge([row.status, row.error].filter((word) => word !== null).join(" "), row.error === null ? "good" : "bad") },
+      { title: "Took", class: "number", cell: (row) => (row.duration_ms < 1 ? "< 1 ms" : duration(row.duration_ms)) },
+      { title: "Result", cell: (row) => badge([row.status, row.error && (errorName[row.error] ?? row.error)].filter((word) => word !== null).join(": "), row.error === null ? "good" : "bad") },
       { title: "", cell: (row) => h("div", { class: "actions end" },
-        row.answer !== "" && button("Answer", { kind: "small", onclick: () => dialog("What it answered", () => h("pre", { class: "wrap" }, row.answer)) }),
+        row.answer !== "" && button("Answer", { kind: "small", onclick: () => dialog("What the receiver answered", () => h("pre", { class: "wrap" }, row.answer)) }),
         operator && item.id !== "alerts" && row.first_seq !== null && button("Replay", { kind: "small", onclick: () => replay(item, row) })) },
-    ], items), emptyState("message", "Nothing was delivered yet", "Attempts of the last 14 days are kept, at most 200."));
+    ], items), emptyState("out", "No deliveries yet", "Attempts are kept for 14 days, at most 200 of them."));
     replace(place, card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, `Deliveries: ${item.url}`),
-      button("Close", { onclick: () => replace(place) })), list.element));
-    place.scrollIntoView?.({ block: "nearest" });
+      button("Close", { onclick: () => { replace(place); remember(base, {}); } })), list.element));
+    place.scrollIntoView({ block: "nearest" });
   }
 
   async function replay(item, row) {
     await attempt(async () => {
       await api.post(`${base}${path(item.id, "replay")}`, { delivery: row.message_id });
-      toast("Its events are delivered once more, beside what comes next.");
+      toast("These events are being delivered again; new ones are not held up.");
     });
   }
 
   replace(context.body, h("div", { class: "stack" }, part.element, place));
+  const shown = context.query.get("deliveries");
+  if (shown) {
+    api.get(base, { limit: 500 }, context.signal).then(({ items }) => {
+      const item = shown === "alerts" ? { id: "alerts", url: "The alert webhook" } : items.find((each) => each.id === shown);
+      if (item) deliveries(item);
+    }, () => {});
+  }
 }

@@ -1,0 +1,129 @@
+// One field that goes anywhere: screens, apps, saved views, failure codes, keys, settings, users and events.
+
+import { h, replace, freshID } from "./dom.js";
+import { api, path } from "./api.js";
+import { everyCode, reason } from "./codes.js";
+import { dateTime } from "./format.js";
+import { dialog } from "./dialogs.js";
+import { icon } from "./icons.js";
+import { preferences } from "./preferences.js";
+
+const MOST = 12;
+const PAUSE = 200;
+
+/** `screens` are {name, symbol, href}; `apps` all apps, `app` the one that is meant; `owner` says whether settings are shown. */
+export function palette({ screens, apps, app, owner, go }) {
+  const abort = new AbortController();
+  const fixed = [
+    ...screens.map((screen) => ({ kind: "Screen", text: screen.name, symbol: screen.symbol, href: screen.href, more: "" })),
+    ...preferences.views.map((view) => ({ kind: "View", text: view.name, symbol: "eye", href: view.hash, more: "" })),
+    ...apps.map((item) => ({ kind: "App", text: item.name || item.id, symbol: "app", href: `#${path("apps", item.id, "failures")}`, more: item.id })),
+  ];
+  let keys = [];
+  let settings = [];
+  let found = [];
+  let shown = [];
+  let at = 0;
+  let timer;
+
+  const within = (screen, query) => `#${path("apps", app.id, screen)}${query ? `?${new URLSearchParams(query)}` : ""}`;
+  const codes = !app ? [] : everyCode().map((code) => ({ kind: "Code", text: `${code} ${reason(code)}`, symbol: "chart", href: within("failures", { range: "7d", code }), more: "failures" }));
+
+  const listID = freshID("palette");
+  const list = h("ul", { class: "palette-list", id: listID, role: "listbox", "aria-label": "Results" });
+  const input = h("input", {
+    type: "search", class: "palette-input", role: "combobox", "aria-expanded": "true", "aria-controls": listID, "aria-autocomplete": "list", "aria-label": "Go to",
+    placeholder: "Screen, app, user, event, key or setting", spellcheck: "false", autocomplete: "off", autofocus: true,
+  });
+
+  /** What can be looked for by a text that is no name of anything here. */
+  function searches(text) {
+    if (!app || text.length < 2) return [];
+    return [
+      { kind: "Search", text: `Events of user ${text}`, symbol: "events", href: within("events", { user: text }) },
+      { kind: "Search", text: `Customer ${text}`, symbol: "members", href: within("customers", { id: text }) },
+      { kind: "Search", text: `Sessions of ${text}`, symbol: "sessions", href: within("sessions", { user: text }) },
+      { kind: "Search", text: `Events named ${text}`, symbol: "events", href: within("events", { name: text }) },
+      { kind: "Search", text: `Live requests of ${text}`, symbol: "live", href: within("live", { user: text }) },
+      { kind: "Search", text: `Changes by ${text}`, symbol: "audit", href: `#/audit?${new URLSearchParams({ actor: text })}` },
+    ];
+  }
+
+  function draw() {
+    const text = input.value.trim();
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    const rank = (entry) => {
+      const name = entry.text.toLowerCase();
+      if (!words.every((word) => `${name} ${entry.more}`.toLowerCase().includes(word))) return -1;
+      return name.startsWith(words[0] ?? "") ? 0 : name.includes(` ${words[0]}`) ? 1 : 2;
+    };
+    const matching = [...fixed, ...codes, ...keys, ...settings].map((entry) => [rank(entry), entry]).filter(([place]) => place >= 0)
+      .sort(([one], [two]) => one - two).map(([, entry]) => entry);
+    const others = text ? [...found, ...searches(text)] : [];
+    shown = [...matching.slice(0, Math.max(MOST - others.length, 5)), ...others];
+    at = Math.min(at, Math.max(0, shown.length - 1));
+    replace(list, shown.map((entry, index) => h("li", {
+      role: "option", id: `${listID}-${index}`, "aria-selected": String(index === at), onclick: () => open(entry), onpointermove: () => { if (index !== at) choose(index); },
+    }, icon(entry.symbol, 16), h("span", { class: "palette-text" }, entry.text, entry.more && h("small", {}, entry.more)), h("span", { class: "palette-kind" }, entry.kind))));
+    choose(at);
+  }
+
+  function choose(index) {
+    list.children[at]?.setAttribute("aria-selected", "false");
+    at = index;
+    const option = list.children[at];
+    option?.setAttribute("aria-selected", "true");
+    option?.scrollIntoView({ block: "nearest" });
+    if (option) input.setAttribute("aria-activedescendant", option.id);
+    else input.removeAttribute("aria-activedescendant");
+  }
+
+  let leave = () => {};
+  function open(entry) {
+    leave();
+    go(entry.href);
+  }
+
+  /** The newest events of a user, and the event with a message id. */
+  async function look(text) {
+    const base = path("apps", app.id, "events");
+    const ask = (query) => api.get(base, { ...query, limit: 2 }, abort.signal).then(({ items }) => items, () => []);
+    const events = (await Promise.all([ask({ message_id: text }), ask({ user: text })])).flat();
+    if (input.value.trim() !== text) return;
+    found = events.map((event) => ({
+      kind: "Event", text: event.name || event.type, symbol: "events", more: `${event.verdict.replace("_", " ")}, ${dateTime(event.received_ms)}`, href: within("events", { event: event.message_id }),
+    }));
+    draw();
+  }
+
+  input.addEventListener("input", () => {
+    at = 0;
+    found = [];
+    draw();
+    clearTimeout(timer);
+    const text = input.value.trim();
+    if (app && text.length >= 2) timer = setTimeout(() => look(text), PAUSE);
+  });
+  input.addEventListener("keydown", (event) => {
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: Math.min(shown.length - 1, at + 6), PageUp: Math.max(0, at - 6) }[event.key];
+    if (to !== undefined && shown.length > 0) choose((to + shown.length) % shown.length);
+    else if (event.key === "Enter" && shown[at]) open(shown[at]);
+    else return;
+    event.preventDefault();
+  });
+
+  if (app) {
+    api.get(path("apps", app.id, "keys"), { limit: 50 }, abort.signal).then(({ items }) => {
+      keys = items.map((key) => ({ kind: "Key", text: key.description || key.id, symbol: "key", href: within("keys"), more: `${key.slot} ${key.id}` }));
+      draw();
+    }, () => {});
+  }
+  if (owner) {
+    api.get("/settings", {}, abort.signal).then(({ items }) => {
+      settings = items.map((item) => ({ kind: "Setting", text: item.name, symbol: "settings", href: `#/system?${new URLSearchParams({ setting: item.name })}`, more: item.help }));
+      draw();
+    }, () => {});
+  }
+  draw();
+  return dialog("Go to", (close) => { leave = close; return [input, list]; }, { look: "palette" }).finally(() => { clearTimeout(timer); abort.abort(); });
+}

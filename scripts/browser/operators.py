@@ -1,0 +1,490 @@
+"""What operators need beyond the first way through the page: each check is of something that once went wrong for them."""
+import json
+import re
+import time
+import urllib.request
+
+from playwright.sync_api import expect
+
+from .page import MARKUP, Visitor, say
+from .screens import accessible
+
+# What a browser may load before the overview is there.
+MOST_REQUESTS = 8
+MOST_BYTES = 120_000
+
+
+def check(browser, gateway, storage):
+    """`shop` has traffic with failures, and a key; `calm` is new and without a failure."""
+    calm_key = gateway.run("app", "create", "calm")
+    owner = Visitor(browser, gateway.url, storage)
+    load(browser, gateway.url, storage)
+    first_address(browser, gateway.url)
+    steps(owner)
+    no_failures(owner, gateway, calm_key)
+    axis(browser, gateway.url, storage)
+    chart(owner)
+    live(owner, gateway)
+    event(owner, browser, gateway, storage)
+    new_app(owner)
+    shown_once(owner)
+    units(owner)
+    places(owner, browser, gateway.url, storage)
+    go_to(owner)
+    saved(owner)
+    several(owner)
+    require(owner, gateway)
+    two_browsers(owner, browser, gateway.url, storage)
+    recommended(owner, gateway)
+    weaker_policy(owner)
+    owner.leave()
+
+
+def load(browser, url, storage):
+    """A cold load of the overview: few requests, little to carry."""
+    visitor = Visitor(browser, url, storage)
+    network = visitor.context.new_cdp_session(visitor.page)
+    network.send("Network.enable")
+    network.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    asked, carried = [], []
+    network.on("Network.requestWillBeSent", lambda event: asked.append(event["request"]["url"]))
+    network.on("Network.loadingFinished", lambda event: carried.append(event["encodedDataLength"]))
+    visitor.page.goto(f"{url}/admin/")
+    expect(visitor.page.get_by_role("heading", name="Overview")).to_be_visible()
+    visitor.settled()
+    asked = [address for address in asked if not address.startswith("data:")]
+    painted = visitor.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert len(asked) <= MOST_REQUESTS, asked
+    assert sum(carried) <= MOST_BYTES, carried
+    for address in visitor.page.locator("head link[rel=stylesheet], head script").evaluate_all("all => all.map(one => one.href || one.src)"):
+        answer = visitor.context.request.get(address)
+        assert "immutable" in answer.headers["cache-control"] and answer.headers["content-encoding"] == "gzip", (address, answer.headers)
+        assert re.search(r"/app\.[\w-]{16}\.(js|css)$", address), address
+    visitor.leave()
+    say(f"the overview takes {len(asked)} requests and {sum(carried) / 1000:.0f} kB; first paint after {painted:.0f} ms")
+
+
+def first_address(browser, url):
+    """The address that `serve` prints first leads to the page; the icon that browsers ask for is there."""
+    visitor = Visitor(browser, url)
+    visitor.page.goto(url)
+    expect(visitor.page).to_have_url(re.compile(r"/admin/"))
+    with urllib.request.urlopen(f"{url}/favicon.ico", timeout=10) as icon:
+        assert icon.headers["content-type"] == "image/svg+xml"
+    visitor.leave()
+
+
+def steps(visitor):
+    """The first steps are of an app that a person made, tick what was seen, and can be dismissed."""
+    page = visitor.page
+    visitor.open("")
+    # `trigger` was the last that was made, and has no verified request.
+    heading = page.get_by_role("heading", name=re.compile("^First steps for"))
+    expect(heading).not_to_contain_text("trigger")
+    expect(heading).to_contain_text("calm")
+    card = page.locator(".card").filter(has=heading)
+    expect(card).to_contain_text("0 of 4 done")
+    expect(card.locator("pre", has_text="CountersignClient(configuration:")).to_be_visible()
+    expect(card.locator("pre", has_text="jwt.encode")).to_be_visible()
+    card.get_by_role("button", name="curl").click()
+    expect(card.locator("pre", has_text="/v1/batch")).to_be_visible()
+    accessible(visitor, "the first steps")
+    for _ in range(3):
+        if heading.count() == 0:
+            break
+        visitor.button("Dismiss").first.click()
+    expect(heading).to_have_count(0)
+    page.reload()
+    visitor.settled()
+    expect(heading).to_have_count(0)
+    say("the first steps leave out apps of the tools, and stay dismissed")
+
+
+def no_failures(visitor, gateway, write_key):
+    """An app without failures says so and shows its traffic, not an empty grid."""
+    page = visitor.page
+    visitor.open("apps/calm/events")
+    expect(page.get_by_text("No events yet")).to_be_visible()
+    gateway.send(None, key=write_key)
+    visitor.open("apps/calm/failures?range=1h")
+    expect(page.get_by_text("No failures", exact=True)).to_be_visible()
+    expect(page.locator(".base.anonymous").first).to_be_visible()
+    expect(page.locator("svg .tick.rate")).to_have_count(0)
+
+
+def axis(browser, url, storage):
+    """A week is marked at midnight of the person's own time zone, each day once."""
+    visitor = Visitor(browser, url, storage, zone="America/New_York")
+    visitor.open("apps/shop/failures?range=7d")
+    visitor.button("Local", exact=True).click()
+    visitor.settled()
+    ticks = visitor.page.locator("svg .tick.time")
+    expect(ticks.first).to_be_attached()
+    texts = ticks.all_text_contents()
+    assert len(texts) >= 6 and len(set(texts)) == len(texts), texts
+    # The bucket at each tick begins at midnight there.
+    starts = visitor.page.evaluate("""async () => {
+        const chart = document.querySelector("#failure-chart svg");
+        const to = Date.now();
+        const data = await (await fetch(`/admin/api/apps/shop/analytics?from_ms=${to - 7 * 86400000}&to_ms=${to}&bucket=auto`)).json();
+        const left = 44, inner = chart.width.baseVal.value - 44 - 48, step = inner / data.buckets.length;
+        return [...chart.querySelectorAll(".tick.time")].map(tick => {
+            const start = data.buckets[Math.round((Number(tick.getAttribute("x")) - left) / step)].start_ms;
+            return new Date(start).getHours();
+        });
+    }""")
+    assert set(starts) == {0}, starts
+    visitor.open("apps/shop/failures?range=24h")
+    expect(ticks.first).to_be_attached()
+    hours = [text for text in ticks.all_text_contents() if ":" in text]
+    assert hours and all(text.endswith(":00") for text in hours), hours
+    visitor.leave()
+    say("the axis is marked at midnight and full hours of the person's time zone")
+
+
+def chart(visitor):
+    """The legend says what is there, a code filters everything, a drag zooms, the last bucket is marked as unfinished."""
+    page = visitor.page
+    visitor.open("apps/shop/failures?range=1h")
+    expect(page.locator(".bar").first).to_be_visible()
+    bars = set(page.locator(".bar").evaluate_all("all => all.map(one => one.dataset.code)"))
+    named = {text.split()[0] for text in page.locator(".chart-legend .key-code").all_inner_texts()}
+    assert bars == named, (bars, named)
+    expect(page.locator(".chart-legend .key-before")).to_have_count(0)
+    expect(page.locator(".unfinished")).to_have_count(1)
+    looks = page.evaluate("[22, 30, 31].map(code => document.getElementById(`paint-${code}`).getAttribute('class'))")
+    assert len(set(looks)) == 3, looks
+
+    rates = page.locator("tr").filter(has=page.locator("meter")).evaluate_all(
+        "rows => rows.map(row => [row.cells[1].innerText, row.cells[2].innerText, row.querySelector('meter').value])")
+    assert rates and all(abs(value - int(failed.replace(",", "")) / int(all_.replace(",", ""))) < 0.001 for all_, failed, value in rates), rates
+
+    table = page.get_by_role("table", name="Failures by code")
+    table.get_by_role("button", name="27 NO_MATCHING_PUBLIC_KEYS", exact=True).click()
+    expect(page.locator(".bar:not([data-code='27'])")).to_have_count(0)
+    row = table.get_by_role("row").filter(has_text="27 NO_MATCHING")
+    tile = page.locator(".stat").filter(has_text="Failures with 27").locator(".stat-value")
+    expect(tile).to_have_text(row.get_by_role("cell").nth(0).inner_text())
+    page.locator("#samples").get_by_role("link", name="Add key").click()
+    expect(visitor.dialog.get_by_label("Public key", exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
+
+    visitor.open("apps/shop/failures?range=1h&compare=1")
+    expect(page.locator(".chart-legend .key-before")).to_be_visible()
+    canvas = page.locator("#failure-chart")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 150)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 150, steps=6)
+    expect(page.locator(".brush")).to_be_visible()
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("range=custom"))
+    part = page.get_by_role("button", name="Remove the filter Part of the 1 h")
+    accessible(visitor, "a part of the range")
+    part.click()
+    expect(page).to_have_url(re.compile("range=1h"))
+    expect(page.locator(".bar").first).to_be_visible()
+    canvas.focus()
+    for key in ("End", "Shift+ArrowLeft", "Shift+ArrowLeft", "Shift+ArrowLeft", "Enter"):
+        page.keyboard.press(key)
+    expect(page).to_have_url(re.compile("range=custom"))
+    span = re.search(r"from=(\d+)&to=(\d+)", page.url)
+    assert 0 < int(span[2]) - int(span[1]) <= 4 * 60_000, page.url
+    say("the chart's legend, colours, rates, filter, zoom and unfinished bucket")
+
+
+def live(visitor, gateway):
+    """The live tail begins with what came before, and each request opens."""
+    page = visitor.page
+    assert gateway.send("user-1", gateway.token("user-1"), version="before-the-tail") < 300
+    visitor.open("apps/shop/live")
+    row = page.locator(".live-table tr").filter(has_text="before-the-tail")
+    expect(row).to_have_count(1)
+    expect(page.get_by_text("Before you opened this page")).to_be_visible()
+    row.get_by_role("button").click()
+    expect(visitor.dialog.get_by_text("Request id", exact=True)).to_be_visible()
+    accessible(visitor, "a request of the live tail")
+    visitor.dialog.get_by_role("link", name="Events of this user").click()
+    expect(page).to_have_url(re.compile(r"apps/shop/events\?user=u-"))
+    say("the live tail begins with earlier requests; each opens")
+
+
+def event(visitor, browser, gateway, storage):
+    """One event has an address, what is known of it, and the way to the rest of its user; the search is in the address."""
+    page = visitor.page
+    visitor.open("apps/shop/events")
+    expect(page.get_by_label("Type", exact=True).locator("option")).not_to_have_count(0)
+    page.get_by_label("Name", exact=True).fill("nothing has this name")
+    visitor.button("Search").click()
+    expect(page.get_by_text("No event matches")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"name=nothing"))
+    visitor.button("Show all events").click()
+    page.get_by_label("Verdict", exact=True).select_option("verified")
+    expect(page).to_have_url(re.compile("verdict=verified"))
+    expect(page.get_by_role("table", name="Events, the newest first").get_by_text("Warned", exact=True)).to_have_count(0)
+    page.get_by_role("table", name="Events, the newest first").locator("tbody button").first.click()
+    for text in ("A valid token says that this user's device sent it.", "Received", "Key"):
+        expect(visitor.dialog.get_by_text(text, exact=True).first).to_be_visible()
+    accessible(visitor, "an event")
+    address = page.url
+    assert "event=" in address, address
+    other = Visitor(browser, gateway.url, storage)
+    other.page.goto(address)
+    expect(other.dialog.get_by_text("Request id", exact=True)).to_be_visible()
+    other.leave()
+    visitor.button("All events of this user").click()
+    expect(page).to_have_url(re.compile(r"events\?user=u-"))
+    expect(page.get_by_role("table", name="Events, the newest first")).to_be_visible()
+    say("an event has an address, a verdict and the way to its user's others; the search is in the address")
+
+
+def new_app(visitor):
+    """What is wrong with an id is said by the page, in words."""
+    visitor.open("")
+    visitor.button("New app").click()
+    field = visitor.dialog.get_by_label("Id", exact=True)
+    field.fill("My Shop")
+    visitor.dialog.get_by_role("button", name="Create app").click()
+    expect(visitor.dialog).to_contain_text("“M” cannot be in an id")
+    expect(field).to_be_focused()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    accessible(visitor, "a wrong id")
+    visitor.page.keyboard.press("Escape")
+
+
+def shown_once(visitor):
+    """Esc does not take away what cannot be shown again; the key is found by how it begins."""
+    page = visitor.page
+    visitor.open("apps/calm/settings")
+    visitor.button("Create a write key").click()
+    visitor.dialog.get_by_label("Description").fill("shown once")
+    visitor.dialog.get_by_role("button", name="Create write key").click()
+    secret = visitor.dialog.locator("pre")
+    text = secret.inner_text().strip()
+    for _ in range(3):
+        page.keyboard.press("Escape")
+        expect(secret).to_be_visible()
+    expect(visitor.dialog).to_contain_text("Close it without having stored it?")
+    accessible(visitor, "a secret that would be lost")
+    visitor.button("Go back").click()
+    visitor.button("I have stored it").click()
+    expect(page.get_by_role("row").filter(has_text="shown once")).to_contain_text(f"{text[:7]}…")
+    say("a secret that is shown once survives Esc, and is listed by how it begins")
+
+
+def units(visitor):
+    """Durations and sizes stand with their units, and are entered with them."""
+    page = visitor.page
+    visitor.open("system?setting=disk-floor-bytes")
+    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="disk-floor-bytes"))
+    expect(row).to_contain_text("256 MiB")
+    expect(row).to_be_in_viewport()
+    visitor.open("apps/calm/settings")
+    size = page.get_by_label("Keep events, at most", exact=True)
+    size.fill("1.5")
+    page.get_by_label("Keep events, at most: unit").select_option("GB")
+    assert visitor.press(visitor.button("Save", exact=True).first) == 200
+    page.reload()
+    expect(size).to_have_value("1500")
+    expect(page.get_by_label("Keep events, at most: unit")).to_have_value("MB")
+
+
+def places(visitor, browser, url, storage):
+    """Three cards stand in one row on a small laptop; a row of a list is two lines on a phone."""
+    page = visitor.page
+    page.set_viewport_size({"width": 1024, "height": 800})
+    for route, cards in (("keys", ".slot"), ("enforcement", ".state-card")):
+        visitor.open(f"apps/shop/{route}")
+        expect(page.locator(cards)).to_have_count(3)
+        tops = page.locator(cards).evaluate_all("all => all.map(one => Math.round(one.getBoundingClientRect().top))")
+        assert len(tops) == 3 and len(set(tops)) == 1, (route, tops)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    visitor.open("apps/shop/policy")
+    field = page.get_by_label("Issuer (iss)").bounding_box()
+    legend = page.get_by_text("Must be present", exact=True).bounding_box()
+    assert legend["y"] - field["y"] - field["height"] >= 20, (field, legend)
+    phone = Visitor(browser, url, storage, 390)
+    for route, name in (("failures?range=1h", "Failed requests, the newest first"), ("events", "Events, the newest first")):
+        phone.open(f"apps/shop/{route}")
+        rows = phone.page.get_by_role("table", name=name).locator("tbody tr")
+        expect(rows.first).to_be_visible()
+        heights = rows.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
+        assert heights and sum(heights) / len(heights) < 80, (route, heights)
+    phone.leave()
+    say("cards and rows keep their places on a small laptop and on a phone")
+
+
+def go_to(visitor):
+    """The field that goes anywhere: screens, apps, codes, keys, settings, users and events."""
+    page = visitor.page
+    visitor.open("apps/shop/failures")
+    found = visitor.dialog.get_by_role("option")
+
+    def find(text, wanted, address):
+        page.keyboard.press("Control+k")
+        expect(visitor.dialog.get_by_role("combobox")).to_be_focused()
+        page.keyboard.type(text)
+        option = found.filter(has_text=wanted).first
+        expect(option).to_be_visible()
+        for _ in range(20):
+            if option.get_attribute("aria-selected") == "true":
+                break
+            page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(address))
+        expect(visitor.dialog).to_have_count(0)
+
+    page.keyboard.press("Control+k")
+    accessible(visitor, "the field that goes anywhere")
+    page.keyboard.press("Escape")
+    find("enforc", "Enforcement", r"#/apps/shop/enforcement")
+    find("calm", "calm", r"#/apps/calm/failures")
+    visitor.open("apps/shop/failures")
+    find("expired", "22 EXPIRED", r"range=7d&code=22")
+    find("the new key", "the new key", r"#/apps/shop/keys")
+    find("body-bytes", "body-bytes", r"#/system\?setting=body-bytes")
+    visitor.open("apps/shop/failures")
+    find("user-1", "Events of user user-1", r"events\?user=user-1")
+    message = page.evaluate("fetch('/admin/api/apps/shop/events?limit=1').then(answer => answer.json()).then(page => page.items[0].message_id)")
+    page.keyboard.press("Control+k")
+    page.keyboard.type(message)
+    expect(found.filter(has_text="Event").first).to_be_visible()
+    found.filter(has=page.get_by_text("Event", exact=True)).first.click()
+    expect(page).to_have_url(re.compile(f"event={message}"))
+    expect(visitor.dialog.get_by_text(message).first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(visitor.dialog).to_have_count(0)
+    say("Ctrl K leads to screens, apps, codes, keys, settings, users and events")
+
+
+def saved(visitor):
+    """A view with a name comes back with all that is chosen on it."""
+    page = visitor.page
+    visitor.open("apps/shop/failures?range=7d&view=table&by=sdk")
+    visitor.button("Saved views").click()
+    visitor.dialog.get_by_label("Save what is shown now as").fill(MARKUP)
+    visitor.dialog.get_by_role("button", name="Save").click()
+    visitor.open("")
+    visitor.button("Saved views").click()
+    accessible(visitor, "the saved views")
+    visitor.dialog.get_by_role("link", name=MARKUP).click()
+    expect(page).to_have_url(re.compile("range=7d&view=table&by=sdk"))
+    expect(page.get_by_role("table", name="Failures per bucket")).to_be_visible()
+    expect(page.get_by_role("button", name="SDK", exact=True)).to_have_attribute("aria-pressed", "true")
+    visitor.button("Saved views").click()
+    visitor.dialog.get_by_role("button", name="Remove the view").click()
+    expect(visitor.dialog.get_by_text("No saved view")).to_be_visible()
+    page.keyboard.press("Escape")
+    say("a view is saved under a name, found again and removed")
+
+
+def several(visitor):
+    """Several sessions, and several write keys, go at once."""
+    page = visitor.page
+    visitor.open("apps/calm/sessions")
+    for name in ("one", "two", "three"):
+        visitor.button("Open a session").click()
+        visitor.dialog.get_by_label("User").fill(name)
+        visitor.dialog.get_by_role("button", name="Open it").click()
+        visitor.button("I have stored it").click()
+    table = page.get_by_role("table", name="Sessions")
+    boxes = table.get_by_role("checkbox")
+    expect(boxes).to_have_count(3)
+    boxes.nth(0).check()
+    boxes.nth(1).check()
+    accessible(visitor, "chosen sessions")
+    visitor.button("Revoke 2 sessions").click()
+    visitor.dialog.get_by_role("button", name="Revoke", exact=True).click()
+    visitor.told("2 sessions revoked.")
+    expect(table.get_by_role("checkbox")).to_have_count(1)
+    visitor.open("apps/calm/settings")
+    keys = page.get_by_role("table", name="Write keys")
+    expect(keys.get_by_role("checkbox")).to_have_count(2)
+    for box in keys.get_by_role("checkbox").all():
+        box.check()
+    visitor.button("Delete 2 write keys").click()
+    visitor.dialog.get_by_label("Type delete to confirm").fill("delete")
+    visitor.dialog.get_by_role("button", name="Delete", exact=True).click()
+    visitor.told("2 write keys deleted.")
+    expect(page.get_by_text("No write key", exact=True)).to_be_visible()
+    say("several sessions are revoked, and several write keys deleted, at once")
+
+
+def require(visitor, gateway):
+    """Required begins with a part of the users, and says when the automatic return would end it at once."""
+    page = visitor.page
+    visitor.open("apps/shop/enforcement")
+    visitor.button("Switch to Required").click()
+    dialog = visitor.dialog
+    expect(dialog.get_by_label("Begin with")).to_have_value("10")
+    expect(dialog.locator(".impact")).to_contain_text("would have been rejected")
+    dialog.get_by_text("Return to Optional when tokens stop working").click()
+    dialog.get_by_label("Users whose token stopped working, %").fill("1")
+    expect(dialog.get_by_text("It would return to Optional at once.")).to_have_count(0)
+    dialog.get_by_label("Minimum number of users").fill("1")
+    expect(dialog.get_by_text("It would return to Optional at once.")).to_be_visible()
+    accessible(visitor, "a return that would come at once")
+    page.keyboard.press("Escape")
+
+
+def two_browsers(visitor, browser, url, storage):
+    """A change in one browser stands in the header of another, which shows another screen, within a second."""
+    other = Visitor(browser, url, storage)
+    other.open("apps/shop/policy")
+    badge = other.page.locator(".state-link")
+    expect(badge).to_have_text("Optional")
+    other.page.evaluate("""() => {
+        window.seen = {};
+        new MutationObserver(() => { window.seen[document.querySelector(".state-link").innerText] ??= Date.now(); })
+            .observe(document.querySelector(".topbar"), { childList: true, subtree: true, characterData: true });
+    }""")
+    slowest = 0
+    page = visitor.page
+    visitor.open("apps/shop/enforcement")
+    for state, opener in (("Disabled", "Disable now"), ("Optional", "Switch to Optional")):
+        visitor.button(opener).click()
+        if state == "Disabled":
+            change = visitor.dialog.get_by_role("button", name="Switch to Disabled")
+            with page.expect_response(lambda answer: answer.request.method == "PUT"):
+                change.click()
+        else:
+            expect(page.locator(".state-link")).to_have_text(state, timeout=1000)
+        at = time.time() * 1000
+        expect(page.locator(".state-link")).to_have_text(state, timeout=1000)
+        expect(badge).to_have_text(state, timeout=2000)
+        slowest = max(slowest, other.page.evaluate(f"window.seen['{state}']") - at)
+    assert slowest < 1000, f"the other browser's header lied for {slowest:.0f} ms"
+    other.leave()
+    say(f"a change of enforcement is in another browser's header after {slowest:.0f} ms at most")
+
+
+def weaker_policy(visitor):
+    """A policy that accepts more than before asks first, in the words of what happens."""
+    page = visitor.page
+    visitor.open("apps/calm/policy")
+    page.get_by_label("Issuer (iss)").fill("https://login.example.com")
+    assert visitor.press(visitor.button("Save the policy")) == 200
+    visitor.told("The policy is saved")
+    page.get_by_label("Issuer (iss)").fill("")
+    page.get_by_label("PS256").check()
+    visitor.button("Save the policy").click()
+    expect(visitor.dialog).to_contain_text("Tokens of any issuer are accepted, not only those of https://login.example.com.")
+    expect(visitor.dialog).to_contain_text("Tokens signed with PS256 are accepted.")
+    accessible(visitor, "the question before a weaker policy")
+    visitor.button("Cancel").click()
+    page.reload()
+    expect(page.get_by_label("Issuer (iss)")).to_have_value("https://login.example.com")
+    say("a weaker policy is saved after its consequences were read")
+
+
+def recommended(visitor, gateway):
+    """The filled button is the next step of the roll-out, never the one after it."""
+    page = visitor.page
+    filled = page.locator("main .button.primary")
+    visitor.open("apps/calm/enforcement")
+    expect(filled).to_have_text(["Switch to Optional"])
+    visitor.open("apps/shop/enforcement")
+    expect(filled).to_have_text(["Look at the failures"])
+    assert json.loads(gateway.run("enforcement", "show", "shop", "--json"))["state"] == "optional"
+    say("the filled button is the next step of the roll-out")
