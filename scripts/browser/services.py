@@ -139,7 +139,7 @@ def house(visitor):
     expect(page.get_by_text("A secret is set.")).to_be_visible()
     address.fill("")
     assert visitor.press(visitor.button("Save", exact=True).last) == 200
-    expect(page.get_by_text("A secret is made when you save.")).to_be_visible()
+    expect(page.get_by_text("A secret is created when you save.")).to_be_visible()
     days = page.get_by_label("Keep events, days")
     for value in ("30", ""):
         days.fill(value)

@@ -57,8 +57,12 @@ export function appSettings(context) {
   function webhookCard(webhook, etag) {
     const url = h("input", { type: "url", name: "url", value: webhook.url ?? "", placeholder: "https://example.com/hooks/countersign", disabled: readonly });
     const inside = privateAddress(context, webhook);
-    return card("Alert webhook", h("p", { class: "muted" }, "Receives a signed request (Standard Webhooks) when many requests are rejected, at most once an hour, and when enforcement returns to Optional automatically."),
-      settingsForm([field("Address", url, webhook.secret_set ? "A secret is set." : "A secret is made when you save."), !readonly && inside.control], !readonly && "Save",
+    const test = () => attempt(async () => {
+      await api.post(`${base}/webhooks/alerts/test`);
+      toast("The test is on its way.", { action: "See its result", onaction: () => { location.hash = `#${base}/webhooks?deliveries=alerts`; } });
+    });
+    return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Alert webhook"), !readonly && webhook.url && button("Send a test", { onclick: test })), h("p", { class: "muted" }, "Receives a signed request (Standard Webhooks) when many requests are rejected, at most once an hour, and when enforcement returns to Optional automatically."),
+      settingsForm([field("Address", url, webhook.secret_set ? "A secret is set." : "A secret is created when you save."), !readonly && inside.control], !readonly && "Save",
         () => api.put(`${base}/webhook`, { url: url.value.trim() || null, allow_private: inside.read(url.value.trim()) }, etag), async ({ data }) => {
           if (data?.secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it.", data.secret);
           await part.reload();

@@ -32,7 +32,7 @@ export function clients(context) {
     const made = await formDialog("Create a client", "Create client", [
       field("Name", name, "What people call it."),
       h("fieldset", {}, h("legend", {}, "Grant types"), boxes.map(([grant, box, text]) => h("label", { class: "tick" }, box, h("span", {}, h("code", {}, grant), ` ${text}`)))),
-      h("details", {}, h("summary", {}, "Authenticate with a key"), field("Public key", key, "PEM or JWK. Without one, a secret is made and shown once.")),
+      h("details", {}, h("summary", {}, "Authenticate with a key"), field("Public key", key, "PEM or JWK. Without one, a secret is created and shown once.")),
     ], () => api.post(base, {
       name: name.value.trim(), public_key: key.value.trim() || null, grants: boxes.filter(([, box]) => box.checked).map(([grant]) => grant),
     }));

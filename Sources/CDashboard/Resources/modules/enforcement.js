@@ -33,8 +33,8 @@ function protection({ state, ramp_percent: ramp }) {
 function consequence(app, to) {
   const name = app.name || app.id;
   if (to.state === "disabled") {
-    return [`From this moment on nobody checks who sends events to ${name}. Anyone who has the write key, which is in every copy of the app, can store events in the name of any user.`,
-      "Those events stay: they are marked “Not judged” for ever. Failures are no longer counted, so you will not see what is going on."];
+    return [`From this moment on nothing checks who sends events to ${name}. Anyone who has the write key, which is in every copy of the app, can store events in the name of any user.`,
+      "Those events stay: they are marked “Not judged” for ever. Failures are no longer counted, so you will not see what happens."];
   }
   if (to.state === "optional") {
     return [`From this moment on events with a forged, expired or missing token are stored for ${name} like all others. They are marked “Warned”, and whoever reads them must look at that mark.`];
@@ -185,7 +185,7 @@ export function enforcement(context) {
       if (next.state === "required" && !(await confirm("Schedule Required", {
         text: [`Requests with an invalid token will be rejected ${forUsers(next)}from ${when}.`], action: "Schedule it", phrase: app.id, kind: "primary" }))) return;
       if (next.state !== "required" && protection(next) < protection(rule) && !(await confirm(`Schedule ${nameOf[next.state]}`, {
-        text: [`This happens at ${when}, whether somebody is there or not.`, ...consequence(app, next)], action: "Schedule it", focused: true }))) return;
+        text: [`This happens at ${when}, whether anyone is watching or not.`, ...consequence(app, next)], action: "Schedule it", focused: true }))) return;
       change({ ...rule, scheduled: next }, `${nameOf[next.state]} ${forUsers(next)}is scheduled for ${dateTime(moment)}.`, trouble);
     } }, field("Switch to", state), rampField, field(`At (${preferences.zone === "utc" ? "UTC" : zoneName()})`, at), h("button", { type: "submit", class: "button plain" }, "Schedule"), trouble));
   }

@@ -187,7 +187,7 @@ export function failures(context) {
       codes.length > 0 && key("rate", "failure rate"), before && key("before", "period before"),
       data.totals.accepted > 0 && key("accepted", "accepted"), data.totals.anonymous > 0 && key("anonymous", "anonymous"), data.totals.not_judged > 0 && key("judged", "not judged"),
       kinds.has("enforcement") && key("marker", "enforcement changed"), kinds.has("key") && key("marker key", "key changed"), kinds.has("policy") && key("marker policy", "policy changed"),
-      unfinished && key("unfinished", "not over yet"));
+      unfinished && key("unfinished", "incomplete"));
   }
 
   /** What to do about a code, with the way to the screen where the app's side of it is. */

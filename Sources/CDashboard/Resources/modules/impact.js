@@ -12,7 +12,7 @@ export function autoReturn(rule, on, onchange = () => {}) {
   const least = h("input", { type: "number", min: 1, max: 1_000_000, value: rule.minimum_requests });
   const fields = h("div", { class: "inline-form" }, field("Users whose token stopped working, %", share), field("Window, minutes", minutes), field("Minimum number of users", least));
   const trade = h("p", { class: "muted" }, "This trades protection for delivery: once enforcement has returned to Optional, forged events are stored as well. It only counts users whose own token used to be accepted and is now rejected (22, 27); "
-    + "requests without a token cannot trigger it, but somebody who owns enough accounts can. On or off, the alert webhook is told when many requests are rejected, so that you can decide for yourself.");
+    + "requests without a token cannot trigger it, but someone who owns enough accounts can. On or off, the alert webhook is notified when many requests are rejected, so that you can decide for yourself.");
   let enabled = on;
   const show = () => { fields.hidden = !enabled; };
   show();

@@ -11,7 +11,7 @@ export function signingKeys(context) {
   const part = view(context, (signal) => api.get("/signing-keys", { limit: 100 }, signal), ({ items }) => card(null,
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Signing keys"), button("Create a key", { symbol: "plus", onclick: rotate })),
     h("p", { class: "muted" }, "The token service signs access tokens with them. A new key is published before it signs, so that no verifier meets it unprepared."),
-    items.length === 0 ? emptyState("key", "No signing key yet", "The first is made with the first access token.")
+    items.length === 0 ? emptyState("key", "No signing key yet", "The first is created with the first access token.")
       : table("Signing keys", [
         { title: "Key", heading: true, cell: (key) => h("span", { class: "mono wrap" }, key.id) },
         { title: "State", cell: (key) => (key.signs ? badge("signs", "good") : key.signs_from_ms > Date.now() ? badge("signs soon", "amber") : badge("verifies only")) },

@@ -7,14 +7,20 @@ import { clock } from "./format.js";
 import { badge, stateBadge } from "./ui.js";
 
 const EVERY = 700;
+/** When nobody has moved for so long, the gateway is asked less often, and at once when somebody does. */
+const IDLE = 120_000;
+const EVERY_IDLE = 5_000;
+const LONGEST = 4_000;
 
 /** The badge with its link. Tells the document with the event `enforcement` when the state is another than before. */
 export function standing(app, signal) {
   const where = path("apps", app.id, "enforcement");
   const link = h("a", { class: "state-link", href: `#${where}` });
-  let known = { state: app.enforcement, ramp_percent: 100 };
+  let known = { state: app.enforcement, ramp_percent: 100, at: Date.now() };
+  let unknown = false;
   let at = Date.now();
   let asking = false;
+  let moved = Date.now();
 
   function show(element, text, title) {
     replace(link, element);
@@ -29,26 +35,39 @@ export function standing(app, signal) {
 
   async function look() {
     if (asking || document.hidden) return;
+    if (Date.now() - moved > IDLE && Date.now() - at < EVERY_IDLE) return;
     asking = true;
     try {
-      const rule = await api.get(where, {}, signal);
+      // A gateway that does not answer is one of which nobody knows anything.
+      const rule = await api.get(where, {}, AbortSignal.any([signal, AbortSignal.timeout(LONGEST)]));
       const changed = rule.state !== known.state || rule.ramp_percent !== known.ramp_percent;
-      known = rule;
+      known = { ...rule, at: Date.now() };
       at = Date.now();
-      say(rule);
+      if (changed || unknown) say(rule);
+      unknown = false;
       if (changed) document.dispatchEvent(new CustomEvent("enforcement", { detail: { app: app.id } }));
     } catch (error) {
       if (error.name === "AbortError") return;
-      show(badge("Unknown"), "unknown", error.status === 404 ? "The app is gone." : `It was ${known.state} at ${clock(at)}; the gateway does not say now.`);
+      unknown = true;
+      at = Date.now();
+      show(badge("Unknown"), "unknown", error.status === 404 ? "The app is gone." : `It was ${known.state} at ${clock(known.at)}; the gateway does not answer now.`);
     } finally {
       asking = false;
     }
   }
 
   say(known);
+  // The list of apps does not say for how many users.
+  if (known.state === "required") look();
   const timer = setInterval(look, EVERY);
   signal.addEventListener("abort", () => clearInterval(timer));
-  document.addEventListener("visibilitychange", look, { signal });
+  const move = () => {
+    const wasIdle = Date.now() - moved > IDLE;
+    moved = Date.now();
+    if (wasIdle) look();
+  };
+  for (const name of ["pointermove", "keydown", "focusin"]) document.addEventListener(name, move, { signal, passive: true });
+  document.addEventListener("visibilitychange", () => { moved = Date.now(); look(); }, { signal });
   document.addEventListener("enforcement-set", look, { signal });
   return link;
 }

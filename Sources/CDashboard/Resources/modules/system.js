@@ -28,7 +28,7 @@ function backups(context) {
   async function make(event) {
     const go = event.currentTarget;
     go.disabled = true;
-    if (await attempt(() => api.post("/backups"))) { await part.reload(); toast("The backup is made.", { tone: "good" }); }
+    if (await attempt(() => api.post("/backups"))) { await part.reload(); toast("The backup is done.", { tone: "good" }); }
     go.disabled = false;
   }
 
