@@ -306,7 +306,11 @@ extension IncomingLog {
         }
 
         static func read(contentsOf path: String) -> [(sequence: Int64, event: RenderedEvent)] {
-            guard let data = try? Data(contentsOf: URL(fileURLWithPath: path)) else { return [] }
+            // On Linux Foundation leaks a page with each empty file that it reads.
+            var status = stat()
+            guard stat(path, &status) == 0, status.st_size > 0,
+                let data = try? Data(contentsOf: URL(fileURLWithPath: path))
+            else { return [] }
             let bytes = [UInt8](data)
             var events: [(sequence: Int64, event: RenderedEvent)] = []
             var position = 0
