@@ -102,8 +102,9 @@ let package = Package(
         // The SDK for other languages.
         .target(name: "CCountersign"),
         .target(
-            name: "CountersignC", dependencies: ["CCountersign", "Countersign", "CountersignCore"],
-            swiftSettings: strict),
+            name: "CountersignC",
+            dependencies: ["CCountersign", "Countersign", "CountersignLocations", "CountersignCore"],
+            exclude: ["countersign.map"], swiftSettings: strict),
 
         // Tokens and the gateway.
         .target(
@@ -282,14 +283,6 @@ let package = Package(
                 "CountersignJOSE", "CountersignSQLite", "CountersignTesting",
             ],
             swiftSettings: strict),
-        .testTarget(
-            name: "CountersignCTests",
-            dependencies: [
-                "CountersignC", "CountersignCore", "CountersignGateway", "GatewayModel",
-                "CountersignGatewayTesting",
-                "CountersignJOSE", "CountersignSQLite",
-            ],
-            exclude: ["Drivers"], swiftSettings: strict),
         .testTarget(
             name: "CountersignJOSETests",
             dependencies: ["CountersignJOSE", "CountersignCore"],

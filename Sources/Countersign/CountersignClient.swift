@@ -83,6 +83,16 @@ public final class CountersignClient: Sendable {
         }
     }
 
+    /// As `identify`. `stored` is called once, on any thread: with the id of the event when that is on disk, with nil if there
+    /// was nothing to record, or with why it is not in the queue.
+    package func identify(
+        userID: String, token: String?, traits: [String: JSONValue],
+        stored: @escaping @Sendable (Result<String?, CountersignError>) -> Void
+    ) {
+        guard setUser(userID, token: token) || !traits.isEmpty else { return stored(.success(nil)) }
+        recorder.record(event(.identify, payload: traits)) { stored($0.map { $0 }) }
+    }
+
     /// As `identify`, without an event. Returns true if the user is another one than before.
     @discardableResult
     package func setUser(_ userID: String, token: String?) -> Bool {
@@ -176,6 +186,15 @@ public final class CountersignClient: Sendable {
         _ event: String, kind: EventKind = .track, properties: [String: JSONValue] = [:]
     ) async throws(CountersignError) -> String {
         try await pipeline.store(self.event(kind, name: event, payload: properties))
+    }
+
+    /// As `record`, in the order of the calls. `stored` is called once, on any thread: with the event's message id when it is on
+    /// disk, or with why it is not in the queue.
+    package func record(
+        _ event: String, kind: EventKind, properties: [String: JSONValue],
+        stored: @escaping @Sendable (Result<String, CountersignError>) -> Void
+    ) {
+        recorder.record(self.event(kind, name: event, payload: properties), completion: stored)
     }
 
     private func event(_ kind: EventKind, name: String? = nil, payload: [String: JSONValue]) -> Event {

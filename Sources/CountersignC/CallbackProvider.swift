@@ -1,21 +1,16 @@
-internal import Countersign
 internal import CountersignCore
 
-/// Asks a callback for customer tokens and suspends until the answer comes.
-final class CallbackProvider: AsyncAuthorizationProvider {
+/// Questions for tokens that wait for an answer, by number.
+final class CallbackProvider: Sendable {
     private struct State {
         var lastNumber: UInt64 = 0
         var waiting: [UInt64: CheckedContinuation<String?, Never>] = [:]
     }
 
     private let state = Lock(State())
-    private let ask: @Sendable (UInt64) -> Void
 
-    init(_ ask: @escaping @Sendable (UInt64) -> Void) {
-        self.ask = ask
-    }
-
-    func authorizationToken() async -> String? {
+    /// Calls `ask` with a number and suspends until that is answered. Nil when the task is cancelled.
+    func token(_ ask: @Sendable (UInt64) -> Void) async -> String? {
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
@@ -39,5 +34,14 @@ final class CallbackProvider: AsyncAuthorizationProvider {
 
     func answer(_ number: UInt64, _ token: String?) {
         state.withLock { $0.waiting.removeValue(forKey: number) }?.resume(returning: token)
+    }
+
+    /// Nobody answers any more.
+    func end() {
+        let waiting = state.withLock { state in
+            defer { state.waiting = [:] }
+            return Array(state.waiting.values)
+        }
+        for continuation in waiting { continuation.resume(returning: nil) }
     }
 }

@@ -6,58 +6,78 @@ internal import Countersign
 internal import CountersignCore
 internal import Foundation
 
-private func session(_ client: OpaquePointer?) -> Session? {
-    client.map { Unmanaged<Session>.fromOpaque(UnsafeRawPointer($0)).takeUnretainedValue() }
-}
-
 @c @implementation
-public func countersign_open(
-    _ configuration: UnsafePointer<CChar>!, _ provider: countersign_provider!, _ event: countersign_event!,
-    _ context: UnsafeMutableRawPointer!, _ error: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>!
+public func countersign_open_signed_user(
+    _ configuration: UnsafePointer<CChar>!, _ configurationLength: Int, _ provider: countersign_provider!,
+    _ event: countersign_event!, _ context: UnsafeMutableRawPointer!,
+    _ error: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>!, _ errorLength: UnsafeMutablePointer<Int>!
 ) -> OpaquePointer! {
-    let context = Context(pointer: context)
-    let ask = provider.map { provider in
-        let call = unsafeBitCast(
-            provider, to: (@convention(c) @Sendable (UnsafeMutableRawPointer?, UInt64) -> Void).self)
-        return { @Sendable (number: UInt64) in call(context.pointer, number) }
-    }
-    let events = event.map { event in
-        let callback = ResultCallback(event, context.pointer)
-        return { @Sendable (json: JSONValue) in callback(json) }
-    }
-    do throws(CountersignError) {
-        let text = configuration.map { String(cString: $0) } ?? ""
-        let session = try Session(configuration: text, ask: ask, event: events)
-        return OpaquePointer(Unmanaged.passRetained(session).toOpaque())
-    } catch let failure {
-        error?.pointee = strdup(failure.description)
-        return nil
+    let callbacks = Callbacks(event: event, provider: provider, context: context)
+    return Clients.open(Text(configuration, configurationLength), callbacks, error, errorLength) {
+        settings throws(CountersignError) in
+        try SignedUserMode(settings: settings, callbacks: callbacks)
     }
 }
 
 @c @implementation
-public func countersign_answer(_ client: OpaquePointer!, _ number: UInt64, _ token: UnsafePointer<CChar>!) {
-    session(client)?.answer(number, token.map { String(cString: $0) })
+public func countersign_open_access_token(
+    _ configuration: UnsafePointer<CChar>!, _ configurationLength: Int, _ event: countersign_event!,
+    _ context: UnsafeMutableRawPointer!,
+    _ error: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>!, _ errorLength: UnsafeMutablePointer<Int>!
+) -> OpaquePointer! {
+    let callbacks = Callbacks(event: event, provider: nil, context: context)
+    return Clients.open(Text(configuration, configurationLength), callbacks, error, errorLength) {
+        settings throws(CountersignError) in
+        try AccessTokenMode(settings: settings, callbacks: callbacks)
+    }
+}
+
+@c @implementation
+public func countersign_open_bloomreach(
+    _ configuration: UnsafePointer<CChar>!, _ configurationLength: Int, _ provider: countersign_provider!,
+    _ event: countersign_event!, _ context: UnsafeMutableRawPointer!,
+    _ error: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>!, _ errorLength: UnsafeMutablePointer<Int>!
+) -> OpaquePointer! {
+    let callbacks = Callbacks(event: event, provider: provider, context: context)
+    return Clients.open(Text(configuration, configurationLength), callbacks, error, errorLength) {
+        settings throws(CountersignError) in
+        try BloomreachMode(settings: settings, callbacks: callbacks)
+    }
+}
+
+@c @implementation
+public func countersign_answer(
+    _ client: OpaquePointer!, _ number: UInt64, _ token: UnsafePointer<CChar>!, _ tokenLength: Int
+) -> countersign_status {
+    Clients.with(client) { client in
+        var text: String?
+        if token != nil {
+            text = Text(token, tokenLength).string
+            guard text != nil else { return COUNTERSIGN_INVALID }
+        }
+        client.answer(number, text)
+        return COUNTERSIGN_OK
+    }
 }
 
 @c @implementation
 public func countersign_call(
-    _ client: OpaquePointer!, _ method: UnsafePointer<CChar>!, _ arguments: UnsafePointer<CChar>!,
-    _ result: countersign_result!, _ context: UnsafeMutableRawPointer!
-) {
-    let callback = ResultCallback(result, context)
-    guard let session = session(client), let method else { return }
-    session.call(String(cString: method), arguments.map { String(cString: $0) }) { callback($0) }
+    _ client: OpaquePointer!, _ method: UnsafePointer<CChar>!, _ methodLength: Int,
+    _ arguments: UnsafePointer<CChar>!, _ argumentsLength: Int, _ result: countersign_result!,
+    _ context: UnsafeMutableRawPointer!
+) -> countersign_status {
+    Clients.with(client) { client in
+        guard let method = Text(method, methodLength).string else { return COUNTERSIGN_INVALID }
+        let callback = ResultCallback(result, context)
+        return client.call(method, arguments == nil ? nil : Text(arguments, argumentsLength), callback)
+    }
 }
 
 @c @implementation
 public func countersign_close(
     _ client: OpaquePointer!, _ done: countersign_result!, _ context: UnsafeMutableRawPointer!
-) {
-    guard let client else { return }
-    let callback = ResultCallback(done, context)
-    let session = Unmanaged<Session>.fromOpaque(UnsafeRawPointer(client)).takeRetainedValue()
-    session.close { callback(["value": .null]) }
+) -> countersign_status {
+    Clients.close(client, ResultCallback(done, context))
 }
 
 @c @implementation

@@ -1,68 +1,92 @@
+internal import CCountersign
 internal import Countersign
 internal import CountersignCore
 
+/// What a client of one mode can do.
+protocol Mode: Sendable {
+    typealias Completion = @Sendable (Result<JSONValue, CountersignError>) -> Void
+
+    /// Begins a call that keeps the order of the calls. Returns false if the method is none of those.
+    func begin(
+        _ method: String, _ arguments: Arguments, _ completion: @escaping Completion
+    ) throws(CountersignError) -> Bool
+
+    /// Performs a call that suspends. Nil if there is no such method.
+    func perform(_ method: String, _ arguments: Arguments) async throws(CountersignError) -> JSONValue?
+
+    /// Stores what is in memory and ends all work.
+    func close() async
+}
+
 /// A client that other languages hold.
 final class Session: Sendable {
-    private let client: BloomreachClient
-    private let provider: CallbackProvider?
+    private struct State {
+        /// Calls whose results are still to come.
+        var pending = 0
+        var whenIdle: (@Sendable () -> Void)?
+    }
 
-    init(
-        configuration text: String, ask: (@Sendable (UInt64) -> Void)?,
-        event: (@Sendable (JSONValue) -> Void)?
-    ) throws(CountersignError) {
-        guard let map = Self.object(text) else {
-            throw CountersignError(.invalidConfiguration, "the configuration must be a JSON object")
-        }
-        var configuration = try BloomreachConfiguration(map: map)
-        provider = ask.map { CallbackProvider($0) }
-        configuration.authorizationProvider = provider.map { .suspending($0) }
-        if let event { configuration.log = try Self.log(map["logLevel"], event) }
-        client = try BloomreachClient(configuration: configuration)
-        if let event {
-            client.onDeliveryFailure { error in
-                event(["event": "delivery_failure", "error": Command.json(error)])
+    private let mode: any Mode
+    private let callbacks: Callbacks
+    private let state = Lock(State())
+
+    init(_ mode: any Mode, _ callbacks: Callbacks) {
+        self.mode = mode
+        self.callbacks = callbacks
+    }
+
+    func answer(_ number: UInt64, _ token: String?) { callbacks.provider?.answer(number, token) }
+
+    func call(_ method: String, _ arguments: Text?, _ callback: ResultCallback) -> countersign_status {
+        state.withLock { $0.pending += 1 }
+        let finish: Mode.Completion = { [self] result in
+            callbacks.post { [self] in
+                switch result {
+                case .success(let value): callback(["value": value])
+                case .failure(let error): callback(["error": ErrorJSON.members(error)])
+                }
+                let whenIdle = state.withLock { state in
+                    state.pending -= 1
+                    return state.pending == 0 ? state.whenIdle.take() : nil
+                }
+                whenIdle?()
             }
         }
-    }
-
-    func answer(_ number: UInt64, _ token: String?) { provider?.answer(number, token) }
-
-    func call(_ method: String, _ arguments: String?, _ result: @escaping @Sendable (JSONValue) -> Void) {
-        guard let members = arguments.map(Self.object) ?? [:] else {
-            return result(Command.failure("invalid_argument", "the arguments must be a JSON object"))
-        }
-        let command = Command(client: client, arguments: members)
-        // What is recorded keeps the order of the calls; what is asked suspends.
-        if let value = command.record(method) { return result(value) }
-        Task { result(await command.ask(method)) }
-    }
-
-    func close(_ done: @escaping @Sendable () -> Void) {
-        Task {
-            await client.close()
-            done()
-        }
-    }
-
-    private static func object(_ text: String) -> [String: JSONValue]? {
-        JSONDocument.object(Array(text.utf8))
-    }
-
-    private static func log(
-        _ level: JSONValue?, _ event: @escaping @Sendable (JSONValue) -> Void
-    ) throws(CountersignError) -> CountersignLog {
-        let least: CountersignLog.Level =
-            switch level {
-            case .string("debug"): .debug
-            case .string("info"): .info
-            case nil, .null, .string("warning"): .warning
-            default: throw CountersignError(.invalidConfiguration, "logLevel must be debug, info or warning")
+        do throws(CountersignError) {
+            guard let members = arguments.map({ JSONDocument.object($0.array) }) ?? [:] else {
+                throw CountersignError(.invalidArgument, "the arguments must be a JSON object")
             }
-        return CountersignLog(isEnabled: { $0 >= least }) { level, message, values in
-            event([
-                "event": "log", "level": .string("\(level)"), "message": .string(message),
-                "values": .object(values.mapValues { .string($0) }),
-            ])
+            let arguments = Arguments(members)
+            // What is recorded keeps the order of the calls; what is asked suspends.
+            if try mode.begin(method, arguments, finish) { return COUNTERSIGN_OK }
+            Task { [mode] in
+                do throws(CountersignError) {
+                    guard let value = try await mode.perform(method, arguments) else {
+                        throw CountersignError(.invalidArgument, "there is no method \(method)")
+                    }
+                    finish(.success(value))
+                } catch {
+                    finish(.failure(error))
+                }
+            }
+        } catch {
+            finish(.failure(error))
+        }
+        return COUNTERSIGN_OK
+    }
+
+    func close(_ done: ResultCallback) {
+        Task { [self] in
+            callbacks.provider?.end()
+            await mode.close()
+            await withCheckedContinuation { continuation in
+                let isIdle = state.withLock { state in
+                    if state.pending > 0 { state.whenIdle = { continuation.resume() } }
+                    return state.pending == 0
+                }
+                if isIdle { continuation.resume() }
+            }
+            callbacks.finish { done(["value": .null]) }
         }
     }
 }

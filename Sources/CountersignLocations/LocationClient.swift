@@ -267,6 +267,21 @@ public final class LocationClient: Sendable {
     /// - Throws: `CountersignError`: `invalidLocation` for what cannot be a location, others if it is not stored.
     @discardableResult
     public func insert(_ record: [String: JSONValue]) async throws(CountersignError) -> String {
+        let result: Result<String, CountersignError> = await withCheckedContinuation { continuation in
+            do throws(CountersignError) {
+                try insert(record) { continuation.resume(returning: $0) }
+            } catch {
+                continuation.resume(returning: .failure(error))
+            }
+        }
+        return try result.get()
+    }
+
+    /// As `insert`, in the order of the calls. `stored` is called once, on any thread, unless this throws.
+    package func insert(
+        _ record: [String: JSONValue],
+        stored: @escaping @Sendable (Result<String, CountersignError>) -> Void
+    ) throws(CountersignError) {
         let configuration = configuration
         let made = try LocationRecord(record, settings: configuration.persistence, now: pipeline.clock.now)
         guard configuration.persistence.maxRecordsToPersist != 0 else {
@@ -282,14 +297,20 @@ public final class LocationClient: Sendable {
                     .warning, "locationTemplate error: not a JSON object or array, the default is used", [:])
             }
         }
-        _ = try await pipeline.store(LocationContent(value: body), messageID: made.uuid)
-        if configuration.http.autoSync, made.object["event"] == "motionchange" {
+        pipeline.store(LocationContent(value: body), messageID: made.uuid) { [weak self] result in
+            if let self, case .success = result { took(made.object, configuration) }
+            stored(result.map { _ in made.uuid })
+        }
+    }
+
+    /// What follows when a record is on disk.
+    private func took(_ record: [String: JSONValue], _ configuration: LocationConfiguration) {
+        if configuration.http.autoSync, record["event"] == "motionchange" {
             pipeline.sendSoon()
         }
         if let handler = configuration.onLocation {
-            callbacks.async { handler(made.object) }
+            callbacks.async { handler(record) }
         }
-        return made.uuid
     }
 
     /// Records each location of a sequence until it ends, the task is cancelled, or `stop()` is called.

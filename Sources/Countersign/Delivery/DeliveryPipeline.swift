@@ -70,6 +70,14 @@ package final class DeliveryPipeline: Sendable {
         return try result.get()
     }
 
+    /// As `store`, in the order of the calls. `stored` is called once, on any thread.
+    package func store(
+        _ content: any RecordContent, messageID: String,
+        stored: @escaping @Sendable (Result<String, CountersignError>) -> Void
+    ) {
+        recorder.record(content, messageID: messageID, completion: stored)
+    }
+
     /// Does this in the background, one after the other.
     package func perform(_ work: @escaping @Sendable () -> Void) {
         storage.submit { _ in work() }

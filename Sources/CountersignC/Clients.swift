@@ -1,0 +1,84 @@
+internal import CCountersign
+internal import Countersign
+internal import CountersignCore
+internal import Foundation
+
+/// The open clients, by the numbers that other languages hold as handles. A number is never used twice, so that one of a client
+/// that was closed names nothing.
+enum Clients {
+    private struct State {
+        var last: UInt = 0
+        var open: [UInt: Session] = [:]
+        /// The process that opened the first client: a child that was forked from it has none of its threads.
+        var process: pid_t?
+    }
+
+    private static let state = Lock(State())
+
+    /// Returns nil, and an error for the caller to free, if there can be no such client.
+    static func open(
+        _ configuration: Text, _ callbacks: Callbacks,
+        _ error: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
+        _ errorLength: UnsafeMutablePointer<Int>?,
+        _ make: (Arguments) throws(CountersignError) -> any Mode
+    ) -> OpaquePointer? {
+        do throws(CountersignError) {
+            let isChild = state.withLock { state in
+                if state.process == nil { state.process = getpid() }
+                return state.process != getpid()
+            }
+            if isChild {
+                throw CountersignError(
+                    .forked,
+                    "the process was forked after a client was opened; open clients after the fork, or call exec"
+                )
+            }
+            guard let members = JSONDocument.object(configuration.array) else {
+                throw CountersignError(.invalidConfiguration, "the configuration must be a JSON object")
+            }
+            let session = Session(try make(Arguments(members)), callbacks)
+            return state.withLock { state in
+                state.last += 1
+                state.open[state.last] = session
+                return OpaquePointer(bitPattern: state.last)
+            }
+        } catch let failure {
+            guard let error else { return nil }
+            withText(ErrorJSON.members(failure)) { text, length in
+                error.pointee = text.flatMap { strdup($0) }
+                errorLength?.pointee = length
+            }
+            return nil
+        }
+    }
+
+    static func with(
+        _ handle: OpaquePointer?, _ body: (Session) -> countersign_status
+    ) -> countersign_status {
+        find(handle) { $0.open[$1] }.map(body) ?? missing
+    }
+
+    static func close(_ handle: OpaquePointer?, _ done: ResultCallback) -> countersign_status {
+        guard let session = find(handle, { $0.open.removeValue(forKey: $1) }) else { return missing }
+        session.close(done)
+        return COUNTERSIGN_OK
+    }
+
+    private static func find(
+        _ handle: OpaquePointer?, _ take: (inout State, UInt) -> Session?
+    ) -> Session? {
+        state.withLock { state in
+            guard let handle, state.process == getpid() else { return nil }
+            return take(&state, UInt(bitPattern: handle))
+        }
+    }
+
+    private static var missing: countersign_status {
+        state.withLock { $0.process ?? getpid() } == getpid() ? COUNTERSIGN_CLOSED : COUNTERSIGN_FORKED
+    }
+}
+
+extension CountersignError.Code {
+    static let forked = Self(rawValue: "forked")
+    static let invalidArgument = Self(rawValue: "invalid_argument")
+}

@@ -1,0 +1,417 @@
+/*
+ * Drives libcountersign in its three modes against a gateway: results, events, providers that answer later and from other threads,
+ * handles that were closed, forks. Ends with 1 at the first thing that is not as it should be.
+ *
+ * usage: driver FOLDER ENDPOINT WRITE_KEY PROJECT PROJECT_KEY TOKEN_OF_ADA TOKEN_OF_BOB REFRESH_TOKEN CUSTOMER_TOKEN
+ *        driver record FOLDER ENDPOINT WRITE_KEY TOKEN_OF_ADA ROUND    records until it is killed, and prints what is stored
+ */
+#define _GNU_SOURCE
+#include <countersign.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NUL COUNTERSIGN_NUL_TERMINATED
+
+static void fail(const char *what, const char *seen, int line) {
+    fprintf(stderr, "driver.c:%d: %s\n  %s\n", line, what, seen ? seen : "");
+    _exit(1);
+}
+#define CHECK(condition, seen) \
+    do { \
+        if (!(condition)) fail(#condition, seen, __LINE__); \
+    } while (0)
+
+/* One text that a callback brings and another thread waits for. */
+struct box {
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    char *text;
+    pthread_t thread;
+};
+
+static void prepare(struct box *box) {
+    memset(box, 0, sizeof *box);
+    pthread_mutex_init(&box->lock, NULL);
+    pthread_cond_init(&box->filled, NULL);
+}
+
+static void put(void *context, const char *json, size_t length) {
+    struct box *box = context;
+    CHECK(strlen(json) == length, json);
+    pthread_mutex_lock(&box->lock);
+    CHECK(box->text == NULL, "a callback came twice");
+    box->text = strndup(json, length);
+    box->thread = pthread_self();
+    pthread_cond_signal(&box->filled);
+    pthread_mutex_unlock(&box->lock);
+}
+
+static char *take(struct box *box) {
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 60;
+    pthread_mutex_lock(&box->lock);
+    while (!box->text) CHECK(pthread_cond_timedwait(&box->filled, &box->lock, &end) == 0, "no answer in a minute");
+    char *text = box->text;
+    box->text = NULL;
+    pthread_mutex_unlock(&box->lock);
+    CHECK(!pthread_equal(box->thread, pthread_self()), "the callback ran on the caller's thread");
+    pthread_mutex_destroy(&box->lock);
+    pthread_cond_destroy(&box->filled);
+    return text;
+}
+
+static char *call(countersign_client *client, const char *method, const char *arguments) {
+    struct box box;
+    prepare(&box);
+    CHECK(countersign_call(client, method, strlen(method), arguments, NUL, put, &box) == COUNTERSIGN_OK, method);
+    return take(&box);
+}
+
+/* Calls, and wants `part` in the answer. */
+static void want(countersign_client *client, const char *method, const char *arguments, const char *part, int line) {
+    char *answer = call(client, method, arguments);
+    if (!strstr(answer, part)) {
+        fprintf(stderr, "%s: no %s in\n", method, part);
+        fail(method, answer, line);
+    }
+    free(answer);
+}
+#define WANT(client, method, arguments, part) want(client, method, arguments, part, __LINE__)
+
+static void finish(countersign_client *client) {
+    struct box box;
+    prepare(&box);
+    CHECK(countersign_close(client, put, &box) == COUNTERSIGN_OK, "close");
+    char *answer = take(&box);
+    CHECK(!strcmp(answer, "{\"value\":null}"), answer);
+    free(answer);
+    CHECK(countersign_close(client, NULL, NULL) == COUNTERSIGN_CLOSED, "a second close");
+    CHECK(countersign_call(client, "flush", 5, NULL, 0, put, NULL) == COUNTERSIGN_CLOSED, "a call after the close");
+    CHECK(countersign_answer(client, 1, "token", NUL) == COUNTERSIGN_CLOSED, "an answer after the close");
+}
+
+/* What a client's callbacks have said. */
+struct heard {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    countersign_client *client;
+    char *last[8]; /* events whose name is not log */
+    int events, asked;
+    char *request;
+    const char *token;
+};
+
+static void hear(void *context, const char *json, size_t length) {
+    struct heard *heard = context;
+    if (strstr(json, "\"event\":\"log\"")) return;
+    pthread_mutex_lock(&heard->lock);
+    if (heard->events < 8) heard->last[heard->events++] = strndup(json, length);
+    pthread_cond_broadcast(&heard->changed);
+    pthread_mutex_unlock(&heard->lock);
+}
+
+struct question {
+    struct heard *heard;
+    uint64_t number;
+};
+
+static void *answer(void *context) {
+    struct question *question = context;
+    struct heard *heard = question->heard;
+    pthread_mutex_lock(&heard->lock);
+    while (!heard->client) pthread_cond_wait(&heard->changed, &heard->lock);
+    const char *token = heard->token;
+    pthread_mutex_unlock(&heard->lock);
+    countersign_answer(heard->client, question->number, token, NUL);
+    free(question);
+    return NULL;
+}
+
+/* Answers later, from a thread of its own. */
+static void ask(void *context, uint64_t number, const char *request, size_t length) {
+    struct heard *heard = context;
+    pthread_mutex_lock(&heard->lock);
+    heard->asked += 1;
+    free(heard->request);
+    heard->request = strndup(request, length);
+    pthread_mutex_unlock(&heard->lock);
+    struct question *question = malloc(sizeof *question);
+    question->heard = heard;
+    question->number = number;
+    pthread_t thread;
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    CHECK(pthread_create(&thread, &detached, answer, question) == 0, "no thread");
+    pthread_attr_destroy(&detached);
+}
+
+static void listen_to(struct heard *heard, countersign_client *client, const char *error) {
+    CHECK(client, error);
+    pthread_mutex_lock(&heard->lock);
+    heard->client = client;
+    pthread_cond_broadcast(&heard->changed);
+    pthread_mutex_unlock(&heard->lock);
+}
+
+/* Waits until an event with `part` has come. */
+static void await(struct heard *heard, const char *part) {
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 60;
+    pthread_mutex_lock(&heard->lock);
+    for (int next = 0;;) {
+        while (next < heard->events)
+            if (strstr(heard->last[next++], part)) {
+                pthread_mutex_unlock(&heard->lock);
+                return;
+            }
+        CHECK(pthread_cond_timedwait(&heard->changed, &heard->lock, &end) == 0, part);
+    }
+}
+
+static void forget(struct heard *heard) {
+    for (int number = 0; number < heard->events; number++) free(heard->last[number]);
+    free(heard->request);
+    memset(heard, 0, sizeof *heard);
+    pthread_mutex_init(&heard->lock, NULL);
+    pthread_cond_init(&heard->changed, NULL);
+}
+
+static void refuse(const char *configuration, const char *part) {
+    char *error = NULL;
+    size_t length = 0;
+    CHECK(!countersign_open_signed_user(configuration, NUL, NULL, NULL, NULL, &error, &length), configuration);
+    CHECK(error && strlen(error) == length && strstr(error, part), error);
+    countersign_free(error);
+    CHECK(!countersign_open_signed_user(configuration, NUL, NULL, NULL, NULL, NULL, NULL), configuration);
+}
+
+static char *format(const char *form, ...) {
+    va_list list;
+    va_start(list, form);
+    char *text = NULL;
+    CHECK(vasprintf(&text, form, list) >= 0, form);
+    va_end(list);
+    return text;
+}
+
+/* In a child without threads nothing may hang or crash. */
+static void fork_with(countersign_client *client) {
+    pid_t child = fork();
+    if (child == 0) {
+        char *error = NULL;
+        bool good = countersign_call(client, "flush", 5, NULL, 0, put, NULL) == COUNTERSIGN_FORKED
+            && countersign_close(client, put, NULL) == COUNTERSIGN_FORKED
+            && countersign_answer(client, 1, NULL, 0) == COUNTERSIGN_FORKED
+            && !countersign_open_access_token("{}", NUL, NULL, NULL, &error, NULL) && strstr(error, "\"forked\"");
+        countersign_free(error);
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child of a fork");
+}
+
+static void signed_user(char **given) {
+    struct heard heard = {0};
+    forget(&heard);
+    refuse("nonsense", "\"invalid_configuration\"");
+    refuse("{}", "endpoint must be a text that is not empty");
+    refuse("{\"endpoint\":\"http://a\",\"writeKey\":\"w\",\"limits\":{\"max\":1}}", "there is no limits.max");
+    refuse("{\"endpoint\":\"http://a\",\"writeKey\":\"w\",\"batchEvents\":1.5}", "batchEvents must be a whole number");
+    refuse("\xff", "\"invalid_configuration\"");
+    char *configuration = format(
+        "{\"endpoint\":\"%s\",\"writeKey\":\"%s\",\"dataDirectory\":\"%s\",\"flushPolicy\":\"manual\"}", given[1], given[2],
+        given[0]);
+    char *error = NULL;
+    heard.token = given[5];
+    countersign_client *client = countersign_open_signed_user(configuration, NUL, ask, hear, &heard, &error, NULL);
+    listen_to(&heard, client, error);
+    CHECK(countersign_call(client, NULL, 0, NULL, 0, put, NULL) == COUNTERSIGN_INVALID, "no method");
+    CHECK(countersign_call(client, "\xff", 1, NULL, 0, put, NULL) == COUNTERSIGN_INVALID, "no UTF-8");
+    WANT(client, "fly", NULL, "there is no method fly");
+    WANT(client, "track", "[]", "the arguments must be a JSON object");
+    WANT(client, "track", "{\"event\":7}", "event must be a text");
+    WANT(client, "track", "{\"event\":\"c\",\"kind\":\"fly\"}", "kind must be track");
+    WANT(client, "userId", NULL, "{\"value\":null}");
+
+    /* A token of the wrong user is refused, told, and replaced by the provider. */
+    char *user = format("{\"userId\":\"ada\",\"token\":\"%s\",\"traits\":{\"plan\":\"free\"}}", given[6]);
+    WANT(client, "identify", user, "{\"value\":\"");
+    WANT(client, "userId", NULL, "{\"value\":\"ada\"}");
+    WANT(client, "track", "{\"event\":\"c first\",\"properties\":{\"total\":42.5,\"text\":\"\xc3\xa4\"}}", "{\"value\":\"");
+    WANT(client, "flush", NULL, "\"delivered\":2,\"ending\":\"drained\",\"queued\":0");
+    CHECK(heard.asked == 1 && strstr(heard.request, "\"code\":21") && strstr(heard.request, "\"userId\":\"ada\""), heard.request);
+    /* Without a result, and in order. */
+    CHECK(countersign_call(client, "track", 5, "{\"event\":\"c second\"}!", 20, NULL, NULL) == COUNTERSIGN_OK, "track");
+    WANT(client, "track", "{\"event\":\"c screen\",\"kind\":\"screen\"}", "{\"value\":\"");
+    WANT(client, "snapshot", NULL, "\"queued\":2");
+    fork_with(client);
+    WANT(client, "logOut", NULL, "\"delivered\":2");
+    WANT(client, "userId", NULL, "{\"value\":null}");
+
+    /* Somebody else, for whom there is nothing but the wrong token. */
+    WANT(client, "changeUser", "{\"userId\":\"eve\"}", "{\"value\":null}");
+    WANT(client, "track", "{\"event\":\"c never\"}", "{\"value\":\"");
+    WANT(client, "flush", NULL, "\"queued\":1");
+    await(&heard, "\"event\":\"authentication_failure\"");
+    WANT(client, "snapshot", NULL, "\"userId\":\"eve\"");
+    WANT(client, "quarantinedEvents", NULL, "{\"value\":[]}");
+    WANT(client, "wipe", NULL, "{\"value\":null}");
+    WANT(client, "optOut", NULL, "{\"value\":null}");
+    WANT(client, "track", "{\"event\":\"c never\"}", "\"code\":\"opted_out\"");
+    WANT(client, "optIn", NULL, "{\"value\":null}");
+    WANT(client, "snapshot", NULL, "\"queued\":0");
+    finish(client);
+    forget(&heard);
+
+    /* Closed while calls are under way: each gets its result before the close does. */
+    client = countersign_open_signed_user(configuration, NUL, NULL, hear, &heard, &error, NULL);
+    CHECK(client, error);
+    struct box flush, track;
+    prepare(&flush);
+    prepare(&track);
+    char *known = format("{\"userId\":\"ada\",\"token\":\"%s\"}", given[5]);
+    countersign_call(client, "changeUser", 10, known, NUL, NULL, NULL);
+    countersign_call(client, "track", 5, "{\"event\":\"c last\"}", NUL, put, &track);
+    countersign_call(client, "flush", 5, NULL, 0, put, &flush);
+    finish(client);
+    CHECK(track.text && strstr(track.text, "{\"value\":\""), track.text);
+    CHECK(flush.text && strstr(flush.text, "\"ending\""), flush.text);
+    free(take(&track));
+    free(take(&flush));
+    /* What the close has cut off is sent by the next client. */
+    client = countersign_open_signed_user(configuration, NUL, NULL, hear, &heard, &error, NULL);
+    CHECK(client, error);
+    free(call(client, "setToken", known));
+    WANT(client, "flush", NULL, "\"queued\":0");
+    finish(client);
+    forget(&heard);
+    free(configuration);
+    free(user);
+    free(known);
+}
+
+static void access_token(char **given) {
+    struct heard heard = {0};
+    forget(&heard);
+    char *error = NULL;
+    CHECK(!countersign_open_access_token("{\"http\":{\"url\":5}}", NUL, NULL, NULL, &error, NULL), "a url of 5");
+    CHECK(strstr(error, "http.url must be a text"), error);
+    countersign_free(error);
+    error = NULL;
+    char *configuration = format(
+        "{\"dataDirectory\":\"%s\",\"http\":{\"autoSync\":false,\"batchSync\":true},\"authorization\":{\"refreshUrl\":"
+        "\"%s/api/refresh_token\",\"refreshToken\":\"%s\",\"refreshPayload\":{\"refresh_token\":\"{refreshToken}\"}}}",
+        given[0], given[1], given[7]);
+    countersign_client *client = countersign_open_access_token(configuration, NUL, hear, &heard, &error, NULL);
+    listen_to(&heard, client, error);
+    WANT(client, "insert", "{\"coords\":{\"latitude\":91,\"longitude\":14}}", "\"code\":\"invalid_location\"");
+    WANT(client, "insert", "{\"coords\":{\"latitude\":46.05,\"longitude\":14.51},\"uuid\":\"c-location-1\"}", "\"c-location-1\"");
+    WANT(client, "insert", "{\"coords\":{\"latitude\":46.06,\"longitude\":14.52},\"uuid\":\"c-location-2\"}", "\"c-location-2\"");
+    WANT(client, "insert", "{\"coords\":{\"latitude\":46.07,\"longitude\":14.53},\"uuid\":\"c-location-3\"}", "\"c-location-3\"");
+    WANT(client, "count", NULL, "{\"value\":3}");
+    WANT(client, "records", NULL, "\"uuid\":\"c-location-2\"");
+    WANT(client, "remove", "{\"uuid\":\"c-location-3\"}", "{\"value\":true}");
+    WANT(client, "sync", NULL, "\"code\":\"invalid_url\"");
+    WANT(client, "configure", "{\"http\":{\"uri\":\"x\"}}", "there is no http.uri");
+    char *change = format("{\"http\":{\"url\":\"%s/api/locations\"}}", given[1]);
+    WANT(client, "configure", change, "{\"value\":null}");
+    WANT(client, "sync", NULL, "\"uuid\":\"c-location-2\"");
+    await(&heard, "\"event\":\"authorization\"");
+    await(&heard, "\"event\":\"upload\"");
+    WANT(client, "authorizationState", NULL, "\"kind\":\"ready\"");
+    WANT(client, "accessToken", NULL, "{\"value\":\"ey");
+    WANT(client, "count", NULL, "{\"value\":0}");
+    WANT(client, "snapshot", NULL, "\"sent\":2");
+    WANT(client, "forgetTokens", NULL, "{\"value\":null}");
+    WANT(client, "authorizationState", NULL, "\"kind\":\"no_credential\"");
+    finish(client);
+    forget(&heard);
+    free(configuration);
+    free(change);
+}
+
+static void bloomreach(char **given) {
+    struct heard heard = {0};
+    forget(&heard);
+    char *configuration = format(
+        "{\"projectToken\":\"%s\",\"authorizationToken\":\"%s\",\"baseUrl\":\"%s\",\"advancedAuthEnabled\":true,\"flushMode\":"
+        "\"MANUAL\",\"dataDirectory\":\"%s\"}",
+        given[3], given[4], given[1], given[0]);
+    char *error = NULL;
+    CHECK(!countersign_open_bloomreach(configuration, NUL, NULL, NULL, NULL, &error, NULL), "no provider");
+    CHECK(strstr(error, "Advanced auth has been enabled but provider has not been found"), error);
+    countersign_free(error);
+    error = NULL;
+    heard.token = given[8];
+    countersign_client *client = countersign_open_bloomreach(configuration, NUL, ask, hear, &heard, &error, NULL);
+    listen_to(&heard, client, error);
+    WANT(client, "identifyCustomer", "{\"customerIds\":{\"registered\":\"ada\"},\"properties\":{\"city\":\"Bled\"}}", "null");
+    WANT(client, "customerIds", NULL, "\"registered\":\"ada\"");
+    WANT(client, "trackEvent", "{\"eventType\":\"c bloomreach\",\"properties\":{\"n\":1}}", "{\"value\":null}");
+    WANT(client, "trackEvent", "{\"eventType\":7}", "eventType must be a text");
+    WANT(client, "trackCampaignClick", "{\"url\":\"https://shop.example/?xnpe_cmp=abc\"}", "{\"value\":null}");
+    WANT(client, "flush", NULL, "\"delivered\":3");
+    WANT(client, "fetchConsents", NULL, "\"id\":\"newsletter\"");
+    WANT(client, "fetchInAppMessages", NULL, "\"id\":\"hello\"");
+    WANT(client, "fetchRecommendations", "{\"id\":\"engine\"}", "\"item_id\":\"1\"");
+    /* What is known of a customer with a hard id takes a token of theirs, and the API key is none. */
+    WANT(client, "fetchAttributes", "{\"attributes\":[{\"type\":\"property\",\"property\":\"city\"}]}", "\"success\":false");
+    WANT(client, "fetchAppInbox", NULL, "\"id\":\"offer\"");
+    WANT(client, "markAppInboxAsRead", "{\"messageId\":\"offer\"}", "{\"value\":null}");
+    WANT(client, "sendSelfCheck", "{\"pushToken\":\"push\"}", "\"status\":409");
+    CHECK(heard.asked >= 2, heard.request);
+    heard.token = NULL;
+    WANT(client, "fetchAppInbox", NULL, "\"code\":\"no_customer_token\"");
+    heard.token = "not.a.token";
+    WANT(client, "fetchAppInbox", NULL, "\"authCode\":20");
+    WANT(client, "anonymize", NULL, "{\"value\":null}");
+    WANT(client, "trackPushToken", "{\"token\":null}", "{\"value\":null}");
+    WANT(client, "wipe", NULL, "{\"value\":null}");
+    finish(client);
+    forget(&heard);
+    free(configuration);
+}
+
+/* Prints the name of each event once it is stored, until it is killed. */
+static void told(void *context, const char *json, size_t length) {
+    (void)length;
+    if (strncmp(json, "{\"value\":\"", 10) == 0) printf("%ld\n", (long)(intptr_t)context);
+    fflush(stdout);
+}
+
+static void record(char **given) {
+    char *configuration =
+        format("{\"endpoint\":\"%s\",\"writeKey\":\"%s\",\"dataDirectory\":\"%s\"}", given[1], given[2], given[0]);
+    char *error = NULL;
+    countersign_client *client = countersign_open_signed_user(configuration, NUL, NULL, NULL, NULL, &error, NULL);
+    CHECK(client, error);
+    char *user = format("{\"userId\":\"ada\",\"token\":\"%s\"}", given[3]);
+    free(call(client, "changeUser", user));
+    for (long number = 0;; number++) {
+        char *event = format("{\"event\":\"kill %s %ld\"}", given[4], number);
+        countersign_call(client, "track", 5, event, NUL, told, (void *)(intptr_t)number);
+        free(event);
+        if (number % 20 == 19) free(call(client, "userId", NULL));
+        usleep(200);
+    }
+}
+
+int main(int count, char **arguments) {
+    if (count == 7 && !strcmp(arguments[1], "record")) record(arguments + 2);
+    if (count != 10) return 2;
+    signed_user(arguments + 1);
+    access_token(arguments + 1);
+    bloomreach(arguments + 1);
+    printf("%s\n", countersign_version());
+    return 0;
+}

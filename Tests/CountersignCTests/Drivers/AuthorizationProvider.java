@@ -1,4 +1,0 @@
-/** As com.exponea.sdk.services.AuthorizationProvider. */
-public interface AuthorizationProvider {
-    String getAuthorizationToken();
-}
