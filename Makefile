@@ -1,6 +1,6 @@
 # All that a fresh machine needs is `make demo` or `make test`.
 .DEFAULT_GOAL := help
-.PHONY: countersign tsan libcountersign compat oauth webhooks help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
+.PHONY: countersign tsan libcountersign install c python jvm compat oauth webhooks help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -35,20 +35,35 @@ countersign: setup ## Build the command line, and link it to .build/bin/counters
 	@mkdir -p .build/bin
 	@ln -sf ../debug/countersign-cli .build/bin/countersign
 
-# Named like its target; installed, it is libcountersign.
-CONFIGURATION ?= release
-LIBRARY := $(if $(filter Darwin,$(shell uname -s)),dylib,so)
-libcountersign: setup ## Build libcountersign and its header into .build/libcountersign
-	swift build -c $(CONFIGURATION) --product CountersignC
-	mkdir -p .build/libcountersign
-	cp .build/$(CONFIGURATION)/libCountersignC.$(LIBRARY) .build/libcountersign/libcountersign.$(LIBRARY)
-	cp Sources/CCountersign/include/countersign.h .build/libcountersign/
+# Where `make install` puts libcountersign; DESTDIR goes before it and is not remembered.
+PREFIX ?= /usr/local
+libcountersign: setup ## Build libcountersign, its header and its pkg-config file into .build/libcountersign (PREFIX=/usr/local)
+	@scripts/libcountersign.sh $(PREFIX)
+
+install: libcountersign ## Install libcountersign (PREFIX=/usr/local, DESTDIR=)
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	cp -P .build/libcountersign/libcountersign.* $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 .build/libcountersign/countersign.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 .build/libcountersign/countersign.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+
+# What records is killed ROUNDS times.
+ROUNDS_OF = $(if $(ROUNDS),--rounds $(ROUNDS))
+c: build libcountersign ## Check libcountersign from C, under the address sanitizer, against a gateway (ROUNDS=n)
+	@scripts/clients-test.py c $(ROUNDS_OF)
+
+python: build libcountersign ## Check the Python client (Clients/python) from a fresh virtual environment against a gateway (ROUNDS=n)
+	@scripts/setup.sh python
+	@scripts/clients-test.py python $(ROUNDS_OF)
+
+jvm: build libcountersign ## Check the client for Java and Kotlin (Clients/jvm), with two vendors' samples, against a gateway (ROUNDS=n)
+	@scripts/setup.sh jvm
+	@scripts/clients-test.py jvm $(ROUNDS_OF)
 
 demo: setup ## Show events going from devices through the gateway to disk (INPUT=path replays a file)
 	swift build --product countersign-cli
 	@$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"}
 
-test: setup lint ## Check the style, run every test, build the documentation and a release, check the SDK for Apple and by URL, drive the dashboard, check the clients for browsers and readers
+test: setup lint ## Check the style, run every test, build the documentation and a release, check the SDK for Apple and by URL, drive the dashboard, check the clients for browsers, readers and C
 	@scripts/test.sh
 	@scripts/docs.sh
 	@scripts/apple-check.sh
@@ -57,6 +72,8 @@ test: setup lint ## Check the style, run every test, build the documentation and
 	@scripts/browser.sh $(COUNTERSIGN)
 	@scripts/web.sh
 	@scripts/consumers-test.sh $(COUNTERSIGN)
+	swift build --product CountersignC
+	@scripts/clients-test.py c --library .build/debug/libCountersignC.so --rounds 1
 
 # Slower by an order of magnitude: on a busy machine some tests run into their time limits.
 tsan: setup ## Run the SDK's tests under the thread sanitizer

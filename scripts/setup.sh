@@ -2,7 +2,7 @@
 # Installs the system packages that building, testing and the demo need, when they are missing.
 # Runs again at no cost: what is there is not touched. With the argument `bench` also what the benchmarks need,
 # with `browser` what the test of the dashboard needs, with `screenshots` what its pictures need besides, with `web` what the
-# quick checks of the browser client need.
+# quick checks of the browser client need, with `python` and `jvm` what the tests of those clients need.
 set -eu
 
 minimum_major=6
@@ -76,6 +76,13 @@ if [ "${1:-}" = web ]; then
     need "command -v node" nodejs node
     need "command -v tsc" node-typescript typescript
     need "command -v esbuild" esbuild esbuild
+fi
+if [ "${1:-}" = python ]; then
+    need "python3 -c 'import venv, ensurepip'" python3-venv -
+fi
+if [ "${1:-}" = jvm ]; then
+    need "command -v javac" openjdk-17-jdk-headless openjdk@17
+    need "command -v kotlinc" kotlin kotlin
 fi
 if [ "${1:-}" = screenshots ]; then
     need "ls /usr/lib/*/faketime/libfaketimeMT.so.1" libfaketime -
