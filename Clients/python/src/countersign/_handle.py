@@ -1,0 +1,262 @@
+"""What the three clients have in common."""
+from __future__ import annotations
+
+import atexit
+import ctypes
+import itertools
+import json
+import logging
+import queue
+import re
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Callable, Mapping, Optional, TypeVar
+
+from ._library import CLOSED, FORKED, OK, PROVIDER, RESULT, library
+
+JSON = Any
+Self = TypeVar("Self", bound="Handle")
+
+
+class CountersignError(Exception):
+    """What went wrong. It never holds a token, a key or an event.
+
+    ``code`` is a stable word such as ``invalid_configuration``; ``retryable`` says that the same call may succeed later.
+    """
+
+    def __init__(self, code: str, detail: str, *, status: Optional[int] = None, auth_code: Optional[int] = None,
+                 retryable: bool = False, retry_after: Optional[float] = None) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
+        self.status = status
+        self.auth_code = auth_code
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+    @classmethod
+    def _of(cls, members: Mapping[str, JSON]) -> CountersignError:
+        return cls(members["code"], members["detail"], status=members.get("status"), auth_code=members.get("authCode"),
+                   retryable=members.get("retryable", False), retry_after=members.get("retryAfter"))
+
+
+@dataclass(frozen=True)
+class FlushBatch:
+    """What became of one request."""
+
+    user_id: Optional[str]
+    events: int
+    delivered: int
+    outcome: str
+    code: str
+
+
+@dataclass(frozen=True)
+class FlushResult:
+    """What a flush did. ``ending`` is ``drained`` when nothing is left that could be sent."""
+
+    delivered: int
+    queued: int
+    ending: str
+    batches: list[FlushBatch]
+
+    @classmethod
+    def _of(cls, members: Mapping[str, JSON]) -> FlushResult:
+        return cls(members["delivered"], members["queued"], members["ending"], [
+            FlushBatch(batch["userId"], batch["events"], batch["delivered"], batch["outcome"], batch["code"])
+            for batch in members["batches"]])
+
+
+_numbers = itertools.count(1)
+_pending: dict[int, Future[JSON]] = {}
+_open: dict[int, Handle] = {}
+
+
+def _json(members: Mapping[str, JSON]) -> bytes:
+    """What is given, as JSON. Half a surrogate pair is no character."""
+    text = json.dumps({name: value for name, value in members.items() if value is not None}, ensure_ascii=False)
+    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
+
+
+def _text(pointer: Any, length: int) -> JSON:
+    return json.loads(ctypes.string_at(pointer, length))
+
+
+@RESULT
+def _result(context: int, pointer: Any, length: int) -> None:
+    answer = _text(pointer, length)
+    future = _pending.pop(context, None)
+    if future is None or not future.set_running_or_notify_cancel():
+        return
+    if "error" in answer:
+        future.set_exception(CountersignError._of(answer["error"]))
+    else:
+        future.set_result(answer["value"])
+
+
+@RESULT
+def _event(context: int, pointer: Any, length: int) -> None:
+    handle = _open.get(context)
+    if handle is not None:
+        handle._events.put(_text(pointer, length))
+
+
+@PROVIDER
+def _provider(context: int, number: int, pointer: Any, length: int) -> None:
+    handle = _open.get(context)
+    if handle is not None:
+        request = _text(pointer, length)
+        # It may block, so it gets a thread of its own.
+        threading.Thread(target=handle._ask, args=(number, request), name="countersign-provider", daemon=True).start()
+
+
+_NO_PROVIDER = PROVIDER(0)
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
+
+
+class Handle:
+    """A client. Use it in a ``with`` statement, or call :meth:`close`.
+
+    Methods may be called from any thread. What records returns a future that is done when the event is on disk; its callbacks
+    run on a thread of the library and must not wait for another call.
+    """
+
+    def __init__(self, mode: str, configuration: Mapping[str, JSON], *, logger: Optional[logging.Logger],
+                 provider: Optional[Callable[[Mapping[str, JSON]], Optional[str]]] = None) -> None:
+        self._logger = logger or logging.getLogger("countersign")
+        self._provide = provider
+        self._events: queue.SimpleQueue[Optional[dict[str, JSON]]] = queue.SimpleQueue()
+        self._ready = threading.Event()
+        self._pointer: Optional[int] = None
+        self._number = next(_numbers)
+        level = next((name for name, value in _LEVELS.items() if self._logger.isEnabledFor(value)), "none")
+        given = _json({"logLevel": level, **configuration})
+        callbacks = [_event, self._number]
+        if mode != "access_token":
+            callbacks.insert(0, _provider if provider else _NO_PROVIDER)
+        error, length = ctypes.c_void_p(), ctypes.c_size_t()
+        _open[self._number] = self
+        self._listener = threading.Thread(target=self._listen, name="countersign-events", daemon=True)
+        self._listener.start()
+        try:
+            self._pointer = getattr(library(), f"countersign_open_{mode}")(
+                given, len(given), *callbacks, ctypes.byref(error), ctypes.byref(length))
+            if not self._pointer:
+                try:
+                    raise CountersignError._of(_text(error.value, length.value))
+                finally:
+                    library().countersign_free(error)
+        except BaseException:
+            del _open[self._number]
+            self._events.put(None)
+            raise
+        finally:
+            self._ready.set()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def close(self, timeout: Optional[float] = None) -> None:
+        """Stores what is in memory and ends all work. What was not sent is sent by the next client with this queue."""
+        handle = _open.pop(self._number, None)
+        if handle is None:
+            return
+        future = self._future()
+        status = library().countersign_close(self._pointer, _result, future[0])
+        self._events.put(None)
+        if status != OK:
+            _pending.pop(future[0], None)
+            return
+        future[1].result(timeout)
+        if threading.current_thread() is not self._listener:
+            self._listener.join(timeout)
+
+    # Calls
+
+    @staticmethod
+    def _future() -> tuple[int, Future[JSON]]:
+        number, future = next(_numbers), Future()  # type: tuple[int, Future[JSON]]
+        _pending[number] = future
+        return number, future
+
+    def _call(self, method: str, **arguments: JSON) -> Future[JSON]:
+        text = _json(arguments)
+        number, future = self._future()
+        name = method.encode()
+        status = library().countersign_call(self._pointer, name, len(name), text, len(text), _result, number)
+        if status != OK:
+            _pending.pop(number, None)
+            future.set_exception({
+                CLOSED: CountersignError("closed", "the client is closed"),
+                FORKED: CountersignError("forked", "the client was opened before the process was forked"),
+            }.get(status, CountersignError("invalid_argument", "a text is not UTF-8")))
+        return future
+
+    def _wait(self, method: str, timeout: Optional[float] = None, **arguments: JSON) -> JSON:
+        return self._call(method, **arguments).result(timeout)
+
+    def flush(self, timeout: Optional[float] = None) -> FlushResult:
+        """Sends everything that can be sent now, and returns when that is done."""
+        return FlushResult._of(self._wait("flush", timeout))
+
+    def snapshot(self) -> dict[str, JSON]:
+        """Where every event is (``queued``, ``sent``, ``quarantined``…) and who waits for a token (``parked``)."""
+        found: dict[str, JSON] = self._wait("snapshot")
+        return found
+
+    def quarantined_events(self) -> list[dict[str, JSON]]:
+        """What the server will never take as it is: ``messageId``, ``userId``, ``code``, ``reason``, ``date``, ``body``."""
+        found: list[dict[str, JSON]] = self._wait("quarantinedEvents")
+        return found
+
+    def requeue_quarantined_events(self) -> int:
+        """Puts them back into the queue; returns how many."""
+        return int(self._wait("requeueQuarantinedEvents"))
+
+    def delete_quarantined_events(self) -> int:
+        """Deletes them for good; returns how many."""
+        return int(self._wait("deleteQuarantinedEvents"))
+
+    # Callbacks
+
+    def _ask(self, number: int, request: Mapping[str, JSON]) -> None:
+        token = None
+        try:
+            token = self._provide(request) if self._provide else None
+        except Exception:
+            self._logger.exception("the token provider failed")
+        # The question may come before the handle is known here.
+        self._ready.wait()
+        encoded = token.encode() if token else None
+        library().countersign_answer(self._pointer, number, encoded, len(encoded) if encoded else 0)
+
+    def _listen(self) -> None:
+        for event in iter(self._events.get, None):
+            try:
+                if event["event"] == "log":
+                    values = event["values"]
+                    words = "".join(f" {name}={value}" for name, value in sorted(values.items()))
+                    self._logger.log(_LEVELS[event["level"]], "%s%s", event["message"], words)
+                else:
+                    self._heard(event)
+            except Exception:
+                self._logger.exception("a handler failed")
+
+    def _heard(self, event: Mapping[str, JSON]) -> None:
+        """An event that is no log line, on a thread of its own."""
+
+
+@atexit.register
+def _close_all() -> None:
+    # The library's threads must not call into an interpreter that is gone.
+    for handle in list(_open.values()):
+        try:
+            handle.close(timeout=10)
+        except Exception as error:  # a time-out, for one
+            handle._logger.warning("a client was not closed in time: %r", error)

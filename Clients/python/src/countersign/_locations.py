@@ -1,0 +1,100 @@
+"""Locations under an access token that refreshes itself."""
+from __future__ import annotations
+
+import logging
+import os
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Callable, Mapping, Optional, Union
+
+from ._handle import JSON, Handle
+
+
+@dataclass(frozen=True)
+class AuthorizationEvent:
+    """What came of one request for a new access token. ``response`` may hold tokens: never log it."""
+
+    is_success: bool
+    status: int
+    response: Mapping[str, JSON] = field(repr=False)
+    error: Optional[str]
+
+
+@dataclass(frozen=True)
+class UploadEvent:
+    """One attempt to upload records."""
+
+    is_success: bool
+    status: int
+    error: Optional[str]
+
+
+class LocationClient(Handle):
+    """Records locations and uploads each of them once. The three groups of settings are as in ``countersign.h``."""
+
+    def __init__(
+        self, *, http: Optional[Mapping[str, JSON]] = None, authorization: Optional[Mapping[str, JSON]] = None,
+        persistence: Optional[Mapping[str, JSON]] = None, keeps_tokens: bool = False,
+        on_authorization: Optional[Callable[[AuthorizationEvent], None]] = None,
+        on_upload: Optional[Callable[[UploadEvent], None]] = None,
+        data_directory: Optional[Union[str, os.PathLike[str]]] = None, instance_name: Optional[str] = None,
+        network_retry: Optional[Mapping[str, JSON]] = None, logger: Optional[logging.Logger] = None,
+    ) -> None:
+        self._on_authorization = on_authorization
+        self._on_upload = on_upload
+        super().__init__("access_token", {
+            "http": http, "authorization": authorization, "persistence": persistence, "keepsTokens": keeps_tokens,
+            "dataDirectory": os.fspath(data_directory) if data_directory is not None else None,
+            "instanceName": instance_name, "networkRetry": network_retry,
+        }, logger=logger)
+
+    def insert(self, record: Mapping[str, JSON]) -> Future[str]:
+        """Stores a record, at least ``coords`` with ``latitude`` and ``longitude``; its uuid, when it is on disk."""
+        return self._call("insert", **record)
+
+    def configure(self, *, http: Optional[Mapping[str, JSON]] = None, authorization: Optional[Mapping[str, JSON]] = None,
+                  persistence: Optional[Mapping[str, JSON]] = None) -> None:
+        """Changes the members that are given."""
+        self._wait("configure", http=http, authorization=authorization, persistence=persistence)
+
+    def sync(self, timeout: Optional[float] = None) -> list[JSON]:
+        """Sends what waits; the records that the server has taken."""
+        found: list[JSON] = self._wait("sync", timeout)
+        return found
+
+    def count(self) -> int:
+        """How many records wait."""
+        return int(self._wait("count"))
+
+    def records(self) -> list[JSON]:
+        """The records that wait, the oldest first."""
+        found: list[JSON] = self._wait("records")
+        return found
+
+    def remove(self, uuid: str) -> bool:
+        """Removes a record that waits; False if there is none."""
+        return bool(self._wait("remove", uuid=uuid))
+
+    def remove_all(self) -> None:
+        """Removes all records; tokens stay."""
+        self._wait("removeAll")
+
+    def authorization_state(self) -> dict[str, JSON]:
+        """``kind``, ``reason`` and ``retryIn``."""
+        found: dict[str, JSON] = self._wait("authorizationState")
+        return found
+
+    def access_token(self, replacing: Optional[str] = None) -> str:
+        """A token for requests of the app's own. It is a credential: never log it."""
+        return str(self._wait("accessToken", replacing=replacing))
+
+    def forget_tokens(self) -> None:
+        """Forgets the tokens; records stay."""
+        self._wait("forgetTokens")
+
+    def _heard(self, event: Mapping[str, JSON]) -> None:
+        if event["event"] == "authorization" and self._on_authorization:
+            self._on_authorization(
+                AuthorizationEvent(event["success"], event["status"], event["response"], event["error"]))
+        elif event["event"] == "upload" and self._on_upload:
+            self._on_upload(UploadEvent(event["success"], event["status"], event["error"]))

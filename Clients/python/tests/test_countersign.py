@@ -1,0 +1,191 @@
+"""Against a real gateway, whose credentials are in the environment (scripts/clients-test.py)."""
+import logging
+import os
+import tempfile
+import threading
+import unittest
+
+import countersign
+
+STAND = {name[6:].lower(): value for name, value in os.environ.items() if name.startswith("STAND_")}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(dir=STAND["folder"])
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+
+class ClientTests(Case):
+    def client(self, **given):
+        return countersign.Client(STAND["endpoint"], STAND["write_key"], data_directory=self.folder,
+                                  flush_policy="manual", **given)
+
+    def test_events_are_delivered_under_tokens_of_a_provider(self):
+        asked = []
+
+        def provide(request):
+            asked.append((request, threading.current_thread()))
+            return STAND["ada"]
+
+        with self.client(token_provider=provide) as client:
+            # The first token is another user's: the server says so, and the provider has a better one.
+            self.assertTrue(client.identify("ada", STAND["bob"]).result(60))
+            self.assertEqual(client.user_id, "ada")
+            stored = client.track("python first", {"total": 42.5, "text": "ä🙂"})
+            self.assertTrue(stored.result(60))
+            result = client.flush(60)
+        self.assertEqual((result.delivered, result.queued, result.ending), (2, 0, "drained"))
+        self.assertEqual(asked[0][0], countersign.TokenRequest("ada", "rejected", 21))
+        self.assertEqual(len(asked), 1)
+        self.assertIsNot(asked[0][1], threading.main_thread())
+
+    def test_failures_are_told_and_tokens_are_not_printed(self):
+        told = threading.Event()
+        failures = []
+
+        def failed(failure):
+            failures.append(failure)
+            told.set()
+
+        with self.client(on_authentication_failure=failed) as client:
+            client.change_user("ada", STAND["expired"])
+            client.track("python expired").result(60)
+            batch = client.flush(60).batches[0]
+            self.assertEqual((batch.outcome, batch.code), ("token_problem", "EXPIRED"))
+            self.assertTrue(told.wait(60))
+            self.assertEqual((failures[0].code, failures[0].reason, failures[0].user_id), (22, "EXPIRED", "ada"))
+            self.assertEqual(failures[0].token, STAND["expired"])
+            self.assertNotIn(STAND["expired"], repr(failures[0]))
+            self.assertEqual(client.snapshot()["parked"][0]["userId"], "ada")
+            client.set_token(STAND["ada"])
+            self.assertEqual(client.log_out(60).queued, 0)
+            self.assertIsNone(client.user_id)
+
+    def test_what_is_left_is_sent_by_the_next_client(self):
+        with self.client() as client:
+            client.change_user("ada")
+            for number in range(3):
+                client.track(f"python left {number}")
+        with self.client() as client:
+            self.assertEqual(client.user_id, "ada")
+            client.set_token(STAND["ada"])
+            self.assertEqual(client.flush(60).delivered, 3)
+
+    def test_mistakes_are_errors_with_codes(self):
+        with self.assertRaises(countersign.CountersignError) as caught:
+            countersign.Client("nowhere", "wk")
+        self.assertEqual(caught.exception.code, "invalid_configuration")
+        with self.assertRaisesRegex(countersign.CountersignError, "there is no limits.some"):
+            self.client(limits={"some": 1})
+        with self.client() as client:
+            with self.assertRaisesRegex(countersign.CountersignError, "kind must be track"):
+                client.track("x", kind="fly").result(60)
+            # Half an emoji is no character; the event is kept all the same.
+            client.track("python \ud83d").result(60)
+            client.wipe()
+            client.opt_out()
+            with self.assertRaises(countersign.CountersignError) as caught:
+                client.track("x").result(60)
+            self.assertEqual(caught.exception.code, "opted_out")
+            client.opt_in()
+        with self.assertRaises(countersign.CountersignError) as caught:
+            client.flush()
+        self.assertEqual(caught.exception.code, "closed")
+        client.close()
+
+    def test_log_lines_go_to_logging(self):
+        logger = logging.getLogger("test.countersign")
+        with self.assertLogs(logger, logging.DEBUG) as caught:
+            with self.client(logger=logger, token_provider=lambda _: 1 / 0) as client:
+                client.change_user("ada")
+                client.track("python logged").result(60)
+                self.assertEqual(client.flush(60).queued, 1)
+        text = "\n".join(caught.output)
+        self.assertIn("the token provider failed", text)
+        self.assertIn("ZeroDivisionError", text)
+        self.assertIn("DEBUG:test.countersign:", text)
+
+    def test_a_forked_child_is_told(self):
+        with self.client() as client:
+            child = os.fork()
+            if child == 0:
+                try:
+                    client.flush(5)
+                except countersign.CountersignError as error:
+                    os._exit(0 if error.code == "forked" else 1)
+                os._exit(2)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(client.flush(60).ending, "drained")
+
+
+class LocationTests(Case):
+    def test_locations_are_sent_under_a_token_that_is_refreshed(self):
+        heard = {"authorization": threading.Event(), "upload": threading.Event()}
+        events = []
+
+        def hear(name):
+            def handler(event):
+                events.append(event)
+                heard[name].set()
+            return handler
+
+        with countersign.LocationClient(
+            data_directory=self.folder, http={"url": STAND["endpoint"] + "/api/locations", "autoSync": False},
+            authorization={"refreshUrl": STAND["endpoint"] + "/api/refresh_token", "refreshToken": STAND["refresh"],
+                           "refreshPayload": {"refresh_token": "{refreshToken}"}},
+            on_authorization=hear("authorization"), on_upload=hear("upload"),
+        ) as client:
+            with self.assertRaises(countersign.CountersignError) as caught:
+                client.insert({"coords": {"latitude": 91, "longitude": 0}}).result(60)
+            self.assertEqual(caught.exception.code, "invalid_location")
+            record = {"coords": {"latitude": 46.05, "longitude": 14.51}, "uuid": "python-location-1"}
+            self.assertEqual(client.insert(record).result(60), "python-location-1")
+            self.assertEqual(client.insert({**record, "uuid": "python-location-2"}).result(60), "python-location-2")
+            self.assertTrue(client.remove("python-location-2"))
+            self.assertEqual((client.count(), client.records()[0]["uuid"]), (1, "python-location-1"))
+            self.assertEqual(client.sync(60)[0]["uuid"], "python-location-1")
+            self.assertTrue(heard["authorization"].wait(60) and heard["upload"].wait(60))
+            self.assertTrue(events[0].is_success and events[0].status == 200)
+            self.assertNotIn(client.access_token(), repr(events))
+            self.assertEqual(client.authorization_state()["kind"], "ready")
+            client.configure(http={"url": ""})
+            with self.assertRaises(countersign.CountersignError) as caught:
+                client.sync(60)
+            self.assertEqual(caught.exception.code, "invalid_url")
+            client.forget_tokens()
+            self.assertEqual(client.authorization_state()["kind"], "no_credential")
+
+
+class BloomreachTests(Case):
+    def test_events_and_the_app_inbox(self):
+        asked = []
+
+        def provide():
+            asked.append(threading.current_thread())
+            return STAND["customer"]
+
+        with countersign.BloomreachClient(
+            STAND["project"], STAND["project_key"], STAND["endpoint"], authorization_provider=provide,
+            data_directory=self.folder, flushMode="MANUAL",
+        ) as client:
+            client.identify_customer({"registered": "ada"}, {"city": "Bled"})
+            client.track_event("python bloomreach", {"n": 1})
+            client.track_campaign_click("https://shop.example/?xnpe_cmp=abc")
+            self.assertEqual(client.flush(60).delivered, 3)
+            self.assertEqual(client.customer_ids["registered"], "ada")
+            self.assertEqual([message["id"] for message in client.fetch_app_inbox()], ["offer"])
+            client.mark_app_inbox_as_read("offer")
+            self.assertEqual(client.fetch_consents()[0]["id"], "newsletter")
+            self.assertEqual(client.fetch_in_app_messages()[0]["id"], "hello")
+            self.assertEqual(client.fetch_recommendations("engine", size=1)[0]["item_id"], "1")
+            self.assertFalse(client.fetch_attributes([{"type": "property", "property": "city"}])[0]["success"])
+            client.anonymize()
+            self.assertNotIn("registered", client.customer_ids)
+        self.assertEqual(len(asked), 2)
+        self.assertNotIn(threading.main_thread(), asked)
+
+
+if __name__ == "__main__":
+    unittest.main()
