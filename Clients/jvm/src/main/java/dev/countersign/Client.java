@@ -1,0 +1,185 @@
+package dev.countersign;
+
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+
+/**
+ * What the three clients have in common. Methods may be called from any thread.
+ *
+ * <p>What records returns a future that is complete when the event is on disk; what depends on it runs on a thread of the library
+ * and must not wait for another call. Log lines go to the logger {@code countersign}.
+ */
+public abstract class Client implements AutoCloseable {
+    private static final Logger logger = Logger.getLogger("countersign");
+    private static final Map<String, Level> levels =
+        Map.of("debug", Level.FINE, "info", Level.INFO, "warning", Level.WARNING);
+
+    /** Answers a question for a token; null if there is none. It may block. */
+    interface Provider {
+        String token(Map<String, Object> request) throws Exception;
+    }
+
+    private final long number = Native.number();
+    private final Provider provider;
+    private final CountDownLatch ready = new CountDownLatch(1);
+    private final ExecutorService events = Executors.newSingleThreadExecutor(work -> daemon(work, "countersign-events"));
+    private volatile long handle;
+
+    Client(int mode, Map<String, Object> configuration, Provider provider) {
+        this.provider = provider;
+        Map<String, Object> members = new LinkedHashMap<>(configuration);
+        members.putIfAbsent("logLevel", logger.isLoggable(Level.FINE) ? "debug" : logger.isLoggable(Level.INFO) ? "info" : "warning");
+        byte[][] error = new byte[1][];
+        Native.clients.put(number, this);
+        handle = Native.open(mode, number, utf8(Json.write(members)), provider != null, error);
+        ready.countDown();
+        if (handle == 0) {
+            Native.clients.remove(number);
+            events.shutdown();
+            @SuppressWarnings("unchecked")
+            Map<String, Object> failure = (Map<String, Object>) Json.read(new String(error[0], StandardCharsets.UTF_8));
+            throw new CountersignException(failure);
+        }
+    }
+
+    /** The version of libcountersign. */
+    public static String version() {
+        return Native.version();
+    }
+
+    private static Thread daemon(Runnable work, String name) {
+        Thread thread = new Thread(work, name);
+        thread.setDaemon(true);
+        return thread;
+    }
+
+    private static byte[] utf8(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** Stores what is in memory and ends all work. What was not sent is sent by the next client with this queue. */
+    @Override
+    public void close() {
+        CompletableFuture<Object> closed = new CompletableFuture<>();
+        long context = Native.number();
+        Native.pending.put(context, closed);
+        if (Native.close(handle, context) == Native.OK) closed.join(); else Native.pending.remove(context);
+        Native.clients.remove(number);
+        events.shutdown();
+    }
+
+    CompletableFuture<Object> call(String method, Map<String, ?> arguments) {
+        CompletableFuture<Object> future = new CompletableFuture<>();
+        long context = Native.number();
+        Native.pending.put(context, future);
+        int status = Native.call(handle, utf8(method), utf8(Json.write(arguments)), context);
+        if (status != Native.OK) {
+            Native.pending.remove(context);
+            future.completeExceptionally(
+                status == Native.CLOSED ? new CountersignException("closed", "the client is closed")
+                    : status == Native.FORKED ? new CountersignException("forked", "the process was forked")
+                    : new CountersignException("invalid_argument", "a text is not UTF-8"));
+        }
+        return future;
+    }
+
+    @SuppressWarnings("unchecked")
+    <Value> Value await(String method, Map<String, ?> arguments) {
+        try {
+            return (Value) call(method, arguments).join();
+        } catch (CompletionException failure) {
+            // The caller's stack belongs to the error, too.
+            if (failure.getCause() instanceof CountersignException) {
+                CountersignException error = (CountersignException) failure.getCause();
+                error.addSuppressed(new IllegalStateException("called here"));
+                throw error;
+            }
+            throw failure;
+        }
+    }
+
+    /** Without the members that are null. */
+    static Map<String, Object> arguments(Object... namesAndValues) {
+        Map<String, Object> members = new LinkedHashMap<>();
+        for (int index = 0; index < namesAndValues.length; index += 2) {
+            if (namesAndValues[index + 1] != null) members.put((String) namesAndValues[index], namesAndValues[index + 1]);
+        }
+        return members;
+    }
+
+    /** Sends everything that can be sent now: {@code delivered}, {@code queued}, {@code ending} and {@code batches}. */
+    public Map<String, Object> flush() {
+        return await("flush", Map.of());
+    }
+
+    /** Where every event is, and who waits for a token. */
+    public Map<String, Object> snapshot() {
+        return await("snapshot", Map.of());
+    }
+
+    /** What the server will never take as it is. */
+    public List<Map<String, Object>> quarantinedEvents() {
+        return await("quarantinedEvents", Map.of());
+    }
+
+    /** Puts them back into the queue; returns how many. */
+    public long requeueQuarantinedEvents() {
+        return await("requeueQuarantinedEvents", Map.of());
+    }
+
+    /** Deletes them for good; returns how many. */
+    public long deleteQuarantinedEvents() {
+        return await("deleteQuarantinedEvents", Map.of());
+    }
+
+    // Callbacks
+
+    void ask(long question, Map<String, Object> request) {
+        // It may block, so it gets a thread of its own.
+        daemon(() -> {
+            String token = null;
+            try {
+                token = provider.token(request);
+            } catch (Exception failure) {
+                logger.log(Level.WARNING, "the token provider failed", failure);
+            }
+            try {
+                ready.await();
+            } catch (InterruptedException interruption) {
+                return;
+            }
+            Native.answer(handle, question, token == null ? null : utf8(token));
+        }, "countersign-provider").start();
+    }
+
+    void hear(Map<String, Object> event) {
+        try {
+            events.execute(() -> {
+                if (event.get("event").equals("log")) {
+                    Level level = levels.get(event.get("level"));
+                    logger.log(level, "{0} {1}", new Object[] {event.get("message"), event.get("values")});
+                    return;
+                }
+                try {
+                    heard(event);
+                } catch (RuntimeException failure) {
+                    logger.log(Level.WARNING, "a handler failed", failure);
+                }
+            });
+        } catch (java.util.concurrent.RejectedExecutionException closed) {
+            // Nobody listens to a client that is closed.
+        }
+    }
+
+    /** An event that is no log line, on a thread of its own. */
+    void heard(Map<String, Object> event) {}
+}

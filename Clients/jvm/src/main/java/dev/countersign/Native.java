@@ -1,0 +1,64 @@
+package dev.countersign;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** The functions of countersign.h, and its callbacks. Clients and calls are known to it by number. */
+final class Native {
+    static final int OK = 0;
+    static final int CLOSED = 1;
+    static final int FORKED = 2;
+
+    private static final AtomicLong numbers = new AtomicLong();
+    static final Map<Long, Client> clients = new ConcurrentHashMap<>();
+    static final Map<Long, CompletableFuture<Object>> pending = new ConcurrentHashMap<>();
+
+    static {
+        String path = System.getProperty("countersign.library");
+        if (path != null) System.load(path); else System.loadLibrary("countersign_jni");
+    }
+
+    private Native() {}
+
+    static long number() {
+        return numbers.incrementAndGet();
+    }
+
+    static native long open(int mode, long context, byte[] configuration, boolean asks, byte[][] error);
+    static native int call(long client, byte[] method, byte[] arguments, long context);
+    static native int answer(long client, long number, byte[] token);
+    static native int close(long client, long context);
+    static native String version();
+
+    // Called by the library, on its threads.
+
+    @SuppressWarnings("unchecked")
+    static void result(long context, byte[] json) {
+        CompletableFuture<Object> future = pending.remove(context);
+        if (future == null) return;
+        Map<String, Object> answer = (Map<String, Object>) Json.read(new String(json, StandardCharsets.UTF_8));
+        if (answer.containsKey("error")) {
+            future.completeExceptionally(new CountersignException((Map<String, Object>) answer.get("error")));
+        } else {
+            future.complete(answer.get("value"));
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    static void event(long context, byte[] json) {
+        Client client = clients.get(context);
+        if (client == null) return;
+        Map<String, Object> event = (Map<String, Object>) Json.read(new String(json, StandardCharsets.UTF_8));
+        client.hear(event);
+    }
+
+    @SuppressWarnings("unchecked")
+    static void ask(long context, long number, byte[] json) {
+        Client client = clients.get(context);
+        if (client == null) return;
+        client.ask(number, (Map<String, Object>) Json.read(new String(json, StandardCharsets.UTF_8)));
+    }
+}

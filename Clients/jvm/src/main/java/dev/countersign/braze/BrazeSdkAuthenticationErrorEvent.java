@@ -1,0 +1,37 @@
+package dev.countersign.braze;
+
+import dev.countersign.CountersignClient;
+
+/** As com.braze.events.BrazeSdkAuthenticationErrorEvent. */
+public final class BrazeSdkAuthenticationErrorEvent {
+    private final CountersignClient.AuthenticationFailure failure;
+
+    BrazeSdkAuthenticationErrorEvent(CountersignClient.AuthenticationFailure failure) {
+        this.failure = failure;
+    }
+
+    /** The number, such as 22. */
+    public int getErrorCode() {
+        return failure.getCode();
+    }
+
+    /** The word, such as {@code EXPIRED}. */
+    public String getErrorReason() {
+        return failure.getReason();
+    }
+
+    /** Whose token; null without a user. */
+    public String getUserId() {
+        return failure.getUserId();
+    }
+
+    /** The token that failed; null if there was none. A credential: never log it. */
+    public String getSignature() {
+        return failure.getToken();
+    }
+
+    /** When the request began, in seconds since 1970. */
+    public long getRequestInitiationTime() {
+        return (long) failure.getRequestTime();
+    }
+}

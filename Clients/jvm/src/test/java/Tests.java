@@ -1,0 +1,239 @@
+import dev.countersign.BloomreachClient;
+import dev.countersign.Client;
+import dev.countersign.CountersignClient;
+import dev.countersign.CountersignException;
+import dev.countersign.LocationClient;
+import dev.countersign.braze.Braze;
+import dev.countersign.braze.BrazeSdkAuthenticationErrorEvent;
+import dev.countersign.exponea.AuthorizationProvider;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/** Against a real gateway, whose credentials are in the environment (scripts/clients-test.py). */
+public final class Tests {
+    static String stand(String name) {
+        return System.getenv("STAND_" + name);
+    }
+
+    static String folder() throws Exception {
+        return Files.createTempDirectory(Path.of(stand("FOLDER")), "jvm").toString();
+    }
+
+    static void check(boolean isTrue, Object seen) {
+        if (!isTrue) throw new AssertionError(String.valueOf(seen));
+    }
+
+    static void refuses(String code, Runnable work) {
+        try {
+            work.run();
+        } catch (CountersignException error) {
+            check(error.getCode().equals(code), error);
+            return;
+        } catch (CompletionException error) {
+            check(error.getCause() instanceof CountersignException, error);
+            check(((CountersignException) error.getCause()).getCode().equals(code), error);
+            return;
+        }
+        throw new AssertionError("no error " + code);
+    }
+
+    static <Value> Value next(BlockingQueue<Value> queue) throws InterruptedException {
+        Value value = queue.poll(60, TimeUnit.SECONDS);
+        check(value != null, "nothing in a minute");
+        return value;
+    }
+
+    static void signedUser() throws Exception {
+        List<String> asked = Collections.synchronizedList(new ArrayList<>());
+        String folder = folder();
+        CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY"))
+            .dataDirectory(folder).set("flushPolicy", "manual")
+            .tokenProvider(request -> {
+                asked.add(request.getUserId() + " " + request.getReason() + " " + request.getCode() + " "
+                    + Thread.currentThread().getName());
+                return stand("ADA");
+            }).build();
+        check(client.identify("ada", stand("BOB"), Map.of("plan", "free")).join() != null, "no id");
+        check(client.getUserId().equals("ada"), client.getUserId());
+        Map<String, Object> properties = new HashMap<>();
+        properties.put("total", 42.5);
+        properties.put("text", "ä🙂\u0000\ud83d\"\\\n");
+        properties.put("none", null);
+        properties.put("list", new int[] {1, 2});
+        check(client.track("jvm first", properties).join().length() > 10, "no id");
+        Map<String, Object> result = client.flush();
+        check(result.get("delivered").equals(2L) && result.get("queued").equals(0L), result);
+        check(asked.equals(List.of("ada rejected 21 countersign-provider")), asked);
+        client.track("jvm second").join();
+        check(client.logOut().get("queued").equals(0L), "something is left");
+        check(client.getUserId() == null, client.getUserId());
+        client.wipe();
+        client.optOut();
+        refuses("opted_out", () -> client.track("jvm never").join());
+        client.optIn();
+        refuses("invalid_argument", () -> client.track("").join());
+        client.close();
+        client.close();
+        refuses("closed", client::flush);
+        refuses("invalid_configuration", () -> new CountersignClient.Builder("nowhere", "wk").build());
+        refuses("invalid_configuration", () -> new CountersignClient.Builder(stand("ENDPOINT"), "wk").set("limit", 1).build());
+    }
+
+    static void failures() throws Exception {
+        BlockingQueue<CountersignClient.AuthenticationFailure> told = new LinkedBlockingQueue<>();
+        try (CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY"))
+                .dataDirectory(folder()).set("flushPolicy", "manual").onAuthenticationFailure(told::add).build()) {
+            client.changeUser("ada", stand("EXPIRED"));
+            client.track("jvm expired").join();
+            check(client.flush().get("queued").equals(1L), "an expired token was taken");
+            CountersignClient.AuthenticationFailure failure = next(told);
+            check(failure.getCode() == 22 && failure.getReason().equals("EXPIRED") && failure.getUserId().equals("ada"), failure.getReason());
+            check(failure.getToken().equals(stand("EXPIRED")) && !failure.toString().contains(stand("EXPIRED")), failure);
+            client.setToken(stand("ADA"));
+            check(client.flush().get("queued").equals(0L), client.snapshot());
+        }
+    }
+
+    static void locations() throws Exception {
+        BlockingQueue<Map<String, Object>> refreshed = new LinkedBlockingQueue<>();
+        BlockingQueue<Map<String, Object>> uploads = new LinkedBlockingQueue<>();
+        try (LocationClient client = new LocationClient.Builder().dataDirectory(folder())
+                .http(Map.of("url", stand("ENDPOINT") + "/api/locations", "autoSync", false))
+                .authorization(Map.of(
+                    "refreshUrl", stand("ENDPOINT") + "/api/refresh_token", "refreshToken", stand("REFRESH"),
+                    "refreshPayload", Map.of("refresh_token", "{refreshToken}")))
+                .onAuthorization(refreshed::add).onUpload(uploads::add).build()) {
+            refuses("invalid_location", () -> client.insert(Map.of("coords", Map.of("latitude", 91, "longitude", 0))).join());
+            Map<String, Object> record = Map.of("coords", Map.of("latitude", 46.05, "longitude", 14.51), "uuid", "jvm-location-1");
+            check(client.insert(record).join().equals("jvm-location-1"), "another uuid");
+            check(client.count() == 1 && client.records().get(0).get("uuid").equals("jvm-location-1"), client.records());
+            check(!client.remove("jvm-location-2"), "removed what is not there");
+            check(client.sync().size() == 1, "not sent");
+            check(next(refreshed).get("success").equals(true) && next(uploads).get("status").equals(200L), "an event");
+            check(client.authorizationState().get("kind").equals("ready"), client.authorizationState());
+            check(client.accessToken(null).startsWith("ey"), "no token");
+            client.configure(Map.of("http", Map.of("url", "")));
+            refuses("invalid_url", client::sync);
+            client.forgetTokens();
+        }
+    }
+
+    static BloomreachClient.Builder bloomreach() throws Exception {
+        return new BloomreachClient.Builder(stand("PROJECT"), stand("PROJECT_KEY"), stand("ENDPOINT"))
+            .dataDirectory(folder()).set("flushMode", "MANUAL");
+    }
+
+    static void bloomreachMode() throws Exception {
+        AuthorizationProvider provider = () -> stand("CUSTOMER");
+        try (BloomreachClient client = bloomreach().authorizationProvider(provider).build()) {
+            client.identifyCustomer(Map.of("registered", "ada"), Map.of("city", "Bled"));
+            client.trackEvent("jvm bloomreach", Map.of("n", 1));
+            client.trackCampaignClick("https://shop.example/?xnpe_cmp=abc");
+            check(client.flush().get("delivered").equals(3L), client.snapshot());
+            check(client.customerIds().get("registered").equals("ada"), client.customerIds());
+            check(client.fetchAppInbox().get(0).get("id").equals("offer"), "no message");
+            client.markAppInboxAsRead("offer");
+            check(client.fetchConsents().get(0).get("id").equals("newsletter"), "no category");
+            check(client.fetchInAppMessages().get(0).get("id").equals("hello"), "no message");
+            check(client.fetchRecommendations(Map.of("id", "engine")).get(0).get("item_id").equals("1"), "no item");
+            check(client.fetchAttributes(List.of(Map.of("type", "property", "property", "city"))).get(0).get("success").equals(false), "known");
+            client.anonymize();
+        }
+    }
+
+    /** The provider of each sample, by the name that a manifest would have. */
+    static void exponeaSamples() throws Exception {
+        for (String sample : List.of("asynchronous", "caching", "constant")) {
+            try (BloomreachClient client = bloomreach().authorizationProvider("exponea." + sample + ".ExampleAuthProvider").build()) {
+                client.identifyCustomer(Map.of("registered", "ada"), Map.of());
+                if (sample.equals("constant")) {
+                    // Its token is no token.
+                    refuses("authorization_refused", client::fetchAppInbox);
+                    continue;
+                }
+                int before = exponea.Backend.INSTANCE.getCalls();
+                for (int times = 0; times < 2; times++) check(client.fetchAppInbox().size() == 1, sample);
+                check(exponea.Backend.INSTANCE.getCalls() - before == (sample.equals("caching") ? 1 : 2), sample);
+            }
+        }
+        refuses("invalid_configuration", () -> {
+            try {
+                bloomreach().authorizationProvider("exponea.Missing");
+            } catch (CountersignException error) {
+                check(error.getDetail().equals("Registered exponea.Missing class has not been found"), error);
+                throw error;
+            } catch (Exception error) {
+                throw new AssertionError(error);
+            }
+        });
+    }
+
+    /** Braze's samples in both languages. Their tokens are words of the documentation, which are no tokens. */
+    static void brazeSamples() throws Exception {
+        for (braze.BrazeSamples samples : List.of(new braze.JavaSamples(), new braze.KotlinSamples())) {
+            samples.configure();
+            samples.subscribe();
+            // After the sample's own handler, which answers with a good token.
+            BlockingQueue<BrazeSdkAuthenticationErrorEvent> handled = new LinkedBlockingQueue<>();
+            Braze.getInstance(samples).subscribeToSdkAuthenticationFailures(handled::add);
+            samples.changeUser();
+            String name = "jvm " + samples.getClass().getSimpleName();
+            for (String signature : List.of("JWT-TOKEN-FROM-SERVER", "NEW-JWT-TOKEN-FROM-SERVER")) {
+                if (signature.startsWith("NEW")) samples.setSignature();
+                Braze.getInstance(samples).logCustomEvent(name, Map.of("n", 1));
+                Braze.getInstance(samples).requestImmediateDataFlush();
+                BrazeSdkAuthenticationErrorEvent error = next(handled);
+                check(error.getErrorCode() == 20 && error.getUserId().equals("NEW-USER-ID"), error.getErrorReason());
+                check(error.getSignature().equals(signature), "another signature");
+            }
+            Braze.shutdown();
+            // What the end of it has cut off is sent from the same queue.
+            try (CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY")).build()) {
+                check("NEW-USER-ID".equals(client.getUserId()), name + " " + client.getUserId() + " " + client.snapshot());
+                client.setToken(stand("NEW_USER"));
+                check(client.flush().get("queued").equals(0L), client.snapshot());
+                client.logOut();
+            }
+        }
+    }
+
+    /** Records until it is killed and prints what is stored; with `send` it sends what is left. */
+    static void record(String folder, String number) {
+        CountersignClient client =
+            new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY")).dataDirectory(folder).build();
+        client.changeUser("ada", stand("ADA"));
+        if (number.equals("send")) {
+            boolean isEmpty = client.flush().get("queued").equals(0L);
+            client.close();
+            System.exit(isEmpty ? 0 : 1);
+        }
+        for (int event = 0;; event += 5) {
+            List<java.util.concurrent.CompletableFuture<String>> stored = new ArrayList<>();
+            for (int offset = 0; offset < 5; offset++) stored.add(client.track("kill " + number + " " + (event + offset)));
+            for (int offset = 0; offset < 5; offset++) {
+                stored.get(offset).join();
+                System.out.println(event + offset);
+            }
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        if (arguments.length == 3 && arguments[0].equals("record")) record(arguments[1], arguments[2]);
+        signedUser();
+        failures();
+        locations();
+        bloomreachMode();
+        exponeaSamples();
+        brazeSamples();
+        System.out.println(Client.version());
+    }
+}

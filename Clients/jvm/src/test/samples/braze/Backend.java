@@ -1,0 +1,12 @@
+package braze;
+
+import dev.countersign.braze.BrazeSdkAuthenticationErrorEvent;
+
+/** The app's backend. */
+public final class Backend {
+    private Backend() {}
+
+    public static String getNewTokenSomehow(BrazeSdkAuthenticationErrorEvent error) {
+        return System.getenv("STAND_NEW_USER");
+    }
+}
