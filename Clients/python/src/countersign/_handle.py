@@ -84,7 +84,6 @@ def _text(pointer: Any, length: int) -> JSON:
     return json.loads(ctypes.string_at(pointer, length))
 
 
-@RESULT
 def _result(context: int, pointer: Any, length: int) -> None:
     answer = _text(pointer, length)
     future = _pending.pop(context, None)
@@ -96,14 +95,12 @@ def _result(context: int, pointer: Any, length: int) -> None:
         future.set_result(answer["value"])
 
 
-@RESULT
 def _event(context: int, pointer: Any, length: int) -> None:
     handle = _open.get(context)
     if handle is not None:
         handle._events.put(_text(pointer, length))
 
 
-@PROVIDER
 def _provider(context: int, number: int, pointer: Any, length: int) -> None:
     handle = _open.get(context)
     if handle is not None:
@@ -112,7 +109,8 @@ def _provider(context: int, number: int, pointer: Any, length: int) -> None:
         threading.Thread(target=handle._ask, args=(number, request), name="countersign-provider", daemon=True).start()
 
 
-_NO_PROVIDER = PROVIDER(0)
+# For as long as the library may call them.
+_RESULT, _EVENT, _PROVIDER, _NO_PROVIDER = RESULT(_result), RESULT(_event), PROVIDER(_provider), PROVIDER(0)
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
 
@@ -133,9 +131,9 @@ class Handle:
         self._number = next(_numbers)
         level = next((name for name, value in _LEVELS.items() if self._logger.isEnabledFor(value)), "none")
         given = _json({"logLevel": level, **configuration})
-        callbacks = [_event, self._number]
+        callbacks: list[Any] = [_EVENT, self._number]
         if mode != "access_token":
-            callbacks.insert(0, _provider if provider else _NO_PROVIDER)
+            callbacks.insert(0, _PROVIDER if provider else _NO_PROVIDER)
         error, length = ctypes.c_void_p(), ctypes.c_size_t()
         _open[self._number] = self
         self._listener = threading.Thread(target=self._listen, name="countersign-events", daemon=True)
@@ -168,7 +166,7 @@ class Handle:
         if handle is None:
             return
         future = self._future()
-        status = library().countersign_close(self._pointer, _result, future[0])
+        status = library().countersign_close(self._pointer, _RESULT, future[0])
         self._events.put(None)
         if status != OK:
             _pending.pop(future[0], None)
@@ -189,7 +187,7 @@ class Handle:
         text = _json(arguments)
         number, future = self._future()
         name = method.encode()
-        status = library().countersign_call(self._pointer, name, len(name), text, len(text), _result, number)
+        status = library().countersign_call(self._pointer, name, len(name), text, len(text), _RESULT, number)
         if status != OK:
             _pending.pop(number, None)
             future.set_exception({

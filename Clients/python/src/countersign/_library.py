@@ -5,6 +5,7 @@ import ctypes
 import ctypes.util
 import functools
 import os
+from typing import Any
 
 RESULT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t)
 PROVIDER = ctypes.CFUNCTYPE(
@@ -21,7 +22,7 @@ def library() -> ctypes.CDLL:
         raise OSError("libcountersign was not found; install it (make install), or name it with COUNTERSIGN_LIBRARY")
     found = ctypes.CDLL(path)
     text, size, handle = ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p
-    error = [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t)]
+    error: list[Any] = [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t)]
     found.countersign_open_signed_user.argtypes = [text, size, PROVIDER, RESULT, handle, *error]
     found.countersign_open_access_token.argtypes = [text, size, RESULT, handle, *error]
     found.countersign_open_bloomreach.argtypes = [text, size, PROVIDER, RESULT, handle, *error]
@@ -41,4 +42,4 @@ def library() -> ctypes.CDLL:
 
 def version() -> str:
     """The version of libcountersign."""
-    return library().countersign_version().decode()
+    return str(library().countersign_version().decode())

@@ -65,12 +65,14 @@ public final class BloomreachClient extends Client {
         }
     }
 
-    private final Consumer<Map<String, Object>> failures;
-
+    @SuppressWarnings("unchecked")
     private BloomreachClient(
         Map<String, Object> members, AuthorizationProvider provider, Consumer<Map<String, Object>> failures) {
-        super(2, members, provider == null ? null : request -> provider.getAuthorizationToken());
-        this.failures = failures;
+        super(2, members, provider == null ? null : request -> provider.getAuthorizationToken(), event -> {
+            if (failures != null && event.get("event").equals("delivery_failure")) {
+                failures.accept((Map<String, Object>) event.get("error"));
+            }
+        });
     }
 
     /** Adds ids to the customer and records an update. */
@@ -156,13 +158,5 @@ public final class BloomreachClient extends Client {
     /** Removes all data of this device; nothing more is recorded. */
     public void wipe() {
         await("wipe", Map.of());
-    }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    void heard(Map<String, Object> event) {
-        if (failures != null && event.get("event").equals("delivery_failure")) {
-            failures.accept((Map<String, Object>) event.get("error"));
-        }
     }
 }

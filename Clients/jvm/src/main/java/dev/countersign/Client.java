@@ -9,6 +9,8 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.function.Consumer;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
@@ -30,12 +32,15 @@ public abstract class Client implements AutoCloseable {
 
     private final long number = Native.number();
     private final Provider provider;
+    private final Consumer<Map<String, Object>> handler;
     private final CountDownLatch ready = new CountDownLatch(1);
     private final ExecutorService events = Executors.newSingleThreadExecutor(work -> daemon(work, "countersign-events"));
     private volatile long handle;
 
-    Client(int mode, Map<String, Object> configuration, Provider provider) {
+    /** handler: takes events that are no log lines, on a thread of the client. Events come before this has returned. */
+    Client(int mode, Map<String, Object> configuration, Provider provider, Consumer<Map<String, Object>> handler) {
         this.provider = provider;
+        this.handler = handler;
         Map<String, Object> members = new LinkedHashMap<>(configuration);
         members.putIfAbsent("logLevel", logger.isLoggable(Level.FINE) ? "debug" : logger.isLoggable(Level.INFO) ? "info" : "warning");
         byte[][] error = new byte[1][];
@@ -170,16 +175,12 @@ public abstract class Client implements AutoCloseable {
                     return;
                 }
                 try {
-                    heard(event);
+                    handler.accept(event);
                 } catch (RuntimeException failure) {
                     logger.log(Level.WARNING, "a handler failed", failure);
                 }
             });
-        } catch (java.util.concurrent.RejectedExecutionException closed) {
+        } catch (RejectedExecutionException closed) {
             // Nobody listens to a client that is closed.
         }
-    }
-
-    /** An event that is no log line, on a thread of its own. */
-    void heard(Map<String, Object> event) {}
-}
+    }}

@@ -129,12 +129,13 @@ public final class CountersignClient extends Client {
         }
     }
 
-    private final Consumer<AuthenticationFailure> failures;
-
     private CountersignClient(
         Map<String, Object> members, TokenProvider provider, Consumer<AuthenticationFailure> failures) {
-        super(0, members, provider == null ? null : request -> provider.token(new TokenRequest(request)));
-        this.failures = failures;
+        super(0, members, provider == null ? null : request -> provider.token(new TokenRequest(request)), event -> {
+            if (failures != null && event.get("event").equals("authentication_failure")) {
+                failures.accept(new AuthenticationFailure(event));
+            }
+        });
     }
 
     /** Says who the user is, who has a token from the provider. */
@@ -210,12 +211,5 @@ public final class CountersignClient extends Client {
     /** Records again after {@link #optOut}. */
     public void optIn() {
         await("optIn", Map.of());
-    }
-
-    @Override
-    void heard(Map<String, Object> event) {
-        if (failures != null && event.get("event").equals("authentication_failure")) {
-            failures.accept(new AuthenticationFailure(event));
-        }
     }
 }

@@ -58,14 +58,12 @@ public final class LocationClient extends Client {
         }
     }
 
-    private final Consumer<Map<String, Object>> authorization;
-    private final Consumer<Map<String, Object>> uploads;
-
     private LocationClient(
         Map<String, Object> members, Consumer<Map<String, Object>> authorization, Consumer<Map<String, Object>> uploads) {
-        super(1, members, null);
-        this.authorization = authorization;
-        this.uploads = uploads;
+        super(1, members, null, event -> {
+            if (authorization != null && event.get("event").equals("authorization")) authorization.accept(event);
+            if (uploads != null && event.get("event").equals("upload")) uploads.accept(event);
+        });
     }
 
     /** Stores a record, at least {@code coords} with latitude and longitude; its uuid, when it is on disk. */
@@ -116,11 +114,5 @@ public final class LocationClient extends Client {
     /** Forgets the tokens; records stay. */
     public void forgetTokens() {
         await("forgetTokens", Map.of());
-    }
-
-    @Override
-    void heard(Map<String, Object> event) {
-        if (authorization != null && event.get("event").equals("authorization")) authorization.accept(event);
-        if (uploads != null && event.get("event").equals("upload")) uploads.accept(event);
     }
 }
