@@ -22,8 +22,8 @@ import markdown
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Pages by what somebody wants; one that stands nowhere here is an error.
 SECTIONS = [
-    ("Start", ["README", "troubleshooting-sdk", "web", "error-codes", "consuming-events", "webhooks",
-               "exports"]),
+    ("Start", ["README", "troubleshooting-sdk", "web", "clients", "clients-android", "error-codes",
+               "consuming-events", "webhooks", "exports"]),
     ("Run the gateway", ["operations", "operators", "install", "kubernetes", "sizing", "upgrades", "configuration", "cli",
                          "rolling-out-enforcement", "rotating-keys", "backup", "metrics", "limits"]),
     ("Reference", ["admin-api", "tokens", "customer-tokens", "dialects/bloomreach", "dialects/rejected-events",
