@@ -476,19 +476,23 @@ struct StoreFailureTests {
             let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path
             let connection = try SQLiteConnection(path: file)
             try connection.execute("BEGIN EXCLUSIVE")
-            let attributes = try FileManager.default.attributesOfItem(atPath: file)
-            let inode = try #require(attributes[.systemFileNumber] as? Int)
-            func locks() throws -> Int {
-                try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n").count {
-                    $0.contains("POSIX") && $0.contains("WRITE") && $0.contains(":\(inode) ")
-                }
+            // Open to the end, as this too would end them.
+            let descriptor = open(file, O_RDWR | O_CLOEXEC)
+            defer { close(descriptor) }
+            // Locks of a descriptor meet those of its own process (`man 2 F_GETLK`, "Open file description locks").
+            func isLocked() -> Bool {
+                let getLock: Int32 = 36  // F_OFD_GETLK, which Swift does not import.
+                var lock = flock()
+                lock.l_type = Int16(F_WRLCK)
+                lock.l_whence = Int16(SEEK_SET)
+                #expect(fcntl(descriptor, getLock, &lock) == 0)
+                return lock.l_type == Int16(F_WRLCK)
             }
-            let held = try locks()
-            #expect(held > 0)
+            #expect(isLocked())
             let storage = Storage(
                 directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
                 log: nil)
-            #expect(try locks() == held)
+            #expect(isLocked())
             try connection.execute("ROLLBACK")
             await storage.close()
             await first.close()

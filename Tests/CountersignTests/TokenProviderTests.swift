@@ -80,6 +80,7 @@ struct TokenProviderTests {
         var bench = try Bench()
         let gate = Handshake()
         let isAsked = Handshake()
+        let isTaken = Handshake()
         let calls = Lock(0)
         bench.configuration.tokenProvider = { _ in
             calls.withLock { $0 += 1 }
@@ -87,7 +88,13 @@ struct TokenProviderTests {
             await gate.wait()
             return "late.late.late"
         }
-        bench.gateway.judge { $0.token == nil ? .tokenProblem(.missingToken) : nil }
+        // A new token resumes sending.
+        bench.configuration.flushPolicy = FlushPolicy(eventCount: 1_000, interval: nil, onBackground: false)
+        bench.gateway.judge { received in
+            if received.token == nil { return .tokenProblem(.missingToken) }
+            isTaken.signal()
+            return nil
+        }
         let client = try bench.makeClient()
         client.identify(userID: "ada")
         async let first = client.flush()
@@ -100,7 +107,7 @@ struct TokenProviderTests {
         #expect(calls.withLock { $0 } == 1)
 
         gate.signal()
-        while await client.flush().isComplete == false, !Task.isCancelled {}
+        await isTaken.wait()
         #expect(bench.gateway.batches.last?.token == "late.late.late")
         #expect(calls.withLock { $0 } == 1)
         await client.close()
