@@ -161,12 +161,15 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: deploy docs-open release-files check-all service browser screenshots web consumers exports
+.PHONY: deploy docs-open release-files check-all service browser screenshots web consumers exports conformance
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 
 web: build ## Check the browser client (Clients/web): types, size, tests, and in Chromium against a gateway (makes .venv)
 	@scripts/web.sh $(COUNTERSIGN)
+
+conformance: setup ## Run the scenarios that every client passes (Conformance) and print a table of scenarios and clients
+	@scripts/conformance.py --build
 
 consumers: build ## Check the Python client for readers of events (Examples/Consumers), also against a gateway, killing workers
 	@scripts/consumers-test.sh $(COUNTERSIGN)

@@ -246,6 +246,11 @@ let package = Package(
                 "CountersignJOSE", "CountersignLocations", "CountersignSQLite", "CountersignTesting",
             ],
             swiftSettings: strict),
+        // The scenarios of Conformance, by the SDK's clients.
+        .testTarget(
+            name: "ConformanceTests",
+            dependencies: ["Countersign", "CountersignCore", "CountersignLocations", "CountersignTesting"],
+            swiftSettings: strict),
         .testTarget(
             name: "BackgroundGeolocationCompatTests",
             dependencies: [

@@ -18,7 +18,7 @@ public import Foundation
 /// All methods may be called from any thread. A record is rendered when it is recorded and stays on disk until a server has
 /// taken it; URL, header fields, parameters and token are those of the moment of sending.
 public final class LocationClient: Sendable {
-    private let pipeline: DeliveryPipeline
+    let pipeline: DeliveryPipeline
     private let tokens: AccessTokens
     private let destination: LocationDestination
     private let state: Lock<State>

@@ -91,7 +91,10 @@ export class FaultyStore extends MemoryStore {
   }
 
   async add(rows) { return this.#check(() => super.add(rows)); }
-  async claim(request) { return onDisk(await this.#check(() => super.claim(request))); }
+  async claim(request) {
+    const excluded = new Set([...request.excluded].map((sequence) => -sequence));
+    return onDisk(await this.#check(() => super.claim({ ...request, excluded })));
+  }
   async settle(settlement) {
     const { delivered, quarantined } = settlement;
     return this.#check(() => super.settle({

@@ -14,7 +14,7 @@ actor DeliveryEngine {
         case enteredForeground
         case wiped(done: CheckedContinuation<Void, Never>)
         /// Says when there is nothing left to do for now.
-        case idle(CheckedContinuation<Void, Never>)
+        case idle(CheckedContinuation<TimeInterval?, Never>)
         case flush(CheckedContinuation<FlushResult, Never>)
     }
 
@@ -37,7 +37,7 @@ actor DeliveryEngine {
     private var throttle = FailureThrottle()
     private var batches: [FlushResult.Batch] = []
     private var flushes: [CheckedContinuation<FlushResult, Never>] = []
-    private var idlers: [CheckedContinuation<Void, Never>] = []
+    private var idlers: [CheckedContinuation<TimeInterval?, Never>] = []
     /// The last one that was logged, until something is delivered.
     private var loggedProblem: ServerAnswer.Explanation?
     private var runner: Task<Void, Never>?
@@ -83,7 +83,7 @@ actor DeliveryEngine {
         // What came after the loop had ended: nobody must wait for ever.
         for command in inbox.close() { await handle(command) }
         finishFlushes(.closed, queued: 0)
-        becomeIdle()
+        becomeIdle(until: nil)
         _ = try? await storage.perform { [lease] queue in try queue.releaseLease(of: lease) }
         failures.finish()
     }
@@ -97,9 +97,12 @@ actor DeliveryEngine {
 
     /// Returns when everything that was said before is done, the token provider is not being asked, and there is nothing to do
     /// but to wait, such as for the next try.
-    nonisolated func idle() async {
+    ///
+    /// - Returns: Until which uptime it waits; nil if time alone changes nothing.
+    @discardableResult
+    nonisolated func idle() async -> TimeInterval? {
         await withCheckedContinuation { continuation in
-            if !inbox.post(.idle(continuation)) { continuation.resume() }
+            if !inbox.post(.idle(continuation)) { continuation.resume(returning: nil) }
         }
     }
 
@@ -190,13 +193,13 @@ actor DeliveryEngine {
         }
     }
 
-    private func becomeIdle() {
-        for idler in idlers { idler.resume() }
+    private func becomeIdle(until instant: TimeInterval?) {
+        for idler in idlers { idler.resume(returning: instant) }
         idlers = []
     }
 
     private func wait(until instant: TimeInterval?) async {
-        if !sender.awaitsTokens { becomeIdle() }
+        if !sender.awaitsTokens { becomeIdle(until: instant) }
         let timer = instant.map { instant in
             Task { [clock, inbox] in
                 do {

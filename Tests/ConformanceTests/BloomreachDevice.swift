@@ -1,0 +1,84 @@
+import Countersign
+import CountersignCore
+import Foundation
+
+@testable import Countersign
+
+/// `BloomreachClient`, in mode `bloomreach`.
+struct BloomreachDevice: Device {
+    private struct Provider: AsyncAuthorizationProvider {
+        let provider: ScenarioProvider
+
+        func authorizationToken() async throws -> String? { try await provider.token([:]) }
+    }
+
+    let client: BloomreachClient
+    private let callbacks: Callbacks
+
+    var pipeline: DeliveryPipeline { client.pipeline }
+
+    init(_ surroundings: DeviceSurroundings) throws {
+        let given = surroundings.scenario.configuration
+        var configuration = BloomreachConfiguration(project: try Self.project(given))
+        configuration.dataDirectory = surroundings.directory
+        configuration.log = nil
+        configuration.automaticSessionTracking = false
+        if given["flush"] == "manual" { configuration.flushPolicy = .manual }
+        configuration.advancedAuthEnabled = surroundings.provider != nil
+        configuration.authorizationProvider = surroundings.provider.map {
+            .suspending(Provider(provider: $0))
+        }
+        callbacks = surroundings.callbacks
+        client = try BloomreachClient(
+            configuration: configuration, transport: surroundings.cable, clock: surroundings.clock)
+        client.onDeliveryFailure { [callbacks] error in
+            callbacks.tell([
+                "code": .string(error.code.rawValue),
+                "project": error.projectToken.map { .string($0) } ?? .null,
+            ])
+        }
+    }
+
+    private static func project(_ given: [String: JSONValue]) throws -> BloomreachProject {
+        try BloomreachProject(
+            token: given["project"]?.string ?? "shop", apiKey: given["key"]?.string ?? "key",
+            baseURL: ScenarioServer.url)
+    }
+
+    func record(_ name: String, bytes: Int) async throws {
+        client.trackEvent(name)
+        await pipeline.recorder.drain()
+    }
+
+    func perform(_ verb: String, _ value: JSONValue, _ step: [String: JSONValue]) async throws {
+        switch verb {
+        case "identify": client.identifyCustomer(["registered": value.string ?? ""])
+        case "anonymize": client.anonymize(project: try value.object.map(Self.project))
+        case "ask":
+            let result = await ask(value)
+            if let difference = Matching.difference(step["result"] ?? "ok", .string(result), at: "result") {
+                throw Scenario.Failure(difference)
+            }
+        default: throw Scenario.Failure.unknown(verb)
+        }
+    }
+
+    private func ask(_ what: JSONValue) async -> String {
+        do {
+            switch what {
+            case "app_inbox": _ = try await client.fetchAppInbox()
+            case "consents": _ = try await client.fetchConsents()
+            default: return "unknown"
+            }
+            return "ok"
+        } catch {
+            return error.code.rawValue
+        }
+    }
+
+    func observe() async -> [String: JSONValue] {
+        ["user": client.customerIDs["registered"].map { .string($0) } ?? .null]
+    }
+
+    func close() async { await client.close() }
+}

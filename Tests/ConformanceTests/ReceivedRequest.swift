@@ -1,0 +1,75 @@
+import Countersign
+import CountersignCore
+import Foundation
+
+/// A request of any mode, as far as scenarios look at it.
+struct ReceivedRequest: Sendable {
+    struct Event: Sendable {
+        let id: String
+        let name: String
+    }
+
+    let isForTokens: Bool
+    /// Whether a good answer says what became of each event.
+    let saysCounts: Bool
+    let events: [Event]
+    let refreshToken: String?
+    /// What `requests` of an expectation is compared with.
+    let observed: JSONValue
+
+    init(_ request: TransportRequest, at elapsed: TimeInterval) {
+        let body = JSONDocument.value(request.body) ?? .null
+        isForTokens = request.url.absoluteString == ScenarioServer.tokenURL
+        let text = String(decoding: request.body, as: UTF8.self)
+        refreshToken = isForTokens ? text.split(separator: "=").last.map(String.init) : nil
+        var members: [String: JSONValue] = ["at": .number(elapsed), "path": .string(request.url.path)]
+        if let batch = body["batch"]?.array {
+            saysCounts = true
+            events = batch.map { event in
+                let name = event["event"]?.string ?? event["type"]?.string ?? ""
+                return Event(id: event["messageId"]?.string ?? "", name: name)
+            }
+            members["user"] = batch.first?["userId"] ?? .null
+        } else if let location = body["location"] {
+            saysCounts = false
+            events = (location.array ?? [location]).map { record in
+                let id = record["uuid"]?.string ?? ""
+                return Event(id: id, name: id)
+            }
+        } else if request.url.path.hasPrefix("/track/") {
+            saysCounts = false
+            let name = body["event_type"]?.string ?? "customer"
+            events = [Event(id: body["message_id"]?.string ?? "", name: name)]
+        } else {
+            saysCounts = false
+            events = []
+        }
+        members["customer"] = body["customer_ids"]?["registered"] ?? .null
+        members["events"] = .array(events.map { .string($0.name) })
+        members["count"] = .integer(Int64(events.count))
+        members["to"] = isForTokens ? "tokens" : events.isEmpty ? "query" : "events"
+        members["refresh"] = refreshToken.map { .string($0) } ?? .null
+        let authorization = request.header("Authorization") ?? ""
+        for (scheme, name) in [("Bearer ", "token"), ("Token ", "key")] {
+            let isThis = authorization.hasPrefix(scheme)
+            members[name] = isThis ? .string(String(authorization.dropFirst(scheme.count))) : .null
+        }
+        observed = .object(members)
+    }
+
+    /// Whether a rule's `when` is about this request. Rules are about events unless they say otherwise.
+    func matches(_ condition: JSONValue, at elapsed: TimeInterval) -> Bool {
+        let members = condition.object ?? [:]
+        guard observed["to"] == (members["to"] ?? "events") else { return false }
+        return members.allSatisfy { name, value in
+            switch name {
+            case "events":
+                let names = Set(events.map(\.name))
+                return value.array?.contains { names.contains($0.string ?? "") } == true
+            case "more_than": return Double(events.count) > value.double ?? .infinity
+            case "before": return elapsed < value.double ?? 0
+            default: return Matching.difference(value, observed[name] ?? .null) == nil
+            }
+        }
+    }
+}

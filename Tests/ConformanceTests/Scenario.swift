@@ -1,0 +1,76 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// One scenario of `Conformance/scenarios`, whose README says what its members mean.
+struct Scenario: Sendable, CustomTestStringConvertible {
+    enum Mode: String, Sendable {
+        case signedUser = "signed_user"
+        case accessToken = "access_token"
+        case bloomreach
+    }
+
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+
+        init(_ description: String) {
+            self.description = description
+        }
+    }
+
+    /// What a client in this process calls itself in `clients`.
+    private static let client = "swift"
+    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
+            "Conformance/scenarios")
+
+    let mode: Mode
+    let name: String
+    var configuration: [String: JSONValue]
+    let provider: [JSONValue]?
+    let rules: [JSONValue]
+    let tokenLifetime: JSONValue?
+    let steps: [[String: JSONValue]]
+
+    var testDescription: String { "\(mode.rawValue): \(name)" }
+
+    /// Those that this client has to pass.
+    static func all() throws -> [Scenario] {
+        let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        return try files.filter { $0.pathExtension == "json" }.sorted { $0.path < $1.path }.flatMap { file in
+            guard let text = JSONDocument.object(Array(try Data(contentsOf: file))),
+                let mode = text["mode"]?.string.flatMap(Mode.init), let scenarios = text["scenarios"]?.array
+            else { throw Failure("\(file.lastPathComponent) is no file of scenarios") }
+            return try scenarios.compactMap { try Scenario($0, mode: mode) }
+        }
+    }
+
+    /// Nil for a scenario of other clients only.
+    init?(_ value: JSONValue, mode: Mode) throws {
+        guard let name = value["name"]?.string, let steps = value["steps"]?.array else {
+            throw Failure("a scenario without a name or steps")
+        }
+        if let clients = value["clients"]?.array, !clients.contains(.string(Self.client)) { return nil }
+        self.mode = mode
+        self.name = name
+        self.steps = steps.compactMap(\.object)
+        configuration = value["configuration"]?.object ?? [:]
+        provider = value["provider"]?.array
+        rules = value["server"]?.array ?? []
+        tokenLifetime = value["token_lifetime"]
+    }
+
+    /// A token as a scenario writes it: `jwt ada 600` stands for one of `ada` that expires 600 seconds after the start.
+    static func token(_ text: String) -> String {
+        let parts = text.split(separator: " ")
+        guard parts.count == 3, parts[0] == "jwt", let seconds = Int(parts[2]) else { return text }
+        func part(_ json: String) -> String {
+            Data(json.utf8).base64EncodedString().replacingOccurrences(of: "+", with: "-")
+                .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
+        }
+        let expiry = ScenarioClock.start + seconds
+        return "\(part(#"{"alg":"RS256"}"#)).\(part(#"{"sub":"\#(parts[1])","exp":\#(expiry)}"#)).sig"
+    }
+}

@@ -1,0 +1,63 @@
+import CountersignCore
+import Foundation
+
+@testable import Countersign
+
+/// The app's token provider, as a scenario describes it.
+final class ScenarioProvider: Sendable {
+    struct Refusal: Error {}
+
+    private struct State {
+        var answers: [JSONValue]
+        var calls: [JSONValue] = []
+        var serial = 0
+    }
+
+    /// Seconds that the SDK waits for a provider.
+    private static let patience: TimeInterval = 30
+
+    private let clock: ScenarioClock
+    private let obstacles: Obstacles
+    private let state: Lock<State>
+
+    init(_ answers: [JSONValue], clock: ScenarioClock, obstacles: Obstacles) {
+        self.clock = clock
+        self.obstacles = obstacles
+        state = Lock(State(answers: answers))
+    }
+
+    func answer(from answers: [JSONValue]) { state.withLock { $0.answers = answers } }
+
+    /// The calls since this was asked last.
+    func takeCalls() -> JSONValue {
+        .array(
+            state.withLock { state in
+                defer { state.calls = [] }
+                return state.calls
+            })
+    }
+
+    func token(_ call: [String: JSONValue]) async throws -> String? {
+        let (answer, serial) = state.withLock { state -> (JSONValue, Int) in
+            state.calls.append(.object(call))
+            state.serial += 1
+            // The last one stays.
+            return (state.answers.count > 1 ? state.answers.removeFirst() : state.answers[0], state.serial)
+        }
+        let begin = clock.uptime
+        if answer["hangs"] != nil {
+            // Not before the SDK has begun to count.
+            await clock.waitForSleeper(until: begin + Self.patience)
+            await obstacles.wait(.provider, until: begin + Self.patience)
+            await obstacles.wait(.abandoned, until: .infinity)
+            return nil
+        }
+        if let duration = answer["takes"]?.double {
+            await obstacles.wait(.provider, until: begin + duration)
+        }
+        if answer["fails"] != nil { throw Refusal() }
+        return answer["returns"]?.string.map {
+            Scenario.token($0.replacingOccurrences(of: "#", with: "\(serial)"))
+        }
+    }
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Runs the scenarios of Conformance against every client and prints a table: scenarios by clients.
+
+    scripts/conformance.py [--build] [CLIENT...]
+
+Clients are swift and web, all where none is named. With --build the Swift tests are built first. Exit status 1 when a
+scenario failed, was not run by a client that it is for, or is no scenario by Conformance/schema.json.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SCENARIOS = ROOT / "Conformance" / "scenarios"
+
+# Which modes a client has, and what runs it.
+CLIENTS = {
+    "swift": ({"signed_user", "access_token", "bloomreach"},
+              ["swift", "test", "--skip-build", "--disable-xctest", "--filter", r"^ConformanceTests\."]),
+    "web": ({"signed_user"}, ["node", "--test", "Clients/web/test/conformance.test.js"]),
+}
+
+
+def read():
+    """All scenarios, with their mode."""
+    found = []
+    for path in sorted(SCENARIOS.glob("*.json")):
+        file = json.loads(path.read_text())
+        found += [dict(scenario, mode=file["mode"]) for scenario in file["scenarios"]]
+    keys = [(scenario["mode"], scenario["name"]) for scenario in found]
+    for key in set(keys):
+        if keys.count(key) > 1:
+            sys.exit(f"conformance: two scenarios of {key[0]} are called “{key[1]}”")
+    return found
+
+
+def check():
+    """Compares the files with the schema, where a validator is installed."""
+    try:
+        import jsonschema
+    except ImportError:
+        print("conformance: the schema was not checked (no Python module jsonschema)", file=sys.stderr)
+        return
+    schema = json.loads((ROOT / "Conformance" / "schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    errors = [
+        f"{path.name}, {'/'.join(map(str, error.absolute_path))}: {jsonschema.exceptions.best_match([error]).message}"
+        for path in sorted(SCENARIOS.glob("*.json")) for error in validator.iter_errors(json.loads(path.read_text()))]
+    if errors:
+        sys.exit("conformance: not by the schema\n" + "\n".join(errors))
+
+
+def run(client):
+    """What the client made of each scenario, by mode and name."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report"
+        environment = dict(os.environ, COUNTERSIGN_CONFORMANCE_REPORT=str(report))
+        done = subprocess.run(CLIENTS[client][1], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        lines = report.read_text().splitlines() if report.exists() else []
+        outcomes = {(one["mode"], one["name"]): one["passed"] for one in map(json.loads, lines)}
+        if not outcomes or not all(outcomes.values()):
+            sys.stderr.write("".join(
+                f"{line}\n" for line in (done.stdout + done.stderr).splitlines()
+                if "error:" in line or "Caught error" in line or not outcomes))
+        return outcomes
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--build", action="store_true")
+    arguments.add_argument("clients", nargs="*", choices=[*CLIENTS, []])
+    options = arguments.parse_args()
+    names = options.clients or list(CLIENTS)
+    if "web" in names and not shutil.which("node"):
+        print("conformance: web is left out, there is no node", file=sys.stderr)
+        names.remove("web")
+    check()
+    scenarios = read()
+    if options.build and "swift" in names:
+        subprocess.run(["swift", "build", "--build-tests"], cwd=ROOT, check=True)
+    outcomes = {name: run(name) for name in names}
+
+    counts = {name: {"passed": 0, "FAILED": 0, "not run": 0} for name in names}
+    width = max(len(scenario["name"]) for scenario in scenarios)
+    mode = None
+    for scenario in scenarios:
+        if scenario["mode"] != mode:
+            mode = scenario["mode"]
+            print(f"\n{mode:{width}}  " + "  ".join(f"{name:7}" for name in names))
+        cells = []
+        for name in names:
+            is_for = mode in CLIENTS[name][0] and name in scenario.get("clients", [name])
+            outcome = outcomes[name].get((mode, scenario["name"]))
+            cell = "–" if not is_for else "not run" if outcome is None else "passed" if outcome else "FAILED"
+            if is_for:
+                counts[name][cell] += 1
+            cells.append(f"{cell:7}")
+        print(f"{scenario['name']:{width}}  " + "  ".join(cells).rstrip())
+    print(f"\n{len(scenarios)} scenarios")
+    for name in names:
+        passed, failed, missing = counts[name].values()
+        print(f"{name:7} run {passed + failed}, passed {passed}" + (f", not run {missing}" if missing else ""))
+    return 1 if any(count["FAILED"] or count["not run"] for count in counts.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
