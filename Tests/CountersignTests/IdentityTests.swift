@@ -6,16 +6,6 @@ import Testing
 @testable import Countersign
 
 struct IdentityTests {
-    @Test func idsThatDifferOnlyInUnicodeFormAreTwoUsers() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
-        client.identify(userID: "caf\u{E9}", token: "composed.x.x")
-        client.identify(userID: "cafe\u{301}", token: "decomposed.x.x")
-        #expect(await client.flush().isComplete)
-        #expect(bench.gateway.batches.map(\.token) == ["composed.x.x", "decomposed.x.x"])
-        await client.close()
-    }
-
     /// A5 of the reliability plan, small: users come and go while tokens are refused.
     @Test func noRequestMixesUsersOrTokens() async throws {
         let bench = try Bench()
@@ -132,25 +122,5 @@ struct IdentityTests {
         await client.flush()
         #expect(bench.gateway.stored.last?.anonymousId != device)
         await client.close()
-    }
-
-    @Test func optingOutLastsOverRestarts() async throws {
-        let bench = try Bench()
-        let first = try bench.makeClient()
-        try await first.record("one")
-        try await first.optOut()
-        first.track("two")
-        await first.close()
-
-        let second = try bench.makeClient()
-        second.track("three")
-        #expect(await second.flush().queued == 0)
-        await #expect(throws: CountersignError.self) { try await second.record("four") }
-        #expect(bench.gateway.events.isEmpty)
-        try await second.optIn()
-        try await second.record("five")
-        await second.flush()
-        #expect(bench.gateway.events == ["five"])
-        await second.close()
     }
 }

@@ -118,47 +118,6 @@ struct ProviderOutageTests {
         await client.close()
     }
 
-    @Test func whenTheOperatorStopsRequiringTokensWhatWasParkedArrives() async throws {
-        var bench = try Bench()
-        bench.configuration.flushPolicy = FlushPolicy(eventCount: 1, interval: 1, onBackground: false)
-        bench.configuration.tokenProvider = { _ in nil }
-        let isRequired = Lock(true)
-        let refused = Handshake()
-        let arrived = Handshake()
-        let arrivedAt = Lock(0.0)
-        let (gateway, clock) = (bench.gateway, bench.clock)
-        gateway.judge { _ in
-            guard isRequired.withLock({ $0 }) else {
-                arrivedAt.withLock { $0 = clock.uptime }
-                arrived.signal()
-                return nil
-            }
-            refused.signal()
-            return .tokenProblem(.missingToken)
-        }
-        let client = try bench.makeClient()
-        client.identify(userID: "ada")
-        for number in 0..<6 { try await client.record("\(number)") }
-        await refused.wait()
-        // Three hours and more, in which fifty attempts fail.
-        let end = clock.uptime + 12_000
-        while clock.uptime < end, !Task.isCancelled { clock.advance(to: await clock.waitForSleeper()) }
-        #expect(gateway.batches.count > 60)
-        #expect(await client.snapshot().parked.allSatisfy { !$0.isPaused })
-        isRequired.withLock { $0 = false }
-        let switchedAt = clock.uptime
-        let hours = Task {
-            while !Task.isCancelled { clock.advance(to: await clock.waitForSleeper()) }
-        }
-        await arrived.wait()
-        hours.cancel()
-        await hours.value
-        #expect(arrivedAt.withLock { $0 } - switchedAt <= 180)
-        #expect(await client.flush().isComplete)
-        #expect(gateway.events.count == 6)
-        await client.close()
-    }
-
     // MARK: Threads
 
     @Test func blockedProvidersHoldUpNeitherTheOtherUsersNorTheProcess() async throws {

@@ -23,26 +23,16 @@ struct Simulation {
     var requests: [Request] = []
     var delivered: [QueuedEvent] = []
     var quarantined: [QueuedEvent] = []
-    var endings: [FlushResult.Ending] = []
     var failures: [ServerAnswer.TokenVerdict] = []
     var claims = 0
     /// Whose token is of which generation now.
     var generations: [UserKey: Int] = [:]
-    var providerCalls = 0
-    /// Nil: there is no provider.
-    var provider: ((UserKey) -> Int?)?
     var server: (Request) -> Reply
     /// The jitter; 1 makes each wait as long as it may be.
     var fraction: () -> Double = { 1 }
 
-    init(
-        settings: Sender.Settings = Sender.Settings(),
-        provider: ((UserKey) -> Int?)? = nil, server: @escaping (Request) -> Reply
-    ) {
-        var settings = settings
-        settings.hasTokenProvider = provider != nil
+    init(settings: Sender.Settings = Sender.Settings(), server: @escaping (Request) -> Reply) {
         sender = Sender(settings: settings)
-        self.provider = provider
         self.server = server
     }
 
@@ -70,14 +60,14 @@ struct Simulation {
             case .claim(let request):
                 claims += 1
                 sender.claimed(claim(request), now: now)
-            case .authorize(let user, let rejected):
-                authorize(user, rejected: rejected)
+            case .authorize(let user, _):
+                sender.authorized(generation: generations[user] ?? 0)
             case .send(let events, let attempt):
                 send(events, attempt: attempt)
             case .settle(let settlement):
                 settle(settlement)
-            case .finish(let ending):
-                endings.append(ending)
+            case .finish:
+                break
             }
         }
         now = .infinity
@@ -96,21 +86,6 @@ struct Simulation {
             claimed.append(event)
         }
         return claimed
-    }
-
-    private mutating func authorize(_ user: UserKey, rejected: Int?) {
-        let current = generations[user] ?? 0
-        guard user != .anonymous, let provider, current == 0 || current == rejected else {
-            return sender.authorized(generation: current)
-        }
-        providerCalls += 1
-        if let fresh = provider(user) {
-            generations[user] = fresh
-            sender.authorized(generation: fresh)
-        } else {
-            _ = sender.authorizationFailed(
-                .init("no_token", ""), generation: current, now: now, fraction: fraction())
-        }
     }
 
     private mutating func send(_ events: [QueuedEvent], attempt: Int) {
@@ -141,11 +116,11 @@ extension Simulation.Reply {
     static let accepted = Simulation.Reply.answer(
         ServerAnswer(.accepted(duplicates: 0, rejected: [], warning: nil), status: 200))
 
-    static func status(_ status: Int, retryAfter: TimeInterval? = nil) -> Simulation.Reply {
+    static func status(_ status: Int) -> Simulation.Reply {
         .answer(
             ServerAnswer(
                 ServerAnswer.meaning(ofStatus: status, explanation: .init("http_\(status)", ""))
-                    ?? .notUnderstood(.init("not_understood", "")), status: status, retryAfter: retryAfter))
+                    ?? .notUnderstood(.init("not_understood", "")), status: status))
     }
 
     static func refusedToken(_ code: AuthErrorCode) -> Simulation.Reply {

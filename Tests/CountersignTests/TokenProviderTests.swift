@@ -8,22 +8,6 @@ import Testing
 struct TokenProviderTests {
     private static let now = 1_750_000_000
 
-    @Test func providerIsAskedFirstWhenThereIsNoToken() async throws {
-        var bench = try Bench()
-        let asked = Lock([TokenRequest]())
-        bench.configuration.tokenProvider = { request in
-            asked.withLock { $0.append(request) }
-            return "p.p.p"
-        }
-        let client = try bench.makeClient()
-        client.track("anonymous")
-        client.identify(userID: "ada")
-        #expect(await client.flush().isComplete)
-        #expect(asked.withLock { $0 } == [TokenRequest(userID: "ada", reason: .missing, code: nil)])
-        #expect(bench.gateway.batches.map(\.token) == [nil, "p.p.p"])
-        await client.close()
-    }
-
     @Test func expiryIsJudgedInServerTime() async throws {
         var bench = try Bench()
         let asked = Lock([TokenRequest.Reason]())

@@ -146,19 +146,6 @@ struct AccessTokensTests {
         #expect(token == (lifetime == .infinity ? "A0" : "A1"))
     }
 
-    @Test func relativeExpiryCountsFromTheFirstTime() async {
-        let bench = AccessTokenBench()
-        var configuration = bench.configuration
-        configuration.expires = 600
-        for _ in 0..<3 {
-            let tokens = bench.make(configuration)
-            #expect(await tokens.authorize(rejected: nil).token == "A0")
-            await tokens.close()
-            bench.clock.advance(by: 200)
-        }
-        #expect(await bench.make(configuration).authorize(rejected: nil).token == "A1")
-    }
-
     @Test(arguments: [-86_400.0, 86_400.0])
     func wrongDeviceClockNeitherLoopsNorHoldsBack(error: TimeInterval) async {
         let bench = AccessTokenBench()
@@ -248,21 +235,6 @@ struct AccessTokensTests {
         #expect(bench.sent == ["R0", "R1"])
     }
 
-    @Test func loginWithoutARefreshTokenNeverUsesAnothersOne() async {
-        let bench = AccessTokenBench()
-        let first = bench.make()
-        #expect(await first.authorize(rejected: 1).token == "A1")
-        await first.close()
-        var login = bench.configuration
-        login.accessToken = "BOB"
-        login.refreshToken = nil
-        let second = bench.make(login)
-        let verdict = await second.authorize(rejected: nil)
-        #expect(verdict.token == "BOB")
-        #expect(await second.authorize(rejected: verdict.generation).problem == "token_refused")
-        #expect(bench.refreshes == 1)
-    }
-
     @Test func startWithoutTokensUsesNoneButForgetsNothing() async {
         let bench = AccessTokenBench()
         let first = bench.make()
@@ -328,28 +300,6 @@ struct AccessTokensTests {
     }
 
     // MARK: Crashes
-
-    @Test func diesAfterTheServerRotatedAndBeforeItStored() async {
-        let bench = AccessTokenBench()
-        // The process that dies: its store never gets the new pair.
-        let dying = bench.make(store: FrozenStore(store: bench.store, savesLeft: 1))
-        #expect(await dying.authorize(rejected: 1).problem == "not_stored")
-        let next = bench.make()
-        #expect(await next.authorize(rejected: nil).token == "A0")
-        #expect(await next.authorize(rejected: 1).token == "A1")
-        #expect(bench.server.state.withLock { $0.reissues } == 1)
-        #expect(bench.sent == ["R0", "R0"])
-        #expect(bench.server.state.withLock { $0.isRevoked } == false)
-    }
-
-    @Test func diesAfterItStoredAndBeforeItRetried() async {
-        let bench = AccessTokenBench()
-        let dying = bench.make()
-        #expect(await dying.authorize(rejected: 1).token == "A1")
-        let next = bench.make()
-        #expect(await next.authorize(rejected: nil).token == "A1")
-        #expect(bench.sent == ["R0"])
-    }
 
     @Test func newPairIsNotUsedBeforeItIsOnDisk() async {
         let bench = AccessTokenBench()

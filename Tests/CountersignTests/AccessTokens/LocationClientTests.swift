@@ -82,34 +82,6 @@ struct LocationClientTests {
         #expect(request.method == "PUT")
     }
 
-    @Test func batchesAreCutInOrder() async throws {
-        let bench = LocationBench()
-        let client = try bench.make {
-            $0.http.batchSync = true
-            $0.http.maxBatchSize = 3
-        }
-        var uuids: [String] = []
-        for _ in 0..<8 { uuids.append(try await client.record(here)) }
-        #expect(try await client.sync().count == 8)
-        #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3, 3, 2])
-        #expect(bench.stored.withLock { $0 } == uuids)
-        await client.close()
-    }
-
-    @Test func newestCanGoFirst() async throws {
-        let bench = LocationBench()
-        let client = try bench.make {
-            $0.persistence.locationsOrderDirection = "desc"
-            $0.http.batchSync = true
-            $0.http.maxBatchSize = 2
-        }
-        var uuids: [String] = []
-        for _ in 0..<5 { uuids.append(try await client.record(here)) }
-        try await client.sync()
-        #expect(bench.stored.withLock { $0 } == uuids.reversed())
-        await client.close()
-    }
-
     @Test func templatesMakeTheRecord() async throws {
         let bench = LocationBench()
         let client = try bench.make {
@@ -273,67 +245,6 @@ struct LocationClientTests {
         await client.close()
     }
 
-    @Test func deadRefreshTokenStopsEverythingAndLosesNothing() async throws {
-        let bench = LocationBench()
-        bench.tokens.state.withLock { $0.isRevoked = true }
-        bench.judge.withLock { $0 = { $0.token == "Bearer NEW" ? nil : .json(401, "") } }
-        let client = try bench.make { $0.http.autoSync = true }
-        var uuids = [try await client.record(here)]
-        await bench.transport.waitForRequests(2)
-        await #expect(throws: CountersignError.self) { try await client.sync() }
-        #expect(await client.snapshot().parked.count == 1)
-        for _ in 0..<20 {
-            uuids.append(try await client.record(here))
-            bench.clock.advance(by: 3_600)
-        }
-        await #expect(throws: CountersignError.self) { try await client.sync() }
-        #expect(bench.uploads.withLock { $0.count } == 1)
-        #expect(bench.refreshes == 1)
-        await client.callbacksDelivered()
-        #expect(bench.authorization.withLock { $0.count } == 1)
-        #expect(await client.authorizationState.kind == .reauthenticationRequired)
-        #expect(try await client.count() == 21)
-
-        try await client.update {
-            $0.authorization.accessToken = "NEW"
-            $0.authorization.refreshToken = "RNEW"
-        }
-        try await client.sync()
-        #expect(bench.stored.withLock { $0 } == uuids)
-        #expect(bench.refreshes == 1)
-        await client.close()
-    }
-
-    @Test func tokenServerThatIsAwayDelaysAndLosesNothing() async throws {
-        let bench = LocationBench()
-        let arrived = Handshake()
-        bench.judge.withLock { judge in
-            judge = { upload in
-                if upload.token == "Bearer A0" { return .json(401, "") }
-                arrived.signal()
-                return nil
-            }
-        }
-        bench.tokens.override { _ in .json(503, "") }
-        let client = try bench.make { $0.http.autoSync = true }
-        let uuid = try await client.record(here)
-        let time = Task { [clock = bench.clock] in
-            while !Task.isCancelled { clock.advance(to: await clock.waitForSleeper()) }
-        }
-        defer { time.cancel() }
-        await bench.transport.waitForRequests(19)
-        #expect(bench.uploads.withLock { $0.count } == 1)
-        #expect(bench.refreshes >= 18)
-        bench.tokens.override(nil)
-        await arrived.wait()
-        try await client.sync()
-        #expect(try await client.count() == 0)
-        #expect(bench.uploads.withLock { $0.map(\.token) } == ["Bearer A0", "Bearer A1"])
-        #expect(bench.stored.withLock { $0 } == [uuid])
-        #expect(await client.snapshot().parked.isEmpty)
-        await client.close()
-    }
-
     // MARK: Which answers mean what
 
     @Test(arguments: [
@@ -388,19 +299,6 @@ struct LocationClientTests {
             }
             await client.close()
         }
-    }
-
-    @Test func poisonRecordDoesNotBlock() async throws {
-        let bench = LocationBench()
-        bench.judge.withLock { $0 = { $0.uuids.contains("bad") ? .json(400, "") : nil } }
-        let client = try bench.make()
-        for uuid in ["a", "bad", "c"] {
-            try await client.insert(["coords": ["latitude": 1, "longitude": 2], "uuid": .string(uuid)])
-        }
-        _ = try? await client.sync()
-        #expect(bench.stored.withLock { $0 } == ["a", "c"])
-        #expect(await client.snapshot().quarantined == 1)
-        await client.close()
     }
 
     @Test func withoutAServerRecordsWait() async throws {

@@ -150,21 +150,6 @@ struct BloomreachProviderTests {
         await device.remove()
     }
 
-    @Test func throwingProviderFailsTheRequestHere() async throws {
-        let device = try device(.suspending(SuspendingProvider { throw SuspendingProvider.Failure() }))
-        #expect(await code { _ = try await device.client.fetchAppInbox() } == .providerFailed)
-        #expect(device.requests.isEmpty)
-        await device.remove()
-    }
-
-    @Test func tokenIsAskedForAtEveryRequest() async throws {
-        let provider = SampleProvider { "a.b.c" }
-        let device = try device(.instance(provider))
-        for _ in 0..<3 { _ = try await device.client.fetchAppInbox() }
-        #expect(provider.calls.withLock { $0 } == 3)
-        await device.remove()
-    }
-
     @Test func expiredTokenIsNamedAndTheNextOneIsAskedFor() async throws {
         let tokens = Lock(["new", "expired"])
         let server = ScriptedTransport { request in
@@ -188,16 +173,6 @@ struct BloomreachProviderTests {
 
     /// `{"sub":{"registered":"grace"}}`, as a backend without Countersign's codes would refuse it.
     private static let tokenOfGrace = "e30.eyJzdWIiOnsicmVnaXN0ZXJlZCI6ImdyYWNlIn19.c2ln"
-
-    @Test func tokenOfAnotherCustomerIsNamedAsThat() async throws {
-        let server = ScriptedTransport { _ in .json(401, #"{"success":false,"error":"not authorized"}"#) }
-        let device = try device(.instance(SampleProvider { Self.tokenOfGrace }), server: server)
-        device.client.identifyCustomer(["registered": "ada"])
-        #expect(await code { _ = try await device.client.fetchAppInbox() } == .tokenOfAnotherCustomer)
-        device.client.identifyCustomer(["registered": "grace"])
-        #expect(await code { _ = try await device.client.fetchAppInbox() } == .authorizationRefused)
-        await device.remove()
-    }
 
     // MARK: Threads and time
 
