@@ -161,9 +161,12 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: deploy docs-open release-files check-all service browser screenshots web consumers exports conformance
+.PHONY: deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
+
+demo-web: build ## Serve a page that records, whose network, tokens and tab can be spoilt (prints an address)
+	@scripts/demo-web.py $(COUNTERSIGN)
 
 web: build ## Check the browser client (Clients/web): types, size, tests, and in Chromium against a gateway (makes .venv)
 	@scripts/web.sh $(COUNTERSIGN)

@@ -14,73 +14,17 @@ import signal
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
+from pathlib import Path
 
 from playwright.sync_api import Error, sync_playwright
 
-from browser.gateway import Gateway, Wire
-from web.pages import Site, Visit, flush, run, say, snapshot
-
-
-class Stand:
-    """A gateway that requires tokens, a wire to it, and a site that may call it."""
-
-    def __init__(self, program):
-        self.gateway = Gateway(program)
-        self.gateway.run("key", "add", "shop", self.gateway.path("good", "public.pem"))
-        self.gateway.run("enforcement", "set", "shop", "required")
-        self.wire = Wire(self.gateway.port)
-        self.site = Site(self.wire.url, self.gateway.token)
-        self.gateway.run("app", "origins", "shop", self.site.url)
-        self.wait_for_origins()
-
-    def wait_for_origins(self):
-        """A running gateway takes the change over within a second."""
-        for _ in range(100):
-            request = urllib.request.Request(f"{self.gateway.url}/v1/batch", method="OPTIONS", headers={
-                "Origin": self.site.url, "Access-Control-Request-Method": "POST"})
-            try:
-                with urllib.request.urlopen(request, timeout=5):
-                    return
-            except urllib.error.HTTPError:
-                time.sleep(0.05)
-        raise AssertionError("the gateway does not allow the site")
-
-    def visit(self, browser, script=None, context=None):
-        return Visit(browser, self.site, self.gateway, self.wire.url, script, context)
-
-    def stored(self, prefix=""):
-        """The message ids in the database of events whose name begins so, in the order of arrival."""
-        lines = self.gateway.run("event", "export", "shop").splitlines()
-        events = [json.loads(line) for line in lines]
-        return [event["messageId"] for event in events if (event.get("event") or "").startswith(prefix)]
-
-    def events(self, prefix):
-        lines = self.gateway.run("event", "export", "shop").splitlines()
-        return [event for event in map(json.loads, lines) if (event.get("event") or "").startswith(prefix)]
-
-    def arrived(self, receipts, prefix):
-        """Every event that was told to be stored is there, and nothing is there twice."""
-        stored = self.stored(prefix)
-        lost = {receipt["messageId"] for receipt in receipts if receipt["stored"] != "dropped"} - set(stored)
-        assert not lost, f"{len(lost)} of {len(receipts)} events are lost"
-        assert len(stored) == len(set(stored)), "an event is stored twice"
-        return len(stored)
-
-
-def until(what, seconds=30, page=None):
-    """Waits for something outside the browser, and lets the browser's messages in meanwhile."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if what():
-            return
-        page.wait_for_timeout(50) if page else time.sleep(0.05)
-    raise AssertionError("it did not happen in time")
+from web.demo import Demo
+from web.pages import Visit, flush, run, say, snapshot
+from web.stand import Stand, until
 
 
 def signed_event(browser, stand):
-    visit = stand.visit(browser)
+    visit = Visit(browser, stand)
     page = visit.open()
     run(page, "token => client.identify('ada', token, { plan: 'free' })", stand.gateway.token("ada"))
     visit.told.append(run(page, "client.track('first', { total: 42.5 })"))
@@ -99,7 +43,7 @@ def signed_event(browser, stand):
 
 
 def reload(browser, stand):
-    visit = stand.visit(browser)
+    visit = Visit(browser, stand)
     page = visit.open()
     stand.wire.cut()
     run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
@@ -114,21 +58,18 @@ def reload(browser, stand):
     say("30 events recorded while the gateway was away survive a reload, with user and token, and are sent by themselves")
 
 
-def kill(playwright, browser, stand):
+def kill(browser, stand):
     """The renderer is killed with SIGKILL in the middle of recording and sending."""
-    visit = stand.visit(browser)
-    system = browser.new_browser_cdp_session()
+    visit = Visit(browser, stand)
     kills = 0
-    while kills < 30:
+    while kills < 100:
         page = visit.open()
         run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada") if kills % 10 == 0 else None)
         before = len(visit.told)
         run(page, "number => void record(`kill ${number}`, 1e9)", kills)
         # A different moment each time: after so many receipts.
         until(lambda: len(visit.told) >= before + 3 + 7 * (kills % 9), page=page)
-        for process in system.send("SystemInfo.getProcessInfo")["processInfo"]:
-            if process["type"] == "renderer":
-                os.kill(process["id"], signal.SIGKILL)
+        kill_tabs(browser)
         page.close()
         kills += 1
     page = visit.open()
@@ -138,8 +79,66 @@ def kill(playwright, browser, stand):
     counts = snapshot(page)
     assert counts["queued"] == 0 and counts["quarantined"] == 0, counts
     visit.check()
-    say(f"30 times SIGKILL to the tab while it records: {len(visit.told)} told to be stored, {count} there, none twice;"
+    say(f"100 times SIGKILL to the tab while it records: {len(visit.told)} told to be stored, {count} there, none twice;"
         f" {counts['duplicates']} were sent again and dropped by their id")
+
+
+def kill_tabs(browser):
+    session = browser.new_browser_cdp_session()
+    for process in session.send("SystemInfo.getProcessInfo")["processInfo"]:
+        if process["type"] == "renderer":
+            os.kill(process["id"], signal.SIGKILL)
+    session.detach()
+
+
+def story(browser, stand):
+    """What `make demo-web` lets a person do: all that goes wrong, one after the other, on one page."""
+    visit = Visit(browser, stand)
+    demo = Demo(stand)
+
+    def go_on(events=25):
+        seen = len(demo.told)
+        until(lambda: len(demo.told) >= seen + events, page=page)
+
+    page = visit.context.new_page()
+    page.goto(demo.address)
+    page.click("#record")
+    go_on()
+    page.click("#cut")
+    go_on()
+    page.click("#expire")
+    go_on()
+    kill_tabs(browser)
+    page.close()
+    page = visit.context.new_page()
+    page.goto(demo.address)
+    page.click("#record")
+    go_on()
+    page.click("#mend")
+    until(lambda: "EXPIRED" in page.inner_text("#state"), page=page)
+    page.click("#renew")
+    page.click("#stop")
+    until(lambda: "each exactly once" in page.inner_text("#state"), 60, page=page)
+    state = demo.state()
+    assert state["lost"] == state["twice"] == 0 and state["stored"] >= 100, state
+    visit.check()
+    say(f"a page records, loses its network, gets expired tokens, is killed and reopened: {state['stored']} events, each exactly once")
+
+
+def conformance(browser, stand):
+    """The scenarios that every client passes, over the browser's own storage, except for those of days and of another limit."""
+    visit = Visit(browser, stand)
+    page = visit.context.new_page()
+    page.goto(f"{stand.site.url}/test/pages/conformance.html")
+    visit.ready(page)
+    passed = 0
+    for path in sorted((Path(__file__).parent.parent / "Conformance" / "scenarios").glob("*.json")):
+        outcomes = run(page, "text => conformance(text)", path.read_text())
+        failed = [outcome for outcome in outcomes if outcome["failure"]]
+        assert not failed, failed
+        passed += len(outcomes)
+    visit.check()
+    say(f"{passed} scenarios of Conformance pass over IndexedDB")
 
 
 def crash(playwright, browser, stand):
@@ -150,7 +149,7 @@ def crash(playwright, browser, stand):
     try:
         for number in range(rounds + 1):
             context = playwright.chromium.launch_persistent_context(profile, **launch())
-            visit = stand.visit(None, context=context)
+            visit = Visit(None, stand, context=context)
             page = visit.open()
             if number == rounds:
                 result = flush(page)
@@ -202,7 +201,7 @@ def release(profile):
 
 
 def tabs(browser, stand):
-    visit = stand.visit(browser)
+    visit = Visit(browser, stand)
     one, two = visit.open(provider=1), visit.open(provider=1)
     for page in (one, two):
         run(page, "client.changeUser('ada')")
@@ -230,7 +229,7 @@ def tabs(browser, stand):
 
 def unlocked(browser, stand):
     """As on a page without HTTPS: there are no Web Locks."""
-    visit = stand.visit(browser, script="Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })")
+    visit = Visit(browser, stand, script="Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })")
     pages = [visit.open(), visit.open()]
     for page in pages:
         run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
@@ -244,7 +243,7 @@ def unlocked(browser, stand):
 
 
 def offline(browser, stand):
-    visit = stand.visit(browser)
+    visit = Visit(browser, stand)
     page = visit.open()
     run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
     visit.context.set_offline(True)
@@ -262,7 +261,7 @@ def offline(browser, stand):
 def clock(browser, stand):
     for days in (-1, 1):
         name = f"clock {days}"
-        visit = stand.visit(browser, script=f"""{{
+        visit = Visit(browser, stand, script=f"""{{
             const [Real, shift] = [Date, {days} * 86_400_000];
             window.Date = class extends Real {{
                 constructor(...given) {{ given.length ? super(...given) : super(Real.now() + shift); }}
@@ -282,7 +281,7 @@ def clock(browser, stand):
 
 
 def quota(browser, stand):
-    visit = stand.visit(browser)
+    visit = Visit(browser, stand)
     page = visit.context.new_page()
     tools = visit.context.new_cdp_session(page)
     tools.send("Storage.overrideQuotaForOrigin", {"origin": stand.site.url, "quotaSize": 500_000})
@@ -318,7 +317,7 @@ def blocked(playwright, browser, stand):
         json.dump({"profile": {"default_content_setting_values": {"cookies": 2}}}, file)
     context = playwright.chromium.launch_persistent_context(profile, **launch())
     try:
-        visit = stand.visit(None, context=context)
+        visit = Visit(None, stand, context=context)
         page = visit.open()
         assert run(page, """new Promise((resolve) => {
             try {
@@ -341,7 +340,7 @@ def blocked(playwright, browser, stand):
 
 
 def expired(browser, stand):
-    visit = stand.visit(browser)
+    visit = Visit(browser, stand)
     page = visit.open()
     run(page, "token => client.changeUser('ada', token)",
         stand.gateway.token("ada", "good", "--lifetime", "60", "--now", str(int(time.time()) - 3600)))
@@ -361,7 +360,7 @@ def expired(browser, stand):
 
 
 def users(browser, stand):
-    visit = stand.visit(browser)
+    visit = Visit(browser, stand)
     page = visit.open()
     visit.told.append(run(page, "client.track('users nobody')"))
     for user in ("ada", "bob"):
@@ -383,7 +382,7 @@ def users(browser, stand):
 
 def leave(browser, stand):
     """The page goes away while nothing has been sent yet; the site is not opened again."""
-    visit = stand.visit(browser)
+    visit = Visit(browser, stand)
     page = visit.open()
     run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
     assert flush(page)["isComplete"]
@@ -403,7 +402,7 @@ def leave(browser, stand):
 
 
 def facade(browser, stand):
-    visit = stand.visit(browser)
+    visit = Visit(browser, stand)
     page = visit.open(braze=1)
     expired_token = stand.gateway.token("ada", "good", "--lifetime", "60", "--now", str(int(time.time()) - 3600))
     run(page, """token => {
@@ -435,7 +434,7 @@ def documented(browser, stand):
             sample = sample.replace(name, value)
         stand.site.documents[f"/{number}.js"] = known + sample
         stand.site.documents[f"/{number}.html"] = f'<!doctype html><script type="module" src="{number}.js"></script>'
-        visit = stand.visit(browser)
+        visit = Visit(browser, stand)
         page = visit.context.new_page()
         page.goto(f"{stand.site.url}/{number}.html")
         until(lambda: len(stand.stored(f"documented {number}")) == 1, page=page)
@@ -458,12 +457,12 @@ def main():
     try:
         with sync_playwright() as playwright:
             scenarios = [signed_event, reload, kill, crash, tabs, unlocked, offline, clock, quota, blocked, expired, users, leave, facade,
-                         documented]
+                         documented, story, conformance]
             for scenario in scenarios:
                 if options.names and scenario.__name__ not in options.names:
                     continue
                 browser = playwright.chromium.launch(**launch())
-                extra = (playwright,) if scenario in (kill, crash, blocked) else ()
+                extra = (playwright,) if scenario in (crash, blocked) else ()
                 scenario(*extra, browser, stand)
                 browser.close()
     finally:

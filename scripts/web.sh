@@ -29,7 +29,8 @@ mkdir "$folder/types"
 tsc --project $client --outDir "$folder/all"
 # The others describe what is inside.
 for file in index client braze; do cp "$folder/all/$file.d.ts" "$folder/types/"; done
-cp $client/src/types.d.ts "$folder/types/"
+# The shapes are written by hand, once.
+printf "export * from '../src/types.js';\n" >"$folder/types/types.d.ts"
 if [ "${1:-}" = --accept ]; then
     shift
     rm -rf $client/types

@@ -1,6 +1,8 @@
 """A site with the client on it, and pages of it in Chromium."""
+import contextlib
 import functools
 import http.server
+import json
 import os
 import threading
 import urllib.parse
@@ -16,11 +18,11 @@ def say(text):
 class Site:
     """Serves the client, its pages and tokens under the strictest policy that lets a page call the gateway.
 
-    `documents` are further files by their path.
+    `documents` are further files by their path, `actions` what answers a path with JSON, by the values of its query.
     """
 
     def __init__(self, endpoint, token):
-        documents = self.documents = {}
+        documents, actions = self.documents, self.actions = {}, {}
         policy = f"default-src 'none'; script-src 'self'; connect-src 'self' {endpoint}; frame-ancestors 'none'; base-uri 'none'"
 
         class Handler(http.server.SimpleHTTPRequestHandler):
@@ -32,12 +34,17 @@ class Site:
                     text = token(urllib.parse.parse_qs(address.query)["user"][0])
                 elif address.path in documents:
                     text = documents[address.path]
+                elif address.path in actions:
+                    values = dict(urllib.parse.parse_qsl(address.query))
+                    text = json.dumps(actions[address.path](**values))
                 else:
                     return super().do_GET()
                 self.send_response(200)
                 self.send_header("Content-Type", self.guess_type(address.path))
                 self.end_headers()
-                self.wfile.write(text.encode())
+                # Whoever asked may have been killed.
+                with contextlib.suppress(ConnectionError):
+                    self.wfile.write(text.encode())
 
             def end_headers(self):
                 self.send_header("Content-Security-Policy", policy)
@@ -55,8 +62,8 @@ class Site:
 class Visit:
     """A browser profile with tabs of the site. `told` has the receipts that its pages got."""
 
-    def __init__(self, browser, site, gateway, endpoint, script=None, context=None):
-        self.site, self.gateway, self.endpoint = site, gateway, endpoint
+    def __init__(self, browser, stand, script=None, context=None):
+        self.site, self.gateway, self.endpoint = stand.site, stand.gateway, stand.wire.url
         self.context = context or browser.new_context()
         self.context.set_default_timeout(30_000)
         self.told, self.asked, self.faults, self.requests = [], [], [], []

@@ -1,10 +1,9 @@
 // Everything around a client without a browser: a clock that stands until it is told to go on, a server in memory, and
 // tabs that share a disk.
-import { webcrypto } from 'node:crypto';
 import { Countersign } from '../src/index.js';
 import { MemoryStore } from '../src/memory-store.js';
 
-globalThis.crypto ??= webcrypto;
+globalThis.crypto ??= (await import('node:crypto')).webcrypto;
 
 export const start = 1_750_000_000_000;
 
@@ -42,8 +41,35 @@ export class ManualClock {
   }
 }
 
-/** Lets everything run that waits for nothing but its turn: nothing here does I/O. */
-export const settle = () => new Promise((resolve) => setImmediate(resolve));
+/** Lets everything run that waits for nothing but its turn, or for a store that is `watched`. */
+export async function settle() {
+  do await turn(); while (underWay);
+}
+
+function turn() {
+  if (globalThis.setImmediate) return new Promise(setImmediate);
+  const { port1, port2 } = new MessageChannel();
+  return new Promise((resolve) => {
+    port1.onmessage = resolve;
+    port2.postMessage(null);
+  });
+}
+
+let underWay = 0;
+
+/** A store that does I/O, so that `settle` waits for what it is asked. */
+export function watched(store) {
+  return new Proxy(store, {
+    get: (target, name) => (typeof target[name] !== 'function' ? target[name] : async (...given) => {
+      underWay += 1;
+      try {
+        return await target[name](...given);
+      } finally {
+        underWay -= 1;
+      }
+    }),
+  });
+}
 
 /** A gateway that stores each message once. `judge` may answer in its place. */
 export class FakeGateway {

@@ -1,0 +1,38 @@
+"""A page on which everything goes wrong that a person wants to go wrong."""
+import time
+import urllib.parse
+
+
+class Demo:
+    """The site's page for it, and what that page can have done: to its network, and to the tokens that it gets.
+
+    `told` has the ids of the events that the page was told are stored: what is to arrive, once.
+    """
+
+    def __init__(self, stand):
+        self.stand = stand
+        self.told = set()
+        self.are_tokens_good = True
+        stand.site.actions.update({
+            "/demo/told": self.tell, "/demo/token": self.token, "/demo/state": self.state,
+            "/demo/cut": stand.wire.cut, "/demo/mend": stand.wire.mend,
+            "/demo/expire": lambda: self.issue(False), "/demo/renew": lambda: self.issue(True),
+        })
+        query = urllib.parse.urlencode({"endpoint": stand.wire.url, "key": stand.gateway.write_key})
+        self.address = f"{stand.site.url}/test/pages/demo.html?{query}"
+
+    def tell(self, id):
+        self.told.add(id)
+
+    def issue(self, are_good):
+        self.are_tokens_good = are_good
+
+    def token(self, user):
+        old = ("--lifetime", "60", "--now", str(int(time.time()) - 3600))
+        return self.stand.gateway.token(user, "good", *(() if self.are_tokens_good else old))
+
+    def state(self):
+        """What the gateway's database has of it."""
+        stored = self.stand.stored("demo")
+        return {"told": len(self.told), "stored": len(set(stored)), "lost": len(self.told - set(stored)),
+                "twice": len(stored) - len(set(stored))}
