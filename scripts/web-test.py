@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 from playwright.sync_api import Error, sync_playwright
@@ -443,6 +444,39 @@ def documented(browser, stand):
     say("the samples of docs/web.md deliver a signed event")
 
 
+def served(browser, stand):
+    """The gateway's own copy, on a page of another origin that an app names."""
+    with urllib.request.urlopen(f"{stand.gateway.url}/sdk/countersign.json", timeout=10) as answer:
+        description = json.load(answer)
+    address = stand.gateway.url + description["path"]
+    stand.site.documents["/served.js"] = f"""
+        import {{ Countersign }} from '{address}';
+        const client = new Countersign({{ endpoint: '{stand.wire.url}', writeKey: '{stand.gateway.write_key}' }});
+        client.changeUser('ada', '{stand.gateway.token("ada")}');
+        client.track('served');
+        client.flush();
+    """
+    stand.site.scripts_from = stand.gateway.url
+    for name, integrity in (("good", description["integrity"]), ("bad", "sha256-" + "A" * 43 + "=")):
+        stand.site.documents[f"/served-{name}.html"] = (
+            f'<!doctype html><script type="module" src="{address}" integrity="{integrity}" crossorigin></script>'
+            '<script type="module" src="served.js"></script>')
+        visit = Visit(browser, stand)
+        page = visit.context.new_page()
+        refused = []
+        page.on("console", lambda message: refused.append(message.text))
+        page.goto(f"{stand.site.url}/served-{name}.html")
+        if name == "good":
+            until(lambda: len(stand.stored("served")) == 1, page=page)
+            visit.check()
+        else:
+            until(lambda: any("integrity" in text for text in refused), page=page)
+            assert len(stand.stored("served")) == 1
+            visit.context.close()
+    stand.site.scripts_from = ""
+    say("the gateway's copy is loaded by a page of another origin, and refused where its digest is another")
+
+
 def launch():
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     return {"executable_path": chromium, "args": ["--no-sandbox"] if os.getuid() == 0 else []}
@@ -457,7 +491,7 @@ def main():
     try:
         with sync_playwright() as playwright:
             scenarios = [signed_event, reload, kill, crash, tabs, unlocked, offline, clock, quota, blocked, expired, users, leave, facade,
-                         documented, story, conformance]
+                         documented, story, conformance, served]
             for scenario in scenarios:
                 if options.names and scenario.__name__ not in options.names:
                     continue

@@ -4,7 +4,7 @@
 #
 #   scripts/web.sh [--accept] [.build/debug/countersign-cli [SCENARIO...]]
 #
-# With --accept the declarations in Clients/web/types are written anew.
+# With --accept the declarations in Clients/web/types and the file that gateways serve are written anew.
 set -eu
 cd "$(dirname "$0")/.."
 client=Clients/web
@@ -31,14 +31,20 @@ tsc --project $client --outDir "$folder/all"
 for file in index client braze; do cp "$folder/all/$file.d.ts" "$folder/types/"; done
 # The shapes are written by hand, once.
 printf "export * from '../src/types.js';\n" >"$folder/types/types.d.ts"
+accepts=no
 if [ "${1:-}" = --accept ]; then
     shift
+    accepts=yes
     rm -rf $client/types
     cp -R "$folder/types" $client/types
 fi
 diff -r "$folder/types" $client/types || fail "$client/types is out of date: scripts/web.sh --accept"
 
 esbuild --bundle --minify --format=esm --target=es2022 $client/src/index.js --outfile="$folder/bundle.js" --log-level=error
+# What gateways serve.
+served=Sources/CDashboard/Resources/countersign.js
+[ "$accepts" = no ] || cp "$folder/bundle.js" $served
+cmp -s "$folder/bundle.js" $served || fail "$served is out of date: scripts/web.sh --accept"
 size="$(gzip -9 -c "$folder/bundle.js" | wc -c)"
 [ "$size" -le "$limit" ] || fail "the client has $size bytes, minified and compressed; $limit are allowed"
 

@@ -104,7 +104,9 @@ package final class Administration: Sendable {
             + SampleRoutes(analytics: storage.analytics, flush: flush, judge: judge).all
     }
 
-    package var endpoints: [Endpoint] { api.endpoints + DashboardFiles().endpoints }
+    package var endpoints: [Endpoint] {
+        api.endpoints + DashboardFiles().endpoints + BrowserClient().endpoints
+    }
 
     /// A token for the one-time link that sets the first password; nil when there is a user already.
     package func makeSetupToken() throws(GatewayError) -> String? {

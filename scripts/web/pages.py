@@ -23,7 +23,9 @@ class Site:
 
     def __init__(self, endpoint, token):
         documents, actions = self.documents, self.actions = {}, {}
-        policy = f"default-src 'none'; script-src 'self'; connect-src 'self' {endpoint}; frame-ancestors 'none'; base-uri 'none'"
+        # Another origin that pages may load scripts from.
+        self.scripts_from = ""
+        site = self
 
         class Handler(http.server.SimpleHTTPRequestHandler):
             extensions_map = {".html": "text/html", ".js": "text/javascript"}
@@ -47,7 +49,9 @@ class Site:
                     self.wfile.write(text.encode())
 
             def end_headers(self):
-                self.send_header("Content-Security-Policy", policy)
+                self.send_header("Content-Security-Policy", (
+                    f"default-src 'none'; script-src 'self' {site.scripts_from}; connect-src 'self' {endpoint};"
+                    " frame-ancestors 'none'; base-uri 'none'"))
                 self.send_header("Cache-Control", "no-store")
                 super().end_headers()
 

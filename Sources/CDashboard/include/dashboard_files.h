@@ -12,3 +12,6 @@ typedef struct countersign_dashboard_file {
 
 /// The first of all files, which stand behind each other; the last has no path.
 const countersign_dashboard_file *countersign_dashboard_first(void);
+
+/// The client for browsers in one file, as web pages load it from the gateway.
+const countersign_dashboard_file *countersign_browser_client(void);

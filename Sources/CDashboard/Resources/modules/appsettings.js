@@ -4,7 +4,7 @@ import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime } from "./format.js";
 import { confirm, formDialog, removable, settingsForm, showOnce } from "./dialogs.js";
-import { button, card, emptyState, field, privateAddress, stacked, table, toast } from "./ui.js";
+import { button, card, copyable, emptyState, field, privateAddress, stacked, table, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
 import { bulk } from "./bulk.js";
 import { sizeInput } from "./units.js";
@@ -14,9 +14,10 @@ export function appSettings(context) {
   const base = path("apps", app.id);
   const readonly = !can("operator");
   const part = view(context, async (signal) => {
-    const [about, writeKeys, webhook] = await Promise.all([api.read(base, {}, signal), api.get(`${base}/write-keys`, {}, signal), api.read(`${base}/webhook`, {}, signal).catch(() => null)]);
-    return { about: about.data, etag: about.etag, writeKeys: writeKeys.items, webhook: webhook?.data ?? null, webhookTag: webhook?.etag };
-  }, ({ about, etag, writeKeys, webhook, webhookTag }) => h("div", { class: "stack" }, general(about, etag), writeKeyCard(writeKeys), webhook && webhookCard(webhook, webhookTag), can("owner") && deletionCard()));
+    const [about, writeKeys, webhook, script] = await Promise.all([api.read(base, {}, signal), api.get(`${base}/write-keys`, {}, signal), api.read(`${base}/webhook`, {}, signal).catch(() => null),
+      fetch("/sdk/countersign.json", { signal }).then((answer) => answer.json())]);
+    return { about: about.data, etag: about.etag, writeKeys: writeKeys.items, webhook: webhook?.data ?? null, webhookTag: webhook?.etag, script };
+  }, ({ about, etag, writeKeys, webhook, webhookTag, script }) => h("div", { class: "stack" }, general(about, etag), writeKeyCard(writeKeys), scriptCard(script), webhook && webhookCard(webhook, webhookTag), can("owner") && deletionCard()));
 
   function general(about, etag) {
     const name = h("input", { type: "text", name: "name", maxlength: 100, value: about.name ?? "", disabled: readonly });
@@ -44,6 +45,12 @@ export function appSettings(context) {
         { title: "", cell: (key) => !readonly && removable("Delete", `the write key ${key.description || key.id}`, { text: "Apps that send with it are refused at once, and keep their events.", phrase: "delete" },
           () => api.remove(`${base}/write-keys${path(key.id)}`), part.reload) },
       ].filter(Boolean), items)]);
+  }
+
+  function scriptCard({ path: place, integrity }) {
+    const address = `${location.origin}${place}`;
+    return card("Client for web pages", h("p", { class: "muted" }, "This gateway's own copy, which pages of the origins above may load. Another version of the gateway has it at another address."),
+      copyable(`<script type="module" src="${address}" integrity="${integrity}" crossorigin></script>\n<script type="module">\n  import { Countersign } from "${address}";\n</script>`));
   }
 
   async function addWriteKey() {

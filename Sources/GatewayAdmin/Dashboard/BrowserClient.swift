@@ -1,0 +1,65 @@
+internal import CDashboard
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+internal import GatewayHTTP
+
+/// The client for web pages, in one file that is part of the program.
+///
+/// A page of another origin can load it only where an app names that origin (`CORS`): module scripts are fetched with CORS.
+struct BrowserClient: Sendable {
+    private let body: [UInt8]
+    private let digest: [UInt8]
+
+    init() {
+        let file = countersign_browser_client()?.pointee
+        body = Array(UnsafeBufferPointer(start: file?.bytes, count: file?.size ?? 0))
+        digest = Array(SHA256.digest(body))
+    }
+
+    private var tag: String { Base64URL.encode(Array(digest.prefix(16))) }
+
+    /// A name that no other version of the file has.
+    private var permanentName: String { "countersign-\(tag).js" }
+
+    var endpoints: [Endpoint] {
+        [
+            Endpoint(method: "GET", path: "/sdk/{file}") { request, parts in
+                switch String(parts[0]) {
+                case "countersign.js": script(request, caching: "no-cache")
+                case permanentName: script(request, caching: "public, max-age=31536000, immutable")
+                case "countersign.json": description
+                default:
+                    .answer(
+                        .failure(
+                            404, code: "not_found",
+                            reason: "there is no such file; /sdk/countersign.json names the present one",
+                            requestID: request.id))
+                }
+            }
+        ]
+    }
+
+    private func script(_ request: HTTPRequest, caching: String) -> HTTPOutcome {
+        var headers = [
+            ("Cache-Control", caching), ("ETag", "\"\(tag)\""), ("X-Content-Type-Options", "nosniff"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+        ]
+        if request.header("if-none-match") == "\"\(tag)\"" {
+            return .answer(HTTPResponse(status: 304, headers: headers, body: []))
+        }
+        headers.append(("Content-Type", "text/javascript; charset=utf-8"))
+        var response = HTTPResponse(status: 200, headers: headers, body: body)
+        response.isShared = true
+        return .answer(response)
+    }
+
+    /// Where the file is for good, and its digest as pages name it (W3C, Subresource Integrity, section 3.5).
+    private var description: HTTPOutcome {
+        let integrity = "sha256-\(Data(digest).base64EncodedString())"
+        let body: JSONValue = [
+            "path": .string("/sdk/\(permanentName)"), "integrity": .string(integrity),
+        ]
+        return .answer(.json(200, body.bytes).with("Cache-Control", "no-cache"))
+    }
+}
