@@ -63,7 +63,7 @@ def kill(browser, stand):
     """The renderer is killed with SIGKILL in the middle of recording and sending."""
     visit = Visit(browser, stand)
     kills = 0
-    while kills < 100:
+    while kills < 30:
         page = visit.open()
         run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada") if kills % 10 == 0 else None)
         before = len(visit.told)
@@ -80,7 +80,7 @@ def kill(browser, stand):
     counts = snapshot(page)
     assert counts["queued"] == 0 and counts["quarantined"] == 0, counts
     visit.check()
-    say(f"100 times SIGKILL to the tab while it records: {len(visit.told)} told to be stored, {count} there, none twice;"
+    say(f"30 times SIGKILL to the tab while it records: {len(visit.told)} told to be stored, {count} there, none twice;"
         f" {counts['duplicates']} were sent again and dropped by their id")
 
 
