@@ -80,7 +80,7 @@ struct RequestLineTests {
 
     @Test(arguments: [
         ("GET http://a/livez HTTP/1.1", 200), ("GET HTTP://A/livez?x=1 HTTP/1.1", 200),
-        ("GET http://a HTTP/1.1", 404),
+        ("GET http://a HTTP/1.1", 302),
         ("OPTIONS * HTTP/1.1", 204), ("GET /livez?a=%41&b= HTTP/1.1", 200),
         ("GET /livez?a=%zz&b=%00 HTTP/1.1", 200), ("GET /livez HTTP/1.0", 200),
     ])
