@@ -107,6 +107,23 @@ struct AccessTokensTests {
         #expect(await tokens.authorize(rejected: nil).token == "A2")
     }
 
+    @Test func aTokensLifetimeCountsFromWhenItIsHandedOverNotFromWhenTheStoreCouldBeRead() async {
+        let bench = AccessTokenBench()
+        var configuration = bench.configuration
+        configuration.expires = 600
+        let store = FrozenStore(store: bench.store, savesLeft: 10)
+        store.isReadable.withLock { $0 = false }
+        let tokens = bench.make(configuration, store: store)
+        bench.clock.advance(by: 500)
+        #expect(await tokens.authorize(rejected: nil).problem == "store_unreadable")
+        store.isReadable.withLock { $0 = true }
+        #expect(await tokens.authorize(rejected: nil).token == "A0")
+        bench.clock.advance(by: 63)
+        #expect(await tokens.authorize(rejected: nil).token == "A0")
+        bench.clock.advance(by: 1)
+        #expect(await tokens.authorize(rejected: nil).token == "A1")
+    }
+
     @Test func expiryIsNoticedWithoutARequestButOnlyOnce() async {
         let bench = AccessTokenBench()
         var configuration = bench.configuration

@@ -129,7 +129,8 @@ struct RefreshPartsTests {
     private func handOver(_ machine: inout RefreshMachine) {
         var other = AuthorizationConfiguration()
         (other.accessToken, other.refreshToken) = ("x", "y")
-        let next = machine.configure(other, isSparse: false, now: now, uptime: 0, fraction: 1)
+        let next = machine.configure(
+            other, isSparse: false, handedOverAt: 0, now: now, uptime: 0, fraction: 1)
         #expect(next?.accessToken == "x")
     }
 

@@ -57,6 +57,8 @@ package actor AccessTokens {
     private struct Change {
         let configuration: AuthorizationConfiguration
         let isSparse: Bool
+        /// When the app said it, in seconds of `ClientClock.uptime`: lifetimes count from then.
+        let instant: TimeInterval
     }
 
     private let surroundings: Surroundings
@@ -83,7 +85,8 @@ package actor AccessTokens {
         self.surroundings = surroundings
         pairs = TokenPairStore(store: surroundings.store, lockFile: surroundings.lockFile)
         machine = RefreshMachine(configuration: configuration, policy: surroundings.policy)
-        pending = Change(configuration: configuration, isSparse: isSparse)
+        pending = Change(
+            configuration: configuration, isSparse: isSparse, instant: surroundings.clock.uptime)
     }
 
     // MARK: What the app says
@@ -92,11 +95,14 @@ package actor AccessTokens {
     /// configuration the tokens that are left out stay as they are.
     package func configure(_ configuration: AuthorizationConfiguration, isSparse: Bool = true) async {
         self.configuration = configuration
+        let instant = surroundings.clock.uptime
         guard isPrepared else {
-            pending = Change(configuration: configuration, isSparse: isSparse && pending?.isSparse != false)
+            pending = Change(
+                configuration: configuration, isSparse: isSparse && pending?.isSparse != false,
+                instant: instant)
             return await prepare()
         }
-        await adopt(Change(configuration: configuration, isSparse: isSparse))
+        await adopt(Change(configuration: configuration, isSparse: isSparse, instant: instant))
     }
 
     /// Forgets the tokens, such as when the person logs out.
@@ -123,8 +129,8 @@ package actor AccessTokens {
     private func adopt(_ change: Change) async {
         let clock = surroundings.clock
         let next = machine.configure(
-            change.configuration, isSparse: change.isSparse, now: clock.now, uptime: clock.uptime,
-            fraction: surroundings.random())
+            change.configuration, isSparse: change.isSparse, handedOverAt: change.instant, now: clock.now,
+            uptime: clock.uptime, fraction: surroundings.random())
         if let next {
             var isOnDisk = true
             do {

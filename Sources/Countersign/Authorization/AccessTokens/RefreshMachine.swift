@@ -95,8 +95,8 @@ struct RefreshMachine {
     /// user's, and is good again once the app comes with a token of that chain. Returns the pair to make durable and
     /// then to hand to `adopted`; nil if nothing is new.
     mutating func configure(
-        _ configuration: AuthorizationConfiguration, isSparse: Bool, now: Date, uptime: TimeInterval,
-        fraction: Double
+        _ configuration: AuthorizationConfiguration, isSparse: Bool, handedOverAt: TimeInterval, now: Date,
+        uptime: TimeInterval, fraction: Double
     ) -> TokenPair? {
         self.configuration = configuration
         let hasTokens =
@@ -105,7 +105,7 @@ struct RefreshMachine {
         let clockOffset = serverClock.offset(now: now, uptime: uptime)
         let next = TokenPair.adopting(
             configuration, over: unsaved ?? token.known, isSparse: isSparse,
-            now: now + clockOffset, clockOffset: clockOffset)
+            now: now + clockOffset - (uptime - handedOverAt), clockOffset: clockOffset)
         if next == nil, case .dormant(let dormant) = token.state {
             take(
                 dormant, lifetime: dormant.remaining(now: now), isOnDisk: true, uptime: uptime,

@@ -71,7 +71,7 @@ struct TokenInUse {
         state = .present(credential, isOnDisk: isOnDisk ?? (self.credential == nil || self.isOnDisk))
         issuedAt = uptime
         if let lifetime {
-            let leeway = min(longest, lifetime * share)
+            let leeway = min(longest, (credential.lifetime ?? lifetime) * share)
             let lead = leeway < 1 ? 0 : leeway * (1 + fraction / 2)
             self.lifetime = .known(refreshAt: uptime + max(0, lifetime - lead), expiresAt: uptime + lifetime)
         } else {
