@@ -56,7 +56,7 @@ struct Text {
     }
 
     /// Nil if there is none, or if it is not UTF-8.
-    var string: String? { bytes.flatMap { String(bytes: $0, encoding: .utf8) } }
+    var string: String? { bytes.flatMap { String(data: Data($0), encoding: .utf8) } }
 
     var array: [UInt8] { bytes.map { Array($0) } ?? [] }
 }
