@@ -225,6 +225,24 @@ struct EventQueueTests {
         #expect(holder.acquire(path, uptime: 191, duration: 60) == nil)
     }
 
+    @Test func aLeaseThatAFullDiskCannotTakeHoldsAmongTheClientsOfTheProcess() throws {
+        let (first, second) = (try open(), try open())
+        try first.connection.execute("CREATE TABLE filler (x BLOB)")
+        for queue in [first, second] {
+            try queue.connection.execute(
+                """
+                CREATE TEMP TRIGGER full BEFORE INSERT ON lease
+                BEGIN INSERT INTO filler VALUES (zeroblob(100000)); END;
+                PRAGMA max_page_count = 1;
+                """)
+        }
+        let (holder, other) = (LeaseHolder(), LeaseHolder())
+        #expect(try first.acquireLease(for: holder, uptime: 1_000, request: 30) == nil)
+        #expect(try second.acquireLease(for: other, uptime: 1_001, request: 30) != nil)
+        try first.releaseLease(of: holder)
+        #expect(try second.acquireLease(for: other, uptime: 1_002, request: 30) == nil)
+    }
+
     // MARK: Schema (D16)
 
     @Test func fileOfANewerVersionIsUsedAndLosesNothing() throws {
