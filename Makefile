@@ -81,11 +81,11 @@ tsan: setup ## Run the SDK's tests under the thread sanitizer
 		--filter '^(CountersignTests|BrazeCompatTests)\.'
 
 torture: ## Kill devices, gateways, consumers and power, and count what is left (ROUNDS=n)
-	swift build --product CountersignTorture
-	swift build --product countersign-cli
-	@.build/debug/CountersignTorture all $(ROUNDS)
-	@scripts/torture-gateway.py $(if $(ROUNDS),--rounds $(ROUNDS))
-	@scripts/torture-consumers.py $(if $(ROUNDS),--rounds $(ROUNDS))
+	swift build -c release --product CountersignTorture
+	swift build -c release --product countersign-cli
+	@.build/release/CountersignTorture all $(ROUNDS)
+	@scripts/torture-gateway.py --countersign .build/release/countersign-cli $(if $(ROUNDS),--rounds $(ROUNDS))
+	@scripts/torture-consumers.py --countersign .build/release/countersign-cli $(if $(ROUNDS),--rounds $(ROUNDS))
 
 openapi: ## Check the running gateway against its OpenAPI document (Schemathesis)
 	@scripts/openapi-test.sh
