@@ -39,7 +39,7 @@ struct BrazeDialectTests {
     @Test func eventsAndAttributesAreStored() throws {
         let answer = try #require(post(token: fixture.token(for: "user-1")))
         #expect(answer.status == 201)
-        #expect(answer.body == #"{"message":"success","errors":[]}"#)
+        #expect(answer.body == #"{"message":"success","errors":[]}"# + "\n")
         let stored = try rows().map { $0.dropLast() }
         #expect(stored[0] == ["track", "user-1", "device-1", "Order Placed", "1795249790500"])
         #expect(stored[1] == ["track", "user-1", "device-1", "ss", "1795249791000"])
@@ -137,6 +137,6 @@ struct BrazeDialectTests {
             #""respond_with":{"user_id":"user-1"}"#,
             with: #""respond_with":{"user_id":"user-1","triggers":true}"#)
         let answer = try #require(post(body, token: fixture.token(for: "user-1")))
-        #expect(answer.body == #"{"message":"success","errors":[],"triggers":[]}"#)
+        #expect(answer.body == #"{"message":"success","errors":[],"triggers":[]}"# + "\n")
     }
 }

@@ -36,7 +36,7 @@ struct NativeDialectTests {
             "m-1", extra: #","timestamp":"2026-11-21T08:30:00.250Z","properties":{"total":12.50}"#)
         let answer = try #require(connection.post(batch(event), headers: signed()))
         #expect(answer.status == 200)
-        #expect(answer.body == #"{"success":true,"accepted":1,"duplicates":0,"rejected":[]}"#)
+        #expect(answer.body == #"{"success":true,"accepted":1,"duplicates":0,"rejected":[]}"# + "\n")
         #expect(answer.headers["x-request-id"]?.isEmpty == false)
         let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
         let row = try database.first(
@@ -52,7 +52,7 @@ struct NativeDialectTests {
         let answer = try #require(
             connection.post(batch(trackEvent("m-2"), trackEvent("m-3"), trackEvent("m-3")), headers: signed())
         )
-        #expect(answer.body == #"{"success":true,"accepted":1,"duplicates":2,"rejected":[]}"#)
+        #expect(answer.body == #"{"success":true,"accepted":1,"duplicates":2,"rejected":[]}"# + "\n")
         #expect(try stored() == ["m-1", "m-2", "m-3"])
     }
 
@@ -195,7 +195,7 @@ struct NativeDialectTests {
             connection.post(
                 batch(trackEvent("m-1")),
                 headers: ["X-Write-Key": fixture.writeKey, "Authorization": "Bearer x"]))
-        #expect(answer.body == #"{"success":true,"accepted":1,"duplicates":0,"rejected":[]}"#)
+        #expect(answer.body == #"{"success":true,"accepted":1,"duplicates":0,"rejected":[]}"# + "\n")
     }
 
     @Test func eachKindHasAnEndpointOfItsOwn() throws {

@@ -21,9 +21,10 @@ package struct HTTPResponse: Sendable {
         self.body = body
     }
 
-    /// A JSON answer.
-    package static func json(_ status: Int, _ body: [UInt8]) -> HTTPResponse {
-        HTTPResponse(status: status, headers: [("Content-Type", "application/json")], body: body)
+    /// A JSON answer, on a line of its own: a terminal goes on below it.
+    package static func json(_ status: Int, _ body: consuming [UInt8]) -> HTTPResponse {
+        body.append(UInt8(ascii: "\n"))
+        return HTTPResponse(status: status, headers: [("Content-Type", "application/json")], body: body)
     }
 
     /// A text answer.

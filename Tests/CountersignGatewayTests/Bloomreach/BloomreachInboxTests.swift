@@ -117,7 +117,7 @@ struct BloomreachInboxTests {
         try put("two")
         let first = try inbox()
         let other = try inbox()
-        #expect(markRead(["one"])?.body == #"{"success":true}"#)
+        #expect(markRead(["one"])?.body == #"{"success":true}"# + "\n")
         let later = try inbox(since: other.sync_token)
         #expect(later.messages?.map(\.id) == ["one"])
         #expect(later.messages?.first?.is_read == true)
@@ -203,8 +203,8 @@ struct BloomreachInboxTests {
 
     @Test func messagesThatAreGoneAreNoFaultOfTheClient() throws {
         track(jane)
-        #expect(markRead(["gone"])?.body == #"{"success":true}"#)
-        #expect(markRead([])?.body == #"{"success":true}"#)
+        #expect(markRead(["gone"])?.body == #"{"success":true}"# + "\n")
+        #expect(markRead([])?.body == #"{"success":true}"# + "\n")
         let database = try SQLiteConnection(
             path: client.fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
         #expect(try database.first("SELECT count(*) FROM inbox_read") { $0.int(0) } == 0)

@@ -33,7 +33,7 @@ struct BloomreachSelfCheckTests {
         }
         let answer = try #require(check())
         #expect(answer.status == 200)
-        #expect(answer.body == #"{"success":true}"#)
+        #expect(answer.body == #"{"success":true}"# + "\n")
         let request = try #require(receiver.request())
         #expect(request.head == "POST /push?tenant=1 HTTP/1.1")
         #expect(request.headers["content-type"] == "application/json")

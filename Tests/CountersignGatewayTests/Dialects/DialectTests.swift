@@ -100,8 +100,8 @@ final class DialectTests {
 
     @Test func whatADialectDeclaresReachesRouterPagesAndDocument() throws {
         #expect(client.get("/declared")?.status == 200)
-        #expect(client.get("/declared/none")?.body == #"{"declared":404}"#)
-        #expect(client.post("{}", path: "/declared")?.body == #"{"declared":405}"#)
+        #expect(client.get("/declared/none")?.body == #"{"declared":404}"# + "\n")
+        #expect(client.post("{}", path: "/declared")?.body == #"{"declared":405}"# + "\n")
         #expect(client.get("/none")?.json["code"] as? String == "not_found")
         let asked = client.send(
             "OPTIONS", "/declared",
