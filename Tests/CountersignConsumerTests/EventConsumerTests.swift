@@ -4,7 +4,7 @@ import CountersignTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct EventConsumerTests {
     private let clock = ManualClock()
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 
 /// What the engine owes to others that share its queue, and to those who wait for it.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct DeliveryEngineTests {
     /// Does something while the engine, which has claimed events, finds out their user's token.
     private struct WatchedStore: TokenStore {

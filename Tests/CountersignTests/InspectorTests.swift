@@ -5,7 +5,7 @@ import Testing
 
 @testable import Countersign
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct InspectorTests {
     @Test func itSaysWhatWaitsAndWhyWithoutTheToken() async throws {
         let bench = try Bench()

@@ -69,7 +69,7 @@ struct RecorderTests {
     }
 
     /// Every call ends in a result while the store is in trouble, and within a second of its return all is as before.
-    @Test(.timeLimit(.minutes(1)), arguments: Trouble.allCases)
+    @Test(.timeLimit(.minutes(5)), arguments: Trouble.allCases)
     func recordingResumesByItself(trouble: Trouble) async throws {
         var bench = try Bench()
         bench.configuration.limits.maximumUnsavedEvents = 50

@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 
 /// The way of an event into the queue file when the disk, the device or another client is in its way.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct StoreFailureTests {
     /// A recorder and its store, with the disk and the device's lock in the test's hands.
     private struct Desk {

@@ -7,7 +7,7 @@ import Testing
 @testable import ExponeaCompat
 
 /// On an instance of its own, with a server in memory.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ConfigurationTests {
     @Test func whatIsTrackedBeforeTheFirstUnlockIsStoredAfterIt() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(

@@ -7,7 +7,7 @@ import GatewayStorage
 import Testing
 
 /// The library for backends against a gateway, over connections.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ConsumerLibraryTests {
     private let fixture: GatewayFixture
     private let token: String

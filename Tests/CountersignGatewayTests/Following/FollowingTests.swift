@@ -229,7 +229,7 @@ struct FollowingTests {
         withExtendedLifetime(bench) {}
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(5)))
     func whoWaitsGetsWhatIsStoredMeanwhile() async throws {
         let bench = try Bench(.live)
         let end = try #require(try bench.ask("GET", "events").json["next"] as? String)

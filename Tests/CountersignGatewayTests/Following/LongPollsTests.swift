@@ -8,7 +8,7 @@ import Testing
 @testable import GatewayStorage
 
 /// Requests that wait for events, with a clock by hand.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LongPollsTests {
     /// A clock, and what is due when.
     private final class Clock: Sendable {

@@ -6,7 +6,7 @@ import Testing
 @testable import GatewayStorage
 
 /// What only this engine's consumers may do; the rest is held by the conformance suite.
-@Suite(.ownThreads, .timeLimit(.minutes(1)))
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SQLiteEventConsumersTests {
     @Test func anAcknowledgementThatIsOnItsWayMayBeSentAgain() throws {
         let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"

@@ -8,7 +8,7 @@ import Testing
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct WebhookDeliveryTests {
     private func deliver(
-        _ behaviour: WebhookServer.Behaviour, timeout: Int = 10_000, url: String? = nil,
+        _ behaviour: WebhookServer.Behaviour, timeout: Int = 60_000, url: String? = nil,
         allowsPrivate: Bool = true, isCancelled: @escaping @Sendable () -> Bool = { false }
     ) throws -> (attempt: WebhookAttempt, requests: [WebhookServer.Request]) {
         let server = try WebhookServer { _ in behaviour }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Countersign
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct BloomreachSessionTests {
     /// Type, session properties and time of each event that was sent.
     private func events(_ device: BloomreachDevice) async -> [String] {

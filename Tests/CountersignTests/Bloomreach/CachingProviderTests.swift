@@ -5,7 +5,7 @@ import Testing
 
 @testable import Countersign
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct CachingProviderTests {
     /// Gives tokens that are good for ten minutes, each another one.
     private final class Source: AsyncAuthorizationProvider, CustomerObserving {

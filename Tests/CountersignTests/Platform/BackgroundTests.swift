@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 
 /// What the SDK does when the app goes to the background, with the system's part played by the test.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct BackgroundTests {
     /// Plays `ProcessInfo.performExpiringActivity`.
     private final class System: Sendable {

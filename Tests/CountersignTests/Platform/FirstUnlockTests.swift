@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 
 /// A device that was started and not unlocked yet.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct FirstUnlockTests {
     @Test func whatThereIsToDoWaitsForTheFirstUnlock() async throws {
         let bench = try Bench()

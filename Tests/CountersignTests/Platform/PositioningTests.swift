@@ -6,7 +6,7 @@ import Testing
 @testable import CountersignLocations
 
 /// What Core Location says, played by the test.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PositioningTests {
     private func location(accuracy: Double = 5, altitudeAccuracy: Double = 3, speed: Double = 1) -> Location?
     {

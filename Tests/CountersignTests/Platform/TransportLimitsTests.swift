@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 
 /// Time limits, interruption and the meaning of failures, for transports that cannot be run here too.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct TransportLimitsTests {
     private let clock = ManualClock()
 
