@@ -54,7 +54,8 @@ public final class Gateway: Sendable {
         dialects others: (RequestPath) -> [any Dialect] = { _ in [] }
     ) throws(GatewayError) {
         self.configuration = configuration
-        observability = Observability(logLevel: configuration.logLevel)
+        observability = Observability(
+            logLevel: configuration.logLevel, logFormat: configuration.logFormat)
         certificates = try observability.certificates(configuration.tls)
         folder = try LockedDataDirectory(configuration, log: observability.log)
         let storage = folder.storage

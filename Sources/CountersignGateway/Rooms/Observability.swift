@@ -10,8 +10,8 @@ struct Observability: Sendable {
     let commits = CommitSignal()
     let observer: ObserverGroup
 
-    init(logLevel: LogLevel) {
-        log = GatewayLog(level: logLevel)
+    init(logLevel: LogLevel, logFormat: LogFormat) {
+        log = GatewayLog(level: logLevel, format: logFormat)
         observer = ObserverGroup(
             members: logLevel > .off ? [metrics, recorder, commits, log] : [metrics, recorder, commits])
     }

@@ -48,6 +48,9 @@ public struct GatewayConfiguration: Sendable {
     /// How much is logged to standard error, as JSON; see ``LogLevel``.
     public var logLevel = LogLevel.off
 
+    /// How the log is written.
+    package var logFormat = LogFormat.json
+
     /// What a request may cost; see ``GatewayLimits``.
     public var limits = GatewayLimits()
 

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// The log: JSON, one line a request, written by its own thread.
+/// The log, one line a request, written by its own thread: JSON, or text for a terminal.
 ///
 /// A request only leaves its record behind. When the reader of the log is so slow that too many records wait, further
 /// ones are dropped, counted, and the count is logged as soon as there is room.
@@ -13,6 +13,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     }
 
     private let level: LogLevel
+    private let format: LogFormat
     private let capacity: Int
     private let gatherSeconds: Double
     private let write: @Sendable ([UInt8]) -> Void
@@ -25,10 +26,11 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private var hasEnded = false
 
     package init(
-        level: LogLevel, capacity: Int = 8_192, gatherSeconds: Double = 0.05,
+        level: LogLevel, format: LogFormat = .json, capacity: Int = 8_192, gatherSeconds: Double = 0.05,
         write: @escaping @Sendable ([UInt8]) -> Void = GatewayLog.writeToStandardError
     ) {
         self.level = level
+        self.format = format
         self.capacity = capacity
         self.gatherSeconds = gatherSeconds
         self.write = write
@@ -54,10 +56,23 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     /// Logs something that is no request. The values must hold no token, key or body.
     package func note(_ own: LogLevel, _ message: StaticString, _ values: [(StaticString, String)] = []) {
         guard own <= level else { return }
-        var line = LogLine(
-            milliseconds: Int64(Date().timeIntervalSince1970 * 1000), level: own, message: message)
-        for (name, value) in values { line.put(name, value) }
-        enqueue(.line(line.ended()))
+        enqueue(.line(line(own, message, values)))
+    }
+
+    private func line(
+        _ level: LogLevel, _ message: StaticString, _ values: [(StaticString, String)], count: Int? = nil
+    ) -> [UInt8] {
+        let now = Int64(Date().timeIntervalSince1970 * 1000)
+        switch format {
+        case .json:
+            var line = LogLine(milliseconds: now, level: level, message: message)
+            for (name, value) in values { line.put(name, value) }
+            line.put("count", count)
+            return line.ended()
+        case .text(let isColored):
+            let counted = count.map { [("count" as StaticString, String($0))] } ?? []
+            return TerminalLogLine(isColored: isColored).note(now, level, message, values + counted)
+        }
     }
 
     /// Lines that were dropped so far.
@@ -102,7 +117,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
             let isLast = isClosing && entries.isEmpty
             condition.unlock()
             if isLast { break }
-            write(Self.lines(entries, missing: missing))
+            write(lines(entries, missing: missing))
         }
         condition.lock()
         hasEnded = true
@@ -110,22 +125,20 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
         condition.unlock()
     }
 
-    private static func lines(_ entries: [Entry], missing: Int) -> [UInt8] {
+    private func lines(_ entries: [Entry], missing: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         for entry in entries {
             switch entry {
             case .request(let record, let level):
-                bytes += LogLine(record, level: level).ended()
+                switch format {
+                case .json: bytes += LogLine(record, level: level).ended()
+                case .text(let isColored):
+                    bytes += TerminalLogLine(isColored: isColored).request(record, level: level)
+                }
             case .line(let line): bytes += line
             }
         }
-        if missing > 0 {
-            var line = LogLine(
-                milliseconds: Int64(Date().timeIntervalSince1970 * 1000), level: .warning,
-                message: "log lines dropped")
-            line.put("count", missing)
-            bytes += line.ended()
-        }
+        if missing > 0 { bytes += line(.warning, "log lines dropped", [], count: missing) }
         return bytes
     }
 

@@ -1,0 +1,70 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+
+/// One line of the log for a person: the local time, how it ended, what it was. ASCII only, as ``LogLine``.
+struct TerminalLogLine {
+    let isColored: Bool
+    /// Seconds that local time is ahead of UTC.
+    var secondsFromUTC = TimeZone.current.secondsFromGMT()
+
+    /// The line of a request, such as `14:03:07  401 EXPIRED  POST /v1/batch  shop  0.8 ms`.
+    func request(_ record: RequestRecord, level: LogLevel) -> [UInt8] {
+        let trail = record.trail
+        let outcome = [record.status.map { String($0) } ?? "gone", record.code ?? trail.authCode?.reason]
+            .compactMap(\.self).joined(separator: " ")
+        // An endpoint's path is known; any other is shown as far as it helps.
+        let request =
+            Self.safe(record.method, limit: 8) + " " + Self.safe(trail.route ?? record.path, limit: 64)
+        var text = padded(clock(record.receivedMilliseconds), 8) + "  "
+        text += colored(padded(Self.safe(outcome, limit: 64), 22), level) + "  " + padded(request, 30)
+        if let app = trail.appID { text += "  " + Self.safe(app, limit: 64) }
+        if trail.accepted + trail.duplicates + trail.rejected > 0 {
+            text += "  stored \(trail.accepted)"
+            if trail.duplicates > 0 { text += ", there already \(trail.duplicates)" }
+            if trail.rejected > 0 { text += ", rejected \(trail.rejected)" }
+        }
+        let tenths = Int((record.seconds * 10_000).rounded())
+        return Array((text + "  \(tenths / 10).\(tenths % 10) ms\n").utf8)
+    }
+
+    /// The line of what is no request.
+    func note(
+        _ milliseconds: Int64, _ level: LogLevel, _ message: StaticString, _ values: [(StaticString, String)]
+    ) -> [UInt8] {
+        var text = padded(clock(milliseconds), 8) + "  " + colored(padded(level.rawValue, 22), level)
+        text += "  \(message)"
+        for (name, value) in values { text += "  \(name): " + Self.safe(value, limit: 512) }
+        return Array((text + "\n").utf8)
+    }
+
+    private func clock(_ milliseconds: Int64) -> String {
+        let day: Int64 = 86_400
+        let seconds = (milliseconds / 1000 + Int64(secondsFromUTC)) % day
+        let ofDay = seconds < 0 ? seconds + day : seconds
+        return [ofDay / 3600, ofDay / 60 % 60, ofDay % 60].map { $0 < 10 ? "0\($0)" : "\($0)" }
+            .joined(separator: ":")
+    }
+
+    private func colored(_ text: String, _ level: LogLevel) -> String {
+        let code =
+            switch level {
+            case .error: 31
+            case .warning: 33
+            case .info: 32
+            case .debug, .off: 2
+            }
+        return isColored ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
+    }
+
+    private func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.utf8.count))
+    }
+
+    /// What a client sent cannot reach a terminal as anything but text.
+    private static func safe(_ text: String, limit: Int) -> String {
+        String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.prefix(limit).map { (0x20..<0x7F).contains($0.value) ? $0 : "?" }))
+    }
+}
