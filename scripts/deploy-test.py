@@ -61,8 +61,8 @@ def check_chart():
             fail(f"helm lint says {bad}")
     refuses("a chart with a second replica", lambda: helm_python.Chart.load(str(CHART)).validate_schema({"replicaCount": 2}))
     for values, kinds in (
-        ({}, ["Service", "StatefulSet"]),
-        (FULL, ["Ingress", "Service", "ServiceMonitor", "StatefulSet"]),
+        ({}, ["Pod", "Service", "StatefulSet"]),
+        (FULL, ["Ingress", "Pod", "Service", "ServiceMonitor", "StatefulSet"]),
     ):
         documents = render(values)
         found = sorted(document["kind"] for document in documents)

@@ -18,8 +18,13 @@ extension Flag {
     static let allowPlainHTTP = Flag(
         "allow-plain-http", help: "send the token over http to another machine")
 
+    /// The profile to work on, whichever is in use.
+    static let profile = Flag(
+        "profile", .text("NAME"), environment: "COUNTERSIGN_PROFILE",
+        help: "work on the gateway of this profile")
+
     /// Of every command that works on a data directory and on a running gateway.
-    static let place = connection + [.data]
+    static let place = connection + [.profile, .data]
 
     /// Shows the users of apps as they are; on a data directory they always are.
     static let unmask = Flag(
@@ -55,26 +60,37 @@ extension Invocation {
     /// The server to work on; nil for the data directory.
     func remoteAdmin() throws -> RemoteAdmin? {
         func variable(_ name: String) -> String? { io.environment[name].flatMap { $0.isEmpty ? nil : $0 } }
-        let places: [(server: String?, hasData: Bool)] = [
-            (flagValues[Flag.server.name]?.last, flagValues[Flag.data.name] != nil),
-            (variable("COUNTERSIGN_SERVER"), variable("COUNTERSIGN_DATA") != nil),
+        let places: [(server: String?, profile: String?, hasData: Bool)] = [
+            (
+                flagValues[Flag.server.name]?.last, flagValues[Flag.profile.name]?.last,
+                flagValues[Flag.data.name] != nil
+            ),
+            (
+                variable("COUNTERSIGN_SERVER"), variable("COUNTERSIGN_PROFILE"),
+                variable("COUNTERSIGN_DATA") != nil
+            ),
         ]
         for place in places {
-            switch (place.server, place.hasData) {
-            case (nil, false): continue
-            case (nil, true): return nil
-            case (_?, true):
+            switch (place.server, place.profile, place.hasData) {
+            case (nil, nil, false): continue
+            case (nil, nil, true): return nil
+            case (let server?, nil, false): return try remoteAdmin(server)
+            case (nil, let name?, false):
+                return try remoteAdmin(Profiles(environment: io.environment).named(name))
+            default:
                 throw CommandError(
-                    .usage, "both a server and a data directory were given", hint: "give --server or --data")
-            case (let server?, false): return try remoteAdmin(server)
+                    .usage, "more than one place to work on was given",
+                    hint: "give one of --server, --profile and --data")
             }
         }
-        return try Profiles(environment: io.environment).inUse.map { profile in
-            try RemoteAdmin(
-                .init(
-                    url: profile.server, certificateAuthorityFile: profile.certificateAuthorityFile,
-                    allowsPlainHTTP: profile.allowsPlainHTTP), token: profile.token)
-        }
+        return try Profiles(environment: io.environment).inUse.map(remoteAdmin)
+    }
+
+    private func remoteAdmin(_ profile: Profile) throws -> RemoteAdmin {
+        try RemoteAdmin(
+            .init(
+                url: profile.server, certificateAuthorityFile: profile.certificateAuthorityFile,
+                allowsPlainHTTP: profile.allowsPlainHTTP), token: profile.token)
     }
 
     private func remoteAdmin(_ url: String) throws -> RemoteAdmin {

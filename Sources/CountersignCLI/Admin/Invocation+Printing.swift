@@ -1,9 +1,9 @@
 internal import CountersignCore
 
 extension Invocation {
-    /// Prints an answer: with `--json` as it is, else as `text` does it.
+    /// Prints an answer: as JSON as it is, else as `text` does it.
     func print(_ answer: JSONValue, text: () throws -> Void) throws {
-        if isSet(.json) { try io.print(answer) } else { try text() }
+        if printsJSON { try io.print(answer) } else { try text() }
     }
 
     /// Prints an answer: with `--json` as it is, else as a table with a row for each of these columns.
@@ -21,12 +21,15 @@ extension Invocation {
         }
     }
 
-    /// Prints a list: with `--json` as one array of what the API has, else as a table; columns of numbers are aligned right. A
-    /// list that may be long is one object a line.
+    /// Prints a list: with `-o json` as one array of what the API has, with `-o jsonl` as one object a line, else as a table;
+    /// columns of numbers are aligned right. With `--json` a list that may be long is one object a line.
     func printList(
         _ items: [JSONValue], _ columns: KeyValuePairs<String, Column>, empty: String, isLong: Bool = false
     ) throws {
-        if isSet(.json) { return try (isLong ? items : [.array(items)]).forEach { try io.print($0) } }
+        if printsJSON {
+            let isOneALine = output == .jsonl || isLong && flagValues[Flag.output.name] == nil
+            return try (isOneALine ? items : [.array(items)]).forEach { try io.print($0) }
+        }
         guard !items.isEmpty else { return io.say(empty) }
         let rows = items.map { item in columns.map { $0.value.cell(item) } }
         let numbers = columns.indices.filter { column in rows.allSatisfy { Int64($0[column]) != nil } }

@@ -72,26 +72,28 @@ struct Profiles: Sendable {
 
     /// Throws `notFound`.
     mutating func use(_ name: String?) throws(CommandError) {
-        if let name { try check(name) }
+        if let name { _ = try named(name) }
         nameInUse = name
         try write()
     }
 
     /// Throws `notFound`.
     mutating func delete(_ name: String) throws(CommandError) {
-        try check(name)
+        _ = try named(name)
         all.removeAll { $0.name == name }
         if nameInUse == name { nameInUse = nil }
         try write()
     }
 
-    private func check(_ name: String) throws(CommandError) {
-        guard all.contains(where: { $0.name == name }) else {
+    /// The profile of this name. Throws `notFound`.
+    func named(_ name: String) throws(CommandError) -> Profile {
+        guard let profile = all.first(where: { $0.name == name }) else {
             throw CommandError(
                 .notFound, "there is no profile \(name)",
                 hint: Suggestion.nearest(to: name, among: all.map(\.name)).map { "did you mean \($0)?" }
                     ?? "`countersign profile list` shows those there are")
         }
+        return profile
     }
 
     /// Replaces the file at once: whoever reads it meanwhile gets the old or the new one.

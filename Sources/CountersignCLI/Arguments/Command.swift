@@ -22,7 +22,7 @@ struct Command: Sendable {
         self.summary = summary
         self.details = details
         self.positionals = positionals
-        self.flags = flags
+        self.flags = flags.flatMap { flag -> [Flag] in flag == .json ? [.json, .output] : [flag] }
         self.examples = examples.map { ($0.key, $0.value) }
         self.run = run
     }

@@ -23,6 +23,7 @@ struct CommandParser {
         if let name = Self.earlier[Array(arguments.prefix(2))] {
             return try parse(name + arguments.dropFirst(2))
         }
+        if let reordered = commandFirst(arguments) { return try parse(reordered) }
         let path = arguments.prefix { !$0.hasPrefix("-") }
         let asksForHelp = arguments.prefix { $0 != "--" }.contains { $0 == "--help" || $0 == "-h" }
         guard let command = command(for: path) else {
@@ -39,24 +40,57 @@ struct CommandParser {
         commands.filter { words.starts(with: $0.path) }.max { $0.path.count < $1.path.count }
     }
 
+    /// The same words with the command before the flags that stood in front of it; nil when none did, or no command takes them.
+    private func commandFirst(_ arguments: [String]) -> [String]? {
+        guard let first = arguments.first, first.hasPrefix("-") else { return nil }
+        for index in arguments.indices.dropFirst() where !arguments[index].hasPrefix("-") {
+            let words = arguments[index...].prefix { !$0.hasPrefix("-") }
+            let flags = Array(arguments[..<index])
+            guard let command = command(for: words), areFlags(flags, of: command) else { continue }
+            return command.path + flags + arguments[(index + command.path.count)...]
+        }
+        return nil
+    }
+
+    /// Whether these words are flags of a command with their values, and nothing else.
+    private func areFlags(_ words: [String], of command: Command) -> Bool {
+        var index = 0
+        while index < words.count {
+            if ["--help", "-h"].contains(words[index]) {
+                index += 1
+                continue
+            }
+            guard words[index].hasPrefix("-"), let (flag, attached) = try? flag(words[index], of: command)
+            else { return false }
+            index += flag.value == .none || attached != nil ? 1 : 2
+        }
+        return index == words.count
+    }
+
     private func isGroup(_ path: [String]) -> Bool {
         commands.contains { $0.path.starts(with: path) }
     }
 
-    private func unknownCommand(_ path: [String], first: String?) -> CommandError {
+    /// What to say of words that no command begins with, and what was meant.
+    func unknownCommand(_ path: [String], first: String?) -> CommandError {
         if let first, path.isEmpty {
             return CommandError(
-                .usage, "the flag \(first) must stand after a command",
+                .usage, "no command follows that takes the flag \(first)",
                 hint: "`countersign --help` lists the commands")
         }
         if path.isEmpty {
             return CommandError(.usage, "which command?", hint: "`countersign --help` lists the commands")
         }
         if isGroup(path) {
-            let verbs = commands.filter { $0.path.starts(with: path) }.map { $0.path[path.count] }
+            var verbs: [String] = []
+            for command in commands
+            where command.path.starts(with: path) && !verbs.contains(command.path[path.count]) {
+                verbs.append(command.path[path.count])
+            }
+            let name = path.joined(separator: " ")
             return CommandError(
-                .usage,
-                "`\(path.joined(separator: " "))` needs one more word: \(verbs.joined(separator: ", "))")
+                .usage, "`\(name)` needs one more word: \(verbs.joined(separator: ", "))",
+                hint: "`countersign \(name) --help` says what each does")
         }
         // The words that lead to a group are right; the one after them is not.
         var known: [String] = []
@@ -136,7 +170,10 @@ struct CommandParser {
             String.init)
         let given = String(parts[0].drop { $0 == "-" })
         let name = Self.earlierFlags[given] ?? given
-        if argument.hasPrefix("--"), let flag = command.flags.first(where: { $0.name == name }) {
+        let isLong = argument.hasPrefix("--")
+        if let flag = command.flags.first(where: {
+            isLong ? $0.name == name : $0.letter.map { given == String($0) } ?? false
+        }) {
             return (flag, parts.count > 1 ? parts[1] : nil)
         }
         let hint =

@@ -12,10 +12,16 @@ struct Flag: Sendable, Equatable {
         case choice([String])
         /// A whole number within limits; the word stands for it in help.
         case integer(String, ClosedRange<Int>)
+        /// A time within limits in whole units: a number of them, or with a unit of its own such as `90s`, `2h`, `7d`.
+        case duration(Quantity.Time, ClosedRange<Int>)
+        /// A size within limits in bytes: a number, or with a unit such as `500MB`, `10GB`, `1GiB`.
+        case size(ClosedRange<Int>)
     }
 
     /// Without the leading dashes.
     let name: String
+    /// Its other name behind a single dash; nil for most.
+    let letter: Character?
     let value: Value
     /// One line for help.
     let help: String
@@ -27,11 +33,12 @@ struct Flag: Sendable, Equatable {
     let maximumCount: Int
 
     init(
-        _ name: String, _ value: Value = .none, default defaultValue: String? = nil,
+        _ name: String, _ value: Value = .none, letter: Character? = nil, default defaultValue: String? = nil,
         environment: String? = nil, maximumCount: Int = 1,
         help: String
     ) {
         self.name = name
+        self.letter = letter
         self.value = value
         self.help = help
         self.defaultValue = defaultValue
@@ -39,12 +46,25 @@ struct Flag: Sendable, Equatable {
         self.maximumCount = maximumCount
     }
 
-    /// `--port PORT`, as help shows it.
+    /// `--port PORT`, or `-o, --output WORD`, as help shows it.
     var usage: String {
+        let names = (letter.map { "-\($0), " } ?? "") + "--\(name)"
+        return switch value {
+        case .none: names
+        case .text(let word), .path(let word), .integer(let word, _): "\(names) \(word)"
+        case .choice(let words): "\(names) \(words.joined(separator: "|"))"
+        case .duration: "\(names) DURATION"
+        case .size: "\(names) SIZE"
+        }
+    }
+
+    /// The value as commands take it: a time as a number of the flag's units, a size as a number of bytes, else the text.
+    /// The text must be a value of this flag.
+    func plain(_ text: String) -> String {
         switch value {
-        case .none: "--\(name)"
-        case .text(let word), .path(let word), .integer(let word, _): "--\(name) \(word)"
-        case .choice(let words): "--\(name) \(words.joined(separator: "|"))"
+        case .duration(let unit, _): Quantity.duration(text, in: unit).map { String($0) } ?? text
+        case .size: Quantity.size(text).map { String($0) } ?? text
+        default: text
         }
     }
 
@@ -60,6 +80,14 @@ struct Flag: Sendable, Equatable {
             if let number = Int(text), range.contains(number) { return nil }
             return
                 "--\(name) takes a whole number from \(range.lowerBound) to \(range.upperBound), not '\(text)'"
+        case .duration(let unit, let range):
+            if let number = Quantity.duration(text, in: unit), range.contains(number) { return nil }
+            return
+                "--\(name) takes \(range.lowerBound) to \(range.upperBound) \(unit.rawValue), or a time such as \(unit.examples), not '\(text)'"
+        case .size(let range):
+            if let number = Quantity.size(text), range.contains(number) { return nil }
+            return
+                "--\(name) takes \(range.lowerBound) to \(range.upperBound) bytes, or a size such as 500MB or 10GB, not '\(text)'"
         }
     }
 }

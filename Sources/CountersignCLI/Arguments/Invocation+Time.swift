@@ -15,4 +15,25 @@ extension Invocation {
         throw CommandError(
             .usage, "--\(flag.name) takes a time such as 2026-11-21T08:30:00Z, or 10m, 2h, 7d, not '\(text)'")
     }
+
+    /// A flag's time in the future in milliseconds since 1970: a date and time, or from now on as `30s`, `10m`, `2h`, `7d`.
+    func futureTime(of flag: Flag) throws(CommandError) -> Int64? {
+        guard let text = try value(of: flag) else { return nil }
+        let now = Int64(Date().timeIntervalSince1970 * 1000)
+        if let seconds = Quantity.duration(text, in: .seconds), text.last?.isLetter == true, seconds > 0,
+            seconds < 1_000_000_000
+        {
+            return now + Int64(seconds) * 1000
+        }
+        guard let milliseconds = RFC3339.milliseconds(text.utf8) else {
+            throw CommandError(
+                .usage,
+                "--\(flag.name) takes a time such as 2030-01-31T08:00:00Z, or 10m, 2h, 7d from now, not '\(text)'"
+            )
+        }
+        guard milliseconds > now else {
+            throw CommandError(.usage, "--\(flag.name) names a time that has passed: \(text)")
+        }
+        return milliseconds
+    }
 }

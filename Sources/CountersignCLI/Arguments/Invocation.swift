@@ -34,7 +34,7 @@ struct Invocation: Sendable {
     /// The flag's value as a number; nil when there is none. Throws `usage` when the environment variable's text is not
     /// a value of this flag.
     func integer(of flag: Flag) throws(CommandError) -> Int? {
-        try value(of: flag).flatMap { Int($0) }
+        try value(of: flag).flatMap { Int(flag.plain($0)) }
     }
 
     /// True when the switch was given.

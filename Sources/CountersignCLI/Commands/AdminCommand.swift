@@ -14,7 +14,7 @@ enum AdminCommand {
     private static let readerApp = Flag(
         "app", .text("APP"), help: "the app whose events a token with the scope reader reads")
     private static let days = Flag(
-        "days", .integer("DAYS", 1...3_650), help: "days until it expires; never if not given")
+        "days", .duration(.days, 1...3_650), help: "days until it expires; never if not given")
     private static let tokenID = Positional(
         "TOKEN", help: "the token's id, as `countersign admin token list` prints it")
 

@@ -32,7 +32,7 @@ enum AdminUserCommand {
                 "name": .string(invocation[name]),
                 "role": .string(try invocation.value(of: role) ?? ""), "password": .string(secret),
             ])
-        if invocation.isSet(.json) { try invocation.io.print(user) }
+        if invocation.printsJSON { try invocation.io.print(user) }
         invocation.io.say("Made the \(user["role"].shown) \(user["name"].shown).")
     }
 

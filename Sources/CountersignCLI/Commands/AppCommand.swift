@@ -17,11 +17,19 @@ enum AppCommand {
         positionals: [id], flags: [name] + Flag.place,
         examples: ["A first app": "countersign app create blog --name 'Our blog'"]
     ) { invocation in
+        let id = invocation[AppCommand.id]
+        let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789-_")
+        guard (1...64).contains(id.utf8.count), id.allSatisfy(allowed.contains) else {
+            throw CommandError(
+                .usage,
+                "an app's id has 1 to 64 lower-case letters, digits, - and _, not '\(TerminalText.safe(id))'",
+                hint: "what people call it goes into --name")
+        }
         let admin = try invocation.admin(makingData: true)
         let made = try await admin.post(
             "apps",
             body: [
-                "id": .string(invocation[id]),
+                "id": .string(id),
                 "name": try invocation.value(of: name).map { .string($0) } ?? .null,
             ])
         let app = made["app"]["id"].shown
@@ -60,10 +68,10 @@ enum AppCommand {
             undone. Backups and the audit log keep what they have. The id can be used again a minute later, or a day if
             the gateway issued tokens for the app: by then they have expired.
             """,
-        positionals: [id], flags: [confirm, .json] + Flag.place,
+        positionals: [.app], flags: [confirm, .json] + Flag.place,
         examples: ["Without being asked": "countersign app delete shop --confirm shop"]
     ) { invocation in
-        let id = invocation[id]
+        let id = invocation.app
         let admin = try invocation.admin()
         let typed =
             try invocation.value(of: confirm)
@@ -89,13 +97,13 @@ enum AppCommand {
     private static let show = Command(
         "app show", summary: "Show an app, its rules for tokens and its keys",
         details: "With --json the app alone; `policy show` and `key list` have the rest.",
-        positionals: [id], flags: [.json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.place,
         examples: ["How is this app judged?": "countersign app show shop"]
     ) { invocation in
         let admin = try invocation.admin()
-        let id = invocation[id]
+        let id = invocation.app
         let app = try await admin.get("apps", id).body
-        if invocation.isSet(.json) {
+        if invocation.printsJSON {
             try invocation.io.print(app)
             return
         }

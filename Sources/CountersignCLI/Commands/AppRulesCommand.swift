@@ -8,9 +8,9 @@ enum AppRulesCommand {
         "ORIGIN", .any, help: "a page's origin such as https://shop.example; * is every page")
     private static let none = Flag("none", help: "allow no page")
     private static let days = Flag(
-        "days", .integer("DAYS", 0...36_500), help: "delete events older than this; 0 keeps them")
+        "days", .duration(.days, 0...36_500), help: "delete events older than this; 0 keeps them")
     private static let bytes = Flag(
-        "bytes", .integer("BYTES", 0...(1 << 50)),
+        "bytes", .size(0...(1 << 50)),
         help: "delete the oldest events while there are more bytes than this; 0 keeps them")
 
     private static let origins = Command(
@@ -49,7 +49,7 @@ enum AppRulesCommand {
         positionals: [.app], flags: [days, bytes, .json] + Flag.place,
         examples: [
             "Keep 90 days": "countersign app retention shop --days 90",
-            "Keep at most 10 GB": "countersign app retention shop --bytes 10000000000",
+            "Keep at most 10 GB": "countersign app retention shop --bytes 10GB",
         ]
     ) { invocation in
         let admin = try invocation.admin()
@@ -64,7 +64,7 @@ enum AppRulesCommand {
             changes.isEmpty
             ? try await admin.get("apps", invocation.app).body
             : try await admin.patch("apps", invocation.app, body: .object(changes))
-        if invocation.isSet(.json) {
+        if invocation.printsJSON {
             try invocation.io.print([
                 "app": .string(invocation.app), "retention_days": found["retention_days"],
                 "retention_bytes": found["retention_bytes"],

@@ -8,15 +8,15 @@ enum AppTokensCommand {
     private static let registration = Flag(
         "registration", .choice(["open", "closed"]), help: "whether devices may register at /api/register")
     private static let access = Flag(
-        "access-seconds", .integer("SECONDS", TokenRules.accessRange), help: "how long an access token lives")
+        "access-seconds", .duration(.seconds, TokenRules.accessRange), help: "how long an access token lives")
     private static let refresh = Flag(
-        "refresh-seconds", .integer("SECONDS", TokenRules.refreshRange),
+        "refresh-seconds", .duration(.seconds, TokenRules.refreshRange),
         help: "how long a session lives without being used")
     private static let reuse = Flag(
-        "reuse-seconds", .integer("SECONDS", TokenRules.reuseRange),
+        "reuse-seconds", .duration(.seconds, TokenRules.reuseRange),
         help: "how long an exchanged refresh token still gets the one that took its place")
     private static let absolute = Flag(
-        "absolute-seconds", .integer("SECONDS", TokenRules.absoluteRange),
+        "absolute-seconds", .duration(.seconds, TokenRules.absoluteRange),
         help: "how long a session lives however much it is used")
 
     private static let tokens = Command(
@@ -29,7 +29,7 @@ enum AppTokensCommand {
         positionals: [.app], flags: [registration, access, refresh, reuse, absolute, .json] + Flag.place,
         examples: [
             "Let devices register": "countersign app tokens shop --registration open",
-            "Tokens of ten minutes": "countersign app tokens shop --access-seconds 600",
+            "Tokens of ten minutes": "countersign app tokens shop --access-seconds 10m",
         ]
     ) { invocation in
         let admin = try invocation.admin()

@@ -45,7 +45,7 @@ enum AuditCommand {
         examples: ["Is the log whole?": "countersign audit verify"]
     ) { invocation in
         let found = try await invocation.admin().get("audit", "verify").body
-        if invocation.isSet(.json) { try invocation.io.print(found) }
+        if invocation.printsJSON { try invocation.io.print(found) }
         guard found["ok"].isTrue else {
             throw CommandError(
                 .verificationFailed, "the audit log is broken at the entry \(found["broken_at"].shown)",

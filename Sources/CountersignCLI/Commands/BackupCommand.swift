@@ -75,7 +75,7 @@ enum BackupCommand {
             }
         }
         invocation.io.say("Whole: \(found["events"].shown) events, \(found["bytes"].shown) bytes.")
-        if invocation.isSet(.json) { try invocation.io.print(found) }
+        if invocation.printsJSON { try invocation.io.print(found) }
     }
 
     private static let restore = Command(

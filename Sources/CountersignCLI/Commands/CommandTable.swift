@@ -3,7 +3,7 @@ enum CommandTable {
     static let all: [Command] =
         [
             ServeCommand.command, DemoCommand.command, SendCommand.command, TailCommand.command,
-            TriggerCommand.command, DoctorCommand.command,
+            TriggerCommand.command, DoctorCommand.command, SelfCheckCommand.command,
         ]
         + AppCommand.commands
         + AppRulesCommand.commands
@@ -30,7 +30,8 @@ enum CommandTable {
         + ProfileCommand.commands
         + ConfigCommand.commands
         + [
-            WhoAmICommand.command, CompletionCommand.command { all }, ManCommand.command { all },
+            WhoAmICommand.command, CompletionCommand.command { all }, CompleteCommand.command,
+            ManCommand.command { all },
             VersionCommand.command, HelpCommand.command { all },
         ]
 }

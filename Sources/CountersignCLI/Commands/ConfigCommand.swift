@@ -22,7 +22,7 @@ enum ConfigCommand {
         let reader = SettingReader(invocation: invocation)
         _ = try reader.configuration()
         let settings = try reader.all()
-        if invocation.isSet(.json) {
+        if invocation.printsJSON {
             let members = settings.map { found -> JSONValue in
                 var members: [String: JSONValue] = [
                     "name": .string(found.setting.name),

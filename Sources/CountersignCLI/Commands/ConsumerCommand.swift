@@ -10,7 +10,7 @@ enum ConsumerCommand {
         "partitions", .integer("N", 1...EventConsumerSettings.mostPartitions), default: "1",
         help: "how many workers may read at the same time; the order of each user's events holds")
     private static let hold = Flag(
-        "hold-days", .integer("DAYS", 1...EventConsumerSettings.longestHold),
+        "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
         help: "retention waits so many days longer for this consumer; not at all if not given")
     private static let user = Flag("user", .text("ID"), help: "only this user's events")
     private static let type = Flag("type", .choice(EventKind.all.map(\.rawValue)), help: "only this kind")

@@ -1,4 +1,6 @@
+internal import CountersignGateway
 internal import Foundation
+internal import GatewayModel
 
 /// `countersign demo`.
 enum DemoCommand {
@@ -48,9 +50,29 @@ enum DemoCommand {
         let run = DemoRun(
             plan: DemoPlan(replay: replay, devices: count), folder: folder,
             executable: executable, io: invocation.io)
-        guard let isRight = try await finish(run) else { throw ExitCode.interrupted }
+        guard let isRight = try await finish(run, folder) else { throw ExitCode.interrupted }
         if let kept { invocation.io.say("Look at it: sqlite3 '\(kept)/gateway/events.sqlite'") }
         guard isRight else { throw ExitCode.verificationFailed }
+    }
+
+    /// Asks the person at the terminal, if there is one, and serves the dashboard over the run's data until Ctrl-C.
+    private static func offerDashboard(_ folder: URL, _ io: CommandIO) async throws {
+        guard let answer = io.askOpenly("Look at this run in the dashboard? [Y/n]"), !Task.isCancelled,
+            ["", "y", "yes"].contains(answer.lowercased())
+        else { return }
+        var configuration = GatewayConfiguration(
+            dataDirectory: folder.appendingPathComponent("gateway").path)
+        configuration.port = 0
+        let gateway = try Gateway(configuration: configuration)
+        try gateway.start()
+        let setup = try gateway.makeSetupToken().map { "#/setup/" + $0 } ?? ""
+        io.say("Open \(configuration.adminURL(port: gateway.adminPort))/admin/\(setup)")
+        io.say("The link sets a password, once. Ctrl-C ends the demo.")
+        // A stream that nobody yields to ends with the task.
+        let (never, continuation) = AsyncStream.makeStream(of: Void.self)
+        for await _ in never {}
+        continuation.finish()
+        gateway.stop()
     }
 
     private static func describe(_ replay: Replay, _ io: CommandIO) {
@@ -61,10 +83,14 @@ enum DemoCommand {
         if replay.problems.count > 5 { io.say("  … and \(replay.problems.count - 5) more") }
     }
 
-    /// Waits for the run or for Ctrl-C. Returns the run's verdict; nil when it was interrupted.
-    private static func finish(_ run: DemoRun) async throws -> Bool? {
+    /// Waits for the run, and for the person who looks at it, or for Ctrl-C. Returns the run's verdict; nil when it was interrupted.
+    private static func finish(_ run: DemoRun, _ folder: URL) async throws -> Bool? {
         let signals = StopSignals()
-        let work = Task { try await run.run() }
+        let work = Task {
+            let isRight = try await run.run()
+            try await offerDashboard(folder, run.io)
+            return isRight
+        }
         let watch = Task { [stream = signals.stream] in
             for await _ in stream { work.cancel() }
         }

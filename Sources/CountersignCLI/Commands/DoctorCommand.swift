@@ -34,23 +34,27 @@ enum DoctorCommand {
         doctor.settingsProblem = settingsProblem
         doctor.profileNote = try invocation.onlyHere()
         let findings = await doctor.findings()
-        if invocation.isSet(.json) {
-            try invocation.io.print(
-                .array(
-                    findings.map { finding in
-                        [
-                            "check": .string(finding.name), "outcome": .string(finding.outcome.rawValue),
-                            "detail": .string(finding.detail),
-                            "remedy": finding.remedy.map { .string($0) } ?? .null,
-                        ]
-                    }))
+        try report(findings, invocation)
+    }
+
+    /// Prints findings. Throws how the command ends when one of them failed.
+    static func report(_ findings: [Doctor.Finding], _ invocation: Invocation) throws {
+        if invocation.printsJSON {
+            try invocation.printList(
+                findings.map { finding in
+                    [
+                        "check": .string(finding.name), "outcome": .string(finding.outcome.rawValue),
+                        "detail": .string(finding.detail),
+                        "remedy": finding.remedy.map { .string($0) } ?? .null,
+                    ]
+                }, [:], empty: "")
         } else {
             for finding in findings {
                 let mark =
                     switch finding.outcome {
-                    case .ok: "ok  "
-                    case .warning: "note"
-                    case .failed: "FAIL"
+                    case .ok: invocation.io.colored("ok  ", .good)
+                    case .warning: invocation.io.colored("note", .doubtful)
+                    case .failed: invocation.io.colored("FAIL", .bad)
                     }
                 try invocation.io.print("\(mark)  \(finding.name): \(finding.detail)")
                 if let remedy = finding.remedy { try invocation.io.print("      -> \(remedy)") }

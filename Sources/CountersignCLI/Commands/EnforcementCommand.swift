@@ -44,7 +44,7 @@ enum EnforcementCommand {
     }
 
     private static let hours = Flag(
-        "hours", .integer("HOURS", 1...168), default: "24", help: "how far to look back")
+        "hours", .duration(.hours, 1...168), default: "24", help: "how far to look back")
 
     private static let preview = Command(
         "enforcement preview", summary: "Print what requiring tokens would have rejected",
@@ -58,7 +58,7 @@ enum EnforcementCommand {
         let preview = try await invocation.admin().send(
             AdminRequest(
                 method: "GET", path: ["apps", invocation.app, "enforcement", "preview"],
-                query: [("hours", try invocation.value(of: hours))])
+                query: [("hours", try invocation.integer(of: hours).map { String($0) })])
         ).body
         try invocation.print(preview) {
             let bad = preview["would_reject"]
@@ -84,7 +84,8 @@ enum EnforcementCommand {
         "percent", .integer("PERCENT", 1...100),
         help: "with required: only for this share of users, always the same ones")
     private static let time = Flag(
-        "at", .text("TIME"), help: "when to switch, such as 2030-01-31T08:00:00Z; now if not given")
+        "at", .text("TIME"),
+        help: "when to switch: 2030-01-31T08:00:00Z, or 2h, 7d from now; now if not given")
     private static let returnAbove = Flag(
         "return-above", .integer("PERCENT", 0...100),
         help:
@@ -121,7 +122,7 @@ enum EnforcementCommand {
         guard share == nil || wanted == Enforcement.required.rawValue else {
             throw CommandError(.usage, "--percent goes with required only")
         }
-        let later = try invocation.time(of: time)
+        let later = try invocation.futureTime(of: time)
         let limit = try invocation.integer(of: returnAbove)
         let admin = try invocation.admin()
         var before = ""

@@ -19,9 +19,8 @@ enum HelpCommand {
             }
             let commands = table()
             guard commands.contains(where: { $0.path.starts(with: words) }) else {
-                throw CommandError(
-                    .notFound, "there is no help on '\(words.joined(separator: " "))'",
-                    hint: "`countersign --help` lists the commands")
+                throw CommandParser(commands: commands, io: invocation.io).unknownCommand(
+                    words, first: nil)
             }
             try invocation.io.print(HelpText.text(for: words, commands: commands))
         }

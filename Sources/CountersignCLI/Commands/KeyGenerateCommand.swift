@@ -38,7 +38,7 @@ enum KeyGenerateCommand {
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         try PrivateFile(creating: privatePath).write(key.privatePEM)
         try PrivateFile(creating: publicPath).write(key.publicKey.pem)
-        if invocation.isSet(.json) {
+        if invocation.printsJSON {
             try invocation.io.print([
                 "algorithm": .string(name), "bits": .integer(Int64(key.publicKey.bits)),
                 "id": .string(key.publicKey.thumbprint), "private_key_file": .string(privatePath),

@@ -9,9 +9,9 @@ enum PolicyCommand {
         "algorithms", .text("NAMES"),
         help: "allowed algorithms, separated by commas: RS256, PS256, ES256, EdDSA")
     private static let leeway = Flag(
-        "leeway", .integer("SECONDS", 0...300), help: "how far clocks may differ")
+        "leeway", .duration(.seconds, 0...300), help: "how far clocks may differ")
     private static let lifetime = Flag(
-        "max-lifetime", .integer("SECONDS", 0...31_536_000), help: "the longest a token may live; 0: any")
+        "max-lifetime", .duration(.seconds, 0...31_536_000), help: "the longest a token may live; 0: any")
     private static let audience = Flag(
         "audience", .text("TEXT"), help: "what aud must name; empty: not checked")
     private static let issuer = Flag("issuer", .text("TEXT"), help: "what iss must be; empty: not checked")

@@ -44,7 +44,7 @@ enum ProjectCommand {
         for kind in kinds {
             items.append((kind, try await admin.items("apps", invocation.app, "project", "items", kind)))
         }
-        if invocation.isSet(.json) {
+        if invocation.printsJSON {
             var members = project.members ?? [:]
             for (kind, items) in items { members[kind.replacing("-", with: "_")] = .array(items) }
             try invocation.io.print(.object(members))

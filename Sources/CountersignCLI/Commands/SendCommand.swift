@@ -30,7 +30,7 @@ enum SendCommand {
             it goes on where it stopped when it is called again with the same file, URL and write key. A gateway that
             cannot be reached at all is given up after half a minute, with 7; one that was, is waited for.
             """,
-        positionals: [file], flags: [format, writeKeyFile, key, userTokenFile, .url, .json, .data],
+        positionals: [file], flags: [format, writeKeyFile, key, userTokenFile, .url, .profile, .json, .data],
         examples: ["An access log": "countersign send access.log --write-key-file write-key.txt"]
     ) { invocation in
         let plan = try Plan(invocation)
@@ -54,12 +54,25 @@ enum SendCommand {
                 bytes, named: name,
                 format: try invocation.value(of: format).flatMap(SendInput.Format.init(rawValue:)))
             let io = invocation.io
+            guard !bytes.isEmpty else {
+                throw CommandError(.failed, "\(name == "-" ? "standard input" : name) is empty")
+            }
+            guard !input.events.isEmpty || !input.isGuess else {
+                throw CommandError(
+                    .failed,
+                    "\(name == "-" ? "standard input" : name) is not NDJSON, CSV, an access log or a GPX track",
+                    hint:
+                        "its first line: \(Self.start(of: bytes)); CSV from standard input needs --format csv"
+                )
+            }
             for problem in input.problems.prefix(5) {
                 io.say("line \(problem.line) is left out: \(problem.reason)")
             }
             if input.problems.count > 5 { io.say("… and \(input.problems.count - 5) more") }
             guard !input.events.isEmpty else {
-                throw CommandError(.failed, "\(name) holds no event", hint: "--format says what it is")
+                throw CommandError(
+                    .failed, "\(name == "-" ? "standard input" : name) holds no event",
+                    hint: "--format says what it is")
             }
             let (url, profile) = try invocation.destination()
             if let profile { io.say("To \(url.absoluteString), the profile \(profile.name).") }
@@ -91,6 +104,11 @@ enum SendCommand {
             self.run = run
         }
 
+        private static func start(of bytes: [UInt8]) -> String {
+            let line = String(decoding: bytes.prefix(60), as: UTF8.self).prefix { !$0.isNewline }
+            return "'\(TerminalText.safe(String(line)))'"
+        }
+
         private static func transport(for profile: Profile?) -> any HTTPTransport {
             #if os(Linux)
                 return CurlTransport(certificateAuthorityFile: profile?.certificateAuthorityFile)
@@ -106,7 +124,7 @@ enum SendCommand {
             for problem in outcome.rejected.prefix(20) {
                 io.say("line \(problem.line) was refused: \(TerminalText.safe(problem.reason))")
             }
-            if invocation.isSet(.json) {
+            if invocation.printsJSON {
                 try io.print([
                     "accepted": .integer(Int64(outcome.accepted)),
                     "duplicates": .integer(Int64(outcome.duplicates)),
@@ -136,15 +154,25 @@ enum SendCommand {
 }
 
 extension Invocation {
-    /// `--server` or the gateway of `--data`, else what the environment says, else the profile in use, else the gateway that
+    /// `--profile`, else `--server` or the gateway of `--data`, else what the environment says, else the profile in use, else the gateway that
     /// runs on the account's data directory.
     fileprivate func destination() throws -> (url: URL, profile: Profile?) {
+        if let name = flagValues[Flag.profile.name]?.last {
+            guard flagValues[Flag.url.name] == nil, flagValues[Flag.data.name] == nil else {
+                throw CommandError(
+                    .usage, "more than one place to send to was given",
+                    hint: "give one of --server, --profile and --data")
+            }
+            let profile = try Profiles(environment: io.environment).named(name)
+            return (try Self.gatewayURL(profile.server), profile)
+        }
         let flags: [Flag] = [.url, .data]
         let isSaid = flags.contains {
             flagValues[$0.name] != nil || $0.environment.flatMap { io.environment[$0] }?.isEmpty == false
         }
         if isSaid { return (try gatewayURL(), nil) }
-        guard let profile = try Profiles(environment: io.environment).inUse else {
+        let profiles = try Profiles(environment: io.environment)
+        guard let profile = try value(of: .profile).map(profiles.named) ?? profiles.inUse else {
             return (try gatewayURL(), nil)
         }
         return (try Self.gatewayURL(profile.server), profile)

@@ -13,7 +13,7 @@ enum ServeCommand {
             Makes the data directory when it is not there, and prints the gateway's URL on standard output once it
             listens. On SIGTERM or Ctrl-C it stops accepting, drains requests, commits and exits 0.
             A second one ends it immediately. On SIGHUP it reloads a changed certificate and changed apps now rather than
-            within a second; settings need a restart. Standard error gets a log in JSON, one line per request.
+            within a second; settings need a restart. Standard error gets a log, one line per request: text on a terminal, JSON elsewhere.
             `countersign config print --origin` shows the settings and where each comes from.
             """,
         flags: SettingReader.flags,
@@ -25,7 +25,10 @@ enum ServeCommand {
         leaveNoCore()
         let running = Lock<Gateway?>(nil)
         let signals = StopSignals { running.withLock { $0 }?.reload() }
-        let configuration = try SettingReader(invocation: invocation).configuration()
+        var configuration = try SettingReader(invocation: invocation).configuration()
+        if invocation.io.isInteractive {
+            configuration.logFormat = .text(isColored: invocation.io.usesColor)
+        }
         ProcessLimits.prepare(for: configuration.limits)
         let gateway = try Gateway(configuration: configuration)
         running.withLock { $0 = gateway }

@@ -13,20 +13,23 @@ enum TailCommand {
     static let command = Command(
         "tail", summary: "Print verdicts as a running gateway gives them",
         details: """
-            One line for each request; users are named by pseudonyms unless --unmask is given. With --json one object a line. When the connection ends it is made
+            One line for each request. On a data directory users are named by their ids, as `event list` does; on a server by
+            pseudonyms unless --unmask is given. With --json one object a line. When the connection ends it is made
             again and goes on where it stopped; what was missed is said on standard error. On a data directory it finds the
             gateway that runs there, and makes itself a token for each connection, which is good for a minute.
             """,
         flags: [app, code, user, count, .unmask, .json] + Flag.place,
         examples: ["The next expired token": "countersign tail --code EXPIRED --count 1"]
     ) { invocation in
+        let remote = try invocation.remoteAdmin()
         let options = Tail.Options(
             query: [
                 ("app", try invocation.value(of: app)),
                 ("code", try invocation.value(of: code).map { String(try AuthErrorCode(word: $0).rawValue) }),
-                ("user", try invocation.value(of: user)), invocation.unmasking,
-            ], count: try invocation.integer(of: count), printsJSON: invocation.isSet(.json))
-        let tail = Tail(options, io: invocation.io, connect: try connection(invocation))
+                ("user", try invocation.value(of: user)),
+                (name: "unmask", value: remote == nil ? "1" : invocation.unmasking.value),
+            ], count: try invocation.integer(of: count), printsJSON: invocation.printsJSON)
+        let tail = Tail(options, io: invocation.io, connect: try connection(invocation, remote))
         let signals = StopSignals()
         let running = Task { try await tail.run() }
         let waiting = Task { if await signals.first() != nil { running.cancel() } }
@@ -40,12 +43,11 @@ enum TailCommand {
     }
 
     private static func connection(
-        _ invocation: Invocation
+        _ invocation: Invocation, _ remote: RemoteAdmin?
     ) throws -> @Sendable () async throws -> Tail.Connection {
-        if let remote = try invocation.remoteAdmin() { return { Tail.Connection(admin: remote) } }
+        if let remote { return { Tail.Connection(admin: remote) } }
         let data = try invocation.dataDirectory()
         let authority = try invocation.value(of: .certificateAuthorityFile)
-        let scope = invocation.isSet(.unmask) ? "write" : "read"
         return {
             guard let running = RunningGateway(dataDirectory: data) else {
                 throw CommandError(
@@ -56,7 +58,7 @@ enum TailCommand {
             let expires = Int64((Date().timeIntervalSince1970 + 60) * 1000)
             let made = try await local.post(
                 "tokens",
-                body: ["name": "tail", "scopes": .array([.string(scope)]), "expires_ms": .integer(expires)])
+                body: ["name": "tail", "scopes": ["write"], "expires_ms": .integer(expires)])
             let server = RemoteAdmin.Server(
                 url: running.adminURL, certificateAuthorityFile: authority, allowsPlainHTTP: true)
             return Tail.Connection(

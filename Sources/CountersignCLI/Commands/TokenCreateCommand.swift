@@ -8,7 +8,7 @@ enum TokenCreateCommand {
         "key", .path("FILE"), help: "the private key as PEM; - reads standard input")
     private static let user = Flag("user", .text("ID"), help: "the user: becomes sub")
     private static let lifetime = Flag(
-        "lifetime", .integer("SECONDS", 1...31_536_000), default: "3600", help: "seconds until it expires")
+        "lifetime", .duration(.seconds, 1...31_536_000), default: "3600", help: "how long it is valid")
     private static let audience = Flag("audience", .text("TEXT"), help: "becomes aud")
     private static let issuer = Flag("issuer", .text("TEXT"), help: "becomes iss")
     private static let keyID = Flag("kid", .text("ID"), help: "becomes kid in the header")

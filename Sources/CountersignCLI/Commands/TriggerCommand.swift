@@ -85,7 +85,7 @@ enum TriggerCommand {
             let answer = try await trigger.send(code)
             let isAsWanted = answer.is(code)
             allAsWanted = allAsWanted && isAsWanted
-            if invocation.isSet(.json) {
+            if invocation.printsJSON {
                 try invocation.io.print([
                     "wanted": code.map { .integer(Int64($0.rawValue)) } ?? "ok",
                     "status": .integer(Int64(answer.status)),

@@ -31,7 +31,7 @@ enum WebhookCommand {
     private static let secretFile = Flag(
         "secret-file", .path("FILE"), help: "write the secret here, mode 0600, instead of printing it")
     private static let hours = Flag(
-        "hours", .integer("HOURS", 0...168), default: "24", help: "how long the old secret signs too")
+        "hours", .duration(.hours, 0...168), default: "24", help: "how long the old secret signs too")
     private static let limit = Flag(
         "limit", .integer("N", 1...500), default: "20", help: "how many at most")
     private static let delivery = Flag(

@@ -33,13 +33,13 @@ struct Setting: Sendable {
         self.apply = apply
     }
 
-    /// A whole number whose default is the configuration's own.
+    /// A number, time or size whose default is the configuration's own.
     init(
-        _ name: String, _ unit: String, _ range: ClosedRange<Int>,
+        _ name: String, _ value: Flag.Value,
         _ path: any WritableKeyPath<GatewayConfiguration, Int> & Sendable, help: String
     ) {
         let standard = GatewayConfiguration(dataDirectory: "")[keyPath: path]
-        self.init(name, .integer(unit, range), default: String(standard), help: help) {
+        self.init(name, value, default: String(standard), help: help) {
             $0[keyPath: path] = Int($1) ?? standard
         }
     }

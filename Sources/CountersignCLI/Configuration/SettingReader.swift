@@ -53,7 +53,7 @@ struct SettingReader {
             if let value, let problem = setting.problem(with: value) {
                 throw CommandError(.usage, "\(setting.name) (\(origin.text)): \(problem)")
             }
-            found.append(Found(setting: setting, value: value, origin: origin))
+            found.append(Found(setting: setting, value: value.map(setting.plain), origin: origin))
         }
         return found
     }
@@ -121,7 +121,7 @@ struct SettingReader {
             }
             + [
                 "COUNTERSIGN_CONFIG", "COUNTERSIGN_DATA", "COUNTERSIGN_SERVER", "COUNTERSIGN_TOKEN",
-                "COUNTERSIGN_CA_FILE",
+                "COUNTERSIGN_CA_FILE", "COUNTERSIGN_PROFILE",
             ]
         let own = invocation.io.environment.keys.filter {
             $0.hasPrefix("COUNTERSIGN_") && !known.contains($0)
@@ -191,5 +191,10 @@ extension Setting {
     /// Says what is wrong with `text` as this setting's value; nil when it is right. Never repeats a secret.
     fileprivate func problem(with text: String) -> String? {
         isSecret ? nil : Flag(name, value, help: help).problem(with: text)
+    }
+
+    /// The value as ``apply`` takes it; see ``Flag/plain(_:)``.
+    fileprivate func plain(_ text: String) -> String {
+        isSecret ? text : Flag(name, value, help: help).plain(text)
     }
 }

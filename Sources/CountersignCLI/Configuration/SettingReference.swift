@@ -17,6 +17,9 @@ enum SettingReference {
             {"host": "0.0.0.0", "port": 443, "trusted-proxies": ["10.0.0.0/8"], "log-level": "warning"}
             ```
 
+            A time (`DURATION`) is a number in the unit that the setting's name says, or has its own: `30s`, `10m`, `2h`, `7d`. A size
+            (`SIZE`) is a number of bytes, or has a unit: `500MB`, `1GiB`.
+
             A secret is never an argument. Its flag and its variable with `_FILE` take the path of a file that holds it.
 
             | Setting | Flag | Variable | Default | What it does |

@@ -62,23 +62,23 @@ enum SettingTable {
     private static let operation: [Setting] = [
         Setting(
             "log-level", .choice(LogLevel.allCases.map(\.rawValue)), default: LogLevel.info.rawValue,
-            help: "how much is logged to standard error, as JSON"
+            help: "how much is logged to standard error; JSON, or text on a terminal"
         ) { $0.logLevel = LogLevel(rawValue: $1) ?? .info },
         Setting(
-            "drain-seconds", .integer("SECONDS", 0...3600), default: "0",
+            "drain-seconds", .duration(.seconds, 0...3600), default: "0",
             help: "how long new requests are still taken after SIGTERM while /readyz says no"
         ) { $0.drainSeconds = Double($1) ?? 0 },
         Setting(
-            "stop-grace-seconds", .integer("SECONDS", 0...3600), default: "10",
+            "stop-grace-seconds", .duration(.seconds, 0...3600), default: "10",
             help: "how long a request that has begun may take to arrive when stopping"
         ) { $0.stopGraceSeconds = Double($1) ?? 0 },
         Setting(
-            "disk-floor-bytes", "BYTES", 0...(1 << 50), \.diskFloorBytes,
+            "disk-floor-bytes", .size(0...(1 << 50)), \.diskFloorBytes,
             help: "free bytes on the disk below which nothing is stored (503)"),
         Setting(
-            "backup-hours", "HOURS", 0...8_760, \.backups.hours,
+            "backup-hours", .duration(.hours, 0...8_760), \.backups.hours,
             help: "hours between two backups of the data directory; 0 makes none"),
-        Setting("backup-keep", "N", 1...1_000, \.backups.keep, help: "how many backups are kept"),
+        Setting("backup-keep", .integer("N", 1...1_000), \.backups.keep, help: "how many backups are kept"),
         Setting(
             "backup-folder", .path("PATH"),
             help: "where backups go; the folder backups in the data directory when not given"
@@ -91,33 +91,34 @@ enum SettingTable {
 
     private static let protection: [Setting] = [
         Setting(
-            "requests-per-second-per-address", "N", 0...1_000_000, \.limits.requestsPerSecondPerAddress,
+            "requests-per-second-per-address", .integer("N", 0...1_000_000),
+            \.limits.requestsPerSecondPerAddress,
             help: "requests of one address, five times as many at once (429); 0 is no limit"),
         Setting(
-            "requests-per-second-per-app", "N", 0...1_000_000, \.limits.requestsPerSecondPerApp,
+            "requests-per-second-per-app", .integer("N", 0...1_000_000), \.limits.requestsPerSecondPerApp,
             help: "requests of one app, five times as many at once (429); 0 is no limit"),
         Setting(
-            "token-requests-per-second", "N", 0...1_000_000, \.limits.tokenRequestsPerSecond,
+            "token-requests-per-second", .integer("N", 0...1_000_000), \.limits.tokenRequestsPerSecond,
             help:
                 "token requests of one session or client and registrations of one address (429); 0 is no limit"
         ),
         Setting(
-            "connections", "N", 1...1_000_000, \.limits.connections,
+            "connections", .integer("N", 1...1_000_000), \.limits.connections,
             help: "open connections (idle ones go, then the slowest)"),
         Setting(
-            "connections-per-address", "N", 1...1_000_000, \.limits.connectionsPerAddress,
+            "connections-per-address", .integer("N", 1...1_000_000), \.limits.connectionsPerAddress,
             help: "open connections of one address (idle ones go, then new ones)"),
         Setting(
-            "idle-seconds", "SECONDS", 1...3_600, \.limits.idleSeconds,
+            "idle-seconds", .duration(.seconds, 1...3_600), \.limits.idleSeconds,
             help: "time between two requests of a connection"),
         Setting(
-            "body-bytes", "BYTES", 1_024...1_073_741_824, \.limits.bodyBytes,
+            "body-bytes", .size(1_024...1_073_741_824), \.limits.bodyBytes,
             help: "bytes of a body, as sent and decompressed (413)"),
         Setting(
-            "pending-bytes", "BYTES", 65_536...(1 << 40), \.limits.pendingBytes,
+            "pending-bytes", .size(65_536...(1 << 40)), \.limits.pendingBytes,
             help: "bytes of events that may wait for the disk (503)"),
         Setting(
-            "body-memory-bytes", "BYTES", 1_048_576...(1 << 40), \.limits.bodyMemoryBytes,
+            "body-memory-bytes", .size(1_048_576...(1 << 40)), \.limits.bodyMemoryBytes,
             help: "bytes of request bodies and answers in memory (slowest closed, 503)"),
     ]
 }

@@ -186,7 +186,7 @@ struct Doctor: Sendable {
                         String(decoding: ready.body.prefix(300), as: UTF8.self).trimmingCharacters(
                             in: .whitespacesAndNewlines),
                         "curl '\(url.absoluteString)/readyz?verbose' lists the checks"))
-            if let clock = clock(live, at: before) { findings.append(clock) }
+            if let clock = Self.clock(live, at: before) { findings.append(clock) }
             return findings
         } catch {
             return [
@@ -200,7 +200,7 @@ struct Doctor: Sendable {
     }
 
     /// The gateway's clock against this machine's: tokens are judged by it.
-    private func clock(_ answer: TransportResponse, at now: Date) -> Finding? {
+    static func clock(_ answer: TransportResponse, at now: Date) -> Finding? {
         guard let theirs = answer.header("Date").flatMap(HTTPDate.seconds) else { return nil }
         let seconds = Int((Double(theirs) - now.timeIntervalSince1970).rounded())
         guard abs(seconds) > 5 else {

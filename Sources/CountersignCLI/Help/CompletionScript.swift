@@ -63,16 +63,45 @@ enum CompletionScript {
             + (place.command?.flags.map { "--\($0.name)" } ?? []) + ["--help"]).joined(separator: " ")
     }
 
+    /// What `countersign complete` is asked for at a command's words: apps, then keys of the app before.
+    private static func ids(_ place: Place) -> [String] {
+        guard let words = place.command?.positionals, words.first == .app else { return [] }
+        let takesKey = place.command?.path.first == "key" && words.dropFirst().first?.name == "KEY"
+        return ["apps"] + (takesKey ? ["keys"] : [])
+    }
+
+    /// Where a word of a command is an app's or a key's id. `bash` and `zsh` keep the commands' words in `path`, and say how many
+    /// follow them.
+    private static func idCases(_ places: [Place], previous: String, take: (String) -> String) -> [String] {
+        return [
+            "    case \"$behind $path\" in",
+            places.filter { !ids($0).isEmpty }.map { "\"0 \($0.path)\"" }.joined(separator: "|") + ") "
+                + take("countersign complete apps") + " ;;",
+            places.filter { ids($0).count > 1 }.map { "\"1 \($0.path)\"" }.joined(separator: "|") + ") "
+                + take("countersign complete keys \"\(previous)\"") + " ;;",
+            "    esac",
+            "    case \"\(previous)\" in",
+            "        --app) " + take("countersign complete apps") + " ;;",
+            "        --profile) " + take("countersign complete profiles") + " ;;",
+            "    esac",
+        ]
+    }
+
     static func bash(_ commands: [Command]) -> String {
         var lines = [
             "# bash completion for countersign", "_countersign() {",
             "    local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\"",
-            "    local path=\"\" word", "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do",
+            "    local path=\"\" word behind=$((COMP_CWORD - 1))",
+            "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do",
             "        case \"$word\" in -*) break ;; esac",
-            "        case \" $_countersign_paths \" in *\" ${path:+$path.}$word \"*) path=\"${path:+$path.}$word\" ;; *) break ;; esac",
-            "    done", "    case \"$path $previous\" in",
+            "        case \" $_countersign_paths \" in *\" ${path:+$path.}$word \"*) path=\"${path:+$path.}$word\" behind=$((behind - 1)) ;; *) break ;; esac",
+            "    done",
         ]
         let places = places(commands)
+        lines += idCases(places, previous: "$previous") {
+            "COMPREPLY=($(compgen -W \"$(\($0) 2>/dev/null)\" -- \"$current\")); [[ $current == -* ]] || return"
+        }
+        lines.append("    case \"$path $previous\" in")
         lines += cases(
             places, values: { "COMPREPLY=($(compgen -W \"\($0)\" -- \"$current\"))" },
             next: { "COMPREPLY=($(compgen -W \"\(words($0))\" -- \"$current\"))" })
@@ -86,13 +115,18 @@ enum CompletionScript {
 
     static func zsh(_ commands: [Command]) -> String {
         var lines = [
-            "#compdef countersign", "_countersign() {", "    local path=\"\" word index=2",
+            "#compdef countersign", "_countersign() {",
+            "    local path=\"\" word index=2 behind=$((CURRENT - 2))",
             "    local -a items", "    while (( index < CURRENT )); do", "        word=\"${words[index]}\"",
             "        [[ \"$word\" == -* ]] && break",
             "        case \" $_countersign_paths \" in *\" ${path:+$path.}$word \"*) path=\"${path:+$path.}$word\" ;; *) break ;; esac",
-            "        (( index++ ))", "    done", "    case \"$path ${words[CURRENT-1]}\" in",
+            "        (( index++, behind-- ))", "    done",
         ]
         let places = places(commands)
+        lines += idCases(places, previous: "${words[CURRENT-1]}") {
+            "[[ ${words[CURRENT]} == -* ]] || { compadd -- ${(f)\"$(\($0) 2>/dev/null)\"}; return }"
+        }
+        lines.append("    case \"$path ${words[CURRENT-1]}\" in")
         lines += cases(places, values: { "compadd -- \($0)" }) { place in
             let items =
                 place.next.map { item(":", $0.word, $0.summary) }
@@ -130,7 +164,7 @@ enum CompletionScript {
                     case .none: ""
                     case .choice(let words): " -x -a \(quoted(words.joined(separator: " ")))"
                     case .path: " -r -F"
-                    case .text, .integer: " -x"
+                    case .text, .integer, .duration, .size: " -x"
                     }
                 lines.append(
                     "complete -c countersign \(within) -l \(flag.name)\(value) -d \(quoted(flag.help))")
@@ -138,7 +172,15 @@ enum CompletionScript {
             for choice in command.positionals.first?.choices ?? [] {
                 lines.append("complete -c countersign \(at) -a \(choice)")
             }
-            if command.positionals.contains(where: { $0.choices == nil }) {
+            if !ids(place).isEmpty {
+                lines.append("complete -c countersign \(at) -a '(countersign complete apps 2>/dev/null)'")
+            }
+            if ids(place).count > 1 {
+                lines.append(
+                    "complete -c countersign \(within) -a '(countersign complete keys (commandline -opc)[-1] 2>/dev/null)'"
+                )
+            }
+            if command.positionals.contains(where: { $0.choices == nil && $0 != .app }) {
                 lines.append("complete -c countersign \(within) -F")
             }
         }

@@ -3,6 +3,7 @@ enum HelpText {
     /// The list of the commands whose path begins with `path`, or the whole help of the one command that it names.
     static func text(for path: [String], commands: [Command]) -> String {
         if let command = commands.first(where: { $0.path == path }) { return text(for: command) }
+        if path.isEmpty { return program(commands) }
         let shown = commands.filter { $0.path.starts(with: path) }
         let usage = (["countersign"] + path + ["COMMAND"]).joined(separator: " ")
         let lines =
@@ -12,6 +13,27 @@ enum HelpText {
                 "", "`countersign COMMAND --help` says more, with examples.",
                 "`countersign help exit-codes` lists what the exit status means.",
             ]
+        return lines.joined(separator: "\n")
+    }
+
+    /// The help of the program: one line for each first word, in sections.
+    private static func program(_ commands: [Command]) -> String {
+        var lines = [
+            "Authenticated delivery for apps: gateway and tools.", "", "Usage: countersign COMMAND [FLAGS]",
+        ]
+        let width = CommandSection.all.flatMap { $0.words.map(\.key.count) }.max() ?? 0
+        for section in CommandSection.all {
+            lines += ["", "\(section.title):"]
+            for (word, about) in section.words {
+                let summary = about ?? commands.first { $0.path == [word] }?.summary ?? ""
+                lines.append("  " + word + String(repeating: " ", count: width - word.count + 2) + summary)
+            }
+        }
+        lines += [
+            "",
+            "`countersign WORD --help` lists a group's commands, `countersign COMMAND --help` says more, with examples.",
+            "Flags stand before or after the words. `countersign help exit-codes` lists what the exit status means.",
+        ]
         return lines.joined(separator: "\n")
     }
 
@@ -45,6 +67,11 @@ enum HelpText {
         var notes: [String] = []
         if let variable = flag.environment { notes.append("or $\(variable)") }
         if let value = flag.defaultValue { notes.append("default: \(value)") }
+        switch flag.value {
+        case .duration(let unit, _): notes.append("in \(unit.rawValue), or as \(unit.examples)")
+        case .size: notes.append("in bytes, or as 500MB or 10GB")
+        default: break
+        }
         return notes.isEmpty ? flag.help : "\(flag.help) (\(notes.joined(separator: "; ")))"
     }
 

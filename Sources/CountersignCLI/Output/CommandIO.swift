@@ -11,6 +11,8 @@ struct CommandIO: Sendable {
     let environment: [String: String]
     /// A person watches standard error, so progress may be redrawn in place.
     let isInteractive: Bool
+    /// A person watches standard output, so data may be coloured.
+    var isOutputWatched = false
     /// Asks the person at the terminal for a secret, which is not shown; nil when nobody is there.
     var ask: @Sendable (String) -> String? = { _ in nil }
     /// Asks the person at the terminal for a line, which is shown; nil when nobody is there.
@@ -27,8 +29,16 @@ struct CommandIO: Sendable {
     }
 
     /// True when talk may be coloured: a person watches, and neither `NO_COLOR` nor a dumb terminal says otherwise.
-    var usesColor: Bool {
-        isInteractive && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+    var usesColor: Bool { isInteractive && allowsColor }
+
+    /// The same for data.
+    var colorsData: Bool { isOutputWatched && allowsColor }
+
+    private var allowsColor: Bool { (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb" }
+
+    /// The text in a colour where data may be coloured.
+    func colored(_ text: String, _ color: TerminalColor) -> String {
+        colorsData ? "\u{1B}[\(color.rawValue)m\(text)\u{1B}[0m" : text
     }
 
     /// The process's own streams and environment.
@@ -45,7 +55,8 @@ struct CommandIO: Sendable {
             talk: { text in try? FileHandle.standardError.write(contentsOf: Data(text.utf8)) },
             input: { [UInt8](try FileHandle.standardInput.readToEnd() ?? Data()) },
             environment: ProcessInfo.processInfo.environment,
-            isInteractive: isatty(STDERR_FILENO) == 1, ask: askWithoutEcho, askOpenly: askWithEcho)
+            isInteractive: isatty(STDERR_FILENO) == 1, isOutputWatched: isatty(STDOUT_FILENO) == 1,
+            ask: askWithoutEcho, askOpenly: askWithEcho)
     }
 
     private static let askWithEcho: @Sendable (String) -> String? = { question in

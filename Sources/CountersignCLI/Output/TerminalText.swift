@@ -12,3 +12,11 @@ enum TerminalText {
                 }))
     }
 }
+
+/// Colours by what they say.
+enum TerminalColor: Int, Sendable {
+    case bad = 31
+    case good = 32
+    case doubtful = 33
+    case quiet = 2
+}

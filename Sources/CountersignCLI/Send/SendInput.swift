@@ -20,6 +20,9 @@ struct SendInput: Sendable {
     private(set) var events: [SendEvent] = []
     private(set) var problems: [Replay.Problem] = []
 
+    /// True when neither the name, nor the first byte, nor anybody said what the input is: it was read as an access log.
+    let isGuess: Bool
+
     /// What message ids are derived from, beside the line and its text.
     private let source: String
 
@@ -29,7 +32,9 @@ struct SendInput: Sendable {
     init(_ bytes: [UInt8], named name: String, format: Format?, run: String = UUIDv7.make()) {
         source = name == "-" ? "-\n\(run)" : URL(fileURLWithPath: name).lastPathComponent
         let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
-        switch format ?? Self.format(of: bytes, named: name) {
+        let known = format ?? Self.format(of: bytes, named: name)
+        isGuess = known == nil
+        switch known ?? .log {
         case .ndjson: readMessages(bytes)
         case .csv: readTable(bytes)
         case .log: take(AccessLog.read(Data(bytes), named: name))
@@ -81,7 +86,7 @@ struct SendInput: Sendable {
         take(track)
     }
 
-    private static func format(of bytes: [UInt8], named name: String) -> Format {
+    private static func format(of bytes: [UInt8], named name: String) -> Format? {
         switch URL(fileURLWithPath: name).pathExtension.lowercased() {
         case "ndjson", "jsonl", "json": return .ndjson
         case "csv": return .csv
@@ -92,7 +97,7 @@ struct SendInput: Sendable {
         switch bytes.drop(while: { $0 <= 0x20 }).first {
         case UInt8(ascii: "{"): return .ndjson
         case UInt8(ascii: "<"): return .gpx
-        default: return .log
+        default: return nil
         }
     }
 

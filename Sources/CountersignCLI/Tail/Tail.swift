@@ -108,7 +108,10 @@ final class Tail: Sendable {
                 defer { (state.isConnected, state.failures) = (true, 0) }
                 return !state.isConnected || state.failures > 0
             }
-            if isNew { io.say("Connected to \(admin.place), from \(event.id ?? "now").") }
+            if isNew {
+                io.say("Connected to \(admin.place), from \(event.id ?? "now").")
+                if !options.printsJSON { io.say(line(Self.header)) }
+            }
             if let oneIn = data["one_in"].integer, oneIn > 1 {
                 io.say("More come than are shown: one in \(oneIn).")
             } else if !isNew {
@@ -122,17 +125,29 @@ final class Tail: Sendable {
         }
     }
 
+    private static let header = ["TIME", "VERDICT", "CODE", "APP", "USER", "ENDPOINT"]
+    private static let widths = [24, 10, 26, 16, 12, 0]
+
+    /// The cells in columns, the second in a colour.
+    private func line(_ cells: [String], color: (String) -> String = { $0 }) -> String {
+        let padded = zip(cells, Self.widths).map { $0.padding(to: $1) }
+        let text = padded.enumerated().map { $0.offset == 1 ? color($0.element) : $0.element }.joined(
+            separator: " ")
+        return String(text.reversed().drop { $0 == " " }.reversed())
+    }
+
     private func show(_ verdict: JSONValue) throws {
         if options.printsJSON {
             try io.print(verdict)
         } else {
             let code = verdict["code"] == .null ? "" : "\(verdict["code"].shown) \(verdict["reason"].shown)"
-            let cells = [
-                (verdict["at_ms"].time, 24), (verdict["verdict"].shown, 10), (code, 26),
-                (verdict["app"].shown, 16), (verdict["user"].shown, 12), (verdict["endpoint"].shown, 0),
-            ]
-            let line = cells.map { $0.padding(to: $1) }.joined(separator: " ")
-            try io.print(String(line.reversed().drop { $0 == " " }.reversed()))
+            let word = verdict["verdict"].shown
+            let color: TerminalColor = word == "rejected" ? .bad : code.isEmpty ? .good : .doubtful
+            try io.print(
+                line([
+                    verdict["at_ms"].time, word, code, verdict["app"].shown, verdict["user"].shown,
+                    verdict["endpoint"].shown,
+                ]) { io.colored($0, color) })
         }
         let isEnough = state.withLock { state in
             state.shown += 1

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import GatewayModel
+package import GatewayModel
 
 extension NetworkAddress {
     /// The address that a socket is about to connect to; nil for what is neither IPv4 nor IPv6.
@@ -31,7 +31,7 @@ extension NetworkAddress {
     }
 
     /// How far the gateway's own requests may go.
-    enum Reach {
+    package enum Reach {
         /// The public Internet.
         case everywhere
         /// This machine, a private network, or what is reserved: only where an owner allows it.
@@ -42,7 +42,7 @@ extension NetworkAddress {
 
     /// What the address belongs to. An IPv6 address that stands for an IPv4 address goes as far as that one where
     /// translation is common (RFC 6052), and no further than inside by tunnels.
-    var reach: Reach {
+    package var reach: Reach {
         if Self.unreachable.contains(where: { $0.contains(self) }) { return .never }
         if Self.translated.contains(where: { $0.contains(self) }) { return lastV4.reach }
         if let tunnelled { return tunnelled.reach == .never ? .never : .inside }

@@ -64,6 +64,19 @@ struct CommandParserTests {
         #expect(invocation.isSet(Self.json))
     }
 
+    @Test(arguments: [
+        "--json app create shop --port 1", "--port 1 --json app create shop",
+        "--port=1 app create --json shop",
+        "--data serve --json app create shop --port 1",
+    ])
+    func flagsMayStandBeforeTheCommand(line: String) throws {
+        let invocation = try invocation(line)
+        #expect(invocation.commandName == "app create")
+        #expect(invocation[Self.app] == "shop")
+        #expect(invocation.isSet(Self.json))
+        #expect(try invocation.integer(of: Self.port) == 1)
+    }
+
     @Test func everythingBehindTwoDashesIsAWord() throws {
         let invocation = try invocation("send shop -- --json --help -")
         #expect(invocation.allWords(of: Self.rest) == ["--json", "--help", "-"])
@@ -81,10 +94,13 @@ struct CommandParserTests {
         ("serv", "there is no command `serv`", "did you mean `countersign serve`?"),
         ("zzzzzzzz", "there is no command `zzzzzzzz`", "`countersign --help` lists the commands"),
         ("app craete shop", "there is no command `app craete`", "did you mean `countersign app create`?"),
-        ("app", "`app` needs one more word: create, list", nil),
+        (
+            "app", "`app` needs one more word: create, list",
+            "`countersign app --help` says what each does"
+        ),
         ("", "which command?", "`countersign --help` lists the commands"),
         (
-            "--port 1 serve", "the flag --port must stand after a command",
+            "--prot 1 serve", "no command follows that takes the flag --prot",
             "`countersign --help` lists the commands"
         ),
         ("serve --prot 1", "`serve` has no flag --prot", "did you mean --port?"),

@@ -39,7 +39,23 @@ struct CommandTableTests {
     @Test func helpListsEveryCommand() async {
         let recorded = RecordedIO()
         #expect(await recorded.run("--help") == .done)
-        for command in CommandTable.all { #expect(recorded.output.contains("  \(command.name) ")) }
+        for command in CommandTable.all { #expect(recorded.output.contains("\n  \(command.path[0]) ")) }
+        for group in Set(CommandTable.all.filter { $0.path.count > 1 }.map { $0.path[0] }) {
+            let listed = RecordedIO()
+            #expect(await listed.run(group, "--help") == .done)
+            for command in CommandTable.all where command.path[0] == group {
+                #expect(listed.output.contains("  \(command.name) "))
+            }
+        }
+    }
+
+    @Test func eachFirstWordStandsInOneSectionOfTheHelp() {
+        let words = CommandSection.all.flatMap { $0.words.map(\.key) }
+        #expect(words.count == Set(words).count)
+        #expect(Set(words) == Set(CommandTable.all.map { $0.path[0] }))
+        for (word, about) in CommandSection.all.flatMap(\.words) {
+            #expect((about == nil) == CommandTable.all.contains { $0.path == [word] }, "\(word)")
+        }
     }
 
     @Test func helpExplainsEveryExitCode() async {
@@ -49,6 +65,14 @@ struct CommandTableTests {
     }
 
     @Test func helpOnNothingKnownSaysSo() async {
-        #expect(await RecordedIO().run("help", "nonsense") == .notFound)
+        let recorded = RecordedIO()
+        #expect(await recorded.run("help", "serv") == .usage)
+        #expect(recorded.talk.contains("did you mean `countersign serve`?"))
+    }
+
+    @Test func aGroupAloneNamesEachWordOnce() async {
+        let recorded = RecordedIO()
+        #expect(await recorded.run("admin") == .usage)
+        #expect(recorded.talk.contains("`admin` needs one more word: reset, second-factor, token, user\n"))
     }
 }

@@ -43,7 +43,8 @@ struct ExampleTests {
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") { _ in }
         let needsGateway =
             [
-                "send", "tail", "trigger", "doctor", "event list", "event export", "enforcement preview",
+                "send", "tail", "trigger", "doctor", "self-check", "event list", "event export",
+                "enforcement preview",
             ].contains(command) || command.hasPrefix("consumer")
         if needsGateway { _ = try await gateway.start() }
         try await prepare(command)

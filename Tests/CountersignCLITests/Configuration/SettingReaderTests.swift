@@ -77,7 +77,7 @@ struct SettingReaderTests {
             let before = GatewayConfiguration(dataDirectory: "d")
             var after = before
             switch setting.value {
-            case .integer(_, let range):
+            case .integer(_, let range), .duration(_, let range), .size(let range):
                 try setting.apply(
                     &after,
                     String(

@@ -188,6 +188,28 @@ struct DocumentTests {
         }
     }
 
+    /// What the page calls a symptom is a word of the SDK, so that a search for it ends there.
+    @Test func eachSymptomOfThePageOnTheSDKIsInItsSources() throws {
+        let rows = try document("docs/troubleshooting-sdk.md").split(separator: "\n").filter {
+            $0.hasPrefix("| ")
+        }
+        let manager = FileManager.default
+        let sources = try ["Countersign", "CountersignCore"].flatMap { room in
+            try manager.subpathsOfDirectory(atPath: package.appendingPathComponent("Sources/\(room)").path)
+                .filter { $0.hasSuffix(".swift") }.map { try document("Sources/\(room)/\($0)") }
+        }.joined()
+        var count = 0
+        for row in rows {
+            let symptom = row.split(separator: "|", maxSplits: 1)[0]
+            for word in symptom.matches(of: /`([^`]+)`/) {
+                count += 1
+                let text = String(word.1)
+                #expect(sources.contains(text.replacing("()", with: "(")), "\(text)")
+            }
+        }
+        #expect(count > 25)
+    }
+
     @Test func theTableOfExitCodesIsTheProgramsOwn() throws {
         let text = try document("docs/operations.md")
         for (code, meaning) in ExitCode.table {

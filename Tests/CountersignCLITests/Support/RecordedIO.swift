@@ -6,11 +6,16 @@ final class RecordedIO: Sendable {
     let talkText = RecordedText()
     private let environment: [String: String]
     private let isInteractive: Bool
+    private let isOutputWatched: Bool
     private let input: String
 
-    init(environment: [String: String] = [:], isInteractive: Bool = false, input: String = "") {
+    init(
+        environment: [String: String] = [:], isInteractive: Bool = false, isOutputWatched: Bool = false,
+        input: String = ""
+    ) {
         self.environment = environment
         self.isInteractive = isInteractive
+        self.isOutputWatched = isOutputWatched
         self.input = input
     }
 
@@ -23,7 +28,7 @@ final class RecordedIO: Sendable {
             talk: talkText.append,
             input: { Array(self.input.utf8) },
             environment: environment,
-            isInteractive: isInteractive)
+            isInteractive: isInteractive, isOutputWatched: isOutputWatched)
     }
 
     /// Runs one command line of the real table, or of `commands`.

@@ -1,0 +1,52 @@
+/// Times and sizes as people write them.
+enum Quantity {
+    /// The unit of a number that has none.
+    enum Time: String, Sendable, Equatable {
+        case seconds, hours, days
+
+        fileprivate var inSeconds: Int {
+            switch self {
+            case .seconds: 1
+            case .hours: 3_600
+            case .days: 86_400
+            }
+        }
+
+        /// What a value may look like.
+        var examples: String {
+            switch self {
+            case .seconds: "90s, 10m, 2h or 7d"
+            case .hours: "12h or 7d"
+            case .days: "30d or 2w"
+            }
+        }
+    }
+
+    private static let times = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
+    private static let sizes = [
+        "": 1, "b": 1, "kb": 1_000, "mb": 1_000_000, "gb": 1_000_000_000, "tb": 1_000_000_000_000,
+        "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+    ]
+
+    /// A text such as `90` or `2h` as whole units; nil when it is no time, or not a whole number of them.
+    static func duration(_ text: String, in unit: Time) -> Int? {
+        guard let (number, name) = parts(text) else { return nil }
+        if name.isEmpty { return number }
+        guard let factor = times[name] else { return nil }
+        let (seconds, isTooLarge) = number.multipliedReportingOverflow(by: factor)
+        guard !isTooLarge, seconds.isMultiple(of: unit.inSeconds) else { return nil }
+        return seconds / unit.inSeconds
+    }
+
+    /// A text such as `1000`, `10GB` (decimal) or `10GiB` (binary) as bytes; nil when it is no size.
+    static func size(_ text: String) -> Int? {
+        guard let (number, name) = parts(text), let factor = sizes[name.lowercased()] else { return nil }
+        let (bytes, isTooLarge) = number.multipliedReportingOverflow(by: factor)
+        return isTooLarge ? nil : bytes
+    }
+
+    private static func parts(_ text: String) -> (number: Int, unit: String)? {
+        let digits = text.prefix { $0.isASCII && $0.isNumber }
+        return Int(digits).map { ($0, String(text.dropFirst(digits.count))) }
+    }
+}

@@ -1,0 +1,160 @@
+internal import Countersign
+internal import CountersignCore
+internal import Foundation
+
+/// Looks at a gateway from where its clients are: through its proxy, its certificate and its network.
+struct SelfCheck: Sendable {
+    typealias Finding = Doctor.Finding
+
+    /// Where clients reach the gateway, without a path.
+    let url: URL
+    let transport: any HTTPTransport
+    var now: @Sendable () -> Date = { Date() }
+
+    private static let requestID = "self-check-\(UUIDv7.make())"
+
+    /// Every look, in order. When nothing answers, that alone.
+    func findings() async -> [Finding] {
+        let began = now()
+        let live: TransportResponse
+        do throws(HTTPTransportError) {
+            live = try await get("livez")
+        } catch {
+            return [unreachable(error)]
+        }
+        guard live.status == 200 else {
+            return [
+                .failed(
+                    "gateway", "\(url.absoluteString)/livez answers \(live.status)",
+                    "is this a gateway, and does the proxy pass /livez on?")
+            ]
+        }
+        let milliseconds = Int(now().timeIntervalSince(began) * 1000)
+        var found = [
+            Finding.ok("gateway", "\(url.absoluteString) answers after \(milliseconds) ms"), network,
+        ]
+        if let clock = Doctor.clock(live, at: began) { found.append(clock) }
+        do throws(HTTPTransportError) {
+            found.append(readiness(try await get("readyz")))
+            found.append(version(try await get("openapi.json")))
+            found += refusal(
+                try await send(
+                    "POST", "v1/batch",
+                    headers: [("X-Request-Id", Self.requestID), ("X-Write-Key", "self-check")]))
+            found.append(issuer(try await get(".well-known/oauth-authorization-server")))
+            if !isLoopback {
+                found.append(
+                    exposed(
+                        "metrics", try await get("metrics"), "metrics-from, or close /metrics in the proxy"))
+                found.append(
+                    exposed("admin", try await get("admin/"), "admin-host, or close /admin/ in the proxy"))
+            }
+        } catch {
+            found.append(unreachable(error))
+        }
+        return found
+    }
+
+    private func get(_ path: String) async throws(HTTPTransportError) -> TransportResponse {
+        try await send("GET", path)
+    }
+
+    private func send(
+        _ method: String, _ path: String, headers: [(name: String, value: String)] = []
+    ) async throws(HTTPTransportError) -> TransportResponse {
+        try await transport.send(
+            TransportRequest(
+                method: method, url: url.appendingPathComponent(path),
+                headers: headers + [(name: "Content-Type", value: "application/json")],
+                body: method == "POST" ? Array("{}".utf8) : [], timeout: 10))
+    }
+
+    private func unreachable(_ error: HTTPTransportError) -> Finding {
+        .failed(
+            "gateway", "\(url.absoluteString) does not answer: \(error.detail)",
+            error.code == .tls
+                ? "renew the certificate, serve its whole chain, or name its CA with --ca-file"
+                : "does it run, does the proxy reach it, and is the port open?",
+            code: .unavailable)
+    }
+
+    private var isLoopback: Bool {
+        let host = url.host ?? ""
+        return host == "localhost" || host == "::1" || host == "[::1]" || host.hasPrefix("127.")
+    }
+
+    private var network: Finding {
+        if url.scheme == "https" { return .ok("network", "https, with a certificate that is trusted here") }
+        return isLoopback
+            ? .ok("network", "http, to this machine only")
+            : .warning(
+                "network", "http: write keys and tokens can be read on the way",
+                "serve https: a proxy in front, or tls-certificate and tls-key")
+    }
+
+    private func readiness(_ answer: TransportResponse) -> Finding {
+        switch answer.status {
+        case 200: .ok("storage", "a write has just succeeded")
+        case 503: .failed("storage", Self.text(answer), "countersign doctor, on the gateway's machine")
+        default:
+            .warning(
+                "storage", "/readyz answers \(answer.status) here", "ask for /readyz from inside the network")
+        }
+    }
+
+    private func version(_ answer: TransportResponse) -> Finding {
+        guard let version = JSONValue(parsing: answer.body)?["info"]["version"].text else {
+            return .warning("version", "/openapi.json answers \(answer.status) here")
+        }
+        return version == countersignVersion
+            ? .ok("version", version)
+            : .warning(
+                "version", "the gateway is \(version), this program \(countersignVersion)",
+                "use the program of the gateway's version")
+    }
+
+    /// A request with a write key that nobody has must come to the gateway, and its refusal must come back as it was.
+    private func refusal(_ answer: TransportResponse) -> [Finding] {
+        guard answer.status == 401, JSONValue(parsing: answer.body)?["code"].text == "invalid_write_key"
+        else {
+            return [
+                .failed(
+                    "answers",
+                    "a request with an unknown write key is answered \(answer.status), not 401 invalid_write_key",
+                    "the proxy must pass POST /v1/ on, and answers of 400 and above back unchanged")
+            ]
+        }
+        guard answer.header("X-Request-Id") == Self.requestID else {
+            return [
+                .ok("answers", "refusals come back with their code"),
+                .warning(
+                    "request id", "X-Request-Id does not come back as it was sent",
+                    "let the proxy pass it on, so that its log and the gateway's name a request alike"),
+            ]
+        }
+        return [.ok("answers", "refusals come back with their code and X-Request-Id")]
+    }
+
+    private func issuer(_ answer: TransportResponse) -> Finding {
+        guard let issuer = JSONValue(parsing: answer.body)?["issuer"].text else {
+            return .warning("issuer", "/.well-known/oauth-authorization-server answers \(answer.status) here")
+        }
+        let own =
+            url.absoluteString.hasSuffix("/") ? String(url.absoluteString.dropLast()) : url.absoluteString
+        return issuer == own
+            ? .ok("issuer", issuer)
+            : .warning("issuer", "the gateway issues tokens as \(issuer)", "set public-url to \(own)")
+    }
+
+    private func exposed(_ name: String, _ answer: TransportResponse, _ remedy: String) -> Finding {
+        answer.status == 200
+            ? .warning(name, "/\(name) can be read here", remedy)
+            : .ok(name, "/\(name) is closed here")
+    }
+
+    private static func text(_ answer: TransportResponse) -> String {
+        TerminalText.safe(
+            String(decoding: answer.body.prefix(300), as: UTF8.self).trimmingCharacters(
+                in: .whitespacesAndNewlines))
+    }
+}

@@ -1,0 +1,52 @@
+/// Commands that belong together in the help of the whole program.
+struct CommandSection: Sendable {
+    let title: String
+    /// The first word of each command, and what a group is about; nil where there is one command, whose summary says it.
+    let words: KeyValuePairs<String, String?>
+
+    /// Every first word of the table stands in one of them.
+    static let all: [CommandSection] = [
+        CommandSection(
+            title: "Run and try",
+            words: [
+                "serve": nil, "demo": nil, "send": nil, "tail": nil, "trigger": nil, "doctor": nil,
+                "self-check": nil,
+            ]),
+        CommandSection(
+            title: "Apps and their tokens",
+            words: [
+                "app": "Apps: make, list, delete; web pages, retention, token lifetimes",
+                "write-key": "Keys that clients send with",
+                "key": "Public keys that verify tokens; key pairs",
+                "token": "Sign, verify and decode a user's token",
+                "enforcement": "How strictly requests are judged", "policy": "What an app asks of its tokens",
+                "project": "What an app is to clients of the Bloomreach dialect",
+            ]),
+        CommandSection(
+            title: "Events",
+            words: [
+                "event": "List and export events", "consumer": "Backends that pull events",
+                "webhook": "Addresses that events are delivered to",
+                "customer": "What is kept about a person",
+            ]),
+        CommandSection(
+            title: "Token service",
+            words: [
+                "client": "Clients of the token service", "session": "Sessions and their refresh tokens",
+                "signing-key": "The gateway's own keys",
+            ]),
+        CommandSection(
+            title: "Operation",
+            words: [
+                "admin": "Users of the dashboard, API tokens, a lost password", "audit": "Who changed what",
+                "backup": "Copies of the data directory",
+                "config": "The settings that `serve` would run with",
+            ]),
+        CommandSection(
+            title: "This command line",
+            words: [
+                "profile": "Gateways to work on, under a name", "whoami": nil, "completion": nil,
+                "complete": nil, "man": nil, "version": nil, "help": nil,
+            ]),
+    ]
+}

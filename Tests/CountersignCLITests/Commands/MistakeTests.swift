@@ -1,0 +1,92 @@
+import CountersignGateway
+import Foundation
+import GatewayStorage
+import Testing
+
+@testable import CountersignCLI
+
+/// What a command line says about what somebody got wrong.
+@Suite(.timeLimit(.minutes(5)))
+struct MistakeTests {
+    private let folder = TemporaryFolder()
+    private let data: String
+
+    init() throws {
+        data = folder.path + "/data"
+        _ = try AppDirectory(dataDirectory: data).createApp(id: "shop")
+    }
+
+    private func run(_ arguments: String..., input: String = "") async -> (code: ExitCode, io: RecordedIO) {
+        let io = RecordedIO(
+            environment: [
+                "COUNTERSIGN_DATA": data, "HOME": folder.path, "XDG_CONFIG_HOME": folder.path + "/config",
+                "COUNTERSIGN_WRITE_KEY": "k",
+            ], input: input)
+        return (await io.run(arguments: arguments), io)
+    }
+
+    @Test func anIDThatNoAppCanHaveIsUsage() async {
+        let (code, io) = await run("app", "create", "My Shop")
+        #expect(code == .usage)
+        #expect(io.talk.contains("not 'My Shop'"))
+        #expect(io.talk.contains("--name"))
+    }
+
+    @Test func aTimeThatHasPassedIsNamedByItsFlag() async {
+        let (code, io) = await run("enforcement", "set", "shop", "required", "--at", "2020-01-01T00:00:00Z")
+        #expect(code == .usage)
+        #expect(io.talk.contains("--at names a time that has passed"))
+        #expect(await run("enforcement", "set", "shop", "required", "--at", "2h").code == .done)
+    }
+
+    @Test(arguments: [
+        "https://127.0.0.1/jwks.json", "https://[::1]/jwks.json", "https://10.0.0.1/j", "https://localhost/j",
+    ])
+    func aSetThatWillNotBeFetchedIsSaidToBe(url: String) async {
+        #expect(
+            await run("key", "follow", "shop", url).io.talk.contains(
+                "will not be fetched without --allow-private"))
+        #expect(
+            await !run("key", "follow", "shop", url, "--allow-private").io.talk.contains(
+                "will not be fetched"))
+    }
+
+    @Test func aPublicSetIsFollowedWithoutAWarning() async {
+        #expect(
+            await !run("key", "follow", "shop", "https://id.example.com/j").io.talk.contains("not be fetched")
+        )
+    }
+
+    @Test func aFileOfNoKnownKindIsSaidToBe() async throws {
+        let junk = try folder.write("hello, this is junk\n", to: "junk.txt")
+        let (code, io) = await run("send", junk)
+        #expect(code == .failed)
+        #expect(io.talk.contains("is not NDJSON, CSV, an access log or a GPX track"))
+        #expect(io.talk.contains("'hello, this is junk'"))
+        #expect(!io.talk.contains("left out"))
+    }
+
+    @Test func nothingOnStandardInputIsSaidToBeEmpty() async {
+        #expect(await run("send").io.talk.contains("standard input is empty"))
+    }
+
+    @Test func morePlacesThanOneAreUsage() async {
+        #expect(await run("app", "list", "--profile", "live", "--data", data).code == .usage)
+        #expect(await run("app", "list", "--profile", "live").code == .notFound)
+    }
+
+    @Test func theFormOfTheDataCanBeChosen() async throws {
+        _ = try AppDirectory(dataDirectory: data).createApp(id: "blog")
+        #expect(await run("app", "list", "-o", "json").io.output.hasPrefix("[{"))
+        let lines = await run("-o=jsonl", "app", "list").io.output.split(separator: "\n")
+        #expect(lines.count == 2)
+        #expect(lines.allSatisfy { $0.hasPrefix("{") && $0.hasSuffix("}") })
+        #expect(await run("app", "list", "--output", "table").io.output.hasPrefix("APP"))
+    }
+
+    @Test func idsAreOfferedForCompletion() async throws {
+        #expect(await run("complete", "apps").io.output == "shop\n")
+        #expect(await run("complete", "keys").code == .usage)
+        #expect(await run("complete", "keys", "shop").io.output == "")
+    }
+}
