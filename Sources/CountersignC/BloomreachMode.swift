@@ -47,7 +47,7 @@ struct BloomreachMode: Mode {
                 throw arguments.wrong("url", "a URL")
             }
             client.trackCampaignClick(url, timestamp: try arguments.number("timestamp"))
-        case "anonymize": client.anonymize()
+        case "anonymize": try anonymize(arguments)
         case "startSession": client.startSession()
         case "endSession": client.endSession()
         case "trackPushToken": client.trackPushToken(try arguments.string("token"))
@@ -58,6 +58,14 @@ struct BloomreachMode: Mode {
         }
         completion(.success(.null))
         return true
+    }
+
+    private func anonymize(_ arguments: Arguments) throws(CountersignError) {
+        guard !arguments.members.isEmpty else { return client.anonymize() }
+        try arguments.allow(["projectToken", "authorizationToken", "baseUrl", "projectMapping"])
+        let change = try BloomreachConfiguration(map: arguments.members)
+        let hasMapping = arguments.members["projectMapping"] != nil
+        client.anonymize(project: change.project, mapping: hasMapping ? change.projectMapping : nil)
     }
 
     func perform(_ method: String, _ arguments: Arguments) async throws(CountersignError) -> JSONValue? {

@@ -15,8 +15,8 @@
  * Clients. A handle is a number in the shape of a pointer: never look behind it. After countersign_close it names nothing, and a
  * function that gets it returns COUNTERSIGN_CLOSED and does nothing.
  *
- * Errors are JSON objects: {"code", "detail", "status", "authCode", "retryable", "retryAfter"}. `code` is a stable word,
- * `detail` safe to log; members that are not known are left out. No error and no log line has a token, a key or an event in it.
+ * Errors are JSON objects: {"code", "detail", "status", "authCode", "retryable", "retryAfter", "projectToken"}. `code` is a stable
+ * word, `detail` safe to log; members that are not known are left out. No error and no log line has a token, a key or an event in it.
  *
  * fork. The threads of the library do not exist in a child process. There every function returns COUNTERSIGN_FORKED, or null and
  * the code `forked`, when the parent had a client before the fork, until the child calls exec. A child whose parent never had one
@@ -167,7 +167,7 @@ countersign_client *countersign_open_access_token(
  * configuration: an object with the keys of the vendor's Flutter SDK: projectToken, authorizationToken, baseUrl, projectMapping,
  *   defaultProperties, allowDefaultCustomerProperties, advancedAuthEnabled, applicationId; and with flushMode (IMMEDIATE, MANUAL,
  *   AUTOMATIC, PERIOD), flushPeriod (seconds), platform (ios, android), dataDirectory, instanceName,
- *   authorizationProviderTimeout (seconds), logLevel (debug, info, warning). Other members are logged and ignored.
+ *   authorizationProviderTimeout (seconds), logLevel (debug, info, warning, none). Other members are logged and ignored.
  * provider: asked for customer tokens, once at a time, when advancedAuthEnabled is true; may be null otherwise.
  * event, context, error, error_length: as for countersign_open_signed_user.
  *
@@ -179,7 +179,8 @@ countersign_client *countersign_open_access_token(
  *   trackCustomer        {"properties": {...}, "timestamp": seconds}
  *   trackEvent           {"eventType", "properties": {...}, "timestamp": seconds}
  *   trackCampaignClick   {"url", "timestamp": seconds}
- *   anonymize            {}
+ *   anonymize            {"projectToken", "authorizationToken", "baseUrl", "projectMapping"}   another project from now on, as in
+ *                                           the configuration; an empty object to stay
  *   startSession         {}                 also tries again what was paused after too many refusals
  *   endSession           {}
  *   trackPushToken       {"token"}          null when the person has taken the permission back

@@ -11,7 +11,7 @@ extension BloomreachConfiguration {
     /// `pushTokenTrackingFrequency` (`ON_TOKEN_CHANGE`, `EVERY_LAUNCH`, `DAILY`), and beyond those of the vendor:
     /// `ExponeaAuthProvider`, the provider's class as in the Android manifest; `flushMode` (`IMMEDIATE`, `MANUAL`,
     /// `AUTOMATIC`, `PERIOD` with `flushPeriod` in seconds), `platform`, `authorizationProviderTimeout` in seconds, `logLevel`
-    /// (`debug`, `info`, `warning`), `instanceName` and `dataDirectory`. Any other key has no effect, and a client that is
+    /// (`debug`, `info`, `warning`, `none`), `instanceName` and `dataDirectory`. Any other key has no effect, and a client that is
     /// made from the configuration logs once which one and why. Values that are null count as left out.
     ///
     /// What is wrong with a provider is logged in the words of the vendor's SDK for the `platform`; without one, in those for
@@ -58,7 +58,8 @@ extension BloomreachConfiguration {
         case "debug": logLevel = .debug
         case "info": logLevel = .info
         case "warning": logLevel = .warning
-        default: throw reader.wrong("logLevel", "debug, info or warning")
+        case "none": logLevel = nil
+        default: throw reader.wrong("logLevel", "debug, info, warning or none")
         }
         authorizationProvider = try reader.string("ExponeaAuthProvider").map { .className($0) }
         authorizationProviderTimeout =

@@ -151,10 +151,16 @@ struct BloomreachSessionTests {
         await device.remove()
     }
 
+    @Test func aMapTurnsTheLogOff() throws {
+        let configuration = try BloomreachConfiguration(
+            map: ["projectToken": "p", "authorizationToken": "key", "logLevel": "none"])
+        #expect(configuration.logLevel == nil)
+    }
+
     @Test(arguments: [
         ("sessionTimeout", JSONValue.integer(-1), "sessionTimeout must be seconds, 0 or more"),
         ("pushTokenTrackingFrequency", "WEEKLY", "ON_TOKEN_CHANGE, EVERY_LAUNCH or DAILY"),
-        ("logLevel", "loud", "logLevel must be debug, info or warning"),
+        ("logLevel", "loud", "logLevel must be debug, info, warning or none"),
     ])
     func aSettingThatCannotWorkIsNamed(key: String, value: JSONValue, detail: String) {
         let error = #expect(throws: CountersignError.self) {

@@ -52,9 +52,9 @@ class BloomreachClient(Handle):
         """Records the device's push token; None when the person has taken the permission back."""
         self._wait("trackPushToken", token=token)
 
-    def anonymize(self) -> None:
-        """Starts over with a customer of whom nothing is known."""
-        self._wait("anonymize")
+    def anonymize(self, **project: JSON) -> None:
+        """Starts over with a customer of whom nothing is known, in another project where its members are given (``countersign.h``)."""
+        self._wait("anonymize", **project)
 
     def start_session(self) -> None:
         """Begins a session."""
