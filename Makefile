@@ -48,7 +48,7 @@ install: libcountersign ## Install libcountersign (PREFIX=/usr/local, DESTDIR=)
 
 # What records is killed ROUNDS times.
 ROUNDS_OF = $(if $(ROUNDS),--rounds $(ROUNDS))
-c: build libcountersign ## Check libcountersign from C, under the address sanitizer, against a gateway (ROUNDS=n)
+c: build libcountersign ## Check libcountersign from C, under the address sanitizer, against a gateway, and by the scenarios (ROUNDS=n)
 	@scripts/clients-test.py c $(ROUNDS_OF)
 
 python: build libcountersign ## Check the Python client (Clients/python) from a fresh virtual environment against a gateway (ROUNDS=n)

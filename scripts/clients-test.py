@@ -149,6 +149,11 @@ class C:
         output = run([f"{self.folder}/first", configuration, json.dumps({"userId": "ada", "token": stand.ada})], environment)
         assert len(output.splitlines()) == 3 and stand.stored("Order Completed"), output
         say(f"C: version {version.strip()}; three modes and the sample; no error, no leak")
+        # Only Linux says whether another process is at rest.
+        if os.path.exists("/proc/self/task"):
+            scenarios = run([sys.executable, "-B", ROOT / "Tests/Clients/conformance", "--library", environment["COUNTERSIGN_LIBRARY"]],
+                            os.environ)
+            say(scenarios.splitlines()[0])
 
     def recorder(self, stand, folder, number):
         return [f"{self.folder}/plain", "record", folder, stand.gateway.url, stand.gateway.write_key, stand.ada, str(number)]

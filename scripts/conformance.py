@@ -3,11 +3,13 @@
 
     scripts/conformance.py [--build] [CLIENT...]
 
-Clients are swift and web, all where none is named. With --build the Swift tests are built first. Exit status 1 when a
-scenario failed, was not run by a client that it is for, or is no scenario by Conformance/schema.json.
+Clients are swift, web and c, all where none is named. With --build the Swift tests and the library are built first. Exit
+status 1 when a scenario failed, was not run by a client that it is for and does not say why, or is no scenario by
+Conformance/schema.json.
 """
 
 import argparse
+import collections
 import json
 import os
 import shutil
@@ -19,11 +21,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "Conformance" / "scenarios"
 
+LIBRARY = ROOT / ".build" / "debug" / "libCountersignC.so"
+
 # Which modes a client has, and what runs it.
 CLIENTS = {
     "swift": ({"signed_user", "access_token", "bloomreach"},
               ["swift", "test", "--skip-build", "--disable-xctest", "--filter", r"^ConformanceTests\."]),
     "web": ({"signed_user"}, ["node", "--test", "Clients/web/test/conformance.test.js"]),
+    "c": ({"signed_user", "access_token", "bloomreach"},
+          [sys.executable, "-B", "Tests/Clients/conformance", "--library", str(LIBRARY)]),
 }
 
 
@@ -57,13 +63,13 @@ def check():
 
 
 def run(client):
-    """What the client made of each scenario, by mode and name."""
+    """What the client made of each scenario, by mode and name: whether it passed, or why it was not run."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report"
         environment = dict(os.environ, COUNTERSIGN_CONFORMANCE_REPORT=str(report))
         done = subprocess.run(CLIENTS[client][1], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         lines = report.read_text().splitlines() if report.exists() else []
-        outcomes = {(one["mode"], one["name"]): one["passed"] for one in map(json.loads, lines)}
+        outcomes = {(one["mode"], one["name"]): one.get("passed", one.get("reason")) for one in map(json.loads, lines)}
         if not outcomes or not all(outcomes.values()):
             sys.stderr.write("".join(
                 f"{line}\n" for line in (done.stdout + done.stderr).splitlines()
@@ -80,13 +86,19 @@ def main():
     if "web" in names and not shutil.which("node"):
         print("conformance: web is left out, there is no node", file=sys.stderr)
         names.remove("web")
+    if "c" in names and not os.path.exists("/proc/self/task"):
+        print("conformance: c is left out: only Linux says whether another process is at rest", file=sys.stderr)
+        names.remove("c")
     check()
     scenarios = read()
     if options.build and "swift" in names:
         subprocess.run(["swift", "build", "--build-tests"], cwd=ROOT, check=True)
+    if options.build and "c" in names:
+        subprocess.run(["swift", "build", "--product", "CountersignC"], cwd=ROOT, check=True)
     outcomes = {name: run(name) for name in names}
 
     counts = {name: {"passed": 0, "FAILED": 0, "not run": 0} for name in names}
+    reasons = {name: collections.Counter() for name in names}
     width = max(len(scenario["name"]) for scenario in scenarios)
     mode = None
     for scenario in scenarios:
@@ -97,8 +109,11 @@ def main():
         for name in names:
             is_for = mode in CLIENTS[name][0] and name in scenario.get("clients", [name])
             outcome = outcomes[name].get((mode, scenario["name"]))
-            cell = "–" if not is_for else "not run" if outcome is None else "passed" if outcome else "FAILED"
-            if is_for:
+            reason = outcome if isinstance(outcome, str) else None if is_for else scenario.get("because", "it has another mode")
+            cell = "–" if reason else "not run" if outcome is None else "passed" if outcome else "FAILED"
+            if reason:
+                reasons[name][reason] += 1
+            else:
                 counts[name][cell] += 1
             cells.append(f"{cell:7}")
         print(f"{scenario['name']:{width}}  " + "  ".join(cells).rstrip())
@@ -106,6 +121,8 @@ def main():
     for name in names:
         passed, failed, missing = counts[name].values()
         print(f"{name:7} run {passed + failed}, passed {passed}" + (f", not run {missing}" if missing else ""))
+        for reason, count in reasons[name].most_common():
+            print(f"{count:11} not for it: {reason}")
     return 1 if any(count["FAILED"] or count["not run"] for count in counts.values()) else 0
 
 

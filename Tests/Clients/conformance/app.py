@@ -1,0 +1,93 @@
+"""The runner's side of device.py."""
+import asyncio
+import itertools
+import json
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PACKAGE = HERE.parents[2] / "Clients" / "python" / "src"
+
+
+class Refused(Exception):
+    """The client's answer to a call is an error with this code."""
+
+
+class App:
+    """One run of the app. `heard` gets what it says unasked: `event`s, and calls of the provider (`ask`)."""
+
+    def __init__(self, heard):
+        self._heard = heard
+        self._numbers = itertools.count(1)
+        self._results = {}
+        self.messages = 0
+
+    async def open(self, mode, configuration, provider):
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-B", HERE / "device.py", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(PACKAGE)}, limit=1 << 24)
+        opened = self._results[0] = asyncio.get_running_loop().create_future()
+        self._reader = asyncio.create_task(self._read())
+        self._write(mode=mode, configuration=configuration, provider=provider)
+        await opened
+
+    def _write(self, **members):
+        self._process.stdin.write(json.dumps(members).encode() + b"\n")
+
+    async def _read(self):
+        while line := await self._process.stdout.readline():
+            message = json.loads(line)
+            self.messages += 1
+            if "id" not in message:
+                self._heard(self, message)
+            elif "error" in message:
+                self._results.pop(message["id"]).set_exception(Refused(message["error"]))
+            else:
+                self._results.pop(message["id"]).set_result(message["value"])
+        for result in self._results.values():
+            if not result.done():
+                result.set_exception(AssertionError("the app has ended"))
+                # Where nobody waits for it.
+                result.exception()
+
+    def begin(self, method, **arguments):
+        """A call whose result comes later."""
+        number = next(self._numbers)
+        result = self._results[number] = asyncio.get_running_loop().create_future()
+        self._write(id=number, method=method, arguments=arguments)
+        return result
+
+    async def call(self, method, **arguments):
+        return await self.begin(method, **arguments)
+
+    def answer(self, serial, token):
+        self._write(answer=serial, token=token)
+
+    async def close(self):
+        await self.call("close")
+        self._process.stdin.close()
+        await self._process.wait()
+
+    async def kill(self):
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.wait()
+        await self._reader
+
+    def look(self):
+        """How often each thread has given up its core, but for the one that reads lines; None if one has work to do."""
+        threads = {}
+        folder = f"/proc/{self._process.pid}/task"
+        for thread in os.listdir(folder):
+            if int(thread) == self._process.pid:
+                continue
+            try:
+                with open(f"{folder}/{thread}/status") as file:
+                    status = dict(line.split(":", 1) for line in file)
+            except (FileNotFoundError, ProcessLookupError):
+                return None
+            if status["State"].split()[0] != "S":
+                return None
+            threads[thread] = [int(status[f"{kind}_ctxt_switches"]) for kind in ("voluntary", "nonvoluntary")]
+        return threads

@@ -1,0 +1,30 @@
+"""Compares what a client did with what a scenario expects."""
+
+# Seconds by which what a clock says may differ: header fields count whole ones, and real time passes.
+TOLERANCE = 2
+CLOCKS = ("clock_offset", "clock_skew")
+
+
+def difference(expected, observed, resolve, path=""):
+    """Where and how they differ, None if they do not. Members that are not expected do not matter.
+
+    `resolve` says which token a text stands for.
+    """
+    differs = f"{path}: expected {expected!r}, was {observed!r}"
+    if isinstance(expected, list):
+        if not isinstance(observed, list) or len(expected) != len(observed):
+            return differs
+        pairs = [(f"{path}[{index}]", *pair) for index, pair in enumerate(zip(expected, observed))]
+    elif isinstance(expected, dict) and expected.keys() & {"at_most", "at_least"}:
+        least, most = expected.get("at_least", float("-inf")), expected.get("at_most", float("inf"))
+        return None if isinstance(observed, (int, float)) and least <= observed <= most else differs
+    elif isinstance(expected, dict):
+        if not isinstance(observed, dict):
+            return differs
+        pairs = [(f"{path}.{name}".lstrip("."), value, observed.get(name)) for name, value in expected.items()]
+    elif path.endswith(CLOCKS) and expected is not None:
+        return None if observed is not None and abs(expected - observed) <= TOLERANCE else differs
+    else:
+        same = resolve(expected) == observed and isinstance(expected, bool) == isinstance(observed, bool)
+        return None if same else differs
+    return next((found for place, one, other in pairs if (found := difference(one, other, resolve, place))), None)
