@@ -153,7 +153,7 @@ class C:
         if os.path.exists("/proc/self/task"):
             scenarios = run([sys.executable, "-B", ROOT / "Tests/Clients/conformance", "--library", environment["COUNTERSIGN_LIBRARY"]],
                             os.environ)
-            say(scenarios.splitlines()[0])
+            say(scenarios.splitlines()[0].rstrip(":"))
 
     def recorder(self, stand, folder, number):
         return [f"{self.folder}/plain", "record", folder, stand.gateway.url, stand.gateway.write_key, stand.ada, str(number)]

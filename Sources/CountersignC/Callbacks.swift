@@ -25,19 +25,20 @@ struct ResultCallback: Sendable {
         self.context = Context(pointer: context)
     }
 
-    /// On a thread of the library only.
-    func callAsFunction(_ json: JSONValue) {
+    /// On a thread of the library only. `isKept`: the text is the receiver's.
+    func callAsFunction(_ json: JSONValue, isKept: Bool) {
         guard let function else { return }
-        withText(json) { function(context.pointer, $0, $1) }
+        withText(json, isKept: isKept) { function(context.pointer, $0, $1) }
     }
 }
 
-/// Calls `body` with the JSON, its length, and a zero byte behind it.
-func withText(_ json: JSONValue, _ body: (UnsafePointer<CChar>?, Int) -> Void) {
+/// Calls `body` with the JSON, its length, and a zero byte behind it. `isKept`: as a copy for the receiver to free.
+func withText(_ json: JSONValue, isKept: Bool, _ body: (UnsafePointer<CChar>?, Int) -> Void) {
     var bytes = json.bytes
     bytes.append(0)
     bytes.withUnsafeBytes { buffer in
-        body(buffer.assumingMemoryBound(to: CChar.self).baseAddress, buffer.count - 1)
+        let text = buffer.assumingMemoryBound(to: CChar.self).baseAddress
+        body(isKept ? text.flatMap { UnsafePointer(strdup($0)) } : text, buffer.count - 1)
     }
 }
 
@@ -73,13 +74,19 @@ final class Callbacks: Sendable {
     private let ask: Ask?
     private let context: Context
     private let isClosed = Lock(false)
+    /// Whether texts are the receiver's, to free.
+    let keepsTexts: Bool
     /// Asks for tokens; nil if nobody is there to ask.
     let provider: CallbackProvider?
 
-    init(event: countersign_event?, provider: countersign_provider?, context: UnsafeMutableRawPointer?) {
+    init(
+        event: countersign_event?, provider: countersign_provider?, context: UnsafeMutableRawPointer?,
+        keepsTexts: Bool
+    ) {
         self.event = event.map { ResultCallback($0, context) }
         ask = unsafeBitCast(provider, to: Ask?.self)
         self.context = Context(pointer: context)
+        self.keepsTexts = keepsTexts
         self.provider = provider == nil ? nil : CallbackProvider()
     }
 
@@ -91,7 +98,7 @@ final class Callbacks: Sendable {
     /// Tells of an event, unless the client is closed by the time it is its turn.
     func tell(_ json: JSONValue) {
         guard let event else { return }
-        queue.async { [self] in if !isClosed.withLock({ $0 }) { event(json) } }
+        queue.async { [self] in if !isClosed.withLock({ $0 }) { event(json, isKept: keepsTexts) } }
     }
 
     /// Asks for a token and suspends until the answer comes or the task is cancelled.
@@ -99,7 +106,7 @@ final class Callbacks: Sendable {
         await provider?.token { [self] number in
             queue.async { [self] in
                 guard let ask, !isClosed.withLock({ $0 }) else { return }
-                withText(request) { ask(context.pointer, number, $0, $1) }
+                withText(request, isKept: keepsTexts) { ask(context.pointer, number, $0, $1) }
             }
         }
     }

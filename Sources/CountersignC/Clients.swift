@@ -17,10 +17,10 @@ enum Clients {
 
     /// Returns nil, and an error for the caller to free, if there can be no such client.
     static func open(
-        _ configuration: Text, _ callbacks: Callbacks,
+        _ configuration: Text, _ makeCallbacks: (_ keepsTexts: Bool) -> Callbacks,
         _ error: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
         _ errorLength: UnsafeMutablePointer<Int>?,
-        _ make: (Arguments) throws(CountersignError) -> any Mode
+        _ make: (Arguments, Callbacks) throws(CountersignError) -> any Mode
     ) -> OpaquePointer? {
         do throws(CountersignError) {
             let isChild = state.withLock { state in
@@ -33,10 +33,13 @@ enum Clients {
                     "the process was forked after a client was opened; open clients after the fork, or call exec"
                 )
             }
-            guard let members = JSONDocument.object(configuration.array) else {
+            guard var members = JSONDocument.object(configuration.array) else {
                 throw CountersignError(.invalidConfiguration, "the configuration must be a JSON object")
             }
-            let session = Session(try make(Arguments(members)), callbacks)
+            let keepsTexts = try Arguments(members).configuration.bool("keepsTexts") ?? false
+            members["keepsTexts"] = nil
+            let callbacks = makeCallbacks(keepsTexts)
+            let session = Session(try make(Arguments(members), callbacks), callbacks)
             return state.withLock { state in
                 state.last += 1
                 state.open[state.last] = session
@@ -44,8 +47,8 @@ enum Clients {
             }
         } catch let failure {
             guard let error else { return nil }
-            withText(ErrorJSON.members(failure)) { text, length in
-                error.pointee = text.flatMap { strdup($0) }
+            withText(ErrorJSON.members(failure), isKept: true) { text, length in
+                error.pointee = UnsafeMutablePointer(mutating: text)
                 errorLength?.pointee = length
             }
             return nil

@@ -12,9 +12,10 @@ public func countersign_open_signed_user(
     _ event: countersign_event!, _ context: UnsafeMutableRawPointer!,
     _ error: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>!, _ errorLength: UnsafeMutablePointer<Int>!
 ) -> OpaquePointer! {
-    let callbacks = Callbacks(event: event, provider: provider, context: context)
-    return Clients.open(Text(configuration, configurationLength), callbacks, error, errorLength) {
-        settings throws(CountersignError) in
+    Clients.open(
+        Text(configuration, configurationLength),
+        { Callbacks(event: event, provider: provider, context: context, keepsTexts: $0) }, error, errorLength
+    ) { settings, callbacks throws(CountersignError) in
         try SignedUserMode(settings: settings, callbacks: callbacks)
     }
 }
@@ -25,9 +26,10 @@ public func countersign_open_access_token(
     _ context: UnsafeMutableRawPointer!,
     _ error: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>!, _ errorLength: UnsafeMutablePointer<Int>!
 ) -> OpaquePointer! {
-    let callbacks = Callbacks(event: event, provider: nil, context: context)
-    return Clients.open(Text(configuration, configurationLength), callbacks, error, errorLength) {
-        settings throws(CountersignError) in
+    Clients.open(
+        Text(configuration, configurationLength),
+        { Callbacks(event: event, provider: nil, context: context, keepsTexts: $0) }, error, errorLength
+    ) { settings, callbacks throws(CountersignError) in
         try AccessTokenMode(settings: settings, callbacks: callbacks)
     }
 }
@@ -38,9 +40,10 @@ public func countersign_open_bloomreach(
     _ event: countersign_event!, _ context: UnsafeMutableRawPointer!,
     _ error: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>!, _ errorLength: UnsafeMutablePointer<Int>!
 ) -> OpaquePointer! {
-    let callbacks = Callbacks(event: event, provider: provider, context: context)
-    return Clients.open(Text(configuration, configurationLength), callbacks, error, errorLength) {
-        settings throws(CountersignError) in
+    Clients.open(
+        Text(configuration, configurationLength),
+        { Callbacks(event: event, provider: provider, context: context, keepsTexts: $0) }, error, errorLength
+    ) { settings, callbacks throws(CountersignError) in
         try BloomreachMode(settings: settings, callbacks: callbacks)
     }
 }

@@ -42,8 +42,9 @@ final class Session: Sendable {
         let finish: Mode.Completion = { [self] result in
             callbacks.post { [self] in
                 switch result {
-                case .success(let value): callback(["value": value])
-                case .failure(let error): callback(["error": ErrorJSON.members(error)])
+                case .success(let value): callback(["value": value], isKept: callbacks.keepsTexts)
+                case .failure(let error):
+                    callback(["error": ErrorJSON.members(error)], isKept: callbacks.keepsTexts)
                 }
                 let whenIdle = state.withLock { state in
                     state.pending -= 1
@@ -86,7 +87,7 @@ final class Session: Sendable {
                 }
                 if isIdle { continuation.resume() }
             }
-            callbacks.finish { done(["value": .null]) }
+            callbacks.finish { [callbacks] in done(["value": .null], isKept: callbacks.keepsTexts) }
         }
     }
 }

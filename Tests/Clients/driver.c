@@ -98,6 +98,44 @@ static void finish(countersign_client *client) {
     CHECK(countersign_answer(client, 1, "token", NUL) == COUNTERSIGN_CLOSED, "an answer after the close");
 }
 
+/* Texts of callbacks that stay. */
+struct kept {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    char *texts[32];
+    int count;
+};
+
+static void keep(void *context, const char *json, size_t length) {
+    struct kept *kept = context;
+    CHECK(strlen(json) == length, json);
+    pthread_mutex_lock(&kept->lock);
+    CHECK(kept->count < 32, "more texts than expected");
+    kept->texts[kept->count++] = (char *)json;
+    pthread_cond_broadcast(&kept->changed);
+    pthread_mutex_unlock(&kept->lock);
+}
+
+static void keep_question(void *context, uint64_t number, const char *request, size_t length) {
+    (void)number;
+    keep(context, request, length);
+}
+
+/* Waits for a text with `part` in it, and reads it when its callback has long returned. */
+static void await_kept(struct kept *kept, const char *part) {
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 60;
+    pthread_mutex_lock(&kept->lock);
+    for (;;) {
+        int index = 0;
+        while (index < kept->count && !strstr(kept->texts[index], part)) index++;
+        if (index < kept->count) break;
+        CHECK(pthread_cond_timedwait(&kept->changed, &kept->lock, &end) == 0, part);
+    }
+    pthread_mutex_unlock(&kept->lock);
+}
+
 /* What a client's callbacks have said. */
 struct heard {
     pthread_mutex_t lock;
@@ -383,6 +421,36 @@ static void bloomreach(char **given) {
 }
 
 /* Prints the name of each event once it is stored, until it is killed. */
+/* Results, events and questions are the receiver's. */
+static void kept_texts(char **given) {
+    struct kept kept = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    char *configuration = format(
+        "{\"endpoint\": \"%s\", \"writeKey\": \"%s\", \"dataDirectory\": \"%s/kept\", \"flushPolicy\": \"manual\", \"keepsTexts\": true}",
+        given[1], given[2], given[0]);
+    countersign_client *client = countersign_open_signed_user(configuration, NUL, keep_question, keep, &kept, NULL, NULL);
+    CHECK(client, "no client");
+    const char *user = "{\"userId\": \"ada\", \"token\": \"no token\"}", *event = "{\"event\": \"kept\"}";
+    countersign_call(client, "changeUser", NUL, user, NUL, keep, &kept);
+    await_kept(&kept, "{\"value\":null}");
+    await_kept(&kept, "authentication_failure");
+    countersign_call(client, "track", NUL, event, NUL, keep, &kept);
+    countersign_call(client, "flush", NUL, NULL, 0, keep, &kept);
+    await_kept(&kept, "\"reason\":\"missing\"");
+    countersign_call(client, "nothing", NUL, NULL, 0, keep, &kept);
+    await_kept(&kept, "invalid_argument");
+    CHECK(countersign_close(client, keep, &kept) == COUNTERSIGN_OK, "close");
+    await_kept(&kept, "\"ending\"");
+    pthread_mutex_lock(&kept.lock);
+    int closed = kept.count;
+    while (strcmp(kept.texts[closed - 1], "{\"value\":null}")) {
+        pthread_cond_wait(&kept.changed, &kept.lock);
+        closed = kept.count;
+    }
+    for (int index = 0; index < closed; index++) countersign_free(kept.texts[index]);
+    pthread_mutex_unlock(&kept.lock);
+    free(configuration);
+}
+
 static void told(void *context, const char *json, size_t length) {
     (void)length;
     if (strncmp(json, "{\"value\":\"", 10) == 0) printf("%ld\n", (long)(intptr_t)context);
@@ -412,6 +480,7 @@ int main(int count, char **arguments) {
     signed_user(arguments + 1);
     access_token(arguments + 1);
     bloomreach(arguments + 1);
+    kept_texts(arguments + 1);
     printf("%s\n", countersign_version());
     return 0;
 }

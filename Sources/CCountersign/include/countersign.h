@@ -10,7 +10,8 @@
  *
  * Texts are UTF-8. One that is passed in has a length in bytes, or COUNTERSIGN_NUL_TERMINATED for one that ends with a zero
  * byte; it is copied before the function returns. One that a callback gets has its length and a zero byte behind it, and is gone
- * when the callback returns.
+ * when the callback returns; with the member "keepsTexts": true of any configuration, each text that the client's callbacks get
+ * stays until it is freed with countersign_free. That is for languages whose callbacks run later than they are called, such as Dart.
  *
  * Clients. A handle is a number in the shape of a pointer: never look behind it. After countersign_close it names nothing, and a
  * function that gets it returns COUNTERSIGN_CLOSED and does nothing.
@@ -229,7 +230,7 @@ countersign_status countersign_call(
  */
 countersign_status countersign_close(countersign_client *client, countersign_result done, void *context);
 
-/* Frees a text that a function has given out; null is allowed. */
+/* Frees a text that a function has given out, or a callback with keepsTexts; null is allowed. */
 void countersign_free(char *text);
 
 /* The version, such as 1.2.3. The text lives as long as the library; it ends with a zero byte. */
