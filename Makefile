@@ -1,6 +1,6 @@
 # All that a fresh machine needs is `make demo` or `make test`.
 .DEFAULT_GOAL := help
-.PHONY: countersign tsan libcountersign install c python jvm compat oauth webhooks help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
+.PHONY: countersign tsan libcountersign install c python jvm flutter compat oauth webhooks help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -59,6 +59,11 @@ jvm: build libcountersign ## Check the client for Java and Kotlin (Clients/jvm),
 	@scripts/setup.sh jvm
 	@scripts/clients-test.py jvm $(ROUNDS_OF)
 
+flutter: ## Compare the Dart bindings (Clients/flutter) with the C header, and parse them; nothing here runs Dart (makes .venv)
+	@python3 -m venv .venv
+	@.venv/bin/pip install -q --disable-pip-version-check tree-sitter tree-sitter-dart
+	@.venv/bin/python scripts/flutter-check.py --syntax
+
 demo: setup ## Show events going from devices through the gateway to disk (INPUT=path replays a file)
 	swift build --product countersign-cli
 	@$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"}
@@ -67,6 +72,7 @@ test: setup lint ## Check the style, run every test, build the documentation and
 	@scripts/test.sh
 	@scripts/docs.sh
 	@scripts/apple-check.sh
+	@scripts/flutter-check.py
 	@scripts/consumer-test.sh
 	swift build -c release --product countersign-cli
 	@scripts/browser.sh $(COUNTERSIGN)

@@ -1,0 +1,133 @@
+import 'dart:async';
+
+import 'handle.dart';
+
+/// Events under their user's signed token. What records is done when the event is on disk.
+final class CountersignClient extends Handle {
+  /// [tokenProvider] is asked with `userId`, `reason` (`missing`, `expired`, `rejected`) and `code`. [settings] are further
+  /// members of the configuration, as in `countersign.h`.
+  CountersignClient(String endpoint, String writeKey,
+      {FutureOr<String?> Function(Json request)? tokenProvider,
+      void Function(Json failure)? onAuthenticationFailure,
+      String? dataDirectory,
+      Json settings = const {}})
+      : _onFailure = onAuthenticationFailure,
+        super('signed_user', {...settings, 'endpoint': endpoint, 'writeKey': writeKey, 'dataDirectory': dataDirectory},
+            provider: tokenProvider);
+
+  final void Function(Json failure)? _onFailure;
+
+  /// The event's id, or null if there was nothing to record.
+  Future<String?> identify(String userId, {String? token, Json? traits}) async =>
+      await call('identify', {'userId': userId, 'token': token, 'traits': traits}) as String?;
+
+  Future<void> changeUser(String userId, {String? token}) => call('changeUser', {'userId': userId, 'token': token});
+
+  Future<void> setToken(String token) => call('setToken', {'token': token});
+
+  Future<String?> get userId async => await call('userId') as String?;
+
+  /// The event's id. [kind]: `track`, `page`, `screen`, `group` or `alias`.
+  Future<String> track(String event, {String kind = 'track', Json? properties}) async =>
+      await call('track', {'event': event, 'kind': kind, 'properties': properties}) as String;
+
+  Future<Json> logOut() async => await call('logOut') as Json;
+
+  Future<Json> flush() async => await call('flush') as Json;
+
+  Future<Json> snapshot() async => await call('snapshot') as Json;
+
+  Future<void> startSession() => call('startSession');
+
+  Future<void> enterBackground() => call('enterBackground');
+
+  Future<void> enterForeground() => call('enterForeground');
+
+  Future<void> wipe() => call('wipe');
+
+  /// Of a failure `token` is a credential: never log it.
+  @override
+  void heard(Json event) => _onFailure?.call(event);
+}
+
+/// Locations under an access token that refreshes itself.
+final class LocationClient extends Handle {
+  /// The three groups of settings are as in `countersign.h`.
+  LocationClient(
+      {Json? http,
+      Json? authorization,
+      Json? persistence,
+      bool keepsTokens = false,
+      void Function(Json event)? onEvent,
+      String? dataDirectory})
+      : _onEvent = onEvent,
+        super('access_token', {
+          'http': http,
+          'authorization': authorization,
+          'persistence': persistence,
+          'keepsTokens': keepsTokens,
+          'dataDirectory': dataDirectory
+        });
+
+  final void Function(Json event)? _onEvent;
+
+  /// The record's uuid, when it is on disk.
+  Future<String> insert(Json record) async => await call('insert', record) as String;
+
+  Future<void> configure({Json? http, Json? authorization, Json? persistence}) =>
+      call('configure', {'http': http, 'authorization': authorization, 'persistence': persistence});
+
+  /// The records that the server has taken.
+  Future<List<Object?>> sync() async => await call('sync') as List<Object?>;
+
+  Future<int> get count async => await call('count') as int;
+
+  Future<Json> authorizationState() async => await call('authorizationState') as Json;
+
+  Future<void> forgetTokens() => call('forgetTokens');
+
+  Future<void> removeAll() => call('removeAll');
+
+  /// `authorization` and `upload`. Of the former `response` may hold tokens: never log it.
+  @override
+  void heard(Json event) => _onEvent?.call(event);
+}
+
+/// Events and queries of a project of Bloomreach Engagement.
+final class BloomreachClient extends Handle {
+  /// [configuration] has the keys of the vendor's Flutter SDK, and those that `countersign.h` adds.
+  BloomreachClient(Json configuration,
+      {FutureOr<String?> Function()? authorizationProvider, void Function(CountersignException error)? onDeliveryFailure})
+      : _onDeliveryFailure = onDeliveryFailure,
+        super('bloomreach', configuration, provider: authorizationProvider == null ? null : (_) => authorizationProvider());
+
+  final void Function(CountersignException error)? _onDeliveryFailure;
+
+  Future<void> identifyCustomer(Map<String, String> customerIds, {Json? properties}) =>
+      call('identifyCustomer', {'customerIds': customerIds, 'properties': properties});
+
+  Future<void> trackEvent(String eventType, {Json? properties}) =>
+      call('trackEvent', {'eventType': eventType, 'properties': properties});
+
+  Future<void> trackPushToken(String? token) => call('trackPushToken', {'token': token});
+
+  /// [project]: `projectToken`, `authorizationToken`, `baseUrl` and `projectMapping` from now on; empty to stay.
+  Future<void> anonymize([Json project = const {}]) => call('anonymize', project);
+
+  Future<Json> customerIds() async => await call('customerIds') as Json;
+
+  Future<List<Object?>> fetchAppInbox() async => await call('fetchAppInbox') as List<Object?>;
+
+  Future<void> markAppInboxAsRead(String messageId) => call('markAppInboxAsRead', {'messageId': messageId});
+
+  Future<List<Object?>> fetchConsents() async => await call('fetchConsents') as List<Object?>;
+
+  Future<Json> flush() async => await call('flush') as Json;
+
+  Future<Json> snapshot() async => await call('snapshot') as Json;
+
+  Future<void> wipe() => call('wipe');
+
+  @override
+  void heard(Json event) => _onDeliveryFailure?.call(CountersignException.of(event['error'] as Json));
+}
