@@ -72,6 +72,7 @@ test: setup lint ## Check the style, run every test, build the documentation and
 	@scripts/test.sh
 	@scripts/docs.sh
 	@scripts/apple-check.sh
+	@scripts/objc-check.sh
 	@scripts/flutter-check.py
 	@scripts/consumer-test.sh
 	swift build -c release --product countersign-cli

@@ -1,0 +1,28 @@
+#!/bin/sh
+# Checks what Objective-C sees of BrazeCompat, and the vendor's samples for it. The compiler checks the façade with @objc and
+# writes the header that an app for Apple's systems gets; clang checks the samples against that. NSObject, NSString and the
+# like are declared in scripts/objc-check. Nothing is linked or run: here is no runtime of Objective-C that Swift could use.
+set -eu
+cd "$(dirname "$0")/.."
+
+[ "$(uname -s)" = Linux ] || {
+    echo "objc: skipped, here the compiler checks @objc whenever it builds" >&2
+    exit 0
+}
+checked=scripts/objc-check
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+
+compile() {
+    swiftc -frontend "$@" -enable-objc-interop -parse-as-library -swift-version 6 \
+        -warnings-as-errors -I "$checked/include/ObjectiveC" -I "$checked/include/Foundation" -I "$folder" \
+        -Xcc "-I$checked/include" -module-cache-path "$folder/cache"
+}
+compile -emit-module -module-name Foundation -import-underlying-module -o "$folder/Foundation.swiftmodule" "$checked/Foundation.swift"
+compile -typecheck -module-name BrazeCompat -enable-upcoming-feature ExistentialAny \
+    -enable-upcoming-feature InternalImportsByDefault -enable-upcoming-feature MemberImportVisibility \
+    -emit-objc-header-path "$folder/BrazeCompat-Swift.h" "$checked/Braze.swift" "Sources/BrazeCompat/Braze+ObjectiveC.swift"
+"$(dirname "$(readlink -f "$(command -v swift)")")/clang" -fsyntax-only -fobjc-runtime=ios-15.0 \
+    -fobjc-arc -fmodules "-fmodules-cache-path=$folder/cache" "-I$checked/include" "-I$folder" \
+    -Wall -Wextra -Werror -Wno-unused-parameter "$checked/samples.m"
+echo "objc: the façade and the vendor's samples are good"

@@ -1,0 +1,17 @@
+// As much of Objective-C as the façade and its samples use. Declarations only.
+typedef _Bool BOOL;
+typedef long NSInteger;
+typedef unsigned long NSUInteger;
+#define YES 1
+#define NO 0
+
+@protocol NSObject
+- (BOOL)isEqual:(id)object;
+@property(readonly) NSUInteger hash;
+@end
+
+__attribute__((objc_root_class))
+@interface NSObject <NSObject>
++ (instancetype)alloc;
+- (instancetype)init;
+@end
