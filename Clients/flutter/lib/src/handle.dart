@@ -129,7 +129,8 @@ abstract base class Handle {
     }
   }
 
-  Future<void> _asked(Pointer<Void> context, int number, Pointer<Utf8> request, int length) async {
+  // A listener must return void.
+  void _asked(Pointer<Void> context, int number, Pointer<Utf8> request, int length) async {
     final question = _take(request, length);
     String? token;
     try {
