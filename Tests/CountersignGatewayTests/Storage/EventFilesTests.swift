@@ -148,7 +148,7 @@ struct EventFilesTests {
     }
 
     /// What a process leaves that is killed after each step.
-    @Test(arguments: ["tmp", "file", "half a line", "half a first line"])
+    @Test(arguments: ["tmp", "file", "another hour's file", "half a line", "half a first line"])
     func whatACrashLeavesIsPutRight(_ step: String) throws {
         let bench = try Bench()
         let manifest = bench.place + "/manifest.ndjson"
@@ -164,6 +164,10 @@ struct EventFilesTests {
         let next = bench.place + "/2026-11-22T20-000001.ndjson.zst"
         if step == "tmp" {
             try Data("x".utf8).write(to: URL(fileURLWithPath: next + ".tmp"))
+        } else if step == "another hour's file" {
+            // Its events were deleted before the next start.
+            try Data("x".utf8).write(
+                to: URL(fileURLWithPath: bench.place + "/2026-11-22T17-000009.ndjson.zst"))
         } else {
             // Whole or not, it is not listed.
             try Data("x".utf8).write(to: URL(fileURLWithPath: next))
