@@ -2,7 +2,8 @@
 enum CommandTable {
     static let all: [Command] =
         [
-            ServeCommand.command, DemoCommand.command, SendCommand.command, TailCommand.command,
+            ServeCommand.command, DevCommand.command, DemoCommand.command, SendCommand.command,
+            TailCommand.command,
             TriggerCommand.command, DoctorCommand.command, SelfCheckCommand.command,
         ]
         + AppCommand.commands

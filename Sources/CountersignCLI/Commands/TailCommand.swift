@@ -46,9 +46,16 @@ enum TailCommand {
         _ invocation: Invocation, _ remote: RemoteAdmin?
     ) throws -> @Sendable () async throws -> Tail.Connection {
         if let remote { return { Tail.Connection(admin: remote) } }
-        let data = try invocation.dataDirectory()
-        let authority = try invocation.value(of: .certificateAuthorityFile)
-        return {
+        return connection(
+            dataDirectory: try invocation.dataDirectory(),
+            certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile))
+    }
+
+    /// Connects to the gateway that runs on a data directory, with a token for that connection.
+    static func connection(
+        dataDirectory data: String, certificateAuthorityFile authority: String? = nil
+    ) -> @Sendable () async throws -> Tail.Connection {
+        {
             guard let running = RunningGateway(dataDirectory: data) else {
                 throw CommandError(
                     .unavailable, "no gateway runs on \(data)",

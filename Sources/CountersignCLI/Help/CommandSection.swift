@@ -9,7 +9,8 @@ struct CommandSection: Sendable {
         CommandSection(
             title: "Run and try",
             words: [
-                "serve": nil, "demo": nil, "send": nil, "tail": nil, "trigger": nil, "doctor": nil,
+                "serve": nil, "dev": nil, "demo": nil, "send": nil, "tail": nil, "trigger": nil,
+                "doctor": nil,
                 "self-check": nil,
             ]),
         CommandSection(

@@ -84,13 +84,13 @@ struct AdminRequest: Sendable {
 }
 
 /// The cookie that holds a session.
-enum AdminCookie {
+package enum AdminCookie {
     private static let secureName = "__Host-countersign"
     private static let plainName = "countersign"
     static let names = [secureName, plainName]
 
     /// The field that sets it; an empty token takes it away.
-    static func field(_ token: String, isSecure: Bool) -> (name: String, value: String) {
+    package static func field(_ token: String, isSecure: Bool) -> (name: String, value: String) {
         let age = token.isEmpty ? 0 : AdminStore.sessionMilliseconds / 1000
         // Browsers take the prefix only with `Path=/` and `Secure` (RFC 6265bis, section 4.1.3.2).
         let place = isSecure ? "\(secureName)=\(token); Path=/; Secure" : "\(plainName)=\(token); Path=/admin"

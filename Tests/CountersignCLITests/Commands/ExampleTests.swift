@@ -49,8 +49,8 @@ struct ExampleTests {
         if needsGateway { _ = try await gateway.start() }
         try await prepare(command)
         let result =
-            command == "serve"
-            ? try await shell.runUntilFirstLine(commandLine)
+            ["serve", "dev"].contains(command)
+            ? try await shell.runUntilFirstLine(commandLine + (command == "dev" ? " --backend-port 0" : ""))
             : try await shell.run(command == "tail" ? Self.triggering(commandLine) : commandLine)
         if needsGateway { #expect(await gateway.stop() == 0) }
         #expect(result.status == 0, "\(result.talk)")

@@ -1,0 +1,70 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+internal import GatewayAdmin
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// Stands for an app's own backend on the developer's machine: signs a token for whomever it is asked for, and serves a
+/// page that records events. A real one takes the user from the caller's login.
+struct DevBackend: Sendable {
+    let key: SigningKey
+    let tokenSeconds: Int
+    /// Where pages and apps send events.
+    let gatewayURL: String
+    let writeKey: String
+    /// What the path of the dashboard's link has, so that other pages cannot open it.
+    let dashboardSecret = Base64URL.encode(.random(count: 16))
+    let dashboardURL: String
+    let openSession: @Sendable () throws -> String
+    var now: @Sendable () -> Date = { Date() }
+
+    var endpoints: [Endpoint] {
+        [
+            Endpoint(method: "GET", path: "/token") { request, _ in .answer(token(request)) },
+            Endpoint(method: "GET", path: "/") { _, _ in
+                .answer(
+                    HTTPResponse(
+                        status: 200, headers: [("Content-Type", "text/html; charset=utf-8")],
+                        body: Array(DevPage.html(gatewayURL: gatewayURL, writeKey: writeKey).utf8)))
+            },
+            Endpoint(method: "GET", path: "/dashboard/" + dashboardSecret) { request, _ in
+                .answer(signIn(request))
+            },
+        ]
+    }
+
+    private func token(_ request: HTTPRequest) -> HTTPResponse {
+        let user = QueryString.value(of: "user", in: request.query) ?? ""
+        guard !user.isEmpty else {
+            return .failure(
+                400, code: "missing_user", reason: "name the user: /token?user=user-1", requestID: request.id)
+        }
+        let seconds = Int64(now().timeIntervalSince1970)
+        do {
+            let token = try key.sign(claims: [
+                "sub": .string(user), "iat": .integer(seconds),
+                "exp": .integer(seconds + Int64(tokenSeconds)),
+                // Two tokens of one user in one second differ.
+                "jti": .string(UUIDv7.make()),
+            ])
+            let body: JSONValue = ["token": .string(token)]
+            return .json(200, body.bytes).with("Cache-Control", "no-store")
+                .with("Access-Control-Allow-Origin", "*")
+        } catch {
+            return .failure(500, code: "not_signed", reason: error.reason, requestID: request.id)
+        }
+    }
+
+    /// Cookies know no ports: the gateway on this machine gets it too (RFC 6265, section 8.5).
+    private func signIn(_ request: HTTPRequest) -> HTTPResponse {
+        guard let session = try? openSession() else {
+            return .failure(
+                500, code: "not_signed_in", reason: "the session could not be stored", requestID: request.id)
+        }
+        let (name, value) = AdminCookie.field(session, isSecure: false)
+        return HTTPResponse(
+            status: 303, headers: [(name, value), ("Location", dashboardURL), ("Cache-Control", "no-store")],
+            body: [])
+    }
+}

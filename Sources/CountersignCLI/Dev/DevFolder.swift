@@ -1,0 +1,91 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
+
+/// What `countersign dev` keeps from one run to the next: a gateway's data with one app, the app's write key, and the key
+/// that signs the tokens of its users.
+struct DevFolder: Sendable {
+    static let appID = "dev"
+    /// Who is signed in to the dashboard.
+    private static let operatorName = "developer"
+
+    let path: String
+    let writeKey: String
+    let key: SigningKey
+
+    /// Opens the folder; makes it, with whatever is not there yet.
+    init(path: String) async throws {
+        self.path = path
+        let files = FileManager.default
+        try files.createDirectory(
+            atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        // Keys do not belong into a repository.
+        try Data("*\n".utf8).write(to: URL(fileURLWithPath: path + "/.gitignore"))
+        let admin = try LocalAdmin(dataDirectory: path)
+        let isNew = try await admin.items("apps").contains { $0["id"].text == Self.appID } == false
+        if isNew {
+            _ = try await admin.post("apps", body: ["id": .string(Self.appID), "name": "Development"])
+        }
+
+        key = try Self.kept(path + "/private.pem") {
+            try SigningKey.generate(.rs256).privatePEM
+        } read: {
+            try SigningKey(pem: $0)
+        }
+        let keys = try await admin.items("apps", Self.appID, "keys")
+        if !keys.contains(where: { [id = key.publicKey.thumbprint] in $0["id"].text == id }) {
+            _ = try await admin.post(
+                "apps", Self.appID, "keys",
+                body: ["text": .string(key.publicKey.pem), "description": "signs for countersign dev"])
+        }
+
+        let writeKeyPath = path + "/write-key"
+        if !files.fileExists(atPath: writeKeyPath) {
+            let made = try await admin.post(
+                "apps", Self.appID, "write-keys", body: ["description": "countersign dev"])
+            try PrivateFile(creating: writeKeyPath).write(made["write_key"].text ?? "")
+        }
+        writeKey = try String(contentsOfFile: writeKeyPath, encoding: .utf8)
+        if isNew { try await Self.set(.required, admin) }
+    }
+
+    /// What a file holds; `make` says it when there is no file.
+    private static func kept<Value>(
+        _ path: String, make: () throws -> String, read: (String) throws -> Value
+    ) throws -> Value {
+        if !FileManager.default.fileExists(atPath: path) { try PrivateFile(creating: path).write(try make()) }
+        return try read(try String(contentsOfFile: path, encoding: .utf8))
+    }
+
+    private static func set(_ enforcement: Enforcement, _ admin: LocalAdmin) async throws {
+        _ = try await admin.change("apps", appID, "enforcement") {
+            $0["state"] = .string(enforcement.rawValue)
+        }
+    }
+
+    /// The admin API of the folder.
+    func admin() throws -> LocalAdmin { try LocalAdmin(dataDirectory: path) }
+
+    /// Lets pages of these origins call the app, beside those that may already.
+    func allow(_ origins: [String]) async throws {
+        let admin = try admin()
+        let known = try await admin.get("apps", Self.appID).body["origins"].elements.compactMap(\.text)
+        let all = known + origins.filter { !known.contains($0) }
+        guard all != known else { return }
+        _ = try await admin.patch(
+            "apps", Self.appID, body: ["origins": .array(all.map { .string($0) })])
+    }
+
+    /// Begins a session of the dashboard. Returns what its cookie holds.
+    func openSession() throws -> String {
+        let admins = try AppDirectory(dataDirectory: path).admins
+        if try !admins.users().contains(where: { $0.name == Self.operatorName }) {
+            // Nobody signs in with it: the link does.
+            let password = Base64URL.encode(.random(count: 32))
+            try admins.createUser(name: Self.operatorName, role: .owner, password: PasswordHash(password))
+        }
+        return try admins.openSession(for: Self.operatorName, at: Milliseconds(Date()).count)
+    }
+}

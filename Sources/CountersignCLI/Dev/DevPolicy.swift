@@ -1,0 +1,51 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+
+/// A file with an app's policy, applied whenever it changes: what `countersign policy set` can set, by the names of the
+/// admin API, and `enforcement`.
+struct DevPolicy: Sendable {
+    let path: String
+    let admin: LocalAdmin
+
+    /// Applies the file now and after each change until the task is cancelled, and says what has come of it.
+    func watch(_ say: (String) -> Void) async {
+        var last: String?
+        while !Task.isCancelled {
+            let text = try? String(contentsOfFile: path, encoding: .utf8)
+            if text != last || last == nil {
+                say(await outcome(of: text))
+                last = text ?? ""
+            }
+            try? await Task.sleep(for: .milliseconds(500))
+        }
+    }
+
+    /// One line for the developer. What is not right changes nothing.
+    func outcome(of text: String?) async -> String {
+        let shown = TerminalText.safe(path)
+        guard let text else { return "\(shown) cannot be read: the app stays as it is." }
+        guard case .object(var members)? = JSONValue(parsing: Array(text.utf8)) else {
+            return "\(shown) is no JSON object: the app stays as it is."
+        }
+        let enforcement = members.removeValue(forKey: "enforcement")
+        if let enforcement, enforcement.text.flatMap(Enforcement.init(rawValue:)) == nil {
+            return "\(shown) is not right: enforcement is disabled, optional or required."
+        }
+        do {
+            let policy = members
+            if !policy.isEmpty {
+                _ = try await admin.change("apps", DevFolder.appID, "policy") { $0.merge(policy) { $1 } }
+            }
+            if let enforcement {
+                _ = try await admin.change("apps", DevFolder.appID, "enforcement") {
+                    $0["state"] = enforcement
+                }
+            }
+            return
+                "\(shown) is applied: \((policy.keys + (enforcement == nil ? [] : ["enforcement"])).sorted().joined(separator: ", "))."
+        } catch {
+            return "\(shown) is not right: \((error as? CommandError)?.reason ?? "\(error)")."
+        }
+    }
+}

@@ -1,0 +1,52 @@
+internal import CountersignGateway
+internal import Foundation
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// A gateway and the backend of its one app, both on this machine only.
+struct DevSession: Sendable {
+    let folder: DevFolder
+    let gateway: Gateway
+    let gatewayURL: String
+    let backendURL: String
+    /// Opens the dashboard, signed in.
+    let dashboardURL: String
+    let backend: DevBackend
+    private let server: HTTPServer
+
+    /// Starts both. A port of 0 is a free one.
+    init(
+        path: String, port: UInt16, backendPort: UInt16, tokenSeconds: Int, logFormat: LogFormat
+    ) async throws {
+        folder = try await DevFolder(path: path)
+        var configuration = GatewayConfiguration(dataDirectory: path)
+        configuration.port = port
+        // Refusals are shown as verdicts.
+        configuration.logLevel = .error
+        configuration.logFormat = logFormat
+        gateway = try Gateway(configuration: configuration)
+        try gateway.start()
+        gatewayURL = configuration.url(port: gateway.port)
+        backend = DevBackend(
+            key: folder.key, tokenSeconds: tokenSeconds, gatewayURL: gatewayURL, writeKey: folder.writeKey,
+            dashboardURL: gatewayURL + "/admin/", openSession: folder.openSession)
+        do {
+            let router = Router(backend.endpoints)
+            server = try HTTPServer(limits: GatewayLimits(), observer: ObserverGroup(members: [])) {
+                router.route($0)
+            }
+            let bound = try server.start(host: "127.0.0.1", port: backendPort)
+            backendURL = "http://127.0.0.1:\(bound)"
+            dashboardURL = backendURL + "/dashboard/" + backend.dashboardSecret
+            try await folder.allow([backendURL, "http://localhost:\(bound)"])
+        } catch {
+            gateway.stop()
+            throw error
+        }
+    }
+
+    func stop() {
+        server.stop(graceSeconds: 1)
+        gateway.stop()
+    }
+}

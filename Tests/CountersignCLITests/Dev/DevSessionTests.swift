@@ -1,0 +1,116 @@
+import Countersign
+import CountersignCore
+import Foundation
+import GatewayHTTP
+import GatewayModel
+import GatewayStorage
+import Testing
+
+@testable import CountersignCLI
+
+/// The gateway, backend and page of `countersign dev`.
+struct DevSessionTests {
+    private let parent = TemporaryFolder()
+    private var path: String { parent.path + "/dev" }
+
+    private func start(_ seconds: Int = 60) async throws -> DevSession {
+        try await DevSession(
+            path: path, port: 0, backendPort: 0, tokenSeconds: seconds, logFormat: .json)
+    }
+
+    private func get(_ session: DevSession, _ path: String, _ query: String? = nil) throws -> HTTPResponse {
+        let request = HTTPRequest(method: "GET", path: path, query: query, receivedMilliseconds: 0)
+        guard case .answer(let answer) = Router(session.backend.endpoints).route(request) else {
+            throw CancellationError()
+        }
+        return answer
+    }
+
+    private func field(_ name: String, of answer: HTTPResponse) -> String? {
+        answer.headers.first { $0.name == name }?.value
+    }
+
+    @Test func anEventUnderItsTokensIsStoredAndTheNextRunGoesOn() async throws {
+        var writeKeys: [String] = []
+        for run in 1...2 {
+            let session = try await start()
+            writeKeys.append(session.folder.writeKey)
+            let answer = try get(session, "/token", "user=ada")
+            let token = try #require(JSONValue(parsing: answer.body)?["token"].text)
+            #expect(field("Access-Control-Allow-Origin", of: answer) == "*")
+            var configuration = CountersignConfiguration(
+                endpoint: try #require(URL(string: session.gatewayURL)), writeKey: session.folder.writeKey)
+            configuration.dataDirectory = URL(fileURLWithPath: parent.path + "/device")
+            configuration.tokenProvider = { _ in token }
+            let client = try CountersignClient(configuration: configuration)
+            client.identify(userID: "ada")
+            _ = try await client.record("Opened")
+            #expect(await client.flush().isComplete)
+            await client.close()
+            let stored = try await session.folder.admin().items("apps", "dev", "events")
+            #expect(stored.filter { $0["name"].text == "Opened" }.count == run)
+            #expect(stored.allSatisfy { $0["verdict"].text == "verified" })
+            session.stop()
+        }
+        #expect(Set(writeKeys).count == 1)
+    }
+
+    @Test func theLinkSignsInAndNothingElseDoes() async throws {
+        let session = try await start()
+        let link = try #require(URL(string: session.dashboardURL)?.path)
+        let answer = try get(session, link)
+        #expect(answer.status == 303)
+        #expect(field("Location", of: answer) == session.gatewayURL + "/admin/")
+        let cookie = try #require(field("Set-Cookie", of: answer)?.split(separator: ";").first)
+        let token = try #require(cookie.split(separator: "=").last)
+        let admins = try AppDirectory(dataDirectory: path).admins
+        #expect(try admins.session(String(token), at: Milliseconds(Date()).count)?.user.role == .owner)
+        for wrong in ["/dashboard", "/dashboard/", "/dashboard/x"] {
+            #expect(try get(session, wrong).status == 404)
+        }
+        session.stop()
+    }
+
+    @Test func thePageMayCallTheGatewayAndNamesIt() async throws {
+        let session = try await start()
+        let page = String(decoding: try get(session, "/").body, as: UTF8.self)
+        #expect(page.contains(#"from "\#(session.gatewayURL)/sdk/countersign.js";"#))
+        #expect(page.contains(session.folder.writeKey))
+        let origins = try await session.folder.admin().get("apps", "dev").body["origins"].elements
+        #expect(origins.contains(.string(session.backendURL)))
+        session.stop()
+    }
+
+    @Test func aTokenNeedsAUser() async throws {
+        let session = try await start()
+        #expect(try get(session, "/token").code == "missing_user")
+        #expect(try get(session, "/token", "user=").status == 400)
+        session.stop()
+    }
+
+    @Test func thePolicyFileIsAppliedAndWhatIsWrongChangesNothing() async throws {
+        let kept = try await DevFolder(path: path)
+        let admin = try kept.admin()
+        let policy = DevPolicy(path: "policy.json", admin: admin)
+        #expect(
+            await policy.outcome(of: #"{"enforcement":"optional","leeway_seconds":7}"#)
+                == "policy.json is applied: enforcement, leeway_seconds.")
+        for (text, part) in [
+            (nil, "cannot be read"), ("{", "no JSON object"), (#"{"leeway_seconds":-1}"#, "is not right"),
+            (#"{"enforcement":"strict"}"#, "is not right"), (#"{"lee_way":1}"#, "is not right"),
+        ] {
+            #expect(await policy.outcome(of: text).contains(part), "\(text ?? "nil")")
+        }
+        #expect(try await admin.get("apps", "dev", "policy").body["leeway_seconds"] == .number(7))
+        #expect(try await admin.get("apps", "dev").body["enforcement"] == "optional")
+    }
+
+    @Test func keysAreForTheAccountAloneAndNoRepositoryTakesThem() async throws {
+        let kept = try await DevFolder(path: path)
+        for name in ["private.pem", "write-key"] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: kept.path + "/" + name)
+            #expect((attributes[.posixPermissions] as? Int) == 0o600)
+        }
+        #expect(try String(contentsOfFile: kept.path + "/.gitignore", encoding: .utf8) == "*\n")
+    }
+}
