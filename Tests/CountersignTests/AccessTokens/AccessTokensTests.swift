@@ -385,6 +385,21 @@ struct AccessTokensTests {
         await start.value
     }
 
+    @Test func aClockThatIsSetWhileTheTokenIsStoredDoesNotExpireIt() async {
+        let bench = AccessTokenBench()
+        let store = SlowStore(store: bench.store)
+        var configuration = bench.configuration
+        configuration.expires = 600
+        let tokens = bench.make(configuration, store: store)
+        let start = Task { await tokens.prepare() }
+        await store.isSaving.wait()
+        bench.clock.setNow(bench.clock.now + 86_400)
+        store.mayGoOn.signal()
+        await start.value
+        #expect(await tokens.authorize(rejected: nil).token == "A0")
+        #expect(bench.refreshes == 0)
+    }
+
     @Test func storeThatCannotBeReadIsNotTakenForEmpty() async {
         let bench = AccessTokenBench()
         let first = bench.make()

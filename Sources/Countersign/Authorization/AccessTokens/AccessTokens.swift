@@ -127,10 +127,11 @@ package actor AccessTokens {
     }
 
     private func adopt(_ change: Change) async {
-        let clock = surroundings.clock
+        // One reading for both steps: the device clock may be set while the pair is stored.
+        let (now, uptime) = (surroundings.clock.now, surroundings.clock.uptime)
         let next = machine.configure(
-            change.configuration, isSparse: change.isSparse, handedOverAt: change.instant, now: clock.now,
-            uptime: clock.uptime, fraction: surroundings.random())
+            change.configuration, isSparse: change.isSparse, handedOverAt: change.instant, now: now,
+            uptime: uptime, fraction: surroundings.random())
         if let next {
             var isOnDisk = true
             do {
@@ -140,8 +141,7 @@ package actor AccessTokens {
                 surroundings.log?(.warning, "access token could not be stored", ["error": "\(error)"])
             }
             machine.adopted(
-                next, isOnDisk: isOnDisk, now: clock.now, uptime: clock.uptime,
-                fraction: surroundings.random())
+                next, isOnDisk: isOnDisk, now: now, uptime: uptime, fraction: surroundings.random())
         }
         settle()
     }
