@@ -65,7 +65,7 @@ async def run(scenario, turns):
         try:
             await Stage(scenario, folder).run()
             return True
-        except TimeoutError:
+        except asyncio.TimeoutError:
             print(f"error: {scenario['mode']}: {scenario['name']}: no end", file=sys.stderr)
         except AssertionError as error:
             print(f"error: {scenario['mode']}: {scenario['name']}: {error}", file=sys.stderr)

@@ -41,10 +41,15 @@ class App:
             self.messages += 1
             if "id" not in message:
                 self._heard(self, message)
-            elif "error" in message:
-                self._results.pop(message["id"]).set_exception(Refused(message["error"]))
+                continue
+            result = self._results.pop(message["id"])
+            # Nobody waits for it where a scenario was given up.
+            if result.done():
+                continue
+            if "error" in message:
+                result.set_exception(Refused(message["error"]))
             else:
-                self._results.pop(message["id"]).set_result(message["value"])
+                result.set_result(message["value"])
         for result in self._results.values():
             if not result.done():
                 result.set_exception(AssertionError("the app has ended"))

@@ -40,28 +40,32 @@ class Stage:
         self._start = math.ceil(time.time())
 
     async def run(self):
-        """Raises AssertionError where the client differs from what is expected."""
+        """Raises AssertionError where the client differs from what is expected, and TimeoutError where it comes to no end."""
         await self._server.start()
         try:
-            async with asyncio.timeout(PATIENCE):
-                await self._open()
-                for number, step in enumerate(self._scenario["steps"], 1):
-                    try:
-                        await self._while_bounded(self._perform(step))
-                    except (AssertionError, Refused) as error:
-                        raise AssertionError(f"step {number}: {error!r}") from error
+            await asyncio.wait_for(self._steps(), PATIENCE)
             assert not self._server.overlaps, "two requests at the same time"
         finally:
             await self._app.kill()
             self._server.stop()
 
+    async def _steps(self):
+        await self._open()
+        for number, step in enumerate(self._scenario["steps"], 1):
+            try:
+                await self._while_bounded(self._perform(step))
+            except (AssertionError, Refused) as error:
+                raise AssertionError(f"step {number}: {error!r}") from error
+
     async def _while_bounded(self, work):
         task = asyncio.ensure_future(work)
-        await asyncio.wait([task, self._server.overrun], return_when=asyncio.FIRST_COMPLETED)
-        if self._server.overrun.done():
+        try:
+            await asyncio.wait([task, self._server.overrun], return_when=asyncio.FIRST_COMPLETED)
+            if self._server.overrun.done():
+                self._server.overrun.result()
+            await task
+        finally:
             task.cancel()
-            self._server.overrun.result()
-        await task
         await self._rest()
 
     def _token(self, text):
@@ -112,7 +116,8 @@ class Stage:
         }
 
     def _project(self, given):
-        return {"baseUrl": self._server.url, "projectToken": given.get("project", "shop"), "authorizationToken": given.get("key", "key")}
+        token, key = given.get("project", "shop"), given.get("key", "key")
+        return {"baseUrl": self._server.url, "projectToken": token, "authorizationToken": key}
 
     def _heard(self, app, message):
         if app is not self._app:
