@@ -49,7 +49,9 @@ fi
 
 # The alerts are raised when they should be, and only then; and the test of that can fail.
 promtool check config packaging/prometheus/prometheus.yml >/dev/null
-promtool test rules packaging/prometheus/alerts.test.yml >"$data/said" 2>&1 || { cat "$data/said" >&2; exit 1; }
+for test in alerts slo; do
+    promtool test rules "packaging/prometheus/$test.test.yml" >"$data/said" 2>&1 || { cat "$data/said" >&2; exit 1; }
+done
 mkdir "$data/rules"
 sed 's/> 33554432/> 99999999999/' packaging/prometheus/alerts.yml >"$data/rules/alerts.yml"
 cp packaging/prometheus/alerts.test.yml "$data/rules/"
@@ -57,10 +59,16 @@ if promtool test rules "$data/rules/alerts.test.yml" >/dev/null 2>&1; then
     echo "metrics-test: an alert that never fires passed" >&2
     exit 1
 fi
+sed 's/vector(0.001)/vector(0.1)/' packaging/prometheus/slo.yml >"$data/rules/slo.yml"
+cp packaging/prometheus/slo.test.yml "$data/rules/"
+if promtool test rules "$data/rules/slo.test.yml" >/dev/null 2>&1; then
+    echo "metrics-test: a budget that nothing can burn passed" >&2
+    exit 1
+fi
 
 # A real Prometheus with the shipped configuration; only the port and the pace differ.
 port="$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')"
-cp packaging/prometheus/alerts.yml "$data/"
+cp packaging/prometheus/alerts.yml packaging/prometheus/slo.yml "$data/"
 sed -e "s#127.0.0.1:8787#${url#http://}#" -e 's/: 15s/: 1s/' packaging/prometheus/prometheus.yml >"$data/prometheus.yml"
 prometheus --config.file="$data/prometheus.yml" --storage.tsdb.path="$data/tsdb" --web.listen-address="127.0.0.1:$port" \
     >"$data/prometheus.log" 2>&1 &

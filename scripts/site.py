@@ -25,7 +25,7 @@ SECTIONS = [
     ("Start", ["README", "developing", "troubleshooting-sdk", "web", "clients", "clients-android", "error-codes",
                "consuming-events", "webhooks", "exports"]),
     ("Run the gateway", ["operations", "operators", "install", "kubernetes", "sizing", "upgrades", "configuration", "cli",
-                         "rolling-out-enforcement", "rotating-keys", "backup", "metrics", "limits"]),
+                         "rolling-out-enforcement", "rotating-keys", "backup", "metrics", "slo", "limits"]),
     ("Reference", ["admin-api", "tokens", "customer-tokens", "dialects/bloomreach", "dialects/rejected-events",
                    "performance", "threat-model"]),
     ("Contribute", ["architecture", "delivery-pipeline", "releasing", "CONTRIBUTING", "CHANGELOG", "SECURITY"]),
