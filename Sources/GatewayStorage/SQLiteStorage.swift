@@ -7,6 +7,7 @@ package struct SQLiteStorage: Storage {
     private let events: SQLiteReaders
     private let counts: SQLiteReaders
     private let attempts: SQLiteReaders
+    private let published: SQLiteReaders
     private let runs = OpenIndexRuns()
 
     /// Makes the folder when it is not there.
@@ -19,12 +20,14 @@ package struct SQLiteStorage: Storage {
         events = SQLiteReaders(path: folder.path + "/events.sqlite")
         counts = SQLiteReaders(path: folder.path + "/" + AnalyticsStore.fileName)
         attempts = SQLiteReaders(path: folder.path + "/" + DeliveryStore.fileName)
+        published = SQLiteReaders(path: folder.path + "/" + SinkStateStore.fileName)
     }
 
     private var reader: EventReader { EventReader(readers: events, runs: runs) }
     package var log: any EventLog { reader }
     package var analytics: any AnalyticsLog { AnalyticsReader(readers: counts) }
     package var deliveries: any DeliveryLog { DeliveryReader(readers: attempts) }
+    package var sinks: any SinkStates { SinkStateReader(readers: published) }
     package var people: any CustomerRecordStore {
         CustomerRecords(events: events, analytics: counts, runs: runs)
     }
@@ -74,6 +77,10 @@ package struct SQLiteStorage: Storage {
 
     package func openDeliveries() throws(GatewayError) -> DeliveryStore {
         try DeliveryStore(path: try folder.file(DeliveryStore.fileName))
+    }
+
+    package func openSinks() throws(GatewayError) -> SinkStateStore {
+        try SinkStateStore(path: try folder.file(SinkStateStore.fileName))
     }
 
     package func backUp(in folder: String) throws(GatewayError) -> Backup {

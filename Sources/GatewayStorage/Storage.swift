@@ -14,6 +14,8 @@ package protocol Storage: Sendable {
     var analytics: any AnalyticsLog { get }
     /// What became of deliveries to webhooks, read.
     var deliveries: any DeliveryLog { get }
+    /// How far sinks have come, read.
+    var sinks: any SinkStates { get }
     /// What is kept of one person, over all of it.
     var people: any CustomerRecordStore { get }
 
@@ -45,6 +47,9 @@ package protocol Storage: Sendable {
 
     /// What keeps the deliveries of the gateway that runs.
     func openDeliveries() throws(GatewayError) -> DeliveryStore
+
+    /// What keeps how far sinks have come, and which relay has which.
+    func openSinks() throws(GatewayError) -> SinkStateStore
 
     /// Copies everything into a new folder below `folder`.
     func backUp(in folder: String) throws(GatewayError) -> Backup

@@ -18,6 +18,7 @@ enum CommandTable {
         + EventCommand.commands
         + ConsumerCommand.commands
         + WebhookCommand.commands
+        + SinkCommand.commands
         + CustomerCommand.commands
         + ClientCommand.commands
         + SessionCommand.commands

@@ -28,6 +28,7 @@ struct CommandSection: Sendable {
             words: [
                 "event": "List and export events", "consumer": "Backends that pull events",
                 "webhook": "Addresses that events are delivered to",
+                "sink": "Streams that events are published to",
                 "customer": "What is kept about a person",
             ]),
         CommandSection(

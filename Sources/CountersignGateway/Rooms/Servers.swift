@@ -7,6 +7,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
+internal import GatewayStream
 internal import GatewayWebhooks
 
 /// The listeners: one for all, or a second one for operators where they have their own address.
@@ -17,7 +18,8 @@ struct Servers: Sendable {
 
     init(
         _ configuration: GatewayConfiguration, dialects: [any Dialect], admin: Administration, health: Health,
-        apps: AppRegistry, stores: Stores, webhooks: WebhookRunner, storage: any Storage,
+        apps: AppRegistry, stores: Stores, webhooks: WebhookRunner, sinks: SinkRunner,
+        storage: any Storage,
         observability: Observability, certificates: TLSCertificates?,
         now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
@@ -31,7 +33,8 @@ struct Servers: Sendable {
                 store: events.load, connections: connectionCount.withLock { $0 }(),
                 droppedLogLines: log.droppedLines, consumers: stores.lags(at: now()),
                 webhooks: Webhooks.lags(storage, webhooks.endpoints, at: now()),
-                webhookAttempts: webhooks.counts.byApp.mapValues { ($0.delivered, $0.failed) })
+                webhookAttempts: webhooks.counts.byApp.mapValues { ($0.delivered, $0.failed) },
+                sinks: Sinks.gauges(sinks, stores.consumers, at: now()))
         }
         let isApart = configuration.adminHost != nil
         let endpoints = health.endpoints + monitoring.endpoints + dialects.flatMap(\.endpoints)

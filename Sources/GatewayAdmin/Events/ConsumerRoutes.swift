@@ -31,7 +31,7 @@ struct ConsumerRoutes: Sendable {
                         .must("name", .text(longest: 64)), .may("filter", Self.filter),
                         .may("partitions", .integer(1...Int64(EventConsumerSettings.mostPartitions))),
                         .may("hold_days", .integer(1...Int64(EventConsumerSettings.longestHold))),
-                    ] + Self.start), .json(Self.shape, status: 201), answer: create),
+                    ] + AdminCall.startMembers), .json(Self.shape, status: 201), answer: create),
             AdminRoute(
                 "GET", "/apps/{app}/consumers/{name}", .viewer, "Show a consumer of events and its lag",
                 query: [.unmask], .json(Self.shape)
@@ -40,10 +40,11 @@ struct ConsumerRoutes: Sendable {
             },
             AdminRoute(
                 "POST", "/apps/{app}/consumers/{name}/seek", .operator,
-                "Move a consumer of events; its leases end", query: [.unmask], body: .object(Self.start),
+                "Move a consumer of events; its leases end", query: [.unmask],
+                body: .object(AdminCall.startMembers),
                 .json(Self.shape)
             ) { call in
-                guard let start = try start(call) else {
+                guard let start = try call.eventStart(of: try call.app().id, in: log) else {
                     throw AdminProblem.invalid("from", "is missing; or give time_ms or position")
                 }
                 let moved = try Self.answering { try consumers.seek(try id(call), to: start) }
@@ -62,11 +63,6 @@ struct ConsumerRoutes: Sendable {
             },
         ]
     }
-
-    private static let start: [JSONMember] = [
-        .may("from", .choice(["start", "end"])), .may("time_ms", .milliseconds),
-        .may("position", .text(longest: 64)),
-    ]
 
     private static let filter = JSONShape.object([
         .may("verdict", .choice(VerdictFilter.words)), .may("type", .text(longest: 64)),
@@ -111,7 +107,7 @@ struct ConsumerRoutes: Sendable {
         let partitions: Int64? = body.value("partitions")
         let settings = EventConsumerSettings(
             filter: filter, partitions: Int(partitions ?? 1), holdDays: days.map { Int($0) })
-        let start = try start(call) ?? .start
+        let start = try call.eventStart(of: app, in: log) ?? .start
         let made = try Self.answering {
             try consumers.create(
                 EventConsumerID(appID: app, name: try body.text("name")), settings, from: start)
@@ -120,26 +116,6 @@ struct ConsumerRoutes: Sendable {
             "consumer.create", made.id.name, app: app,
             after: .object(body.members.filter { $0.key != "filter" }))
         return try answer(call, "create", made, status: 201)
-    }
-
-    private func start(_ call: AdminCall) throws -> EventStart? {
-        let body = try call.body()
-        let (from, time, position): (String?, Int64?, String?) = (
-            body.value("from"), body.value("time_ms"), body.value("position")
-        )
-        guard [from != nil, time != nil, position != nil].filter({ $0 }).count <= 1 else {
-            throw AdminProblem.invalid("from", "stands alone: give one of from, time_ms, position")
-        }
-        if let time { return .time(time) }
-        if let position {
-            let (positions, app) = (try log.positions(), try call.app().id)
-            do throws(EventPositions.Fault) {
-                return .after(try positions.sequence(of: position, in: app))
-            } catch {
-                throw AdminProblem(422, error.rawValue, error.reason)
-            }
-        }
-        return from.map { $0 == "end" ? .end : .start }
     }
 
     private func masked(_ consumer: EventConsumer, _ mask: UserMask) -> EventConsumer {
@@ -155,7 +131,7 @@ struct ConsumerRoutes: Sendable {
         return call.answer(masked(consumer, mask).json(try log.positions()), status: status)
     }
 
-    private static func answering<Value>(_ body: () throws -> Value) throws -> Value {
+    static func answering<Value>(_ body: () throws -> Value) throws -> Value {
         do {
             return try body()
         } catch let failure as ConsumerFailure {

@@ -5,6 +5,8 @@ package struct EventConsumerID: Hashable, Sendable {
         case pull
         /// Sent by the gateway.
         case webhook
+        /// Published to a stream by the gateway.
+        case sink
     }
 
     package let appID: String

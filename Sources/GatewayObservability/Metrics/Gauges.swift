@@ -33,10 +33,15 @@ package struct Gauges: Sendable {
     /// Attempts to deliver to webhooks so far, by app.
     package var webhookAttempts: [String: (delivered: Int, failed: Int)]
 
+    /// How far each sink has come.
+    package var sinks: [Sink]
+
     package init(
         store: StoreLoad, connections: Int, droppedLogLines: Int, consumers: [Consumer] = [],
-        webhooks: [WebhookLag] = [], webhookAttempts: [String: (delivered: Int, failed: Int)] = [:]
+        webhooks: [WebhookLag] = [], webhookAttempts: [String: (delivered: Int, failed: Int)] = [:],
+        sinks: [Sink] = []
     ) {
+        self.sinks = sinks
         self.consumers = consumers
         self.store = store
         self.connections = connections
@@ -55,6 +60,30 @@ package struct Gauges: Sendable {
             self.appID = appID
             self.id = id
             self.seconds = seconds
+        }
+    }
+
+    /// How far a sink has come, and whether it works.
+    package struct Sink: Sendable {
+        let appID: String
+        let name: String
+        let lag: Int
+        /// Seconds since the oldest event that is not in its stream was received; 0 when there is none.
+        let oldestUnreadSeconds: Double
+        /// Messages that its stream has taken since the gateway started.
+        let published: Int
+        let isFailing: Bool
+
+        package init(
+            appID: String, name: String, lag: Int, oldestUnreadSeconds: Double, published: Int,
+            isFailing: Bool
+        ) {
+            self.appID = appID
+            self.name = name
+            self.lag = lag
+            self.oldestUnreadSeconds = oldestUnreadSeconds
+            self.published = published
+            self.isFailing = isFailing
         }
     }
 

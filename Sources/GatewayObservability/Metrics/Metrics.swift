@@ -88,6 +88,7 @@ package final class Metrics: GatewayObserver {
         Self.writeEvents(state, to: &text)
         Self.writeCommits(state, to: &text)
         Self.writeWebhooks(gauges, to: &text)
+        Self.write(gauges.sinks, to: &text)
         for gauge in gauges.all {
             text.begin(gauge.name, .gauge, help: gauge.help)
             text.sample(gauge.value)
@@ -212,6 +213,35 @@ package final class Metrics: GatewayObserver {
             "countersign_webhook_lag_seconds", .gauge,
             help: "Age of the oldest event after a webhook's position.")
         for lag in gauges.webhooks { text.sample([("app", lag.appID), ("webhook", lag.id)], lag.seconds) }
+    }
+
+    private static func write(_ sinks: [Gauges.Sink], to text: inout PrometheusText) {
+        let metrics:
+            [(name: String, kind: PrometheusText.Kind, help: String, value: (Gauges.Sink) -> Double)] = [
+                (
+                    "countersign_sink_published_total", .counter,
+                    "Events that a sink's stream has taken since the start.", { Double($0.published) }
+                ),
+                (
+                    "countersign_sink_lag_events", .gauge, "Events that are not in a sink's stream yet.",
+                    { Double($0.lag) }
+                ),
+                (
+                    "countersign_sink_lag_seconds", .gauge,
+                    "Age of the oldest event that is not in a sink's stream yet.", { $0.oldestUnreadSeconds }
+                ),
+                (
+                    "countersign_sink_failing", .gauge,
+                    "1 while nothing can be published to a sink's stream.",
+                    { $0.isFailing ? 1 : 0 }
+                ),
+            ]
+        for metric in metrics {
+            text.begin(metric.name, metric.kind, help: metric.help)
+            for sink in sinks {
+                text.sample([("app", sink.appID), ("sink", sink.name)], metric.value(sink))
+            }
+        }
     }
 
     /// The one label of all paths that no endpoint has.

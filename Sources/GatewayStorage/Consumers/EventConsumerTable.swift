@@ -91,6 +91,10 @@ struct EventConsumerTable {
 
     func seek(_ id: EventConsumerID, to sequence: Int64) throws {
         try run("UPDATE event_consumer SET generation = generation + 1 WHERE \(Self.isIt)", id)
+        try place(id, after: sequence)
+    }
+
+    func place(_ id: EventConsumerID, after sequence: Int64) throws {
         try run("UPDATE event_consumer_position SET seq = ?4 WHERE \(Self.isIt)", id, .integer(sequence))
         try noteCaughtUp(id)
     }

@@ -11,7 +11,7 @@ package import GatewayModel
 /// moved, so refusing would only make somebody do the same work again. Afterwards it is refused, or two workers would
 /// move one position.
 ///
-/// Webhook endpoints are consumers of their own kind, which nobody sees or changes by naming a consumer of another kind.
+/// Webhook endpoints and sinks are consumers of their own kinds, which nobody sees or changes by naming one of another kind.
 ///
 /// Everything waits for the disk where it must, so call it from a thread that may wait. All may throw ``ConsumerFailure``.
 package protocol EventConsumers: Sendable {
@@ -31,6 +31,13 @@ package protocol EventConsumers: Sendable {
 
     /// Ends all leases and goes on from another place. Throws `notFound`.
     func seek(_ id: EventConsumerID, to start: EventStart) throws(ConsumerFailure) -> EventConsumer
+
+    /// Sets the position of a consumer that does not lease, because somebody else says how far it is: a sink's stream. It may
+    /// be set back too. Throws `notFound`.
+    func place(_ id: EventConsumerID, after sequence: Int64) throws(ConsumerFailure)
+
+    /// The number of the event that a place is after.
+    func sequence(of start: EventStart, in appID: String) throws(ConsumerFailure) -> Int64
 
     /// Throws `notFound`.
     func delete(_ id: EventConsumerID) throws(ConsumerFailure)

@@ -153,6 +153,15 @@ package final class SQLiteEventConsumers: EventConsumers {
         return try find(id)
     }
 
+    package func place(_ id: EventConsumerID, after sequence: Int64) throws(ConsumerFailure) {
+        let isThere = try write { table in
+            let isThere = try table.row(id) != nil
+            if isThere { try table.place(id, after: sequence) }
+            return isThere
+        }
+        if !isThere { throw Self.notFound(id) }
+    }
+
     package func delete(_ id: EventConsumerID) throws(ConsumerFailure) {
         let isThere = try write { table in
             let isThere = try table.row(id) != nil
@@ -168,7 +177,7 @@ package final class SQLiteEventConsumers: EventConsumers {
         noteChange(of: id)
     }
 
-    private func sequence(of start: EventStart, in appID: String) throws(ConsumerFailure) -> Int64 {
+    package func sequence(of start: EventStart, in appID: String) throws(ConsumerFailure) -> Int64 {
         try read { sqlite, log in
             let floor = try EventFloor.read(of: appID, sqlite)
             return switch start {

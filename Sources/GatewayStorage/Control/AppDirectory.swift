@@ -50,6 +50,8 @@ public final class AppDirectory: ControlStore {
     package var alerts: AlertStore { AlertStore(database: database, actor: actor) }
     /// Where events are delivered to.
     package var webhooks: WebhookStore { WebhookStore(database: database, actor: actor) }
+    /// Which streams events are published to.
+    package var sinks: SinkStore { SinkStore(database: database, actor: actor) }
     /// What was changed, by whom.
     package var auditLog: AuditLog { AuditLog(database: database, actor: actor) }
 

@@ -61,6 +61,7 @@ package final class ControlDatabase: Sendable {
         AppDeletionSchema.script,
         WebhookSchema.script,
         "ALTER TABLE write_key ADD COLUMN prefix TEXT NOT NULL DEFAULT ''",
+        SinkSchema.script,
     ]
 
     private let connection: Lock<Connection>

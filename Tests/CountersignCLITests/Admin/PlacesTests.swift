@@ -77,6 +77,8 @@ struct PlacesTests {
         "webhook resume shop {id}", "webhook rotate shop {id} --hours 1", "webhook deliveries shop {id}",
         "webhook replay shop {id} --from-seq 1 --to-seq 1", "webhook test shop {id}",
         "webhook delete shop {id}",
+        "sink create shop out nats://127.0.0.1:1 E", "sink pause shop out", "sink seek shop out --from start",
+        "sink list shop", "sink show shop out", "sink resume shop out", "sink delete shop out",
         "app delete blog --confirm blog --json", "app list",
     ]
 

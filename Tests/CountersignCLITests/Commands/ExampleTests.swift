@@ -45,7 +45,7 @@ struct ExampleTests {
             [
                 "send", "tail", "trigger", "doctor", "self-check", "event list", "event export",
                 "enforcement preview",
-            ].contains(command) || command.hasPrefix("consumer")
+            ].contains(command) || command.hasPrefix("consumer") || command.hasPrefix("sink")
         if needsGateway { _ = try await gateway.start() }
         try await prepare(command)
         let result =

@@ -72,6 +72,11 @@ struct AdminAccessTests {
         ("GET /apps/{app}/consumers", .viewer), ("POST /apps/{app}/consumers", .operator),
         ("GET /apps/{app}/consumers/{name}", .viewer), ("DELETE /apps/{app}/consumers/{name}", .operator),
         ("POST /apps/{app}/consumers/{name}/seek", .operator),
+        ("GET /apps/{app}/sinks", .viewer), ("POST /apps/{app}/sinks", .owner),
+        ("GET /apps/{app}/sinks/{name}", .viewer), ("DELETE /apps/{app}/sinks/{name}", .operator),
+        ("POST /apps/{app}/sinks/{name}/pause", .operator),
+        ("POST /apps/{app}/sinks/{name}/resume", .operator),
+        ("POST /apps/{app}/sinks/{name}/seek", .operator),
     ]
 
     /// A second word on the table: who widens a role says so here too.

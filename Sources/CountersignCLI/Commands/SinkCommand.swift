@@ -1,0 +1,174 @@
+internal import CountersignCore
+internal import GatewayModel
+
+/// `countersign sink …`.
+enum SinkCommand {
+    static let commands = [create, list, show, pause, resume, seek, delete]
+
+    private static let name = Positional("SINK", help: "the sink's name")
+    private static let servers = Positional(
+        "SERVERS", help: "nats://HOST:PORT or tls://HOST:PORT; several with commas between them")
+    private static let stream = Positional("STREAM", help: "the stream's name; it is made if it is not there")
+
+    private static let subject = Flag(
+        "subject", .text("TEMPLATE"), default: SubjectTemplate.standard,
+        help:
+            "what events are published under: words, {app}, {type} and {user} (16 digits of the id's SHA-256)"
+    )
+    private static let replicas = Flag(
+        "replicas", .integer("N", 1...5), default: "1",
+        help: "how many servers keep the stream: 1, 3 or 5; one that has fewer is refused")
+    private static let authority = Flag(
+        "stream-ca-file", .text("FILE"),
+        help: "whose certificates the servers have; those of the machine if not given")
+    private static let credentials = Flag(
+        "credentials-file", .text("FILE"), help: "a .creds file: a user's JWT and NKEY seed")
+    private static let nkey = Flag("nkey", .text("KEY"), help: "a user's public NKEY, which begins with U")
+    private static let seed = Flag("nkey-seed-file", .text("FILE"), help: "the seed of that NKEY")
+    private static let hold = Flag(
+        "hold-days", .integer("DAYS", 1...EventConsumerSettings.longestHold),
+        help: "retention waits so many days longer for this sink; not at all if not given")
+    private static let alert = Flag(
+        "alert-seconds", .duration(.seconds, 10...2_592_000), default: "600",
+        help: "the app's alert webhook is told when events wait longer than that")
+    private static let from = Flag(
+        "from", .choice(["start", "end"]), help: "before the oldest event, or after the newest")
+    private static let time = Flag(
+        "time", .text("TIME"),
+        help: "before what was received from then on: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
+    private static let position = Flag(
+        "position", .text("POSITION"), help: "after the event with this position")
+    private static let start = [from, time, position]
+    private static let example =
+        "$(countersign sink create shop warehouse nats://127.0.0.1:4222 EVENTS)"
+
+    private static var columns: KeyValuePairs<String, Column> {
+        [
+            "NAME": "name", "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
+            "STREAM": "stream", "MESSAGES": "stream_seq", "ERROR": "error",
+        ]
+    }
+
+    private static let create = Command(
+        "sink create", summary: "Have an app's events published to a stream of NATS JetStream",
+        details: """
+            Every event, once and in the order of storing, also when the gateway or the servers are killed. It begins with the
+            oldest event that is kept unless you say otherwise. Files are read by the gateway, on its machine. The stream should be
+            written to by this sink alone.
+            """,
+        positionals: [.app, name, servers, stream],
+        flags: [subject, replicas, authority, credentials, nkey, seed, hold, alert] + start + [.json]
+            + Flag.place,
+        examples: [
+            "To a server on this machine":
+                "countersign sink create shop warehouse nats://127.0.0.1:4222 EVENTS",
+            "To a cluster that keeps three copies":
+                "countersign sink create shop warehouse tls://n1.example:4222,tls://n2.example:4222 EVENTS --replicas 3 --credentials-file /etc/countersign/shop.creds",
+        ]
+    ) { invocation in
+        var body = try place(invocation)
+        body["name"] = .string(invocation[name])
+        body["servers"] = .string(invocation[servers])
+        body["stream"] = .string(invocation[stream])
+        for (member, flag) in [
+            ("subject", subject), ("ca_file", authority), ("credentials_file", credentials), ("nkey", nkey),
+            ("nkey_seed_file", seed),
+        ] {
+            body[member] = try invocation.value(of: flag).map { .string($0) }
+        }
+        for (member, flag) in [("replicas", replicas), ("hold_days", hold), ("alert_seconds", alert)] {
+            body[member] = try invocation.integer(of: flag).map { .integer(Int64($0)) }
+        }
+        let made = try await invocation.admin().post(
+            "apps", invocation.app, "sinks", body: .object(body))
+        try invocation.print(made) {
+            invocation.io.say("Made a sink. A running gateway begins within a second.")
+            try invocation.io.print(made["name"].shown)
+        }
+    }
+
+    private static let list = Command(
+        "sink list", summary: "List the streams that an app's events are published to, and their lag",
+        positionals: [.app], flags: [.json] + Flag.place,
+        examples: ["Does everything arrive?": "countersign sink list shop"]
+    ) { invocation in
+        let items = try await invocation.admin().items("apps", invocation.app, "sinks")
+        try invocation.printList(
+            items, columns, empty: "No sink. Next: countersign sink create APP NAME SERVERS STREAM")
+    }
+
+    private static let show = Command(
+        "sink show", summary: "Show a sink, how far it has come and what is the matter",
+        positionals: [.app, name], flags: [.json] + Flag.place,
+        examples: ["Why is it behind?": "countersign sink show shop \(example)"]
+    ) { invocation in
+        let sink = try await invocation.admin().send(
+            AdminRequest(method: "GET", path: ["apps", invocation.app, "sinks", invocation[name]])
+        ).body
+        try invocation.printTable(
+            sink,
+            [
+                "SINK": "name", "SERVERS": "servers", "STREAM": "stream", "SUBJECT": "subject",
+                "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
+                "POSITION": "position", "MESSAGES": "stream_seq", "MARK AT": "mark_ms", "ERROR": "error",
+                "REASON": "reason", "FAILING SINCE": "failing_since_ms", "MISSED": "events_missed",
+                "HOLDS DAYS": "hold_days",
+            ])
+    }
+
+    private static let pause = Command(
+        "sink pause", summary: "Stop publishing to a sink's stream", positionals: [.app, name],
+        flags: Flag.place, examples: ["Before an update of NATS": "countersign sink pause shop \(example)"]
+    ) { invocation in
+        _ = try await invocation.admin().post("apps", invocation.app, "sinks", invocation[name], "pause")
+        invocation.io.say(
+            "Paused. What comes meanwhile is published once it is resumed, as far as it is kept.")
+    }
+
+    private static let resume = Command(
+        "sink resume", summary: "Let publishing to a sink's stream go on", positionals: [.app, name],
+        flags: Flag.place, examples: ["After an update of NATS": "countersign sink resume shop \(example)"]
+    ) { invocation in
+        _ = try await invocation.admin().post("apps", invocation.app, "sinks", invocation[name], "resume")
+        invocation.io.say("Resumed.")
+    }
+
+    private static let seek = Command(
+        "sink seek", summary: "Publish from another event on, whatever the stream holds",
+        details: """
+            What comes after that event is published again, after what the stream holds already. To fill a stream anew, delete it
+            there instead: the sink makes it again and begins where it began.
+            """,
+        positionals: [.app, name], flags: start + [.json] + Flag.place,
+        examples: ["The last day again": "countersign sink seek shop \(example) --time 1d"]
+    ) { invocation in
+        let body = try place(invocation)
+        guard !body.isEmpty else {
+            throw CommandError(.usage, "where to is missing", hint: "give --from, --time or --position")
+        }
+        let moved = try await invocation.admin().post(
+            "apps", invocation.app, "sinks", invocation[name], "seek", body: .object(body))
+        try invocation.print(moved) { invocation.io.say("Moved. A running gateway knows within a second.") }
+    }
+
+    private static let delete = Command(
+        "sink delete", summary: "Publish to a stream no more; what it holds stays there",
+        positionals: [.app, name], flags: Flag.place,
+        examples: ["Undo an addition": "countersign sink delete shop \(example)"]
+    ) { invocation in
+        try await invocation.admin().delete("apps", invocation.app, "sinks", invocation[name])
+        invocation.io.say("Deleted \(invocation[name]).")
+    }
+
+    private static func place(_ invocation: Invocation) throws -> [String: JSONValue] {
+        var body: [String: JSONValue] = [:]
+        body["from"] = try invocation.value(of: from).map { .string($0) }
+        body["time_ms"] = try invocation.time(of: time).map { .integer($0) }
+        body["position"] = try invocation.value(of: position).map { .string($0) }
+        guard body.count <= 1 else {
+            throw CommandError(
+                .usage, "two places were given", hint: "give one of --from, --time, --position")
+        }
+        return body
+    }
+}

@@ -1,0 +1,148 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Which streams an app's events are published to, and how far each has come.
+struct SinkRoutes: Sendable {
+    let log: any EventLog
+    let consumers: any EventConsumers
+    let states: any SinkStates
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/sinks", .viewer, "List the streams that an app's events are published to",
+                .list(Self.shape.shape)
+            ) { call in
+                let shown = try shown(try call.directory.sinks.all(of: call[0]), of: call[0])
+                return try call.page(
+                    shown, at: { PagePosition($0.sink.createdMilliseconds, $0.sink.name) },
+                    json: { Self.shape.json($0) })
+            },
+            // It names an address that the gateway connects to and files that it reads.
+            AdminRoute(
+                "POST", "/apps/{app}/sinks", .owner, "Have an app's events published to a stream",
+                body: .object(
+                    [.must("name", .text(longest: 64))] + EventSink.settable + AdminCall.startMembers),
+                .json(Self.shape.shape, status: 201), answer: create),
+            AdminRoute(
+                "GET", "/apps/{app}/sinks/{name}", .viewer, "Show a sink, its lag and its last error",
+                .json(Self.shape.shape)
+            ) { call in try answer(call) },
+            AdminRoute(
+                "POST", "/apps/{app}/sinks/{name}/pause", .operator, "Stop publishing to a sink's stream",
+                .json(Self.shape.shape)
+            ) { call in
+                let pause = EventSink.Pause(by: call.identity.name, atMilliseconds: call.nowMilliseconds)
+                return try setPause(pause, call)
+            },
+            AdminRoute(
+                "POST", "/apps/{app}/sinks/{name}/resume", .operator,
+                "Let publishing to a sink's stream go on", .json(Self.shape.shape)
+            ) { call in try setPause(nil, call) },
+            AdminRoute(
+                "POST", "/apps/{app}/sinks/{name}/seek", .operator,
+                "Go on from another event, whatever the stream holds", body: .object(AdminCall.startMembers),
+                .json(Self.shape.shape)
+            ) { call in
+                let app = try call.app().id
+                guard let start = try call.eventStart(of: app, in: log) else {
+                    throw AdminProblem.invalid("from", "is missing; or give time_ms or position")
+                }
+                let after = try sequence(of: start, in: app)
+                try call.directory.sinks.seek(call[1], of: app, after: after, at: call.nowMilliseconds)
+                let sink = try call.directory.sinks.sink(call[1], of: app)
+                try matching { try consumers.place(sink.consumer, after: after) }
+                return try answer(call, sink)
+            },
+            AdminRoute(
+                "DELETE", "/apps/{app}/sinks/{name}", .operator,
+                "Publish to a stream no more; what it holds stays", .nothing
+            ) { call in
+                let sink = try call.directory.sinks.sink(call[1], of: call[0])
+                try call.directory.sinks.delete(call[1], of: call[0])
+                try matching { try consumers.delete(sink.consumer) }
+                return call.noContent
+            },
+        ]
+    }
+
+    /// A sink and how far it has come; without the latter while no gateway has seen it.
+    private struct Shown {
+        let sink: EventSink
+        let state: SinkState?
+        let consumer: EventConsumer?
+        /// The position after its last event in the stream.
+        let position: String?
+    }
+
+    private static let shape = AnswerShape<Shown>(
+        named: "Sink",
+        first: EventSink.fields.map { $0.of(\.sink) },
+        .init("state", .choice(["active", "paused", "failing"])) { shown in
+            shown.sink.pause != nil ? "paused" : shown.state?.error == nil ? "active" : "failing"
+        },
+        .init("position", \.position),
+        .init("stream_seq", \.state?.streamSequence),
+        .time("mark_ms", \.state?.markMilliseconds),
+        .init("lag_events", \.consumer?.lag),
+        .time("oldest_unread_ms", \.consumer?.oldestUnreadMilliseconds),
+        .init("events_missed", .bool) { $0.consumer?.hasMissed ?? false },
+        .init("error", .nullable(.choice(of: SinkError.Code.self))) { $0.state?.error?.code.rawValue },
+        .init("reason", \.state?.error?.reason),
+        .time("failing_since_ms", \.state?.failingSinceMilliseconds))
+
+    private func shown(_ sinks: [EventSink], of appID: String) throws -> [Shown] {
+        guard !sinks.isEmpty else { return [] }
+        let kept = try states.states()
+        let found = try ConsumerRoutes.answering { try consumers.all(.sink, of: appID) }
+        let positions = try log.positions()
+        return sinks.map { sink in
+            let state = kept[sink.key].flatMap { $0.epoch == sink.epoch ? $0 : nil }
+            return Shown(
+                sink: sink, state: state, consumer: found.first { $0.id == sink.consumer },
+                position: (state?.markSequence).map { positions.text(after: $0, in: appID) })
+        }
+    }
+
+    private func answer(_ call: AdminCall) throws -> HTTPResponse {
+        try answer(call, try call.directory.sinks.sink(call[1], of: call[0]))
+    }
+
+    private func answer(_ call: AdminCall, _ sink: EventSink, status: Int = 200) throws -> HTTPResponse {
+        guard let shown = try shown([sink], of: sink.appID).first else { return call.noContent }
+        return call.answer(Self.shape.json(shown), status: status)
+    }
+
+    private func sequence(of start: EventStart, in appID: String) throws -> Int64 {
+        try ConsumerRoutes.answering { try consumers.sequence(of: start, in: appID) }
+    }
+
+    /// Changes the consumer of a sink; a gateway that runs may have been faster.
+    private func matching(_ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let failure as ConsumerFailure where [.exists, .notFound].contains(failure.code) {
+            return
+        }
+    }
+
+    private func create(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body()
+        let app = try call.app().id
+        let start = try call.eventStart(of: app, in: log) ?? .start
+        let made = try call.directory.sinks.create(
+            try body.text("name"), of: app, body.members, after: try sequence(of: start, in: app),
+            at: call.nowMilliseconds)
+        try matching {
+            _ = try consumers.create(made.consumer, made.consumerSettings, from: .after(made.startSequence))
+        }
+        return try answer(call, made, status: 201)
+    }
+
+    private func setPause(_ pause: EventSink.Pause?, _ call: AdminCall) throws -> HTTPResponse {
+        try call.directory.sinks.setPause(pause, of: call[1], of: call[0], at: call.nowMilliseconds)
+        return try answer(call)
+    }
+}

@@ -1,0 +1,156 @@
+package import CountersignCore
+internal import Foundation
+
+/// A stream outside that an app's events are published to, all of them, once and in the order of storing.
+package struct EventSink: Sendable, Equatable {
+    package private(set) var appID = ""
+    /// 1 to 64 of `A-Z a-z 0-9 . _ -`, unique among the app's.
+    package private(set) var name = ""
+    /// Addresses of NATS servers, `nats://` or `tls://`, with commas between them.
+    package var servers = ""
+    /// The name of the stream in JetStream.
+    package var stream = ""
+    package var subject = SubjectTemplate.standard
+    /// How many servers keep the stream, where the sink makes it: 1, 3 or 5.
+    package var replicas = 1
+    /// The authority that has signed the servers' certificates, a file; nil takes those of the machine.
+    package var authorityFile: String?
+    /// A user's JWT and NKEY seed in one file, as NATS' tools make it.
+    package var credentialsFile: String?
+    /// The public part of an NKEY, whose seed is in a file.
+    package var nkey: String?
+    package var seedFile: String?
+    /// For so many days retention leaves events that it would delete until they are in the stream; nil deletes them.
+    package var holdDays: Int?
+    /// The app's alert webhook is told when the oldest event that is not in the stream is older than that.
+    package var alertSeconds = 600
+    /// Nil while it is published to.
+    package var pause: Pause?
+    /// Milliseconds since 1970 when it was made.
+    package private(set) var createdMilliseconds: Int64 = 0
+    /// The number of the event after which it begins, since it was made or moved last.
+    package var startSequence: Int64 = 0
+    /// When that was, in milliseconds since 1970; rises with each move. Messages carry it: a mark of another epoch says
+    /// nothing about this one.
+    package var epoch: Int64 = 0
+
+    package init(name: String, appID: String, createdMilliseconds: Int64, startSequence: Int64) {
+        self.name = name
+        self.appID = appID
+        self.createdMilliseconds = createdMilliseconds
+        self.startSequence = startSequence
+        epoch = createdMilliseconds
+    }
+
+    /// Since when nothing is published, and who wants it so.
+    package struct Pause: Sendable, Equatable {
+        package var by = ""
+        package var atMilliseconds: Int64 = 0
+
+        package init(by: String = "", atMilliseconds: Int64 = 0) {
+            self.by = by
+            self.atMilliseconds = atMilliseconds
+        }
+    }
+
+    /// The consumer that it is among those of the app's events.
+    package var consumer: EventConsumerID { EventConsumerID(appID: appID, kind: .sink, name: name) }
+
+    /// What that consumer is made with.
+    package var consumerSettings: EventConsumerSettings { EventConsumerSettings(holdDays: holdDays) }
+
+    /// What distinguishes it from the sinks of all apps.
+    package var key: String { appID + "/" + name }
+
+    /// The addresses, one by one.
+    package var addresses: [String] { servers.split(separator: ",").map(String.init) }
+
+    /// Nil when its template is none.
+    package var template: SubjectTemplate? { SubjectTemplate(subject, appID: appID) }
+}
+
+extension EventSink.Pause: SettingPart {
+    package static let fields: [JSONField<EventSink.Pause>] = [
+        .text("by", \.by, longest: 512), .member("at_ms", \.atMilliseconds, .milliseconds),
+    ]
+}
+
+extension EventSink: SettingPart {
+    package static let fields: [JSONField<EventSink>] = [
+        .init("app", \.appID), .init("name", \.name), .time("created_ms", \.createdMilliseconds),
+        .text("servers", \.servers, longest: 2_048), .text("stream", \.stream, longest: 255),
+        .text("subject", \.subject, longest: SubjectTemplate.longest),
+        .integer("replicas", \.replicas, 1...5),
+        .optional("ca_file", \.authorityFile, .text(longest: 1_024)),
+        .optional("credentials_file", \.credentialsFile, .text(longest: 1_024)),
+        .optional("nkey", \.nkey, .text(longest: 128)),
+        .optional("nkey_seed_file", \.seedFile, .text(longest: 1_024)),
+        .optional("hold_days", \.holdDays, .integer(1...Int64(EventConsumerSettings.longestHold))),
+        .integer("alert_seconds", \.alertSeconds, 10...2_592_000),
+        .part("paused", \.pause, standard: Pause(), isOperators: false),
+        .own("start_seq", \.startSequence), .own("epoch", \.epoch),
+    ]
+
+    /// Takes over what was kept.
+    package init(name: String, appID: String, createdMilliseconds: Int64, kept: [String: JSONValue]) {
+        self.init(name: name, appID: appID, createdMilliseconds: createdMilliseconds, startSequence: 0)
+        read(kept)
+    }
+
+    /// What an operator makes one with, the name apart.
+    package static var settable: [JSONMember] {
+        taken.filter { !$0.isReadOnly }.map { member in
+            ["servers", "stream"].contains(member.name)
+                ? .must(member.name, member.type) : .may(member.name, member.type)
+        }
+    }
+
+    /// Sets what is named.
+    package mutating func change(_ members: [String: JSONValue]) {
+        for field in Self.fields where field.isTaken {
+            if let value = members[field.name] { field.set(&self, value) }
+        }
+    }
+
+    /// Throws `invalid` for what nothing can be published to.
+    package func check() throws(GatewayError) {
+        func refuse(_ reason: String) throws(GatewayError) { throw GatewayError(.invalid, reason) }
+        if !EventConsumerID.isName(name) { try refuse("a sink's name is 1 to 64 of A-Z a-z 0-9 . _ -") }
+        if !(1...8 ~= addresses.count) || !addresses.allSatisfy(Self.isAddress) {
+            try refuse(
+                "servers are 1 to 8 of nats://HOST:PORT or tls://HOST:PORT with commas between them, without a name "
+                    + "or password: those come from a credentials file or an NKEY")
+        }
+        let isStream = stream.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !#".*>/\"#.utf8.contains($0) }
+        if !isStream || stream.isEmpty {
+            try refuse("a stream's name is 1 to 255 printable characters without space . * > / \\")
+        }
+        if template == nil {
+            try refuse(
+                "subject is at most \(SubjectTemplate.longest) bytes: words of A-Z a-z 0-9 _ - and {app}, {type}, "
+                    + "{user} with dots between them, a word first that does not begin with _")
+        }
+        if ![1, 3, 5].contains(replicas) { try refuse("replicas is 1, 3 or 5") }
+        if (nkey == nil) != (seedFile == nil) {
+            try refuse("nkey and nkey_seed_file belong together; give both or neither")
+        }
+        if credentialsFile != nil, nkey != nil {
+            try refuse("credentials_file stands for nkey and nkey_seed_file; give one of the two ways")
+        }
+        for file in [authorityFile, credentialsFile, seedFile].compactMap(\.self) where !file.hasPrefix("/") {
+            try refuse("files are named by their whole path on the gateway's machine, from / on")
+        }
+        if let nkey, !nkey.utf8.allSatisfy({ 0x30...0x5A ~= $0 }) || !nkey.hasPrefix("U") {
+            try refuse("nkey is the public key of a user, which begins with U")
+        }
+    }
+
+    private static func isAddress(_ text: String) -> Bool {
+        guard let parts = URLComponents(string: text), ["nats", "tls"].contains(parts.scheme) else {
+            return false
+        }
+        return parts.host?.isEmpty == false && parts.user == nil && parts.password == nil
+            && parts.path.isEmpty
+            && parts.query == nil && parts.fragment == nil
+    }
+}

@@ -1,0 +1,191 @@
+internal import CNATS
+internal import Foundation
+package import GatewayModel
+package import GatewayStream
+
+/// A connection to NATS by its C library.
+///
+/// It is never mended: whatever breaks it ends it, and the relay makes another, reads the stream and goes on.
+package final class NATSConnection: StreamConnection {
+    /// How long a server may take to take a connection or to answer the API, in milliseconds.
+    private static let timeout: Int64 = 5_000
+    /// A connection on which nothing comes for two of these, in milliseconds, is broken.
+    private static let pingInterval: Int64 = 10_000
+
+    private let connection: OpaquePointer
+    private let answers: OpaquePointer
+    /// What answers come under: this and a message's number.
+    private let inbox: String
+    private var isOpen = true
+
+    /// Connects to the first address that answers and signs in. Throws `cannotConnect`, `refused`, `tls`.
+    package convenience init(to sink: EventSink) throws(SinkError) {
+        var failure = SinkError(.cannotConnect, "the sink has no address")
+        var made: OpaquePointer?
+        // Whoever is asked first changes, so that gateways spread over the servers.
+        for address in sink.addresses.shuffled() where made == nil {
+            do throws(SinkError) {
+                made = try Self.connect(to: address, for: sink)
+            } catch {
+                failure = error
+            }
+        }
+        guard let made else { throw failure }
+        try self.init(over: made)
+    }
+
+    private init(over made: OpaquePointer) throws(SinkError) {
+        connection = made
+        var inbox: UnsafeMutablePointer<natsInbox>?
+        var answers: OpaquePointer?
+        var status = natsInbox_Create(&inbox)
+        self.inbox = inbox.map { String(cString: $0) } ?? ""
+        natsInbox_Destroy(inbox)
+        if status == NATS_OK { status = natsConnection_SubscribeSync(&answers, made, self.inbox + ".*") }
+        guard status == NATS_OK, let answers else {
+            natsConnection_Destroy(made)
+            throw Self.error(status)
+        }
+        self.answers = answers
+        // As many as are under way at most; the library would drop what is more.
+        natsSubscription_SetPendingLimits(answers, Int32(4 * PublishWindow.mostMessages), -1)
+    }
+
+    deinit {
+        close()
+    }
+
+    private static func connect(to address: String, for sink: EventSink) throws(SinkError) -> OpaquePointer {
+        let options = try options(for: sink, address)
+        defer { natsOptions_Destroy(options) }
+        var made: OpaquePointer?
+        try check(natsConnection_Connect(&made, options))
+        guard let made else { throw SinkError(.cannotConnect, "no connection was made") }
+        return made
+    }
+
+    private static func options(
+        for sink: EventSink, _ address: String
+    ) throws(SinkError) -> OpaquePointer {
+        var made: OpaquePointer?
+        try check(natsOptions_Create(&made))
+        guard let options = made else { throw SinkError(.cannotConnect, "no memory for a connection") }
+        do throws(SinkError) {
+            try check(natsOptions_SetURL(options, address))
+            try check(natsOptions_SetName(options, "countersign"))
+            try check(natsOptions_SetTimeout(options, timeout))
+            try check(natsOptions_SetPingInterval(options, pingInterval))
+            try check(natsOptions_SetMaxPingsOut(options, 1))
+            try check(natsOptions_SetAllowReconnect(options, false))
+            try check(natsOptions_SetWriteDeadline(options, timeout))
+            if address.hasPrefix("tls:") || sink.authorityFile != nil {
+                try check(natsOptions_SetSecure(options, true), .tls)
+                // The library takes a certificate of any name otherwise.
+                let host = URLComponents(string: address)?.host ?? ""
+                try check(natsOptions_SetExpectedHostname(options, host), .tls)
+            }
+            if let file = sink.authorityFile {
+                try check(natsOptions_LoadCATrustedCertificates(options, file), .tls)
+            }
+            if let file = sink.credentialsFile {
+                try check(natsOptions_SetUserCredentialsFromFiles(options, file, nil), .refused)
+            }
+            if let nkey = sink.nkey, let file = sink.seedFile {
+                try check(natsOptions_SetNKeyFromSeed(options, nkey, file), .refused)
+            }
+            return options
+        } catch {
+            natsOptions_Destroy(options)
+            throw error
+        }
+    }
+
+    package func close() {
+        guard isOpen else { return }
+        isOpen = false
+        natsSubscription_Destroy(answers)
+        natsConnection_Destroy(connection)
+    }
+
+    package func request(_ subject: String, _ body: [UInt8]) throws(SinkError) -> [UInt8] {
+        var reply: OpaquePointer?
+        let status = body.withUnsafeBytes {
+            natsConnection_Request(
+                &reply, connection, subject, $0.baseAddress, Int32(body.count), Self.timeout)
+        }
+        if status == NATS_NO_RESPONDERS {
+            throw SinkError(
+                .noStreams,
+                "the servers have no JetStream for this account; start them with it, or use another")
+        }
+        try Self.check(status)
+        defer { natsMsg_Destroy(reply) }
+        return Self.data(reply)
+    }
+
+    package func publish(_ message: StreamMessage, number: UInt64) throws(SinkError) {
+        var made: OpaquePointer?
+        var status = message.body.withUnsafeBytes { body in
+            natsMsg_Create(
+                &made, message.subject, "\(inbox).\(number)", body.baseAddress, Int32(body.count))
+        }
+        try Self.check(status)
+        defer { natsMsg_Destroy(made) }
+        for header in message.headers where status == NATS_OK {
+            status = natsMsgHeader_Set(made, header.name, header.value)
+        }
+        if status == NATS_OK { status = natsConnection_PublishMsg(connection, made) }
+        if status == NATS_MAX_PAYLOAD {
+            throw SinkError(
+                .tooLarge,
+                "an event of \(message.body.count) bytes is larger than the servers take; raise max_payload there"
+            )
+        }
+        try Self.check(status)
+    }
+
+    package func answer(withinMilliseconds milliseconds: Int) throws(SinkError) -> StreamAnswer? {
+        var found: OpaquePointer?
+        let status = natsSubscription_NextMsg(&found, answers, Int64(milliseconds))
+        if status == NATS_TIMEOUT {
+            if natsConnection_IsClosed(connection) { throw Self.error(NATS_CONNECTION_CLOSED) }
+            return nil
+        }
+        try Self.check(status)
+        defer { natsMsg_Destroy(found) }
+        guard let subject = natsMsg_GetSubject(found).map({ String(cString: $0) }),
+            let number = subject.split(separator: ".").last.flatMap({ UInt64($0) })
+        else { return StreamAnswer(number: 0, body: nil) }
+        return StreamAnswer(number: number, body: natsMsg_IsNoResponders(found) ? nil : Self.data(found))
+    }
+
+    private static func data(_ message: OpaquePointer?) -> [UInt8] {
+        guard let data = natsMsg_GetData(message) else { return [] }
+        return Array(UnsafeRawBufferPointer(start: data, count: Int(natsMsg_GetDataLength(message))))
+    }
+
+    private static func check(
+        _ status: natsStatus, _ code: SinkError.Code = .connection
+    ) throws(SinkError) {
+        if status != NATS_OK { throw error(status, code) }
+    }
+
+    /// What the library says more than the status may name what was signed in with, so it is left out.
+    private static func error(_ status: natsStatus, _ code: SinkError.Code = .connection) -> SinkError {
+        let text = natsStatus_GetText(status).map { String(cString: $0) } ?? "failed"
+        return switch status {
+        case NATS_NO_SERVER, NATS_ADDRESS_MISSING:
+            SinkError(.cannotConnect, "no server answers at the sink's addresses: \(text)")
+        case NATS_CONNECTION_AUTH_FAILED, NATS_NOT_PERMITTED:
+            SinkError(.refused, "the servers do not take the sink's credentials: \(text)")
+        case NATS_SSL_ERROR, NATS_SECURE_CONNECTION_WANTED, NATS_SECURE_CONNECTION_REQUIRED:
+            SinkError(.tls, "no TLS with the servers: \(text); check tls:// and the CA file")
+        default:
+            switch code {
+            case .refused: SinkError(.refused, "the file of the credentials cannot be used: \(text)")
+            case .tls: SinkError(.tls, "the CA file cannot be used: \(text)")
+            default: SinkError(.connection, "the connection to NATS failed: \(text)")
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+internal import CountersignCore
+internal import CountersignSQLite
+package import GatewayModel
+
+/// Which relay has which sink, and how far it has come, in `sinks.sqlite`.
+///
+/// A sink's lease is what keeps two relays from publishing to one stream at the same time. It is only for the sake of peace:
+/// one that goes on after its lease has ended publishes nothing twice, because the stream refuses what does not come next.
+package final class SinkStateStore: Sendable {
+    package static let fileName = "sinks.sqlite"
+    /// How long a lease lasts that is not renewed.
+    package static let leaseMilliseconds: Int64 = 4_000
+
+    private static let migrations = [
+        """
+        CREATE TABLE sink_state (
+            sink TEXT PRIMARY KEY,
+            holder TEXT,
+            until_ms INTEGER NOT NULL DEFAULT 0,
+            epoch INTEGER NOT NULL DEFAULT 0,
+            mark_seq INTEGER,
+            stream_seq INTEGER NOT NULL DEFAULT 0,
+            mark_ms INTEGER,
+            error TEXT,
+            reason TEXT,
+            failing_since_ms INTEGER
+        ) STRICT, WITHOUT ROWID;
+        """
+    ]
+
+    private let connection: Lock<Connection>
+
+    // A connection has no lock of its own; `Lock` gives it one.
+    private struct Connection: @unchecked Sendable {
+        let sqlite: SQLiteConnection
+    }
+
+    /// Opens the file, and makes it when it is not there. Throws `storage`.
+    package init(path: String) throws(GatewayError) {
+        connection = try Lock(
+            Connection(
+                sqlite: GatewayError.storing {
+                    let sqlite = try SQLiteConnection(path: path)
+                    try sqlite.execute(
+                        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304"
+                    )
+                    try Schema.migrate(sqlite, Self.migrations)
+                    return sqlite
+                }))
+    }
+
+    private func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+        try connection.withLock { connection throws(GatewayError) in
+            try GatewayError.storing { try connection.sqlite.transaction { try body(connection.sqlite) } }
+        }
+    }
+
+    /// Takes a sink's lease, or makes it last longer. False while another relay has it. Throws `storage`.
+    package func lease(_ sink: String, by holder: String, at milliseconds: Int64) throws(GatewayError) -> Bool
+    {
+        try write { sqlite in
+            try sqlite.run("INSERT OR IGNORE INTO sink_state (sink) VALUES (?1)", .text(sink))
+            // One that lasts longer than any lease was taken by a clock that was set back since.
+            try sqlite.run(
+                """
+                UPDATE sink_state SET holder = ?2, until_ms = ?3 + ?4
+                WHERE sink = ?1 AND (holder IS NULL OR holder = ?2 OR until_ms <= ?3 OR until_ms > ?3 + ?4)
+                """, .text(sink), .text(holder), .integer(milliseconds), .integer(Self.leaseMilliseconds))
+            return sqlite.changes > 0
+        }
+    }
+
+    /// Gives a lease back, so that another relay may have it at once. Throws `storage`.
+    package func release(_ sink: String, by holder: String) throws(GatewayError) {
+        try write { sqlite in
+            try sqlite.run(
+                "UPDATE sink_state SET holder = NULL, until_ms = 0 WHERE sink = ?1 AND holder = ?2",
+                .text(sink), .text(holder))
+        }
+    }
+
+    /// Keeps how far the relay that has the lease has come. Throws `storage`.
+    package func keep(_ state: SinkState, of sink: String, by holder: String) throws(GatewayError) {
+        try write { sqlite in
+            try sqlite.run(
+                """
+                UPDATE sink_state SET epoch = ?3, mark_seq = ?4, stream_seq = ?5, mark_ms = ?6, error = ?7,
+                    reason = ?8, failing_since_ms = ?9
+                WHERE sink = ?1 AND holder = ?2
+                """, .text(sink), .text(holder), .integer(state.epoch), .optionalInteger(state.markSequence),
+                .integer(state.streamSequence), .optionalInteger(state.markMilliseconds),
+                .optionalText(state.error?.code.rawValue), .optionalText(state.error?.reason),
+                .optionalInteger(state.failingSinceMilliseconds))
+        }
+    }
+
+    /// What was kept, by the sink's key. Throws `storage`.
+    package func states() throws(GatewayError) -> [String: SinkState] {
+        try write { try SinkState.all($0) }
+    }
+
+    /// Forgets all sinks but these. Throws `storage`.
+    package func sweep(keeping sinks: Set<String>) throws(GatewayError) {
+        try write { sqlite in
+            let known = try sqlite.all("SELECT sink FROM sink_state") { $0.text(0) }
+            for sink in known where !sinks.contains(sink) {
+                try sqlite.run("DELETE FROM sink_state WHERE sink = ?1", .text(sink))
+            }
+        }
+    }
+}
+
+/// What was kept of sinks, read; a gateway may go on publishing.
+package protocol SinkStates: Sendable {
+    /// By the sink's key. Throws `storage`.
+    func states() throws(GatewayError) -> [String: SinkState]
+}
+
+struct SinkStateReader: SinkStates {
+    let readers: SQLiteReaders
+
+    func states() throws(GatewayError) -> [String: SinkState] {
+        guard readers.isThere else { return [:] }
+        return try readers.read { try SinkState.all($0) }
+    }
+}
+
+extension SinkState {
+    static func all(_ sqlite: SQLiteConnection) throws -> [String: SinkState] {
+        let rows = try sqlite.all(
+            """
+            SELECT sink, epoch, mark_seq, stream_seq, mark_ms, error, reason, failing_since_ms FROM sink_state
+            """
+        ) { row in
+            var state = SinkState(epoch: row.int64(1))
+            state.markSequence = row.optionalInt64(2)
+            state.streamSequence = row.int64(3)
+            state.markMilliseconds = row.optionalInt64(4)
+            state.error = row.optionalText(5).flatMap { SinkError.Code(rawValue: $0) }.map {
+                SinkError($0, row.optionalText(6) ?? "")
+            }
+            state.failingSinceMilliseconds = row.optionalInt64(7)
+            return (row.text(0), state)
+        }
+        return Dictionary(rows) { $1 }
+    }
+}

@@ -1,0 +1,122 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import Foundation
+internal import GatewayModel
+
+/// What a sink's stream says about itself.
+struct StreamGround {
+    /// The number of the last message that the stream has ever taken.
+    var lastSequence: Int64
+    /// The header of the last message that is there under the sink's subjects; nil when none is.
+    var lastHeader: [String: String]?
+}
+
+/// JetStream's API, as far as a sink uses it.
+struct JetStream {
+    private let connection: any StreamConnection
+    private let sink: EventSink
+    private let filter: String
+
+    init(_ connection: any StreamConnection, _ sink: EventSink, _ template: SubjectTemplate) {
+        self.connection = connection
+        self.sink = sink
+        filter = template.filter
+    }
+
+    /// Reads where the stream is. Makes it when there is none; one that is there is only looked at.
+    func ground() throws(SinkError) -> StreamGround {
+        var info = try ask("STREAM.INFO", [:])
+        if info.code == JetStreamError.streamNotFound { info = try ask("STREAM.CREATE", newStream) }
+        if let code = info.code { throw SinkError(.streamDiffers, refusal(code, info.text)) }
+        try check(info.value["config"])
+        guard let last = info.value["state"]["last_seq"].integer,
+            let count = info.value["state"]["messages"].integer
+        else { throw SinkError(.connection, "the server's answer about the stream cannot be read") }
+        guard count > 0 else { return StreamGround(lastSequence: last, lastHeader: nil) }
+        let found = try ask("STREAM.MSG.GET", ["last_by_subj": .string(filter)])
+        if found.code == JetStreamError.noMessage { return StreamGround(lastSequence: last, lastHeader: nil) }
+        if let code = found.code { throw SinkError(.streamDiffers, refusal(code, found.text)) }
+        let header = found.value["message"]["hdrs"].text.flatMap { Data(base64Encoded: $0) }
+        return StreamGround(lastSequence: last, lastHeader: Self.fields(header.map { [UInt8]($0) } ?? []))
+    }
+
+    private func refusal(_ code: Int64, _ text: String) -> String {
+        "the server refuses the stream \(sink.stream): \(text) (\(code))"
+    }
+
+    private func ask(
+        _ operation: String, _ body: [String: JSONValue]
+    ) throws(SinkError) -> (value: JSONValue, code: Int64?, text: String) {
+        let bytes = try connection.request(
+            "$JS.API.\(operation).\(sink.stream)", body.isEmpty ? [] : JSONValue.object(body).bytes)
+        let parser = StrictJSONParser(maximumBytes: max(1, bytes.count), maximumNameBytes: 1_024)
+        guard let value = try? parser.parse(bytes: bytes, { $0.value }) else {
+            throw SinkError(.connection, "a server's answer is no JSON; is it NATS?")
+        }
+        let error = value["error"]
+        let text = DeliveryRecord.text(Array((error["description"].text ?? "").utf8))
+        let code = error["err_code"].integer ?? error["code"].integer
+        if error != .null, code == nil { throw SinkError(.connection, "a server's answer cannot be read") }
+        return (value, code, text)
+    }
+
+    /// On disk, without a limit: the operator sets one that fits, and the relay leaves it.
+    private var newStream: [String: JSONValue] {
+        [
+            "name": .string(sink.stream), "subjects": [.string(filter)], "storage": "file",
+            "retention": "limits", "num_replicas": .integer(Int64(sink.replicas)), "allow_direct": true,
+            "description": "Events of Countersign",
+        ]
+    }
+
+    private func check(_ config: JSONValue) throws(SinkError) {
+        func differ(_ what: String) throws(SinkError) {
+            throw SinkError(
+                .streamDiffers,
+                "the stream \(sink.stream) \(what); change it, or give the sink another. It was left as it is"
+            )
+        }
+        let subjects = config["subjects"].elements.compactMap(\.text)
+        if !subjects.contains(where: { Self.covers($0, filter) }) {
+            try differ("does not take \(filter)")
+        }
+        if config["sealed"] == true { try differ("is sealed") }
+        if config["no_ack"] == true { try differ("does not acknowledge") }
+        if config["mirror"] != .null || !config["sources"].elements.isEmpty {
+            try differ("is fed by other streams")
+        }
+        let replicas = config["num_replicas"].integer ?? 1
+        if replicas < sink.replicas {
+            try differ("has \(replicas) replicas, not \(sink.replicas)")
+        }
+    }
+
+    /// True when every subject of `inner` is one of `outer`.
+    static func covers(_ outer: String, _ inner: String) -> Bool {
+        let (outer, inner) = (outer.split(separator: "."), inner.split(separator: "."))
+        for (index, token) in outer.enumerated() {
+            if token == ">" { return inner.count > index }
+            guard index < inner.count, token == "*" || token == inner[index] else { return false }
+        }
+        return outer.count == inner.count
+    }
+
+    /// The fields of a message's header, the last of a name.
+    private static func fields(_ header: [UInt8]) -> [String: String] {
+        var fields: [String: String] = [:]
+        for line in header.split(separator: UInt8(ascii: "\n")).dropFirst() {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let name = String(decoding: line[..<colon], as: UTF8.self)
+            let value = String(decoding: line[line.index(after: colon)...], as: UTF8.self)
+            fields[name] = value.trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+        return fields
+    }
+}
+
+extension JSONValue {
+    fileprivate subscript(name: String) -> JSONValue { members?[name] ?? .null }
+    fileprivate var text: String? { if case .string(let text) = self { text } else { nil } }
+    fileprivate var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
+    fileprivate var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+}

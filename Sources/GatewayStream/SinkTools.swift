@@ -1,0 +1,71 @@
+internal import CountersignCore
+package import Foundation
+package import GatewayModel
+package import GatewayObservability
+package import GatewayStorage
+
+/// What the relays of one gateway work with.
+package struct SinkTools: Sendable {
+    package var events: any EventLog
+    package var arrivals: EventArrivals
+    package var consumers: any EventConsumers
+    package var store: SinkStateStore
+    package var log: GatewayLog
+    /// Says which gateway has a lease.
+    package var holder: String
+    package var now: @Sendable () -> Date
+    /// Milliseconds that only ever rise.
+    package var clock: @Sendable () -> Int64
+    package var random: @Sendable (ClosedRange<Int64>) -> Int64
+    package var connect: @Sendable (EventSink) throws(SinkError) -> any StreamConnection
+
+    package init(
+        events: any EventLog, arrivals: EventArrivals, consumers: any EventConsumers, store: SinkStateStore,
+        log: GatewayLog, holder: String = UUIDv7.make(), now: @escaping @Sendable () -> Date,
+        clock: @escaping @Sendable () -> Int64 = { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) },
+        random: @escaping @Sendable (ClosedRange<Int64>) -> Int64 = { Int64.random(in: $0) },
+        connect: @escaping @Sendable (EventSink) throws(SinkError) -> any StreamConnection
+    ) {
+        self.events = events
+        self.arrivals = arrivals
+        self.consumers = consumers
+        self.store = store
+        self.log = log
+        self.holder = holder
+        self.now = now
+        self.clock = clock
+        self.random = random
+        self.connect = connect
+    }
+
+    var milliseconds: Int64 { Milliseconds(now()).count }
+}
+
+/// Wakes one thread that waits.
+final class SinkBell: Sendable {
+    private let condition = NSCondition()
+    private let state = Lock((rung: false, over: false))
+
+    var isOver: Bool { state.withLock { $0.over } }
+
+    func ring() {
+        condition.lock()
+        state.withLock { $0.rung = true }
+        condition.signal()
+        condition.unlock()
+    }
+
+    func end() {
+        state.withLock { $0.over = true }
+        ring()
+    }
+
+    /// Returns once it has rung since the last time, or later.
+    func wait(milliseconds: Int64) {
+        condition.lock()
+        defer { condition.unlock() }
+        let limit = Date(timeIntervalSinceNow: Double(milliseconds) / 1_000)
+        while !state.withLock({ $0.rung }), condition.wait(until: limit) {}
+        state.withLock { $0.rung = false }
+    }
+}

@@ -1,0 +1,255 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+internal import GatewayObservability
+internal import GatewayStorage
+
+/// Publishes to one sink as long as this gateway has its lease: connects, relays, and connects again after a failure.
+///
+/// Everything happens in ``turn()``, one call at a time: on the thread of ``start()``, or of a test.
+final class SinkWorker: @unchecked Sendable {
+    // `state` is shared; what follows it belongs to whoever calls `turn()`.
+    private struct State {
+        var sink: EventSink
+        var published = 0
+        var isFailing = false
+    }
+
+    private struct Connected {
+        let sink: EventSink
+        let connection: any StreamConnection
+        let relay: SinkRelay
+    }
+
+    /// How often the lease is renewed and what was done is kept, in milliseconds.
+    private static let keepPause: Int64 = 1_000
+    /// How long its end is waited for, in seconds.
+    private static let patience = 3.0
+
+    private let tools: SinkTools
+    private let state: Lock<State>
+    private let bell = SinkBell()
+    private let ended = DispatchSemaphore(value: 0)
+
+    private var connected: Connected?
+    private var kept = SinkState()
+    private var hasLease = false
+    private var placed: Int64?
+    private var nextKeep: Int64 = .min
+    private var nextTry: Int64 = .min
+    private var failures = 0
+    private var countedByRelay = 0
+    private var waiter: EventArrivals.Waiter?
+
+    init(_ sink: EventSink, _ tools: SinkTools) {
+        self.tools = tools
+        state = Lock(State(sink: sink))
+    }
+
+    var sink: EventSink { state.withLock { $0.sink } }
+    /// Messages that its stream has taken so far.
+    var published: Int { state.withLock { $0.published } }
+    var isFailing: Bool { state.withLock { $0.isFailing } }
+
+    /// Takes over what an operator has changed.
+    func take(over sink: EventSink) {
+        let isNew = state.withLock { state in
+            defer { state.sink = sink }
+            return state.sink != sink
+        }
+        if isNew { bell.ring() }
+    }
+
+    // MARK: The thread
+
+    func start() {
+        let thread = Thread { [self] in
+            while !bell.isOver {
+                let milliseconds = turn()
+                if milliseconds > 0 { bell.wait(milliseconds: milliseconds) }
+            }
+            leave()
+            ended.signal()
+        }
+        thread.name = "sink"
+        thread.start()
+    }
+
+    /// Begins nothing any more.
+    func end() { bell.end() }
+
+    /// Returns once nothing is done any more, or when a server that does not answer would delay the end for too long; what
+    /// is under way then is read from the stream after the next start.
+    func wait() { _ = ended.wait(timeout: .now() + Self.patience) }
+
+    // MARK: What it does
+
+    /// Does what can be done now. Returns for how many milliseconds there is nothing, unless it is woken before.
+    func turn() -> Int64 {
+        let sink = sink
+        if let waiter { tools.arrivals.cancel(waiter) }
+        waiter = nil
+        let ticket = tools.arrivals.ticket
+        do {
+            guard sink.pause == nil else {
+                try rest()
+                return Self.keepPause
+            }
+            guard try renew(sink) else { return Self.keepPause }
+            if let connected, connected.sink != sink { disconnect() }
+            if connected == nil {
+                let now = tools.clock()
+                guard now >= nextTry else { return min(nextTry - now, Self.keepPause) }
+                try connect(sink)
+            }
+            guard let connected else { return Self.keepPause }
+            let isIdle = try connected.relay.step()
+            noteProgress(connected.relay)
+            guard isIdle else { return 0 }
+            failures = 0
+            try keep(connected.relay.state, of: sink)
+            connected.relay.wake()
+            waiter = tools.arrivals.wait(for: sink.appID, since: ticket) { [bell] in bell.ring() }
+            return Self.keepPause
+        } catch {
+            fail(error, sink)
+            return 0
+        }
+    }
+
+    /// Ends the connection and gives the lease back.
+    func leave() {
+        do {
+            try rest()
+        } catch {
+            tools.log.note(.error, "sink's progress not kept", [("sink", sink.key), ("detail", "\(error)")])
+        }
+    }
+
+    private func rest() throws {
+        guard hasLease else { return }
+        hasLease = false
+        let sink = sink
+        if let relay = connected?.relay {
+            disconnect()
+            try keep(relay.state, of: sink)
+        }
+        try tools.store.release(sink.key, by: tools.holder)
+    }
+
+    private func disconnect() {
+        connected?.connection.close()
+        connected = nil
+        countedByRelay = 0
+    }
+
+    /// Takes or renews the lease, once a second; false while another relay has it.
+    private func renew(_ sink: EventSink) throws -> Bool {
+        let now = tools.clock()
+        if hasLease, now < nextKeep { return true }
+        let had = hasLease
+        hasLease = try tools.store.lease(sink.key, by: tools.holder, at: tools.milliseconds)
+        guard hasLease else {
+            if had { disconnect() }
+            return false
+        }
+        nextKeep = now + Self.keepPause
+        if had {
+            if let connected { try keep(connected.relay.state, of: sink) }
+        } else {
+            kept = try tools.store.states()[sink.key] ?? SinkState()
+        }
+        return true
+    }
+
+    private func connect(_ sink: EventSink) throws(SinkError) {
+        let connection = try tools.connect(sink)
+        do throws(SinkError) {
+            let clock = tools.clock
+            let relay = try SinkRelay(sink, tools.events, state: kept, over: connection, clock: { clock() })
+            connected = Connected(sink: sink, connection: connection, relay: relay)
+        } catch {
+            connection.close()
+            throw error
+        }
+    }
+
+    private func noteProgress(_ relay: SinkRelay) {
+        guard relay.published > countedByRelay else { return }
+        let more = relay.published - countedByRelay
+        countedByRelay = relay.published
+        failures = 0
+        state.withLock { state in
+            state.published += more
+            state.isFailing = false
+        }
+    }
+
+    /// Keeps how far it has come, for operators and for retention; both read it from the stream again after a crash.
+    private func keep(_ state: SinkState, of sink: EventSink) throws {
+        var state = state
+        if failures > 0 {
+            state.error = kept.error
+            state.failingSinceMilliseconds = kept.failingSinceMilliseconds
+        } else {
+            (state.error, state.failingSinceMilliseconds) = (nil, nil)
+            self.state.withLock { $0.isFailing = false }
+        }
+        if let mark = state.markSequence, mark != placed {
+            try place(mark, sink)
+            placed = mark
+        }
+        guard state.changes(kept) else { return }
+        state.markMilliseconds = tools.milliseconds
+        try tools.store.keep(state, of: sink.key, by: tools.holder)
+        if kept.error != nil, state.error == nil {
+            tools.log.note(.info, "sink published to again", [("app", sink.appID), ("sink", sink.name)])
+        }
+        kept = state
+    }
+
+    private func place(_ mark: Int64, _ sink: EventSink) throws {
+        do throws(ConsumerFailure) {
+            try tools.consumers.place(sink.consumer, after: mark)
+        } catch {
+            // It is made when the gateway first sees the sink.
+            guard error.code == .notFound else { throw error }
+        }
+    }
+
+    private func fail(_ error: any Error, _ sink: EventSink) {
+        if kept.epoch != sink.epoch { kept = SinkState(epoch: sink.epoch) }
+        if let relay = connected?.relay {
+            kept.epoch = relay.state.epoch
+            kept.markSequence = relay.state.markSequence
+            kept.streamSequence = relay.state.streamSequence
+        }
+        disconnect()
+        failures += 1
+        let now = tools.clock()
+        nextTry = now + SinkPause.milliseconds(failures: failures, random: tools.random)
+        let reason = error as? SinkError ?? SinkError(.storage, "\(error)")
+        let isNew = kept.error?.code != reason.code || failures == 1
+        kept.error = reason
+        kept.failingSinceMilliseconds = kept.failingSinceMilliseconds ?? tools.milliseconds
+        state.withLock { $0.isFailing = true }
+        if isNew {
+            tools.log.note(
+                .warning, "sink not published to",
+                [
+                    ("app", sink.appID), ("sink", sink.name), ("error", reason.code.rawValue),
+                    ("detail", reason.reason),
+                ])
+        }
+        try? tools.store.keep(kept, of: sink.key, by: tools.holder)
+    }
+}
+
+extension SinkState {
+    /// False when only the time of the mark differs.
+    fileprivate func changes(_ other: SinkState) -> Bool {
+        var other = other
+        other.markMilliseconds = markMilliseconds
+        return self != other
+    }
+}

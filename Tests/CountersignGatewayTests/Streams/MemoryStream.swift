@@ -1,0 +1,213 @@
+import CountersignCore
+import CountersignJOSE
+import Foundation
+import GatewayModel
+import GatewayObservability
+import GatewayStream
+import Testing
+
+@testable import CountersignGatewayTesting
+@testable import GatewayStorage
+
+/// A server with one stream, as JetStream behaves: what comes out of turn is refused, and what was lost can be taken again.
+final class MemoryStream: @unchecked Sendable {
+    struct Message {
+        var sequence: Int64
+        var subject: String
+        var headers: [String: String]
+        var body: String
+    }
+
+    /// Belongs to the thread of the test, like its connections.
+    var messages: [Message] = []
+    var last: Int64 = 0
+    var config: [String: JSONValue]?
+    var isAway = false
+    /// The next so many messages are stored, and nobody hears of it.
+    var unanswered = 0
+    /// The next so many messages get lost on their way.
+    var lost = 0
+    /// Answers wait until it is false.
+    var isSilent = false
+    var refusal: String?
+    /// It says that it has each message already, and has not.
+    var saysDuplicate = false
+    var connections = 0
+    var mostUnderWay = 0
+    /// Milliseconds of the relay's clock; who waits in vain moves it on.
+    let clock = Lock<Int64>(1_000)
+
+    func connect() throws(SinkError) -> any StreamConnection {
+        if isAway { throw SinkError(.cannotConnect, "away") }
+        connections += 1
+        return Connection(self)
+    }
+
+    var positions: [String] { messages.compactMap { $0.headers["Countersign-Message-Id"] } }
+
+    /// As after a crash of a server that had not written its last messages.
+    func loseTail(_ count: Int) {
+        messages.removeLast(count)
+        last = messages.last?.sequence ?? 0
+    }
+
+    private final class Connection: StreamConnection {
+        let stream: MemoryStream
+        var answers: [StreamAnswer] = []
+        var isOpen = true
+
+        init(_ stream: MemoryStream) { self.stream = stream }
+
+        func request(_ subject: String, _ body: [UInt8]) throws(SinkError) -> [UInt8] {
+            if stream.isAway { throw SinkError(.connection, "away") }
+            let answer: JSONValue
+            switch subject.split(separator: ".").dropLast().last {
+            case "CREATE":
+                stream.config = try? StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: body) {
+                    $0.value.members ?? [:]
+                }
+                answer = stream.info
+            case "INFO":
+                answer = stream.config == nil ? Self.error(10_059, "stream not found") : stream.info
+            default:
+                guard let message = stream.messages.last else {
+                    return Self.error(10_037, "no message found").bytes
+                }
+                let header =
+                    "NATS/1.0\r\n" + message.headers.map { "\($0): \($1)\r\n" }.joined() + "\r\n"
+                answer = [
+                    "message": [
+                        "seq": .integer(message.sequence),
+                        "hdrs": .string(Data(header.utf8).base64EncodedString()),
+                    ]
+                ]
+            }
+            return answer.bytes
+        }
+
+        func publish(_ message: StreamMessage, number: UInt64) throws(SinkError) {
+            if stream.isAway { throw SinkError(.connection, "away") }
+            if stream.lost > 0 {
+                stream.lost -= 1
+                return
+            }
+            let headers = Dictionary(message.headers.map { ($0.name, $0.value) }) { $1 }
+            let answer: JSONValue
+            if let refusal = stream.refusal {
+                answer = Self.error(10_077, refusal)
+            } else if stream.saysDuplicate {
+                answer = ["stream": "E", "seq": .integer(stream.last), "duplicate": true]
+            } else if headers["Nats-Expected-Last-Sequence"] != String(stream.last) {
+                answer = Self.error(10_071, "wrong last sequence: \(stream.last)")
+            } else {
+                stream.last += 1
+                stream.messages.append(
+                    Message(
+                        sequence: stream.last, subject: message.subject, headers: headers,
+                        body: String(decoding: message.body, as: UTF8.self)))
+                answer = ["stream": "E", "seq": .integer(stream.last)]
+                if stream.unanswered > 0 {
+                    stream.unanswered -= 1
+                    return
+                }
+            }
+            answers.append(StreamAnswer(number: number, body: answer.bytes))
+            stream.mostUnderWay = max(stream.mostUnderWay, answers.count)
+        }
+
+        func answer(withinMilliseconds milliseconds: Int) throws(SinkError) -> StreamAnswer? {
+            if stream.isAway { throw SinkError(.connection, "away") }
+            if stream.isSilent || answers.isEmpty {
+                stream.clock.withLock { $0 += Int64(milliseconds) }
+                return nil
+            }
+            return answers.removeFirst()
+        }
+
+        func close() { isOpen = false }
+
+        static func error(_ code: Int64, _ text: String) -> JSONValue {
+            ["error": ["code": 400, "err_code": .integer(code), "description": .string(text)]]
+        }
+    }
+
+    private var info: JSONValue {
+        [
+            "config": .object(config ?? [:]),
+            "state": ["last_seq": .integer(last), "messages": .integer(Int64(messages.count))],
+        ]
+    }
+}
+
+/// Events on disk, a stream in memory, and relays between them.
+final class StreamBench {
+    let folder = FileManager.default.temporaryDirectory.path + "/streams-\(UUID().uuidString)"
+    let storage: SQLiteStorage
+    let events: any EventStore
+    let directory: AppDirectory
+    let stream = MemoryStream()
+    /// Milliseconds since 1970.
+    let now = Lock<Int64>(1_800_000_000_000)
+
+    init() throws {
+        storage = try SQLiteStorage(dataDirectory: folder)
+        directory = try storage.openControl(as: .account)
+        _ = try directory.createApp(id: "shop")
+        events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 24))
+    }
+
+    deinit {
+        events.close()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    private var count = 0
+
+    func store(_ more: Int) throws {
+        let batch = (0..<more).map { StorageConformance.event("m-\(count + $0)", user: "ada") }
+        count += more
+        _ = try StorageConformance.append(
+            batch, receivedMilliseconds: now.withLock { $0 }, to: events)
+    }
+
+    /// The ids of all events, in the order of storing.
+    var stored: [String] { (0..<count).map { "m-\($0)" } }
+
+    func sink(_ members: [String: JSONValue] = [:]) throws -> EventSink {
+        try directory.sinks.create(
+            "out", of: "shop",
+            members.merging(["servers": "nats://n.example:4222", "stream": "E"]) { a, _ in a },
+            after: 0, at: now.withLock { $0 })
+    }
+
+    func relay(_ sink: EventSink, _ state: SinkState = SinkState()) throws -> SinkRelay {
+        let clock = stream.clock
+        return try SinkRelay(
+            sink, storage.log, state: state, over: try stream.connect(), clock: { clock.withLock { $0 } })
+    }
+
+    /// Steps until there is nothing to do.
+    func run(_ relay: SinkRelay) throws {
+        relay.wake()
+        for _ in 0..<10_000 where try relay.step() { return }
+        Issue.record("the relay never comes to rest")
+    }
+
+    func runner(_ holder: String) throws -> SinkRunner {
+        let (clock, now) = (stream.clock, now)
+        return SinkRunner(
+            directory: try storage.openControl(as: .schedule),
+            tools: SinkTools(
+                events: storage.log, arrivals: events.arrivals,
+                consumers: storage.openConsumers(with: events, now: { now.withLock { $0 } }),
+                store: try storage.openSinks(), log: GatewayLog(level: .off), holder: holder,
+                now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000) },
+                clock: { clock.withLock { $0 } }, random: { $0.upperBound },
+                connect: { [stream] _ throws(SinkError) in try stream.connect() }), hasThreads: false)
+    }
+
+    func pass(_ milliseconds: Int64) {
+        now.withLock { $0 += milliseconds }
+        stream.clock.withLock { $0 += milliseconds }
+    }
+}

@@ -1,0 +1,210 @@
+import CountersignCore
+import CountersignJOSE
+import Foundation
+import GatewayModel
+import GatewayStream
+import Testing
+
+@testable import GatewayStorage
+
+/// Events to a stream in memory that loses messages, answers and its memory. Each must be there once and in order.
+@Suite(.ownThreads, .timeLimit(.minutes(2)))
+struct SinkRelayTests {
+    let bench: StreamBench
+
+    init() throws { bench = try StreamBench() }
+
+    private func code(_ body: () throws -> Void) -> SinkError.Code? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? SinkError)?.code
+        }
+    }
+
+    @Test func everyEventIsPublishedOnceInOrderAsItCame() throws {
+        try bench.store(1_300)
+        let sink = try bench.sink()
+        let relay = try bench.relay(sink)
+        try bench.run(relay)
+        #expect(bench.stream.positions == bench.stored)
+        #expect(bench.stream.mostUnderWay <= PublishWindow.mostMessages)
+        let message = try #require(bench.stream.messages.last)
+        let hash = SHA256.digest(Array("ada".utf8)).hexadecimal.prefix(16)
+        #expect(message.subject == "countersign.shop.track.\(hash)")
+        #expect(message.body == "{}")
+        #expect(message.headers["Countersign-Verdict"] == "unknown")
+        #expect(message.headers["Nats-Expected-Stream"] == "E")
+        let position = try #require(message.headers["Countersign-Position"])
+        let positions = try bench.storage.log.positions()
+        #expect(try positions.sequence(of: position, in: "shop") == positions.head)
+        #expect(relay.state.markSequence == positions.head && relay.state.streamSequence == 1_300)
+        #expect(relay.published == 1_300)
+        try bench.store(3)
+        try bench.run(relay)
+        #expect(bench.stream.positions == bench.stored)
+    }
+
+    @Test func whatIsAnsweredLateOrNeverComesOnce() throws {
+        try bench.store(900)
+        let relay = try bench.relay(try bench.sink())
+        bench.stream.unanswered = 40
+        bench.stream.lost = 0
+        try bench.run(relay)
+        #expect(bench.stream.positions == bench.stored)
+        try bench.store(900)
+        bench.stream.lost = 7
+        try bench.run(relay)
+        #expect(bench.stream.positions == bench.stored)
+        // All of it lost, so that only the time-out says so.
+        try bench.store(5)
+        bench.stream.lost = 5
+        try bench.run(relay)
+        #expect(bench.stream.positions == bench.stored)
+    }
+
+    @Test func aStreamThatDoesNotAnswerHoldsNoMoreThanAWindow() throws {
+        try bench.store(2_000)
+        let relay = try bench.relay(try bench.sink())
+        bench.stream.isSilent = true
+        for _ in 0..<5 { _ = try relay.step() }
+        #expect(bench.stream.messages.count == PublishWindow.mostMessages)
+        bench.stream.isSilent = false
+        try bench.run(relay)
+        #expect(bench.stream.positions == bench.stored)
+    }
+
+    @Test func aTailThatTheStreamLosesIsFedAgain() throws {
+        try bench.store(700)
+        let relay = try bench.relay(try bench.sink())
+        try bench.run(relay)
+        bench.stream.loseTail(500)
+        try bench.store(10)
+        try bench.run(relay)
+        #expect(bench.stream.positions == bench.stored)
+        // Deleted there one by one, which leaves the stream's number where it was; and nothing new comes.
+        bench.stream.messages.removeLast(30)
+        bench.pass(SinkRelay.checkPause)
+        try bench.run(relay)
+        try bench.run(relay)
+        #expect(bench.stream.positions == bench.stored)
+    }
+
+    @Test func whatWasPurgedIsNotFedAgainAndAnotherStreamIsFilled() throws {
+        try bench.store(20)
+        let sink = try bench.sink()
+        var relay = try bench.relay(sink)
+        try bench.run(relay)
+        bench.stream.messages = []
+        try bench.store(3)
+        relay = try bench.relay(sink, relay.state)
+        try bench.run(relay)
+        #expect(bench.stream.positions == Array(bench.stored.suffix(3)))
+        // Deleted: it is made again and filled from where the sink began.
+        (bench.stream.messages, bench.stream.last, bench.stream.config) = ([], 0, nil)
+        try bench.store(1)
+        try bench.run(relay)
+        #expect(bench.stream.positions == bench.stored)
+    }
+
+    @Test func rivalsPublishEachEventOnce() throws {
+        try bench.store(1_500)
+        let sink = try bench.sink()
+        let rivals = [try bench.relay(sink), try bench.relay(sink)]
+        for _ in 0..<40 {
+            for rival in rivals { _ = try rival.step() }
+        }
+        try bench.run(rivals[0])
+        #expect(bench.stream.positions == bench.stored)
+    }
+
+    @Test func aMarkCountsInItsEpochAndItsLogOnly() throws {
+        try bench.store(10)
+        let first = try bench.sink()
+        let relay = try bench.relay(first)
+        try bench.run(relay)
+        // Moved: the mark in the stream is of before.
+        let middle = try bench.storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 5).events[4]
+        try bench.directory.sinks.seek("out", of: "shop", after: middle.sequence, at: 5)
+        let moved = try bench.directory.sinks.sink("out", of: "shop")
+        #expect(moved.epoch == first.epoch + 1)
+        try bench.run(try bench.relay(moved, relay.state))
+        #expect(bench.stream.positions == bench.stored + Array(bench.stored.suffix(5)))
+        // A gateway that was put back to before that must not publish over it.
+        #expect(code { try bench.run(try bench.relay(first, relay.state)) } == .markUnusable)
+        // Nor one whose log is another.
+        bench.stream.messages[bench.stream.messages.count - 1].headers["Countersign-Position"] = "AAAA"
+        #expect(code { try bench.run(try bench.relay(moved)) } == .markUnusable)
+        bench.stream.messages[bench.stream.messages.count - 1].headers = [:]
+        let later = try bench.relay(moved, SinkState(epoch: moved.epoch))
+        try bench.run(later)
+        #expect(
+            code {
+                bench.stream.messages[bench.stream.messages.count - 1].headers = [:]
+                bench.pass(SinkRelay.checkPause)
+                try bench.run(later)
+                try bench.run(later)
+            } == .markUnusable)
+    }
+
+    @Test func aStreamIsMadeOrCheckedAndNeverChanged() throws {
+        try bench.store(1)
+        let sink = try bench.sink(["replicas": 3, "subject": "a.{type}.{app}"])
+        try bench.run(try bench.relay(sink))
+        let made = try #require(bench.stream.config)
+        #expect(made["subjects"] == ["a.*.shop"] && made["num_replicas"] == 3 && made["storage"] == "file")
+        let unfit: [(String, JSONValue)] = [
+            ("subjects", ["a.*.other"]), ("subjects", ["b.>"]), ("num_replicas", 1), ("sealed", true),
+            ("no_ack", true), ("mirror", ["name": "M"]), ("sources", [["name": "S"]]),
+        ]
+        for (name, value) in unfit {
+            bench.stream.config = made.merging([name: value]) { $1 }
+            let before = bench.stream.config
+            #expect(code { try bench.run(try bench.relay(sink)) } == .streamDiffers, "\(name) \(value)")
+            #expect(bench.stream.config == before)
+        }
+        for subjects: JSONValue in [["a.>"], ["x", "a.*.*"], [">"], ["*.track.shop", "a.*.shop"]] {
+            bench.stream.config = made.merging(["subjects": subjects]) { $1 }
+            #expect(code { try bench.run(try bench.relay(sink)) } == nil, "\(subjects)")
+        }
+        bench.stream.config = made
+        bench.stream.refusal = "maximum messages exceeded"
+        try bench.store(1)
+        #expect(code { try bench.run(try bench.relay(sink)) } == .streamRefuses)
+    }
+
+    @Test func aStreamThatOnlySaysItHasAnEventIsNotAskedForEver() throws {
+        try bench.store(1)
+        let sink = try bench.sink()
+        bench.stream.saysDuplicate = true
+        #expect(code { try bench.run(try bench.relay(sink)) } == .streamRefuses)
+        bench.stream.saysDuplicate = false
+        try bench.run(try bench.relay(sink))
+        #expect(bench.stream.positions == bench.stored)
+    }
+
+    @Test func whatAnEventHoldsIsOneTokenOfItsSubject() {
+        let template = SubjectTemplate("c.{app}.{type}.{user}", appID: "a.b")
+        #expect(
+            template?.subject(type: "x.>* y", user: "u") { $0 + "!" } == "c.a%2eb.x%2e%3e%2a%20y.u!")
+        #expect(template?.subject(type: "", user: nil) { $0 } == "c.a%2eb.%.none")
+        #expect(template?.filter == "c.a%2eb.*.*")
+        for wrong in [
+            "", "{app}", "a..b", "a.", ".a", "a.>", "a.*", "a b", "$JS.a", "_INBOX.a", "a.{name}", "a.{app}x",
+        ] {
+            #expect(SubjectTemplate(wrong, appID: "shop") == nil, "\(wrong)")
+        }
+    }
+
+    @Test func anIdWithALineBreakIsNoFieldOfTheHeader() throws {
+        let event = StoredEvent(
+            sequence: 1, messageID: "a\r\nNats-Rollup: all", type: "track", userID: nil, anonymousID: nil,
+            name: nil, timestampMilliseconds: 1, receivedMilliseconds: 1, proof: nil, body: [])
+        let sink = try bench.sink()
+        let made = SinkMessage(of: sink, try #require(sink.template)).make(
+            event, try bench.storage.log.positions(), after: 0)
+        #expect(made.headers.allSatisfy { !$0.value.utf8.contains(10) && !$0.value.utf8.contains(13) })
+        #expect(made.headers.contains { $0.value == "a%0d%0aNats-Rollup:%20all" })
+    }
+}

