@@ -21,6 +21,7 @@ enum FollowingAnswer {
         let hasMissed = stretch.hasMissed && !isFirst
         if call.takesLines {
             var body: [UInt8] = []
+            reserve(stretch.events, in: &body)
             for event in stretch.events {
                 event.write(
                     to: &body, position: positions.text(after: event.sequence, in: call.appID), asLine: true)
@@ -63,12 +64,18 @@ enum FollowingAnswer {
     private static func write(
         _ events: [StoredEvent], _ positions: EventPositions, _ call: FollowingCall, to body: inout [UInt8]
     ) {
+        reserve(events, in: &body)
         body += #""events":["#.utf8
         for (index, event) in events.enumerated() {
             if index > 0 { body.append(UInt8(ascii: ",")) }
             event.write(to: &body, position: positions.text(after: event.sequence, in: call.appID))
         }
         body.append(UInt8(ascii: "]"))
+    }
+
+    /// Takes room at once: an answer that grows is copied many times.
+    private static func reserve(_ events: [StoredEvent], in body: inout [UInt8]) {
+        body.reserveCapacity(events.reduce(body.count + 1_024) { $0 + $1.body.count + 512 })
     }
 
     private static func finished(_ response: HTTPResponse, _ call: FollowingCall) -> HTTPResponse {

@@ -13,7 +13,7 @@ extension EventReader {
     func follow(
         _ following: EventFollowing, after sequence: Int64, limit: Int
     ) throws(GatewayError) -> EventStretch {
-        try self.following { sqlite, log in
+        try self.following(atOnce: true) { sqlite, log in
             // Numbers are given in the order of commits: whatever is up to here is committed, and nothing comes later.
             let head = try log.head(sqlite)
             var stretch = EventStretch(reached: sequence)
@@ -91,14 +91,17 @@ extension EventReader {
         try EventIndexReader(sqlite, folder: IndexFolder.path(besides: readers.path), runs: runs)
     }
 
-    /// Reads a log that this version's gateway has opened.
+    /// Reads a log that this version's gateway has opened. `atOnce` reads all of it as of one moment, which spares the locks
+    /// of each statement.
     func following<Value>(
-        _ body: (SQLiteConnection, EventLogState) throws -> Value
+        atOnce isAtOnce: Bool = false, _ body: (SQLiteConnection, EventLogState) throws -> Value
     ) throws(GatewayError) -> Value {
         guard readers.isThere else {
             throw GatewayError(.notFound, "there are no events yet: no gateway has run on this folder")
         }
         return try readers.read { sqlite in
+            if isAtOnce { try sqlite.execute("BEGIN") }
+            defer { if isAtOnce { try? sqlite.execute("COMMIT") } }
             guard try EventConsumerSchema.isThere(sqlite), let log = try EventLogState.read(sqlite) else {
                 throw GatewayError(
                     .conflict, "this folder is of an earlier version: run its gateway once with this one")

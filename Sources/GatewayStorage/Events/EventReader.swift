@@ -183,7 +183,7 @@ struct EventPageBuilder {
         let event = StoredEvent(
             sequence: row.int64(0), messageID: row.text(1), type: row.text(2), userID: row.optionalText(3),
             anonymousID: row.optionalText(4), name: row.optionalText(5), timestampMilliseconds: row.int64(6),
-            receivedMilliseconds: row.int64(7), proof: Self.proof(row), body: Array(row.text(8).utf8))
+            receivedMilliseconds: row.int64(7), proof: Self.proof(row), body: row.blob(8))
         bytes += event.body.count
         page.events.append(event)
         return true

@@ -1,5 +1,6 @@
 package import CountersignCore
 internal import CountersignJOSE
+internal import Foundation
 package import GatewayModel
 
 /// One stored event.
@@ -84,21 +85,57 @@ package struct StoredEvent: Sendable {
 
     /// Null when it is no JSON: somebody else has written it.
     private func writeBody(to output: inout [UInt8], asLine isLine: Bool) {
-        let parser = StrictJSONParser(maximumBytes: max(1, body.count))
-        guard (try? parser.parse(bytes: body) { _ in true }) == true else {
+        guard BodyParsers.isJSON(body) else {
             output.append(contentsOf: "null".utf8)
             return
         }
-        guard isLine else {
-            output.append(contentsOf: body)
-            return
+        let start = output.count
+        output.append(contentsOf: body)
+        guard isLine, Self.hasLineBreaks(body) else { return }
+        for index in start..<output.count where output[index] == 0x0A || output[index] == 0x0D {
+            output[index] = 0x20
         }
-        for byte in body { output.append(byte == 0x0A || byte == 0x0D ? 0x20 : byte) }
+    }
+
+    private static func hasLineBreaks(_ body: [UInt8]) -> Bool {
+        body.withUnsafeBytes { bytes in
+            bytes.baseAddress.map {
+                memchr($0, 0x0A, bytes.count) != nil || memchr($0, 0x0D, bytes.count) != nil
+            } ?? false
+        }
     }
 
     /// The body as a JSON value; null when it cannot be read, or has names that may take long to compare.
     package var bodyValue: JSONValue {
         let parser = StrictJSONParser(maximumBytes: max(1, body.count), maximumNameBytes: 1_024)
         return (try? parser.parse(bytes: body) { $0.value }) ?? .null
+    }
+}
+
+/// Parsers that bodies are checked by, used again: a parser for each event would cost as much as its check.
+private enum BodyParsers {
+    /// Longer bodies have a parser of their own, whose memory is not kept.
+    private static let longest = 65_536
+    private static let mostIdle = 4
+
+    // Whoever has taken one out of `idle` has it alone.
+    private struct Idle: @unchecked Sendable {
+        let parser: StrictJSONParser
+    }
+
+    private static let idle = Lock<[Idle]>([])
+
+    static func isJSON(_ body: [UInt8]) -> Bool {
+        guard body.count <= longest else {
+            return isJSON(body, StrictJSONParser(maximumBytes: body.count))
+        }
+        let taken =
+            idle.withLock { $0.popLast() } ?? Idle(parser: StrictJSONParser(maximumBytes: longest))
+        defer { idle.withLock { if $0.count < mostIdle { $0.append(taken) } } }
+        return isJSON(body, taken.parser)
+    }
+
+    private static func isJSON(_ body: [UInt8], _ parser: StrictJSONParser) -> Bool {
+        (try? parser.parse(bytes: body) { _ in true }) == true
     }
 }
