@@ -22,8 +22,7 @@ struct RemoteAdmin: AdminClient {
                     .usage, "'\(url)' is no URL of a server", hint: "give one such as https://collect.example"
                 )
             }
-            let isLoopback = host == "localhost" || host == "[::1]" || host == "::1" || host.hasPrefix("127.")
-            guard parts.scheme == "https" || isLoopback || allowsPlainHTTP else {
+            guard parts.scheme == "https" || Loopback.isHost(host) || allowsPlainHTTP else {
                 throw CommandError(
                     .usage, "over plain http to \(host) everybody on the way could read the API token",
                     hint: "use https, or say --allow-plain-http when the network is yours")

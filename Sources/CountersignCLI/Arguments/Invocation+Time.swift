@@ -6,11 +6,10 @@ extension Invocation {
     func time(of flag: Flag) throws(CommandError) -> Int64? {
         guard let text = try value(of: flag) else { return nil }
         if let milliseconds = RFC3339.milliseconds(text.utf8) { return milliseconds }
-        let units: [Character: Double] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
-        if let unit = text.last.flatMap({ units[$0] }), let count = Double(text.dropLast()), count >= 0,
-            count < 1e6
+        if let seconds = Quantity.duration(text, in: .seconds), text.last?.isLetter == true,
+            seconds < 1_000_000_000
         {
-            return Int64((Date().timeIntervalSince1970 - count * unit) * 1000)
+            return Int64((Date().timeIntervalSince1970 - Double(seconds)) * 1000)
         }
         throw CommandError(
             .usage, "--\(flag.name) takes a time such as 2026-11-21T08:30:00Z, or 10m, 2h, 7d, not '\(text)'")

@@ -3,7 +3,7 @@ enum CommandTable {
     static let all: [Command] =
         [
             ServeCommand.command, DevCommand.command, DemoCommand.command, SendCommand.command,
-            TailCommand.command,
+            TailCommand.command, TopCommand.command,
             TriggerCommand.command, DoctorCommand.command, SelfCheckCommand.command,
         ]
         + AppCommand.commands

@@ -57,7 +57,7 @@ enum DemoCommand {
 
     /// Asks the person at the terminal, if there is one, and serves the dashboard over the run's data until Ctrl-C.
     private static func offerDashboard(_ folder: URL, _ io: CommandIO) async throws {
-        guard let answer = io.askOpenly("Look at this run in the dashboard? [Y/n]"), !Task.isCancelled,
+        guard let answer = await answer("Look at this run in the dashboard? [Y/n]", io),
             ["", "y", "yes"].contains(answer.lowercased())
         else { return }
         var configuration = GatewayConfiguration(
@@ -73,6 +73,18 @@ enum DemoCommand {
         for await _ in never {}
         continuation.finish()
         gateway.stop()
+    }
+
+    /// What the person types; nil when nobody is there or the task is cancelled. Asks on a thread of its own, which a signal
+    /// does not wake.
+    private static func answer(_ question: String, _ io: CommandIO) async -> String? {
+        let (answers, continuation) = AsyncStream.makeStream(of: String?.self)
+        Thread.detachNewThread {
+            continuation.yield(io.askOpenly(question))
+            continuation.finish()
+        }
+        for await answer in answers { return answer }
+        return nil
     }
 
     private static func describe(_ replay: Replay, _ io: CommandIO) {

@@ -11,7 +11,7 @@ enum DevCommand {
         help: "the port of the token endpoint and the page")
     private static let lifetime = Flag(
         "token-lifetime", .duration(.seconds, 1...86_400), default: "3600",
-        help: "how long its tokens are good")
+        help: "how long tokens are valid")
     private static let policy = Flag(
         "policy", .path("FILE"), help: "apply this JSON file to the app, and again whenever it changes")
     private static let data = Flag(
@@ -19,14 +19,14 @@ enum DevCommand {
         help: "folder that keeps the app, its keys and its events")
 
     static let command = Command(
-        "dev", summary: "Run all that an app needs on this machine while you write it",
+        "dev", summary: "Run everything an app needs on this machine during development",
         details: """
             A gateway with the app "dev", which requires tokens; a token endpoint that signs for any user, so for
             development only; a page that records events; the dashboard, signed in; and verdicts as they are given.
             Everything listens on this machine only. App, keys and events stay in the folder for the next run.
 
-            The file of --policy has what the app asks of its tokens, such as
-            {"enforcement": "optional", "leeway_seconds": 5, "maximum_lifetime_seconds": 600, "audience": "shop"}.
+            The file of --policy sets what the app requires of its tokens, for example
+            {"enforcement": "optional", "leeway_seconds": 5, "maximum_lifetime_seconds": 3600}.
             """,
         flags: [port, backendPort, lifetime, policy, data],
         examples: [

@@ -7,7 +7,7 @@ enum SelfCheckCommand {
         "self-check", summary: "Check a deployment from where its clients are",
         details: """
             Asks a gateway by its address: does it answer, is it ready, is its certificate trusted, is its clock right, do
-            refusals come through the proxy unchanged, is its issuer this address, and is what is for operators closed. It needs
+            refusals come through the proxy unchanged, is its issuer this address, and are operator endpoints closed. It needs
             no account and stores nothing. Exit 1 when something is broken, 7 when nothing answers; notes do not affect the
             exit status. `countersign doctor` looks at the data directory instead.
             """,

@@ -51,26 +51,40 @@ enum TailCommand {
             certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile))
     }
 
-    /// Connects to the gateway that runs on a data directory, with a token for that connection.
+    /// Connects to the gateway that runs on a data directory, with a token for that connection, which is good for a minute.
     static func connection(
-        dataDirectory data: String, certificateAuthorityFile authority: String? = nil
+        dataDirectory: String, certificateAuthorityFile: String? = nil
     ) -> @Sendable () async throws -> Tail.Connection {
         {
-            guard let running = RunningGateway(dataDirectory: data) else {
-                throw CommandError(
-                    .unavailable, "no gateway runs on \(data)",
-                    hint: "start one with `countersign serve`, or give --server")
-            }
-            let local = try LocalAdmin(dataDirectory: data)
-            let expires = Int64((Date().timeIntervalSince1970 + 60) * 1000)
-            let made = try await local.post(
-                "tokens",
-                body: ["name": "tail", "scopes": ["write"], "expires_ms": .integer(expires)])
-            let server = RemoteAdmin.Server(
-                url: running.adminURL, certificateAuthorityFile: authority, allowsPlainHTTP: true)
-            return Tail.Connection(
-                admin: try RemoteAdmin(server, token: made["token"].text ?? ""),
-                close: { _ = try? await local.delete("tokens", made["id"].text ?? "") })
+            try await Tail.Connection(
+                toGatewayOn: dataDirectory, certificateAuthorityFile: certificateAuthorityFile,
+                tokenName: "tail", scope: "write", seconds: 60)
         }
+    }
+}
+
+extension Tail.Connection {
+    /// Connects to the gateway that runs on a data directory, with a token of its own that is deleted when it closes.
+    init(
+        toGatewayOn data: String, certificateAuthorityFile authority: String?, tokenName: String,
+        scope: String, seconds: Double
+    ) async throws {
+        guard let running = RunningGateway(dataDirectory: data) else {
+            throw CommandError(
+                .unavailable, "no gateway runs on \(data)",
+                hint: "start one with `countersign serve`, or give --server")
+        }
+        let local = try LocalAdmin(dataDirectory: data)
+        let expires = Int64((Date().timeIntervalSince1970 + seconds) * 1000)
+        let made = try await local.post(
+            "tokens",
+            body: [
+                "name": .string(tokenName), "scopes": [.string(scope)], "expires_ms": .integer(expires),
+            ])
+        let server = RemoteAdmin.Server(
+            url: running.adminURL, certificateAuthorityFile: authority, allowsPlainHTTP: true)
+        self.init(
+            admin: try RemoteAdmin(server, token: made["token"].text ?? ""),
+            close: { _ = try? await local.delete("tokens", made["id"].text ?? "") })
     }
 }

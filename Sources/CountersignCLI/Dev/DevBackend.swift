@@ -13,7 +13,7 @@ struct DevBackend: Sendable {
     /// Where pages and apps send events.
     let gatewayURL: String
     let writeKey: String
-    /// What the path of the dashboard's link has, so that other pages cannot open it.
+    /// Random part of the dashboard link's path, so that other pages cannot guess it.
     let dashboardSecret = Base64URL.encode(.random(count: 16))
     let dashboardURL: String
     let openSession: @Sendable () throws -> String
@@ -21,17 +21,34 @@ struct DevBackend: Sendable {
 
     var endpoints: [Endpoint] {
         [
-            Endpoint(method: "GET", path: "/token") { request, _ in .answer(token(request)) },
-            Endpoint(method: "GET", path: "/") { _, _ in
-                .answer(
-                    HTTPResponse(
-                        status: 200, headers: [("Content-Type", "text/html; charset=utf-8")],
-                        body: Array(DevPage.html(gatewayURL: gatewayURL, writeKey: writeKey).utf8)))
+            endpoint("/token", token),
+            endpoint("/") { _ in
+                HTTPResponse(
+                    status: 200, headers: [("Content-Type", "text/html; charset=utf-8")],
+                    body: Array(DevPage.html(gatewayURL: gatewayURL, writeKey: writeKey).utf8))
             },
-            Endpoint(method: "GET", path: "/dashboard/" + dashboardSecret) { request, _ in
-                .answer(signIn(request))
-            },
+            endpoint("/dashboard/" + dashboardSecret, signIn),
         ]
+    }
+
+    /// Answers under a name of this machine only: another name may be a page's whose address was changed to this one.
+    private func endpoint(
+        _ path: String, _ answer: @escaping @Sendable (HTTPRequest) -> HTTPResponse
+    ) -> Endpoint {
+        Endpoint(method: "GET", path: path) { request, _ in
+            guard Self.isLocal("http://" + (request.header("host") ?? "")) else {
+                return .answer(
+                    .failure(
+                        421, code: "other_host", reason: "ask for it at 127.0.0.1 or localhost",
+                        requestID: request.id))
+            }
+            return .answer(answer(request))
+        }
+    }
+
+    /// Whether a URL or origin is of this machine.
+    private static func isLocal(_ url: String) -> Bool {
+        ["127.0.0.1", "localhost"].contains(URLComponents(string: url)?.host)
     }
 
     private func token(_ request: HTTPRequest) -> HTTPResponse {
@@ -49,14 +66,16 @@ struct DevBackend: Sendable {
                 "jti": .string(UUIDv7.make()),
             ])
             let body: JSONValue = ["token": .string(token)]
-            return .json(200, body.bytes).with("Cache-Control", "no-store")
-                .with("Access-Control-Allow-Origin", "*")
+            let answer = HTTPResponse.json(200, body.bytes).with("Cache-Control", "no-store")
+                .with("Vary", "Origin")
+            guard let origin = request.header("origin"), Self.isLocal(origin) else { return answer }
+            return answer.with("Access-Control-Allow-Origin", origin)
         } catch {
             return .failure(500, code: "not_signed", reason: error.reason, requestID: request.id)
         }
     }
 
-    /// Cookies know no ports: the gateway on this machine gets it too (RFC 6265, section 8.5).
+    /// Cookies ignore ports, so the gateway on this machine receives it too (RFC 6265, section 8.5).
     private func signIn(_ request: HTTPRequest) -> HTTPResponse {
         guard let session = try? openSession() else {
             return .failure(

@@ -21,12 +21,22 @@ struct DevFolder: Sendable {
         let files = FileManager.default
         try files.createDirectory(
             atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        // Keys do not belong into a repository.
-        try Data("*\n".utf8).write(to: URL(fileURLWithPath: path + "/.gitignore"))
+        if !files.fileExists(atPath: path + "/control.sqlite") {
+            let ignore = path + "/.gitignore"
+            guard try files.contentsOfDirectory(atPath: path).allSatisfy({ $0 == ".gitignore" }) else {
+                throw CommandError(
+                    .usage, "\(path) has other files in it", hint: "--data takes a folder of its own")
+            }
+            // Keys must not be committed.
+            if !files.fileExists(atPath: ignore) {
+                try Data("*\n".utf8).write(to: URL(fileURLWithPath: ignore))
+            }
+        }
         let admin = try LocalAdmin(dataDirectory: path)
         let isNew = try await admin.items("apps").contains { $0["id"].text == Self.appID } == false
         if isNew {
             _ = try await admin.post("apps", body: ["id": .string(Self.appID), "name": "Development"])
+            try await Self.set(.required, admin)
         }
 
         key = try Self.kept(path + "/private.pem") {
@@ -48,7 +58,6 @@ struct DevFolder: Sendable {
             try PrivateFile(creating: writeKeyPath).write(made["write_key"].text ?? "")
         }
         writeKey = try String(contentsOfFile: writeKeyPath, encoding: .utf8)
-        if isNew { try await Self.set(.required, admin) }
     }
 
     /// What a file holds; `make` says it when there is no file.

@@ -10,27 +10,32 @@ struct DevPolicy: Sendable {
 
     /// Applies the file now and after each change until the task is cancelled, and says what has come of it.
     func watch(_ say: (String) -> Void) async {
-        var last: String?
+        var last: String??
         while !Task.isCancelled {
-            let text = try? String(contentsOfFile: path, encoding: .utf8)
-            if text != last || last == nil {
-                say(await outcome(of: text))
-                last = text ?? ""
-            }
+            if let line = await look(&last) { say(line) }
             try? await Task.sleep(for: .milliseconds(500))
         }
+    }
+
+    /// Applies the file if it is not as it was at the last look, of which there may have been none. Returns what to say;
+    /// nil when nothing has changed.
+    func look(_ last: inout String??) async -> String? {
+        let text = try? String(contentsOfFile: path, encoding: .utf8)
+        guard last != .some(text) else { return nil }
+        last = .some(text)
+        return await outcome(of: text)
     }
 
     /// One line for the developer. What is not right changes nothing.
     func outcome(of text: String?) async -> String {
         let shown = TerminalText.safe(path)
-        guard let text else { return "\(shown) cannot be read: the app stays as it is." }
+        guard let text else { return "\(shown) cannot be read; nothing was changed." }
         guard case .object(var members)? = JSONValue(parsing: Array(text.utf8)) else {
-            return "\(shown) is no JSON object: the app stays as it is."
+            return "\(shown) is not a JSON object; nothing was changed."
         }
         let enforcement = members.removeValue(forKey: "enforcement")
         if let enforcement, enforcement.text.flatMap(Enforcement.init(rawValue:)) == nil {
-            return "\(shown) is not right: enforcement is disabled, optional or required."
+            return "\(shown) is invalid: enforcement is disabled, optional or required."
         }
         do {
             let policy = members
@@ -43,9 +48,9 @@ struct DevPolicy: Sendable {
                 }
             }
             return
-                "\(shown) is applied: \((policy.keys + (enforcement == nil ? [] : ["enforcement"])).sorted().joined(separator: ", "))."
+                "\(shown) applied: \((policy.keys + (enforcement == nil ? [] : ["enforcement"])).sorted().joined(separator: ", "))."
         } catch {
-            return "\(shown) is not right: \((error as? CommandError)?.reason ?? "\(error)")."
+            return "\(shown) is invalid: \((error as? CommandError)?.reason ?? "\(error)")."
         }
     }
 }

@@ -38,7 +38,12 @@ struct DevSession: Sendable {
             let bound = try server.start(host: "127.0.0.1", port: backendPort)
             backendURL = "http://127.0.0.1:\(bound)"
             dashboardURL = backendURL + "/dashboard/" + backend.dashboardSecret
-            try await folder.allow([backendURL, "http://localhost:\(bound)"])
+            do {
+                try await folder.allow([backendURL, "http://localhost:\(bound)"])
+            } catch {
+                server.stop(graceSeconds: 0)
+                throw error
+            }
         } catch {
             gateway.stop()
             throw error

@@ -31,7 +31,7 @@ struct SelfCheck: Sendable {
         }
         let milliseconds = Int(now().timeIntervalSince(began) * 1000)
         var found = [
-            Finding.ok("gateway", "\(url.absoluteString) answers after \(milliseconds) ms"), network,
+            Finding.ok("gateway", "\(url.absoluteString) answered in \(milliseconds) ms"), network,
         ]
         if let clock = Doctor.clock(live, at: began) { found.append(clock) }
         do throws(HTTPTransportError) {
@@ -78,17 +78,14 @@ struct SelfCheck: Sendable {
             code: .unavailable)
     }
 
-    private var isLoopback: Bool {
-        let host = url.host ?? ""
-        return host == "localhost" || host == "::1" || host == "[::1]" || host.hasPrefix("127.")
-    }
+    private var isLoopback: Bool { Loopback.isHost(url.host ?? "") }
 
     private var network: Finding {
         if url.scheme == "https" { return .ok("network", "https, with a certificate that is trusted here") }
         return isLoopback
             ? .ok("network", "http, to this machine only")
             : .warning(
-                "network", "http: write keys and tokens can be read on the way",
+                "network", "http: write keys and tokens can be read in transit",
                 "serve https: a proxy in front, or tls-certificate and tls-key")
     }
 
@@ -129,7 +126,7 @@ struct SelfCheck: Sendable {
                 .ok("answers", "refusals come back with their code"),
                 .warning(
                     "request id", "X-Request-Id does not come back as it was sent",
-                    "let the proxy pass it on, so that its log and the gateway's name a request alike"),
+                    "pass it through, so that the proxy's and the gateway's logs share request ids"),
             ]
         }
         return [.ok("answers", "refusals come back with their code and X-Request-Id")]

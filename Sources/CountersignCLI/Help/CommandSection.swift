@@ -9,7 +9,7 @@ struct CommandSection: Sendable {
         CommandSection(
             title: "Run and try",
             words: [
-                "serve": nil, "dev": nil, "demo": nil, "send": nil, "tail": nil, "trigger": nil,
+                "serve": nil, "dev": nil, "demo": nil, "send": nil, "tail": nil, "top": nil, "trigger": nil,
                 "doctor": nil,
                 "self-check": nil,
             ]),

@@ -11,9 +11,9 @@ struct TerminalLogLine {
     /// The line of a request, such as `14:03:07  401 EXPIRED  POST /v1/batch  shop  0.8 ms`.
     func request(_ record: RequestRecord, level: LogLevel) -> [UInt8] {
         let trail = record.trail
-        let outcome = [record.status.map { String($0) } ?? "gone", record.code ?? trail.authCode?.reason]
+        let outcome = [record.status.map { String($0) } ?? "closed", record.code ?? trail.authCode?.reason]
             .compactMap(\.self).joined(separator: " ")
-        // An endpoint's path is known; any other is shown as far as it helps.
+        // A known route, or else the start of the path.
         let request =
             Self.safe(record.method, limit: 8) + " " + Self.safe(trail.route ?? record.path, limit: 64)
         var text = padded(clock(record.receivedMilliseconds), 8) + "  "
@@ -21,7 +21,7 @@ struct TerminalLogLine {
         if let app = trail.appID { text += "  " + Self.safe(app, limit: 64) }
         if trail.accepted + trail.duplicates + trail.rejected > 0 {
             text += "  stored \(trail.accepted)"
-            if trail.duplicates > 0 { text += ", there already \(trail.duplicates)" }
+            if trail.duplicates > 0 { text += ", duplicates \(trail.duplicates)" }
             if trail.rejected > 0 { text += ", rejected \(trail.rejected)" }
         }
         let tenths = Int((record.seconds * 10_000).rounded())
@@ -61,7 +61,7 @@ struct TerminalLogLine {
         text + String(repeating: " ", count: max(0, width - text.utf8.count))
     }
 
-    /// What a client sent cannot reach a terminal as anything but text.
+    /// Client input must not reach the terminal as control characters.
     private static func safe(_ text: String, limit: Int) -> String {
         String(
             String.UnicodeScalarView(

@@ -18,8 +18,13 @@ struct DevSessionTests {
             path: path, port: 0, backendPort: 0, tokenSeconds: seconds, logFormat: .json)
     }
 
-    private func get(_ session: DevSession, _ path: String, _ query: String? = nil) throws -> HTTPResponse {
-        let request = HTTPRequest(method: "GET", path: path, query: query, receivedMilliseconds: 0)
+    private func get(
+        _ session: DevSession, _ path: String, _ query: String? = nil, host: String = "localhost:8000",
+        origin: String = "http://localhost:3000"
+    ) throws -> HTTPResponse {
+        let request = HTTPRequest(
+            method: "GET", path: path, query: query,
+            fields: HeaderBlock([("Host", host), ("Origin", origin)]), receivedMilliseconds: 0)
         guard case .answer(let answer) = Router(session.backend.endpoints).route(request) else {
             throw CancellationError()
         }
@@ -37,7 +42,7 @@ struct DevSessionTests {
             writeKeys.append(session.folder.writeKey)
             let answer = try get(session, "/token", "user=ada")
             let token = try #require(JSONValue(parsing: answer.body)?["token"].text)
-            #expect(field("Access-Control-Allow-Origin", of: answer) == "*")
+            #expect(field("Access-Control-Allow-Origin", of: answer) == "http://localhost:3000")
             var configuration = CountersignConfiguration(
                 endpoint: try #require(URL(string: session.gatewayURL)), writeKey: session.folder.writeKey)
             configuration.dataDirectory = URL(fileURLWithPath: parent.path + "/device")
@@ -81,6 +86,36 @@ struct DevSessionTests {
         session.stop()
     }
 
+    @Test func otherPagesGetNothing() async throws {
+        let session = try await start()
+        let foreign = try get(session, "/token", "user=ada", origin: "https://shop.example")
+        #expect(field("Access-Control-Allow-Origin", of: foreign) == nil)
+        for path in ["/", "/token", "/dashboard/" + session.backend.dashboardSecret] {
+            for host in ["shop.example:8000", "", "localhost.shop.example"] {
+                #expect(try get(session, path, "user=ada", host: host).code == "other_host")
+            }
+        }
+        session.stop()
+    }
+
+    @Test func aFolderWithOtherFilesStaysAsItIs() async throws {
+        let file = try parent.write("mine", to: ".gitignore")
+        _ = try parent.write("mine", to: "notes.txt")
+        await #expect(throws: CommandError.self) { _ = try await DevFolder(path: parent.path) }
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "mine")
+    }
+
+    @Test func theFileIsAppliedWhenItHasChangedOnly() async throws {
+        let policy = DevPolicy(
+            path: parent.path + "/policy.json", admin: try await DevFolder(path: path).admin())
+        var last: String??
+        #expect(await policy.look(&last)?.contains("cannot be read") == true)
+        #expect(await policy.look(&last) == nil)
+        _ = try parent.write(#"{"leeway_seconds":3}"#, to: "policy.json")
+        #expect(await policy.look(&last)?.contains("applied: leeway_seconds") == true)
+        #expect(await policy.look(&last) == nil)
+    }
+
     @Test func aTokenNeedsAUser() async throws {
         let session = try await start()
         #expect(try get(session, "/token").code == "missing_user")
@@ -94,10 +129,10 @@ struct DevSessionTests {
         let policy = DevPolicy(path: "policy.json", admin: admin)
         #expect(
             await policy.outcome(of: #"{"enforcement":"optional","leeway_seconds":7}"#)
-                == "policy.json is applied: enforcement, leeway_seconds.")
+                == "policy.json applied: enforcement, leeway_seconds.")
         for (text, part) in [
-            (nil, "cannot be read"), ("{", "no JSON object"), (#"{"leeway_seconds":-1}"#, "is not right"),
-            (#"{"enforcement":"strict"}"#, "is not right"), (#"{"lee_way":1}"#, "is not right"),
+            (nil, "cannot be read"), ("{", "not a JSON object"), (#"{"leeway_seconds":-1}"#, "is invalid"),
+            (#"{"enforcement":"strict"}"#, "is invalid"), (#"{"lee_way":1}"#, "is invalid"),
         ] {
             #expect(await policy.outcome(of: text).contains(part), "\(text ?? "nil")")
         }
