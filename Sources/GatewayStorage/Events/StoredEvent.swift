@@ -111,31 +111,3 @@ package struct StoredEvent: Sendable {
         return (try? parser.parse(bytes: body) { $0.value }) ?? .null
     }
 }
-
-/// Parsers that bodies are checked by, used again: a parser for each event would cost as much as its check.
-private enum BodyParsers {
-    /// Longer bodies have a parser of their own, whose memory is not kept.
-    private static let longest = 65_536
-    private static let mostIdle = 4
-
-    // Whoever has taken one out of `idle` has it alone.
-    private struct Idle: @unchecked Sendable {
-        let parser: StrictJSONParser
-    }
-
-    private static let idle = Lock<[Idle]>([])
-
-    static func isJSON(_ body: [UInt8]) -> Bool {
-        guard body.count <= longest else {
-            return isJSON(body, StrictJSONParser(maximumBytes: body.count))
-        }
-        let taken =
-            idle.withLock { $0.popLast() } ?? Idle(parser: StrictJSONParser(maximumBytes: longest))
-        defer { idle.withLock { if $0.count < mostIdle { $0.append(taken) } } }
-        return isJSON(body, taken.parser)
-    }
-
-    private static func isJSON(_ body: [UInt8], _ parser: StrictJSONParser) -> Bool {
-        (try? parser.parse(bytes: body) { _ in true }) == true
-    }
-}
