@@ -36,6 +36,7 @@ def test(browser, owner, gateway):
     services.house(owner)
     following.verdicts(owner)
     following.consumers(owner, gateway)
+    following.sinks(owner, gateway)
     following.webhooks(owner)
     storage = owner.context.storage_state()
     operators.check(browser, gateway, storage)

@@ -121,6 +121,9 @@ static const unsigned char file_modules_signin_js[] = {
 static const unsigned char file_modules_signingkeys_js[] = {
 #embed "Resources/modules/signingkeys.js"
 };
+static const unsigned char file_modules_sinks_js[] = {
+#embed "Resources/modules/sinks.js"
+};
 static const unsigned char file_modules_spark_js[] = {
 #embed "Resources/modules/spark.js"
 };
@@ -204,6 +207,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/sessions.js", file_modules_sessions_js, sizeof file_modules_sessions_js},
     {"assets/modules/signin.js", file_modules_signin_js, sizeof file_modules_signin_js},
     {"assets/modules/signingkeys.js", file_modules_signingkeys_js, sizeof file_modules_signingkeys_js},
+    {"assets/modules/sinks.js", file_modules_sinks_js, sizeof file_modules_sinks_js},
     {"assets/modules/spark.js", file_modules_spark_js, sizeof file_modules_spark_js},
     {"assets/modules/standing.js", file_modules_standing_js, sizeof file_modules_standing_js},
     {"assets/modules/system.js", file_modules_system_js, sizeof file_modules_system_js},

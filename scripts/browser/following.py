@@ -84,6 +84,24 @@ def consumers(visitor, gateway):
     say("a consumer's lag is seen; it is moved and deleted")
 
 
+def sinks(visitor, gateway):
+    """Nobody listens there: the screen says so, and pauses it."""
+    page = visitor.page
+    visitor.open("apps/shop/events")
+    expect(page.get_by_role("table", name="Consumers").or_(page.get_by_text("No consumers yet"))).to_be_visible()
+    expect(page.get_by_role("table", name="Streams")).to_have_count(0)
+    gateway.run("sink", "create", "shop", "warehouse", "nats://127.0.0.1:1", "EVENTS")
+    page.reload()
+    table = page.get_by_role("table", name="Streams")
+    expect(table).to_contain_text(re.compile(r"warehouse.*[1-9]\d* events"), timeout=15_000)
+    expect(table).to_contain_text("Failing", timeout=20_000)
+    visitor.button("Pause warehouse").click()
+    visitor.told("Publishing is paused; events wait.")
+    expect(table).to_contain_text("Paused")
+    gateway.run("sink", "delete", "shop", "warehouse")
+    say("a sink's lag and failure are seen; it is paused")
+
+
 def webhooks(visitor):
     page = visitor.page
     receiver = Receiver()

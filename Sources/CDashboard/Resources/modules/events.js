@@ -11,6 +11,7 @@ import { pagedView } from "./views.js";
 import { facts } from "./sample.js";
 import { userIDs } from "./userids.js";
 import { consumers } from "./consumers.js";
+import { sinks } from "./sinks.js";
 
 /** How each verdict is called, its colour, and what it is worth. */
 const VERDICTS = {
@@ -136,7 +137,7 @@ export function events(context) {
   replace(body, h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); search(); } },
     field("User", user), field("Name", name), field("Type", type), field("Verdict", verdict), field("Message id", message),
     field(`From (${zoneName()})`, from), field(`To (${zoneName()})`, to),
-    h("button", { type: "submit", class: "button primary" }, "Search"), trouble, h("div", { class: "push" }, ids.control, csv, ndjson)), h("section", { class: "card" }, place), consumers(context));
+    h("button", { type: "submit", class: "button primary" }, "Search"), trouble, h("div", { class: "push" }, ids.control, csv, ndjson)), h("section", { class: "card" }, place), consumers(context), sinks(context));
   search();
   if (opened) open(opened);
 }
