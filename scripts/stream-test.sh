@@ -1,5 +1,5 @@
 #!/bin/sh
-# Kills a gateway and a nats-server (from PyPI) while one feeds the other, and compares what both have.
+# Kills a gateway and a nats-server while one feeds the other, and compares what both have.
 set -eu
 cd "$(dirname "$0")/.."
 venv=.venv/stream

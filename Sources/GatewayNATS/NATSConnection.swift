@@ -5,12 +5,12 @@ package import GatewayStream
 
 /// A connection to NATS by its C library.
 ///
-/// It is never mended: whatever breaks it ends it, and the relay makes another, reads the stream and goes on.
+/// It never reconnects: any failure closes it, and the relay opens another, reads the stream and continues.
 package final class NATSConnection: StreamConnection {
-    /// How long a server may take to take a connection or to answer the API, in milliseconds.
-    private static let timeout: Int64 = 5_000
-    /// A connection on which nothing comes for two of these, in milliseconds, is broken.
-    private static let pingInterval: Int64 = 10_000
+    /// How long a server may take to accept a connection or to answer the API.
+    private static let timeoutMilliseconds: Int64 = 5_000
+    /// A connection on which nothing comes for two of these is broken.
+    private static let pingIntervalMilliseconds: Int64 = 10_000
 
     private let connection: OpaquePointer
     private let answers: OpaquePointer
@@ -22,7 +22,7 @@ package final class NATSConnection: StreamConnection {
     package convenience init(to sink: EventSink) throws(SinkError) {
         var failure = SinkError(.cannotConnect, "the sink has no address")
         var made: OpaquePointer?
-        // Whoever is asked first changes, so that gateways spread over the servers.
+        // Shuffled, so that gateways spread over the servers.
         for address in sink.addresses.shuffled() where made == nil {
             do throws(SinkError) {
                 made = try Self.connect(to: address, for: sink)
@@ -47,7 +47,7 @@ package final class NATSConnection: StreamConnection {
             throw Self.error(status)
         }
         self.answers = answers
-        // As many as are under way at most; the library would drop what is more.
+        // At most this many are in flight; the library would drop the rest.
         natsSubscription_SetPendingLimits(answers, Int32(4 * PublishWindow.mostMessages), -1)
     }
 
@@ -73,16 +73,16 @@ package final class NATSConnection: StreamConnection {
         do throws(SinkError) {
             try check(natsOptions_SetURL(options, address))
             try check(natsOptions_SetName(options, "countersign"))
-            try check(natsOptions_SetTimeout(options, timeout))
-            try check(natsOptions_SetPingInterval(options, pingInterval))
+            try check(natsOptions_SetTimeout(options, timeoutMilliseconds))
+            try check(natsOptions_SetPingInterval(options, pingIntervalMilliseconds))
             try check(natsOptions_SetMaxPingsOut(options, 1))
             try check(natsOptions_SetAllowReconnect(options, false))
-            try check(natsOptions_SetWriteDeadline(options, timeout))
+            try check(natsOptions_SetWriteDeadline(options, timeoutMilliseconds))
+            // Otherwise the library, unless built with NATS_FORCE_HOST_VERIFICATION, accepts a certificate for any name. For
+            // nats:// too: the library changes to TLS when the server requires it.
+            try check(natsOptions_SetExpectedHostname(options, host(of: address)), .tls)
             if address.hasPrefix("tls:") || sink.authorityFile != nil {
                 try check(natsOptions_SetSecure(options, true), .tls)
-                // The library takes a certificate of any name otherwise.
-                let host = URLComponents(string: address)?.host ?? ""
-                try check(natsOptions_SetExpectedHostname(options, host), .tls)
             }
             if let file = sink.authorityFile {
                 try check(natsOptions_LoadCATrustedCertificates(options, file), .tls)
@@ -100,6 +100,13 @@ package final class NATSConnection: StreamConnection {
         }
     }
 
+    /// An IPv6 address stands in a certificate without the brackets that it has in a URL.
+    private static func host(of address: String) throws(SinkError) -> String {
+        let host = (URLComponents(string: address)?.host ?? "").trimmingCharacters(in: ["[", "]"])
+        guard !host.isEmpty else { throw SinkError(.tls, "an address of the sink names no host") }
+        return host
+    }
+
     package func close() {
         guard isOpen else { return }
         isOpen = false
@@ -111,7 +118,7 @@ package final class NATSConnection: StreamConnection {
         var reply: OpaquePointer?
         let status = body.withUnsafeBytes {
             natsConnection_Request(
-                &reply, connection, subject, $0.baseAddress, Int32(body.count), Self.timeout)
+                &reply, connection, subject, $0.baseAddress, Int32(body.count), Self.timeoutMilliseconds)
         }
         if status == NATS_NO_RESPONDERS {
             throw SinkError(
@@ -170,7 +177,7 @@ package final class NATSConnection: StreamConnection {
         if status != NATS_OK { throw error(status, code) }
     }
 
-    /// What the library says more than the status may name what was signed in with, so it is left out.
+    /// The library's longer text may contain credentials, so it is left out.
     private static func error(_ status: natsStatus, _ code: SinkError.Code = .connection) -> SinkError {
         let text = natsStatus_GetText(status).map { String(cString: $0) } ?? "failed"
         return switch status {

@@ -51,7 +51,7 @@ struct JetStream {
             "$JS.API.\(operation).\(sink.stream)", body.isEmpty ? [] : JSONValue.object(body).bytes)
         let parser = StrictJSONParser(maximumBytes: max(1, bytes.count), maximumNameBytes: 1_024)
         guard let value = try? parser.parse(bytes: bytes, { $0.value }) else {
-            throw SinkError(.connection, "a server's answer is no JSON; is it NATS?")
+            throw SinkError(.connection, "the server's answer is not JSON; is it a NATS server?")
         }
         let error = value["error"]
         let text = DeliveryRecord.text(Array((error["description"].text ?? "").utf8))

@@ -9,8 +9,8 @@ package import GatewayModel
 package struct PublishWindow {
     package static let mostMessages = 512
     package static let mostBytes = 8 << 20
-    /// How long a stream may take to answer, in milliseconds.
-    package static let patience: Int64 = 5_000
+    /// How long a stream may take to answer.
+    package static let answerLimitMilliseconds: Int64 = 5_000
 
     private struct Entry {
         let number: UInt64
@@ -53,7 +53,7 @@ package struct PublishWindow {
         entries.append(
             Entry(
                 number: nextNumber, event: event, expected: last + 1, bytes: size,
-                deadline: now + Self.patience))
+                deadline: now + Self.answerLimitMilliseconds))
         bytes += size
         return nextNumber
     }
@@ -66,9 +66,11 @@ package struct PublishWindow {
     }
 
     package mutating func hear(_ answer: StreamAnswer) -> Heard {
-        guard !isEmpty, answer.number >= entries[first].number else { return .stale }
+        // Whoever may publish to the inbox may have sent any number.
+        guard !isEmpty, answer.number >= entries[first].number,
+            answer.number - entries[first].number < UInt64(entries.count - first)
+        else { return .stale }
         let index = first + Int(answer.number - entries[first].number)
-        guard index < entries.count else { return .stale }
         guard let body = answer.body else {
             return .refused(SinkError(.streamDiffers, "no stream listens under the sink's subjects any more"))
         }

@@ -1,12 +1,12 @@
 /// How long to wait before a stream is tried again.
 enum SinkPause {
-    private static let first: Int64 = 500
-    private static let longest: Int64 = 30_000
+    private static let firstMilliseconds: Int64 = 500
+    private static let longestMilliseconds: Int64 = 30_000
 
     /// A pause in milliseconds by equal jitter: at least half of the limit, which doubles with each failure up to half a
     /// minute.
     static func milliseconds(failures: Int, random: (ClosedRange<Int64>) -> Int64) -> Int64 {
-        let limit = min(first << Int64(min(max(failures, 1) - 1, 10)), longest)
+        let limit = min(firstMilliseconds << Int64(min(max(failures, 1) - 1, 10)), longestMilliseconds)
         return random(limit / 2...limit)
     }
 }

@@ -12,10 +12,10 @@ package import GatewayStorage
 package final class SinkRelay {
     /// The most events that are read at once.
     private static let pageSize = 256
-    /// How long it waits for an answer before it lets others look, in milliseconds.
-    private static let longestWait: Int64 = 500
-    /// A relay that has nothing to do reads the stream so often, in milliseconds: it may have lost its end meanwhile.
-    package static let checkPause: Int64 = 10_000
+    /// How long it waits for an answer before it lets others look.
+    private static let longestWaitMilliseconds: Int64 = 500
+    /// A relay that has nothing to do reads the stream so often: it may have lost its end meanwhile.
+    package static let checkPauseMilliseconds: Int64 = 10_000
 
     /// How often the stream is read again before it has taken anything, until the relay gives up for a while.
     private static let mostStumbles = 8
@@ -44,13 +44,13 @@ package final class SinkRelay {
     /// Messages that the stream has taken so far.
     package private(set) var published = 0
 
-    /// Throws `streamDiffers` when the sink's subjects are none.
+    /// Throws `streamDiffers` when the subject template is invalid.
     package init(
         _ sink: EventSink, _ log: any EventLog, state: SinkState, over connection: any StreamConnection,
         clock: @escaping () -> Int64
     ) throws(SinkError) {
         guard let template = sink.template else {
-            throw SinkError(.streamDiffers, "the sink's subject is no template; make the sink again")
+            throw SinkError(.streamDiffers, "the sink's subject template is invalid; create the sink again")
         }
         self.sink = sink
         self.log = log
@@ -62,7 +62,7 @@ package final class SinkRelay {
         message = SinkMessage(of: sink, template)
     }
 
-    /// True when there is nothing to do until events are stored, or for ``checkPause``.
+    /// True when there is nothing to do until events are stored, or for ``checkPauseMilliseconds``.
     package func step() throws(SinkError) -> Bool {
         if !isSettled { try settle() }
         try fill()
@@ -73,10 +73,10 @@ package final class SinkRelay {
             stumbles = 0
             // Nobody waits for what comes here; a connection that is broken says so.
             while try connection.answer(withinMilliseconds: 0) != nil {}
-            if clock() - checkedMilliseconds >= Self.checkPause { isSettled = false }
+            if clock() - checkedMilliseconds >= Self.checkPauseMilliseconds { isSettled = false }
             return isSettled
         }
-        try hear(forMilliseconds: min(max(0, deadline - clock()), Self.longestWait))
+        try hear(forMilliseconds: min(max(0, deadline - clock()), Self.longestWaitMilliseconds))
         if let deadline = window.deadline, deadline <= clock() { isSettled = false }
         return false
     }
@@ -89,7 +89,7 @@ package final class SinkRelay {
         guard stumbles < Self.mostStumbles else {
             throw SinkError(
                 .streamRefuses,
-                "the stream neither takes the next event nor has it; does another write to it?")
+                "the stream neither accepts the next event nor contains it; does something else write to it?")
         }
         stumbles += 1
         window.clear()
@@ -121,14 +121,14 @@ package final class SinkRelay {
             if known == nil { return sink.startSequence }
             throw SinkError(
                 .markUnusable,
-                "the stream's last message is not this gateway's; delete it there, or say where to go on: "
-                    + "countersign sink seek")
+                "the last message in the stream was not published by this gateway; delete it there, or set a position "
+                    + "with `countersign sink seek`")
         }
         guard epoch <= sink.epoch else {
             throw SinkError(
                 .markUnusable,
-                "another sink publishes to this stream, or this gateway was put back to an earlier state; say where "
-                    + "to go on: countersign sink seek")
+                "another sink publishes to this stream, or this gateway was restored to an earlier state; set a "
+                    + "position with `countersign sink seek`")
         }
         guard epoch == sink.epoch else { return sink.startSequence }
         // Read anew: the log has grown since.
@@ -138,7 +138,7 @@ package final class SinkRelay {
             return try positions.sequence(of: position, in: sink.appID)
         } catch {
             throw SinkError(
-                .markUnusable, "the stream's last message: \(error.reason): countersign sink seek")
+                .markUnusable, "the stream's last message: \(error.reason); use `countersign sink seek`")
         }
     }
 

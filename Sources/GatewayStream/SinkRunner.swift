@@ -16,11 +16,13 @@ package final class SinkRunner: Sendable {
         var lagging: Set<String> = []
     }
 
-    /// How often it looks how far sinks are behind, in milliseconds.
-    private static let lagPause: Int64 = 10_000
+    /// How often it looks how far sinks are behind.
+    private static let lagPauseMilliseconds: Int64 = 10_000
+    /// How long the end of all sinks together is waited for; a server that does not answer would delay it.
+    private static let longestEnd = DispatchTimeInterval.seconds(3)
 
     private let directory: AppDirectory
-    private let tools: SinkTools
+    private let dependencies: SinkDependencies
     private let state = Lock(State())
     /// What is read from the control database and changed there happens here, one after the other.
     private let queue = DispatchQueue(label: "sinks")
@@ -28,9 +30,9 @@ package final class SinkRunner: Sendable {
     private let hasThreads: Bool
 
     /// Without threads of its own, ``turn(_:)`` does their work.
-    package init(directory: AppDirectory, tools: SinkTools, hasThreads: Bool = true) {
+    package init(directory: AppDirectory, dependencies: SinkDependencies, hasThreads: Bool = true) {
         self.directory = directory
-        self.tools = tools
+        self.dependencies = dependencies
         self.hasThreads = hasThreads
         ticker = Ticker(queue: queue, everySeconds: 1)
     }
@@ -49,7 +51,8 @@ package final class SinkRunner: Sendable {
                 return Array(state.workers.values)
             }
             for worker in workers { worker.end() }
-            for worker in workers where hasThreads { worker.wait() }
+            let deadline = DispatchTime.now() + Self.longestEnd
+            for worker in workers where hasThreads { worker.wait(until: deadline) }
             for worker in workers where !hasThreads { worker.leave() }
         }
     }
@@ -74,7 +77,7 @@ package final class SinkRunner: Sendable {
             try reload()
             try alert()
         } catch {
-            tools.log.note(.error, "sinks not read", [("detail", "\(error)")])
+            dependencies.log.note(.error, "sinks not read", [("detail", "\(error)")])
         }
     }
 
@@ -95,7 +98,7 @@ package final class SinkRunner: Sendable {
                 if let worker = state.workers[sink.key] {
                     worker.take(over: sink)
                 } else {
-                    let worker = SinkWorker(sink, tools)
+                    let worker = SinkWorker(sink, dependencies)
                     state.workers[sink.key] = worker
                     made.append(worker)
                 }
@@ -104,7 +107,7 @@ package final class SinkRunner: Sendable {
             state.version = version
             return made
         }
-        try tools.store.sweep(keeping: keys)
+        try dependencies.store.sweep(keeping: keys)
         for worker in made where hasThreads { worker.start() }
     }
 
@@ -113,49 +116,52 @@ package final class SinkRunner: Sendable {
     private func matchConsumers(_ sinks: [EventSink]) throws {
         let wanted = Dictionary(uniqueKeysWithValues: sinks.map { ($0.consumer, $0) })
         var present: Set<EventConsumerID> = []
-        for consumer in try tools.consumers.all(.sink, of: nil) {
+        for consumer in try dependencies.consumers.all(.sink, of: nil) {
             if let sink = wanted[consumer.id], sink.consumerSettings == consumer.settings {
                 present.insert(consumer.id)
             } else {
-                try tools.consumers.delete(consumer.id)
+                try dependencies.consumers.delete(consumer.id)
             }
         }
         for (id, sink) in wanted where !present.contains(id) {
-            _ = try tools.consumers.create(id, sink.consumerSettings, from: .after(sink.startSequence))
+            _ = try dependencies.consumers.create(id, sink.consumerSettings, from: .after(sink.startSequence))
         }
     }
 
     /// Tells an app's webhook, once, that a sink is further behind than its bound.
     private func alert() throws {
-        let now = tools.clock()
+        let now = dependencies.clock()
         let isDue = state.withLock { state in
             guard now >= state.nextLook, !state.workers.isEmpty else { return false }
-            state.nextLook = now + Self.lagPause
+            state.nextLook = now + Self.lagPauseMilliseconds
             return true
         }
         guard isDue else { return }
         let sinks = state.withLock { $0.workers.mapValues(\.sink) }
-        let milliseconds = tools.milliseconds
-        for consumer in try tools.consumers.all(.sink, of: nil) {
+        let milliseconds = dependencies.milliseconds
+        for consumer in try dependencies.consumers.all(.sink, of: nil) {
             guard let sink = sinks[consumer.id.appID + "/" + consumer.id.name] else { continue }
             let age = consumer.oldestUnreadMilliseconds.map { milliseconds - $0 } ?? 0
             let isLate = age > Int64(sink.alertSeconds) * 1_000
-            let isNew = state.withLock { state in
-                isLate ? state.lagging.insert(sink.key).inserted : state.lagging.remove(sink.key) != nil
+            guard isLate else {
+                state.withLock { _ = $0.lagging.remove(sink.key) }
+                continue
             }
-            guard isNew, isLate else { continue }
-            tools.log.note(
+            guard !state.withLock({ $0.lagging.contains(sink.key) }) else { continue }
+            dependencies.log.note(
                 .error, "sink is behind",
                 [("app", sink.appID), ("sink", sink.name), ("lag_events", String(consumer.lag))])
             try directory.alerts.tell(
                 try alert(sink, consumer, at: milliseconds), of: sink.appID, at: milliseconds)
+            // Only now, so that an alert that could not be kept is tried again.
+            state.withLock { _ = $0.lagging.insert(sink.key) }
         }
     }
 
     private func alert(
         _ sink: EventSink, _ consumer: EventConsumer, at milliseconds: Int64
     ) throws -> JSONValue {
-        let error = try tools.store.states()[sink.key]?.error
+        let error = try dependencies.store.states()[sink.key]?.error
         return [
             "type": "sink.lagging", "timestamp": .string(RFC3339.text(milliseconds: milliseconds)),
             "data": [

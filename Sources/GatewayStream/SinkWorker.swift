@@ -21,12 +21,10 @@ final class SinkWorker: @unchecked Sendable {
         let relay: SinkRelay
     }
 
-    /// How often the lease is renewed and what was done is kept, in milliseconds.
-    private static let keepPause: Int64 = 1_000
-    /// How long its end is waited for, in seconds.
-    private static let patience = 3.0
+    /// How often the lease is renewed and what was done is kept.
+    private static let keepPauseMilliseconds: Int64 = 1_000
 
-    private let tools: SinkTools
+    private let dependencies: SinkDependencies
     private let state: Lock<State>
     private let bell = SinkBell()
     private let ended = DispatchSemaphore(value: 0)
@@ -41,8 +39,8 @@ final class SinkWorker: @unchecked Sendable {
     private var countedByRelay = 0
     private var waiter: EventArrivals.Waiter?
 
-    init(_ sink: EventSink, _ tools: SinkTools) {
-        self.tools = tools
+    init(_ sink: EventSink, _ dependencies: SinkDependencies) {
+        self.dependencies = dependencies
         state = Lock(State(sink: sink))
     }
 
@@ -78,39 +76,44 @@ final class SinkWorker: @unchecked Sendable {
     /// Begins nothing any more.
     func end() { bell.end() }
 
-    /// Returns once nothing is done any more, or when a server that does not answer would delay the end for too long; what
-    /// is under way then is read from the stream after the next start.
-    func wait() { _ = ended.wait(timeout: .now() + Self.patience) }
+    /// Returns once nothing is done any more, or at `deadline`: what is under way then is read from the stream after the next
+    /// start.
+    func wait(until deadline: DispatchTime) { _ = ended.wait(timeout: deadline) }
 
     // MARK: What it does
 
     /// Does what can be done now. Returns for how many milliseconds there is nothing, unless it is woken before.
     func turn() -> Int64 {
         let sink = sink
-        if let waiter { tools.arrivals.cancel(waiter) }
+        if let waiter { dependencies.arrivals.cancel(waiter) }
         waiter = nil
-        let ticket = tools.arrivals.ticket
+        let ticket = dependencies.arrivals.ticket
         do {
             guard sink.pause == nil else {
+                state.withLock { $0.isFailing = false }
                 try rest()
-                return Self.keepPause
+                return Self.keepPauseMilliseconds
             }
-            guard try renew(sink) else { return Self.keepPause }
+            // Before the lease is renewed: what was published before a move is not where the moved sink is.
+            let isMoved = connected.map { $0.sink.epoch != sink.epoch } ?? false
             if let connected, connected.sink != sink { disconnect() }
+            guard try renew(sink) else { return Self.keepPauseMilliseconds }
+            // The old position may have been kept again until the move was known here.
+            if isMoved { try place(sink.startSequence, sink) }
             if connected == nil {
-                let now = tools.clock()
-                guard now >= nextTry else { return min(nextTry - now, Self.keepPause) }
+                let now = dependencies.clock()
+                guard now >= nextTry else { return min(nextTry - now, Self.keepPauseMilliseconds) }
                 try connect(sink)
             }
-            guard let connected else { return Self.keepPause }
+            guard let connected else { return Self.keepPauseMilliseconds }
             let isIdle = try connected.relay.step()
             noteProgress(connected.relay)
             guard isIdle else { return 0 }
             failures = 0
             try keep(connected.relay.state, of: sink)
             connected.relay.wake()
-            waiter = tools.arrivals.wait(for: sink.appID, since: ticket) { [bell] in bell.ring() }
-            return Self.keepPause
+            waiter = dependencies.arrivals.wait(for: sink.appID, since: ticket) { [bell] in bell.ring() }
+            return Self.keepPauseMilliseconds
         } catch {
             fail(error, sink)
             return 0
@@ -122,7 +125,8 @@ final class SinkWorker: @unchecked Sendable {
         do {
             try rest()
         } catch {
-            tools.log.note(.error, "sink's progress not kept", [("sink", sink.key), ("detail", "\(error)")])
+            dependencies.log.note(
+                .error, "sink's progress not kept", [("sink", sink.key), ("detail", "\(error)")])
         }
     }
 
@@ -130,43 +134,47 @@ final class SinkWorker: @unchecked Sendable {
         guard hasLease else { return }
         hasLease = false
         let sink = sink
-        if let relay = connected?.relay {
+        if let connected {
             disconnect()
-            try keep(relay.state, of: sink)
+            if connected.sink.epoch == sink.epoch { try keep(connected.relay.state, of: sink) }
         }
-        try tools.store.release(sink.key, by: tools.holder)
+        try dependencies.store.release(sink.key, by: dependencies.holder)
     }
 
     private func disconnect() {
         connected?.connection.close()
         connected = nil
+        // Others may move the sink before the next connection.
+        placed = nil
         countedByRelay = 0
     }
 
     /// Takes or renews the lease, once a second; false while another relay has it.
     private func renew(_ sink: EventSink) throws -> Bool {
-        let now = tools.clock()
+        let now = dependencies.clock()
         if hasLease, now < nextKeep { return true }
         let had = hasLease
-        hasLease = try tools.store.lease(sink.key, by: tools.holder, at: tools.milliseconds)
+        hasLease = try dependencies.store.lease(
+            sink.key, by: dependencies.holder, at: dependencies.milliseconds)
         guard hasLease else {
             if had { disconnect() }
             return false
         }
-        nextKeep = now + Self.keepPause
+        nextKeep = now + Self.keepPauseMilliseconds
         if had {
             if let connected { try keep(connected.relay.state, of: sink) }
         } else {
-            kept = try tools.store.states()[sink.key] ?? SinkState()
+            kept = try dependencies.store.states()[sink.key] ?? SinkState()
         }
         return true
     }
 
     private func connect(_ sink: EventSink) throws(SinkError) {
-        let connection = try tools.connect(sink)
+        let connection = try dependencies.connect(sink)
         do throws(SinkError) {
-            let clock = tools.clock
-            let relay = try SinkRelay(sink, tools.events, state: kept, over: connection, clock: { clock() })
+            let clock = dependencies.clock
+            let relay = try SinkRelay(
+                sink, dependencies.events, state: kept, over: connection, clock: { clock() })
             connected = Connected(sink: sink, connection: connection, relay: relay)
         } catch {
             connection.close()
@@ -200,17 +208,18 @@ final class SinkWorker: @unchecked Sendable {
             placed = mark
         }
         guard state.changes(kept) else { return }
-        state.markMilliseconds = tools.milliseconds
-        try tools.store.keep(state, of: sink.key, by: tools.holder)
+        state.markMilliseconds = dependencies.milliseconds
+        try dependencies.store.keep(state, of: sink.key, by: dependencies.holder)
         if kept.error != nil, state.error == nil {
-            tools.log.note(.info, "sink published to again", [("app", sink.appID), ("sink", sink.name)])
+            dependencies.log.note(
+                .info, "sink published to again", [("app", sink.appID), ("sink", sink.name)])
         }
         kept = state
     }
 
     private func place(_ mark: Int64, _ sink: EventSink) throws {
         do throws(ConsumerFailure) {
-            try tools.consumers.place(sink.consumer, after: mark)
+            try dependencies.consumers.place(sink.consumer, after: mark)
         } catch {
             // It is made when the gateway first sees the sink.
             guard error.code == .notFound else { throw error }
@@ -226,22 +235,22 @@ final class SinkWorker: @unchecked Sendable {
         }
         disconnect()
         failures += 1
-        let now = tools.clock()
-        nextTry = now + SinkPause.milliseconds(failures: failures, random: tools.random)
+        let now = dependencies.clock()
+        nextTry = now + SinkPause.milliseconds(failures: failures, random: dependencies.random)
         let reason = error as? SinkError ?? SinkError(.storage, "\(error)")
         let isNew = kept.error?.code != reason.code || failures == 1
         kept.error = reason
-        kept.failingSinceMilliseconds = kept.failingSinceMilliseconds ?? tools.milliseconds
+        kept.failingSinceMilliseconds = kept.failingSinceMilliseconds ?? dependencies.milliseconds
         state.withLock { $0.isFailing = true }
         if isNew {
-            tools.log.note(
+            dependencies.log.note(
                 .warning, "sink not published to",
                 [
                     ("app", sink.appID), ("sink", sink.name), ("error", reason.code.rawValue),
                     ("detail", reason.reason),
                 ])
         }
-        try? tools.store.keep(kept, of: sink.key, by: tools.holder)
+        try? dependencies.store.keep(kept, of: sink.key, by: dependencies.holder)
     }
 }
 

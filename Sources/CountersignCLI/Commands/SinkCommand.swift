@@ -20,17 +20,17 @@ enum SinkCommand {
         help: "how many servers keep the stream: 1, 3 or 5; one that has fewer is refused")
     private static let authority = Flag(
         "stream-ca-file", .text("FILE"),
-        help: "whose certificates the servers have; those of the machine if not given")
+        help: "CA certificates for the servers; the system's if not given")
     private static let credentials = Flag(
         "credentials-file", .text("FILE"), help: "a .creds file: a user's JWT and NKEY seed")
     private static let nkey = Flag("nkey", .text("KEY"), help: "a user's public NKEY, which begins with U")
     private static let seed = Flag("nkey-seed-file", .text("FILE"), help: "the seed of that NKEY")
     private static let hold = Flag(
-        "hold-days", .integer("DAYS", 1...EventConsumerSettings.longestHold),
-        help: "retention waits so many days longer for this sink; not at all if not given")
+        "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
+        help: "how many extra days retention waits for this sink; none if not given")
     private static let alert = Flag(
         "alert-seconds", .duration(.seconds, 10...2_592_000), default: "600",
-        help: "the app's alert webhook is told when events wait longer than that")
+        help: "tell the app's alert webhook when events wait longer than this")
     private static let from = Flag(
         "from", .choice(["start", "end"]), help: "before the oldest event, or after the newest")
     private static let time = Flag(
@@ -52,7 +52,7 @@ enum SinkCommand {
     private static let create = Command(
         "sink create", summary: "Have an app's events published to a stream of NATS JetStream",
         details: """
-            Every event, once and in the order of storing, also when the gateway or the servers are killed. It begins with the
+            Every event, once and in the order of storing, even if the gateway or the servers are killed. It begins with the
             oldest event that is kept unless you say otherwise. Files are read by the gateway, on its machine. The stream should be
             written to by this sink alone.
             """,
@@ -98,7 +98,7 @@ enum SinkCommand {
     }
 
     private static let show = Command(
-        "sink show", summary: "Show a sink, how far it has come and what is the matter",
+        "sink show", summary: "Show a sink, its progress and its last error",
         positionals: [.app, name], flags: [.json] + Flag.place,
         examples: ["Why is it behind?": "countersign sink show shop \(example)"]
     ) { invocation in
@@ -137,14 +137,14 @@ enum SinkCommand {
         "sink seek", summary: "Publish from another event on, whatever the stream holds",
         details: """
             What comes after that event is published again, after what the stream holds already. To fill a stream anew, delete it
-            there instead: the sink makes it again and begins where it began.
+            there instead: the sink recreates it and starts from its original position.
             """,
         positionals: [.app, name], flags: start + [.json] + Flag.place,
         examples: ["The last day again": "countersign sink seek shop \(example) --time 1d"]
     ) { invocation in
         let body = try place(invocation)
         guard !body.isEmpty else {
-            throw CommandError(.usage, "where to is missing", hint: "give --from, --time or --position")
+            throw CommandError(.usage, "no position was given", hint: "give --from, --time or --position")
         }
         let moved = try await invocation.admin().post(
             "apps", invocation.app, "sinks", invocation[name], "seek", body: .object(body))
@@ -152,7 +152,7 @@ enum SinkCommand {
     }
 
     private static let delete = Command(
-        "sink delete", summary: "Publish to a stream no more; what it holds stays there",
+        "sink delete", summary: "Delete a sink; what its stream holds stays there",
         positionals: [.app, name], flags: Flag.place,
         examples: ["Undo an addition": "countersign sink delete shop \(example)"]
     ) { invocation in

@@ -15,7 +15,7 @@ enum Sinks {
     ) throws(GatewayError) -> SinkRunner {
         SinkRunner(
             directory: try storage.openControl(as: .schedule),
-            tools: SinkTools(
+            dependencies: SinkDependencies(
                 events: storage.log, arrivals: stores.events.arrivals, consumers: stores.consumers,
                 store: try storage.openSinks(), log: log, now: now, connect: connect))
     }
@@ -25,7 +25,9 @@ enum Sinks {
             return try NATSConnection(to: sink)
         #else
             throw SinkError(
-                .notBuilt, "this program was built without NATS; build it with COUNTERSIGN_NATS=1")
+                .notBuilt,
+                "this program was built without NATS; build it without COUNTERSIGN_NATS=0, with libnats-dev installed"
+            )
         #endif
     }
 

@@ -65,7 +65,7 @@ package struct EventSink: Sendable, Equatable {
     /// The addresses, one by one.
     package var addresses: [String] { servers.split(separator: ",").map(String.init) }
 
-    /// Nil when its template is none.
+    /// Nil when the subject template is invalid.
     package var template: SubjectTemplate? { SubjectTemplate(subject, appID: appID) }
 }
 
@@ -138,7 +138,7 @@ extension EventSink: SettingPart {
             try refuse("credentials_file stands for nkey and nkey_seed_file; give one of the two ways")
         }
         for file in [authorityFile, credentialsFile, seedFile].compactMap(\.self) where !file.hasPrefix("/") {
-            try refuse("files are named by their whole path on the gateway's machine, from / on")
+            try refuse("files are absolute paths on the gateway's machine")
         }
         if let nkey, !nkey.utf8.allSatisfy({ 0x30...0x5A ~= $0 }) || !nkey.hasPrefix("U") {
             try refuse("nkey is the public key of a user, which begins with U")

@@ -4,8 +4,8 @@ package import GatewayModel
 
 /// Which relay has which sink, and how far it has come, in `sinks.sqlite`.
 ///
-/// A sink's lease is what keeps two relays from publishing to one stream at the same time. It is only for the sake of peace:
-/// one that goes on after its lease has ended publishes nothing twice, because the stream refuses what does not come next.
+/// A sink's lease is what keeps two relays from publishing to one stream at the same time. It only avoids contention;
+/// correctness comes from the stream, which refuses what does not come next, also from a relay whose lease has ended.
 package final class SinkStateStore: Sendable {
     package static let fileName = "sinks.sqlite"
     /// How long a lease lasts that is not renewed.

@@ -197,7 +197,7 @@ final class StreamBench {
         let (clock, now) = (stream.clock, now)
         return SinkRunner(
             directory: try storage.openControl(as: .schedule),
-            tools: SinkTools(
+            dependencies: SinkDependencies(
                 events: storage.log, arrivals: events.arrivals,
                 consumers: storage.openConsumers(with: events, now: { now.withLock { $0 } }),
                 store: try storage.openSinks(), log: GatewayLog(level: .off), holder: holder,

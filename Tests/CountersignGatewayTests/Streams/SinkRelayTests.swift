@@ -85,7 +85,7 @@ struct SinkRelayTests {
         #expect(bench.stream.positions == bench.stored)
         // Deleted there one by one, which leaves the stream's number where it was; and nothing new comes.
         bench.stream.messages.removeLast(30)
-        bench.pass(SinkRelay.checkPause)
+        bench.pass(SinkRelay.checkPauseMilliseconds)
         try bench.run(relay)
         try bench.run(relay)
         #expect(bench.stream.positions == bench.stored)
@@ -142,7 +142,7 @@ struct SinkRelayTests {
         #expect(
             code {
                 bench.stream.messages[bench.stream.messages.count - 1].headers = [:]
-                bench.pass(SinkRelay.checkPause)
+                bench.pass(SinkRelay.checkPauseMilliseconds)
                 try bench.run(later)
                 try bench.run(later)
             } == .markUnusable)
@@ -182,6 +182,17 @@ struct SinkRelayTests {
         bench.stream.saysDuplicate = false
         try bench.run(try bench.relay(sink))
         #expect(bench.stream.positions == bench.stored)
+    }
+
+    @Test func anAnswerToWhatWasNeverPublishedIsIgnored() throws {
+        var window = PublishWindow()
+        #expect(window.hear(StreamAnswer(number: .max, body: nil)) == .stale)
+        let numbers = (1...3).map { window.add(event: $0, after: $0, bytes: 1, at: 0) }
+        let stored = Array(#"{"stream":"E","seq":2}"#.utf8)
+        for number in [0, numbers[2] + 1, UInt64(Int64.max), UInt64(Int64.max) + 2, .max] {
+            #expect(window.hear(StreamAnswer(number: number, body: stored)) == .stale)
+        }
+        #expect(window.hear(StreamAnswer(number: numbers[0], body: stored)) == .stored(event: 1, message: 2))
     }
 
     @Test func whatAnEventHoldsIsOneTokenOfItsSubject() {

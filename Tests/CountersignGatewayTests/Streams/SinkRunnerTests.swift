@@ -107,6 +107,60 @@ struct SinkRunnerTests {
         #expect(try bench.storage.sinks.states().isEmpty)
     }
 
+    /// As the admin API does it.
+    private func seek(_ sequence: Int64) throws {
+        try bench.directory.sinks.seek("out", of: "shop", after: sequence, at: bench.now.withLock { $0 })
+        try bench.storage.openConsumers(with: nil, now: { 0 }).place(
+            EventConsumerID(appID: "shop", kind: .sink, name: "out"), after: sequence)
+    }
+
+    private func position() throws -> Int64 { try consumer().partitions[0].committed }
+
+    @Test func whatIsSentAgainIsHeldUntilItIsInTheStreamAgain() throws {
+        _ = try bench.sink(["hold_days": 3])
+        try bench.store(4)
+        let runner = try bench.runner("one")
+        runner.look()
+        turn(runner)
+        let head = try bench.storage.log.positions().head
+        #expect(try position() == head)
+        // A short backlog is sent again within a second, without a renewal of the lease in between.
+        try seek(0)
+        runner.look()
+        turn(runner)
+        #expect(bench.stream.positions == bench.stored + bench.stored)
+        #expect(try position() == head)
+        // The mark has moved on and is not placed yet, the renewal is due, and the stream is away: what is to be sent again
+        // must stay held.
+        for stop in [false, true] {
+            bench.stream.isAway = false
+            bench.pass(60_000)
+            turn(runner)
+            try bench.store(600)
+            #expect(runner.turn("shop/out") == 0)
+            try seek(0)
+            runner.look()
+            bench.pass(1_000)
+            bench.stream.isAway = true
+            if stop { runner.stop() } else { turn(runner) }
+            #expect(try position() == 0)
+        }
+    }
+
+    @Test func aPausedSinkDoesNotFail() throws {
+        _ = try bench.sink()
+        try bench.store(1)
+        let runner = try bench.runner("one")
+        runner.look()
+        bench.stream.isAway = true
+        turn(runner)
+        #expect(runner.counts.map(\.isFailing) == [true])
+        try bench.directory.sinks.setPause(.init(by: "lee"), of: "out", of: "shop", at: 0)
+        runner.look()
+        turn(runner)
+        #expect(runner.counts.map(\.isFailing) == [false])
+    }
+
     @Test func whoIsBehindIsToldOfOnce() throws {
         _ = try bench.directory.setAlertWebhook(
             url: "https://alerts.example/in", secret: nil, for: "shop")

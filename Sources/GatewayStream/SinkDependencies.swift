@@ -5,7 +5,7 @@ package import GatewayObservability
 package import GatewayStorage
 
 /// What the relays of one gateway work with.
-package struct SinkTools: Sendable {
+package struct SinkDependencies: Sendable {
     package var events: any EventLog
     package var arrivals: EventArrivals
     package var consumers: any EventConsumers
@@ -39,33 +39,4 @@ package struct SinkTools: Sendable {
     }
 
     var milliseconds: Int64 { Milliseconds(now()).count }
-}
-
-/// Wakes one thread that waits.
-final class SinkBell: Sendable {
-    private let condition = NSCondition()
-    private let state = Lock((rung: false, over: false))
-
-    var isOver: Bool { state.withLock { $0.over } }
-
-    func ring() {
-        condition.lock()
-        state.withLock { $0.rung = true }
-        condition.signal()
-        condition.unlock()
-    }
-
-    func end() {
-        state.withLock { $0.over = true }
-        ring()
-    }
-
-    /// Returns once it has rung since the last time, or later.
-    func wait(milliseconds: Int64) {
-        condition.lock()
-        defer { condition.unlock() }
-        let limit = Date(timeIntervalSinceNow: Double(milliseconds) / 1_000)
-        while !state.withLock({ $0.rung }), condition.wait(until: limit) {}
-        state.withLock { $0.rung = false }
-    }
 }

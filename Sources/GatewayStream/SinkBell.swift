@@ -1,0 +1,36 @@
+internal import Foundation
+
+/// Wakes one thread that waits.
+final class SinkBell: @unchecked Sendable {
+    private let condition = NSCondition()
+    // Both belong to `condition`.
+    private var isRung = false
+    private var hasEnded = false
+
+    var isOver: Bool { condition.withLock { hasEnded } }
+
+    func ring() {
+        condition.withLock {
+            isRung = true
+            condition.signal()
+        }
+    }
+
+    /// Rings for the last time.
+    func end() {
+        condition.withLock {
+            hasEnded = true
+            isRung = true
+            condition.signal()
+        }
+    }
+
+    /// Returns once it has rung since the last time, or later.
+    func wait(milliseconds: Int64) {
+        condition.withLock {
+            let limit = Date(timeIntervalSinceNow: Double(milliseconds) / 1_000)
+            while !isRung, condition.wait(until: limit) {}
+            isRung = false
+        }
+    }
+}
