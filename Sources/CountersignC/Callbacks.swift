@@ -32,7 +32,7 @@ struct ResultCallback: Sendable {
     }
 }
 
-/// Calls `body` with the JSON, its length, and a zero byte behind it. `isKept`: as a copy for the receiver to free.
+/// Calls `body` with the JSON, NUL-terminated, and its length. When `isKept`, it is a copy that the receiver frees.
 func withText(_ json: JSONValue, isKept: Bool, _ body: (UnsafePointer<CChar>?, Int) -> Void) {
     var bytes = json.bytes
     bytes.append(0)

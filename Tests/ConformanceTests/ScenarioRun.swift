@@ -119,7 +119,7 @@ final class ScenarioRun {
         for name in names { try await device.record(name, bytes: bytes) }
     }
 
-    /// Begins anew with what is on disk: of a client that was closed, or of one that is cut off in the middle of what it does.
+    /// Starts again with what is on disk: of a client that was closed, or of one that was cut off in the middle of its work.
     private func restart(isKilled: Bool, configuration: [String: JSONValue]) async throws {
         if isKilled {
             cable.cut()

@@ -136,7 +136,7 @@ enum SinkCommand {
     private static let seek = Command(
         "sink seek", summary: "Publish from another event on, whatever the stream holds",
         details: """
-            What comes after that event is published again, after what the stream holds already. To fill a stream anew, delete it
+            Events after that one are published again, at the end of the stream. To refill a stream from scratch, delete it
             there instead: the sink recreates it and starts from its original position.
             """,
         positionals: [.app, name], flags: start + [.json] + Flag.place,

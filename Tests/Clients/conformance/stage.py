@@ -147,7 +147,10 @@ class Stage:
         app.answer(serial, token and self._token(token.replace("#", str(self._asked))))
 
     async def _rest(self):
-        """Returns when every thread of the client sleeps and nothing is on its way to it or from it."""
+        """Returns when every thread of the client sleeps and nothing is on its way to it or from it.
+
+        The client is another process, in C, and tells nobody when it comes to rest: it is looked at twice, a breath apart.
+        """
         while True:
             before = (self._server.activity, self._app.messages)
             first = self._app.look()

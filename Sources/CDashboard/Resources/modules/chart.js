@@ -44,7 +44,7 @@ export class FailureChart {
     this.element = h("div", { class: "chart" }, this.canvas, this.tip,
       h("p", { class: "chart-help", id: "chart-help" }, "Hover, or focus the chart: ",
         h("kbd", {}, "←"), " ", h("kbd", {}, "→"), " buckets, ", h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"), " codes, ",
-        h("kbd", {}, "Enter"), " the requests behind it, ", h("kbd", {}, "Esc"), " back. Drag, or hold ", h("kbd", {}, "Shift"), " with the arrows, to zoom in."));
+        h("kbd", {}, "Enter"), " opens the requests behind it, ", h("kbd", {}, "Esc"), " goes back. Drag, or hold ", h("kbd", {}, "Shift"), " with the arrows, to zoom in."));
     this.canvas.addEventListener("keydown", (event) => this.#key(event));
     this.canvas.addEventListener("focus", () => {
       if (this.#index < 0 && this.canvas.matches(":focus-visible")) this.#choose(this.#lastBusy(), -1, true);

@@ -1,4 +1,4 @@
-// Views that somebody has given a name: addresses of screens with all that is chosen on them. Kept in this browser.
+// Named views: addresses of screens, with everything selected on them. Kept in this browser.
 
 import { h, replace } from "./dom.js";
 import { dialog } from "./dialogs.js";
