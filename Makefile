@@ -178,10 +178,12 @@ browser: build ## Drive the dashboard in Chromium against a gateway with traffic
 demo-web: build ## Serve a page that records, whose network, tokens and tab can be spoilt (prints an address)
 	@scripts/demo-web.py $(COUNTERSIGN)
 
-web: build ## Check the browser client (Clients/web): types, size, tests, and in Chromium against a gateway (makes .venv)
-	@scripts/web.sh $(COUNTERSIGN)
+web: build ## Check the browser client (Clients/web): types, size, tests, and in Chromium against a gateway (makes .venv, ROUNDS=n)
+	@scripts/web.sh $(COUNTERSIGN) $(ROUNDS_OF)
 
-conformance: setup ## Run the scenarios that every client passes (Conformance) and print a table of scenarios and clients
+conformance: setup ## Run the scenarios that every client passes (Conformance) and print a table of scenarios and clients (makes .venv)
+	-@scripts/setup.sh web && scripts/setup.sh browser
+	-@python3 -m venv .venv && .venv/bin/pip install -q --disable-pip-version-check --retries 1 playwright
 	@scripts/conformance.py --build
 
 consumers: build ## Check the Python client for readers of events (Examples/Consumers), also against a gateway, killing workers

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs the clients over libcountersign against a real gateway with real tokens, and reads back what it has stored.
 
-    scripts/clients-test.py c|python|jvm [--rounds N] [--library FILE] [--program .build/debug/countersign-cli]
+    scripts/clients-test.py c|python|jvm [--rounds N] [--mode MODE] [--library FILE] [--program .build/debug/countersign-cli]
 
-`--rounds` is how often a process that records is killed with SIGKILL: what it was told is stored must arrive once. Without
+`--rounds` is how often a process that records is killed with SIGKILL, in each mode or the one that is named: what it was told is
+stored must arrive once. Without
 `--library` it is the one of `make libcountersign`, for C with its symbols. The first thing that is not as it should be ends the
 run with exit code 1.
 """
@@ -155,13 +156,19 @@ class C:
                             os.environ)
             say(scenarios.splitlines()[0].rstrip(":"))
 
-    def recorder(self, stand, folder, number):
-        return [f"{self.folder}/plain", "record", folder, stand.gateway.url, stand.gateway.write_key, stand.ada, str(number)]
-
-    def sender(self, stand, folder):
-        configuration = json.dumps({"endpoint": stand.gateway.url, "writeKey": stand.gateway.write_key,
-                                    "dataDirectory": folder})
-        return [f"{self.folder}/first", configuration, json.dumps({"userId": "ada", "token": stand.ada})]
+    def recorder(self, mode, environment, folder, number):
+        configuration = {"dataDirectory": folder, **{
+            "signed_user": {"endpoint": environment["STAND_ENDPOINT"], "writeKey": environment["STAND_WRITE_KEY"]},
+            "access_token": {
+                "http": {"url": f"{environment['STAND_ENDPOINT']}/api/locations", "batchSync": True},
+                "authorization": {
+                    "refreshUrl": f"{environment['STAND_ENDPOINT']}/api/refresh_token", "refreshToken": environment["STAND_REFRESH"],
+                    "refreshPayload": {"refresh_token": "{refreshToken}"}}},
+            "bloomreach": {"projectToken": environment["STAND_PROJECT"], "authorizationToken": environment["STAND_PROJECT_KEY"],
+                           "baseUrl": environment["STAND_ENDPOINT"]},
+        }[mode]}
+        command = ["send", mode, json.dumps(configuration)] if number == "send" else ["record", mode, json.dumps(configuration), number]
+        return [f"{self.folder}/plain", *command]
 
 
 # MARK: Python
@@ -191,11 +198,8 @@ class Python:
         ran = done.stderr.split("Ran ")[1].split(" in ")[0]
         say(f"Python: {ran} from a fresh virtual environment, three modes")
 
-    def recorder(self, stand, folder, number):
-        return [self.python, "-B", self.tests / "record.py", folder, str(number)]
-
-    def sender(self, stand, folder):
-        return [self.python, "-B", self.tests / "record.py", folder, "send"]
+    def recorder(self, mode, environment, folder, number):
+        return [self.python, "-B", self.tests / "record.py", folder, mode, number]
 
 
 # MARK: JVM
@@ -236,22 +240,29 @@ class JVM:
         assert stand.stored("jvm ", "tea") == ["jvm bloomreach"]
         say("JVM: three modes, and the samples of Braze (Java, Kotlin) and Bloomreach (Kotlin)")
 
-    def recorder(self, stand, folder, number):
-        return [self.java[0], *self.java[2:], "record", folder, str(number)]
-
-    def sender(self, stand, folder):
-        return self.recorder(stand, folder, "send")
+    def recorder(self, mode, environment, folder, number):
+        # Without the checker of JNI, which makes a start twice as long.
+        return [self.java[0], *self.java[2:], "record", mode, folder, number]
 
 
 # MARK: Killing
 
-def kill(client, stand, rounds, name):
-    """Kills a process that records, again and again, and sends what is left."""
-    folder = stand.folder(f"{name}-kills")
+MODES = {
+    "signed_user": lambda stand: stand.stored("kill "),
+    "access_token": lambda stand: [uuid for uuid in stand.locations() if uuid.startswith("kill ")],
+    "bloomreach": lambda stand: stand.stored("kill ", "tea"),
+}
+
+
+def kill(client, stand, rounds, name, mode):
+    """Kills a process that records, again and again, and sends what is left. `name` is the client's."""
+    folder = stand.folder(f"{name}-{mode}")
     told = set()
     for number in range(rounds):
+        # With a refresh token of its own each time: one that was exchanged is good no longer.
+        environment = stand.environment(f"{name}-{mode}")
         process = subprocess.Popen(
-            client.recorder(stand, folder, number), env=stand.environment(f"{name}-kills"), stdout=subprocess.PIPE,
+            client.recorder(mode, environment, folder, str(number)), env=environment, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
         # A different moment each time: after so many receipts and a part of a millisecond.
         wanted = 1 + random.randrange(60)
@@ -267,12 +278,13 @@ def kill(client, stand, rounds, name):
         errors = process.stderr.read()
         if process.wait() != -signal.SIGKILL:
             raise SystemExit(f"the process ended by itself\n{errors}")
-    run(client.sender(stand, folder), stand.environment(f"{name}-kills"))
-    stored = stand.stored("kill ")
+    environment = stand.environment(f"{name}-{mode}")
+    run(client.recorder(mode, environment, folder, "send"), environment)
+    stored = MODES[mode](stand)
     lost = told - set(stored)
     assert not lost, f"{len(lost)} of {len(told)} events are lost: {sorted(lost)[:5]}"
     assert len(stored) == len(set(stored)), "an event is stored twice"
-    say(f"{name}: {rounds} times SIGKILL while it records: {len(told)} told to be stored, {len(stored)} there, none twice")
+    say(f"{name}, {mode}: {rounds} times SIGKILL while it records: {len(told)} told to be stored, {len(stored)} there, none twice")
 
 
 CLIENTS = {"c": C, "python": Python, "jvm": JVM}
@@ -282,6 +294,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("client", choices=CLIENTS)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--mode", choices=MODES)
     parser.add_argument("--library", type=pathlib.Path)
     parser.add_argument("--program", default=str(ROOT / ".build/debug/countersign-cli"))
     given = parser.parse_args()
@@ -300,7 +313,8 @@ def main():
         stack.callback(stand.gateway.remove)
         client = CLIENTS[given.client](folder, names)
         client.test(stand)
-        kill(client, stand, given.rounds, given.client)
+        for mode in [given.mode] if given.mode else MODES:
+            kill(client, stand, given.rounds, given.client, mode)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 
     scripts/conformance.py [--build] [CLIENT...]
 
-Clients are swift, web and c, all where none is named. With --build the Swift tests and the library are built first. Exit
-status 1 when a scenario failed, was not run by a client that it is for and does not say why, or is no scenario by
-Conformance/schema.json.
+Clients are swift, web (in Node), chromium (the same client over IndexedDB) and c, all where none is named. What this machine
+cannot run is left out and named. With --build the Swift tests and the library are built first. Exit status 1 when a scenario
+failed, was not run by a client that it is for and does not say why, or is no scenario by Conformance/schema.json.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import typing
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,14 +24,40 @@ SCENARIOS = ROOT / "Conformance" / "scenarios"
 
 LIBRARY = ROOT / ".build" / "debug" / "libCountersignC.so"
 
-# Which modes a client has, and what runs it.
+# Chromium is driven by Playwright, which `make conformance` installs there.
+PLAYWRIGHT = ROOT / ".venv" / "bin" / "python"
+
+ALL = {"signed_user", "access_token", "bloomreach"}
+
+
+class Client(typing.NamedTuple):
+    """What scenarios call it, which modes it has, and what runs it."""
+    name: str
+    modes: set
+    command: list
+    folder: Path = ROOT
+
+
 CLIENTS = {
-    "swift": ({"signed_user", "access_token", "bloomreach"},
-              ["swift", "test", "--skip-build", "--disable-xctest", "--filter", r"^ConformanceTests\."]),
-    "web": ({"signed_user"}, ["node", "--test", "Clients/web/test/conformance.test.js"]),
-    "c": ({"signed_user", "access_token", "bloomreach"},
-          [sys.executable, "-B", "Tests/Clients/conformance", "--library", str(LIBRARY)]),
+    "swift": Client("swift", ALL, ["swift", "test", "--skip-build", "--disable-xctest", "--filter", r"^ConformanceTests\."]),
+    "web": Client("web", {"signed_user"}, ["node", "--test", "Clients/web/test/conformance.test.js"]),
+    "chromium": Client("web", {"signed_user"}, [str(PLAYWRIGHT), "-B", "-m", "web.conformance"], ROOT / "scripts"),
+    "c": Client("c", ALL, [sys.executable, "-B", "Tests/Clients/conformance", "--library", str(LIBRARY)]),
 }
+
+
+def lack(name):
+    """What a client needs and this machine has not; None where it can be run."""
+    if name == "web" and not shutil.which("node"):
+        return "there is no node"
+    if name == "chromium":
+        if not shutil.which("chromium") and not shutil.which("chromium-browser"):
+            return "there is no Chromium"
+        if not PLAYWRIGHT.exists() or subprocess.run([PLAYWRIGHT, "-c", "import playwright"], capture_output=True, check=False).returncode:
+            return ".venv has no Playwright"
+    if name == "c" and not os.path.exists("/proc/self/task"):
+        return "only Linux says whether another process is at rest"
+    return None
 
 
 def read():
@@ -67,7 +94,8 @@ def run(client):
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report"
         environment = dict(os.environ, COUNTERSIGN_CONFORMANCE_REPORT=str(report))
-        done = subprocess.run(CLIENTS[client][1], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(CLIENTS[client].command, cwd=CLIENTS[client].folder, env=environment, capture_output=True,
+                              text=True, check=False)
         lines = report.read_text().splitlines() if report.exists() else []
         outcomes = {(one["mode"], one["name"]): one.get("passed", one.get("reason")) for one in map(json.loads, lines)}
         if not outcomes or not all(outcomes.values()):
@@ -83,12 +111,10 @@ def main():
     arguments.add_argument("clients", nargs="*", choices=[*CLIENTS, []])
     options = arguments.parse_args()
     names = options.clients or list(CLIENTS)
-    if "web" in names and not shutil.which("node"):
-        print("conformance: web is left out, there is no node", file=sys.stderr)
-        names.remove("web")
-    if "c" in names and not os.path.exists("/proc/self/task"):
-        print("conformance: c is left out: only Linux says whether another process is at rest", file=sys.stderr)
-        names.remove("c")
+    for name in list(names):
+        if reason := lack(name):
+            print(f"conformance: {name} is left out: {reason}", file=sys.stderr)
+            names.remove(name)
     check()
     scenarios = read()
     if options.build and "swift" in names:
@@ -104,10 +130,11 @@ def main():
     for scenario in scenarios:
         if scenario["mode"] != mode:
             mode = scenario["mode"]
-            print(f"\n{mode:{width}}  " + "  ".join(f"{name:7}" for name in names))
+            print(f"\n{mode:{width}}  " + "  ".join(f"{name:8}" for name in names))
         cells = []
         for name in names:
-            is_for = mode in CLIENTS[name][0] and name in scenario.get("clients", [name])
+            client = CLIENTS[name]
+            is_for = mode in client.modes and client.name in scenario.get("clients", [client.name])
             outcome = outcomes[name].get((mode, scenario["name"]))
             reason = outcome if isinstance(outcome, str) else None if is_for else scenario.get("because", "it has another mode")
             cell = "–" if reason else "not run" if outcome is None else "passed" if outcome else "FAILED"
@@ -115,12 +142,12 @@ def main():
                 reasons[name][reason] += 1
             else:
                 counts[name][cell] += 1
-            cells.append(f"{cell:7}")
+            cells.append(f"{cell:8}")
         print(f"{scenario['name']:{width}}  " + "  ".join(cells).rstrip())
     print(f"\n{len(scenarios)} scenarios")
     for name in names:
         passed, failed, missing = counts[name].values()
-        print(f"{name:7} run {passed + failed}, passed {passed}" + (f", not run {missing}" if missing else ""))
+        print(f"{name:8} run {passed + failed}, passed {passed}" + (f", not run {missing}" if missing else ""))
         for reason, count in reasons[name].most_common():
             print(f"{count:11} not for it: {reason}")
     return 1 if any(count["FAILED"] or count["not run"] for count in counts.values()) else 0

@@ -4,7 +4,7 @@
     scripts/flutter-check.py [--syntax]
 
 Functions, callbacks and statuses must have the header's types, in Dart's own view of them too; what the clients call must be
-methods of their mode, with members that the header names. --syntax also parses every file with tree-sitter's grammar of Dart,
+methods of their mode, with members that the header names; what the examples name must be in the library that they import. --syntax also parses every file with tree-sitter's grammar of Dart,
 which is no compiler (make flutter installs it). Exit status 1 and a line for each difference.
 """
 import re
@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = (ROOT / "Sources/CCountersign/include/countersign.h").read_text()
 PACKAGE = ROOT / "Clients/flutter/lib"
+EXAMPLES = ROOT / "Clients/flutter/example"
 MODES = ("signed_user", "access_token", "bloomreach")
 
 # What dart:ffi calls a type of the header, and what Dart calls it then.
@@ -119,12 +120,26 @@ def check_calls():
             problems.append(f"exponea.dart: the SDK reads no {key}")
 
 
+def check_examples():
+    """Methods and named arguments of the vendors' samples."""
+    examples = sorted(EXAMPLES.glob("*.dart"))
+    expect("examples", ["braze.dart", "exponea.dart"], [path.name for path in examples])
+    for path in examples:
+        code, library = path.read_text(), (PACKAGE / path.name).read_text()
+        for method in re.findall(r"\b(?:braze|_plugin)\.(\w+)\(", code):
+            if not re.search(rf"\b{method}\(", library):
+                problems.append(f"{path.name}: the library has no method {method}")
+        for argument in re.findall(r"[(,]\s+(\w+): ", code):
+            if not re.search(rf"(this\.|\w\? ){argument}\b", library):
+                problems.append(f"{path.name}: the library has no argument {argument}")
+
+
 def check_syntax():
     import tree_sitter
     import tree_sitter_dart
 
     parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_dart.language()))
-    for path in sorted(PACKAGE.rglob("*.dart")):
+    for path in sorted([*PACKAGE.rglob("*.dart"), *EXAMPLES.glob("*.dart")]):
         pending = [parser.parse(path.read_bytes()).root_node]
         while pending:
             node = pending.pop()
@@ -136,6 +151,7 @@ def check_syntax():
 
 check_functions()
 check_calls()
+check_examples()
 if "--syntax" in sys.argv[1:]:
     check_syntax()
 for problem in problems:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Drives the browser client (Clients/web) in Chromium against a real gateway with real tokens.
 
-    scripts/web-test.py .build/debug/countersign-cli [NAME…]
+    scripts/web-test.py .build/debug/countersign-cli [NAME…] [--rounds N]
 
 Each scenario says what it saw and is read back from the gateway's database: what a page was told is stored is there, and
-once. The first that fails ends the run with exit code 1.
+once. The first that fails ends the run with exit code 1. `--rounds` is how often tabs that record are killed with SIGKILL,
+in each of the ways to open them.
 """
 import argparse
 import json
@@ -15,13 +16,15 @@ import sys
 import tempfile
 import time
 import urllib.request
-from pathlib import Path
 
 from playwright.sync_api import Error, sync_playwright
 
+from web.conformance import launch, outcomes
 from web.demo import Demo
-from web.pages import Visit, flush, run, say, snapshot
+from web.pages import ROOT, Visit, flush, run, say, snapshot
 from web.stand import Stand, until
+
+NO_LOCKS = "Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })"
 
 
 def signed_event(browser, stand):
@@ -59,29 +62,39 @@ def reload(browser, stand):
     say("30 events recorded while the gateway was away survive a reload, with user and token, and are sent by themselves")
 
 
-def kill(browser, stand):
-    """The renderer is killed with SIGKILL in the middle of recording and sending."""
-    visit = Visit(browser, stand)
-    kills = 0
-    while kills < 30:
-        page = visit.open()
-        run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada") if kills % 10 == 0 else None)
-        before = len(visit.told)
-        run(page, "number => void record(`kill ${number}`, 1e9)", kills)
-        # A different moment each time: after so many receipts.
-        until(lambda: len(visit.told) >= before + 3 + 7 * (kills % 9), page=page)
-        kill_tabs(browser)
-        page.close()
-        kills += 1
-    page = visit.open()
-    result = flush(page)
-    assert result["isComplete"], result
-    count = stand.arrived(visit.told, "kill")
-    counts = snapshot(page)
-    assert counts["queued"] == 0 and counts["quarantined"] == 0, counts
-    visit.check()
-    say(f"30 times SIGKILL to the tab while it records: {len(visit.told)} told to be stored, {count} there, none twice;"
-        f" {counts['duplicates']} were sent again and dropped by their id")
+# How a page of `kill` gets its tokens, and what its browser lacks.
+WAYS = {
+    "under a token": ({}, None),
+    "under a provider's tokens": ({"provider": 1}, None),
+    "without Web Locks": ({}, NO_LOCKS),
+}
+
+
+def kill(browser, stand, rounds):
+    """The renderers of two tabs are killed with SIGKILL in the middle of recording and sending."""
+    for way, (query, script) in WAYS.items():
+        visit = Visit(browser, stand, script=script)
+        for number in range(rounds):
+            pages = [visit.open(**query), visit.open(**query)]
+            token = None if "provider" in query or number % 10 else stand.gateway.token("ada")
+            before = len(visit.told)
+            for tab, page in enumerate(pages):
+                run(page, "token => client.changeUser('ada', token)", token)
+                run(page, "name => void record(name, 1e9)", f"kill {way} {number} {tab}")
+            # A different moment each time: after so many receipts.
+            until(lambda: len(visit.told) >= before + 3 + 7 * (number % 9), page=pages[0])
+            kill_tabs(browser)
+            for page in pages:
+                page.close()
+        page = visit.open(**query)
+        result = flush(page)
+        assert result["isComplete"], result
+        count = stand.arrived(visit.told, f"kill {way}")
+        counts = snapshot(page)
+        assert counts["queued"] == 0 and counts["quarantined"] == 0, counts
+        visit.check()
+        say(f"{rounds} times SIGKILL to two tabs that record {way}: {len(visit.told)} told to be stored, {count} there, none"
+            f" twice; {counts['duplicates']} were sent again and dropped by their id")
 
 
 def kill_tabs(browser):
@@ -127,19 +140,11 @@ def story(browser, stand):
 
 
 def conformance(browser, stand):
-    """The scenarios that every client passes, over the browser's own storage, except for those of days and of another limit."""
-    visit = Visit(browser, stand)
-    page = visit.context.new_page()
-    page.goto(f"{stand.site.url}/test/pages/conformance.html")
-    visit.ready(page)
-    passed = 0
-    for path in sorted((Path(__file__).parent.parent / "Conformance" / "scenarios").glob("*.json")):
-        outcomes = run(page, "text => conformance(text)", path.read_text())
-        failed = [outcome for outcome in outcomes if outcome["failure"]]
-        assert not failed, failed
-        passed += len(outcomes)
-    visit.check()
-    say(f"{passed} scenarios of Conformance pass over IndexedDB")
+    """The scenarios that every client passes, over the browser's own storage."""
+    found = outcomes(browser, stand.site)
+    failed = [outcome for outcome in found if outcome["failure"]]
+    assert found and not failed, failed
+    say(f"{len(found)} scenarios of Conformance pass over IndexedDB")
 
 
 def crash(playwright, browser, stand):
@@ -230,7 +235,7 @@ def tabs(browser, stand):
 
 def unlocked(browser, stand):
     """As on a page without HTTPS: there are no Web Locks."""
-    visit = Visit(browser, stand, script="Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })")
+    visit = Visit(browser, stand, script=NO_LOCKS)
     pages = [visit.open(), visit.open()]
     for page in pages:
         run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
@@ -422,6 +427,41 @@ def facade(browser, stand):
     say("Braze's functions deliver, and a refused signature is replaced by their callback")
 
 
+def samples(browser, stand):
+    """Braze's samples in JavaScript as modules of a page, with this test's addresses. Their tokens are words, which are no tokens."""
+    folder = os.path.join(ROOT, "test", "samples")
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name)) as file:
+            text = file.read()
+        for word, value in (("@braze/web-sdk", "/src/braze.js"), ("YOUR-API-KEY-HERE", stand.gateway.write_key),
+                            ("YOUR-SDK-ENDPOINT-HERE", stand.wire.url)):
+            text = text.replace(word, value)
+        stand.site.documents[f"/sample/{name}"] = text
+    stand.site.documents["/sample.html"] = "<!doctype html>" + "".join(
+        f'<script type="module" src="sample/{name}.js"></script>' for name in ("enable", "subscribe", "change-user"))
+    visit = Visit(browser, stand)
+    refused = []
+
+    def renew(error):
+        refused.append([error["errorCode"], error["userId"], error["signature"]])
+        return stand.gateway.token(error["userId"])
+
+    visit.context.expose_function("getNewTokenSomehow", renew)
+    page = visit.context.new_page()
+    page.goto(f"{stand.site.url}/sample.html")
+    for number, signature in enumerate(("JWT-TOKEN-FROM-SERVER", "NEW-JWT-TOKEN-FROM-SERVER")):
+        run(page, """async (name) => {
+            const braze = await import('/src/braze.js');
+            braze.logCustomEvent(name);
+            braze.requestImmediateDataFlush();
+        }""", f"samples {number}")
+        until(lambda: len(stand.stored(f"samples {number}")) == 1, page=page)
+        assert refused[number:] == [[20, "NEW-USER-ID", signature]], refused
+        page.add_script_tag(url="/sample/set-signature.js", type="module")
+    visit.check()
+    say("Braze's samples in JavaScript deliver: both of their signatures are refused and replaced by their callback")
+
+
 def documented(browser, stand):
     """The samples of docs/web.md, with the addresses of this test, each as a page's only script."""
     with open(os.path.join(os.path.dirname(__file__), "..", "docs", "web.md")) as file:
@@ -477,27 +517,24 @@ def served(browser, stand):
     say("the gateway's copy is loaded by a page of another origin, and refused where its digest is another")
 
 
-def launch():
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    return {"executable_path": chromium, "args": ["--no-sandbox"] if os.getuid() == 0 else []}
-
-
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("program")
     arguments.add_argument("names", nargs="*")
+    arguments.add_argument("--rounds", type=int, default=10)
     options = arguments.parse_args()
     stand = Stand(options.program)
     try:
         with sync_playwright() as playwright:
             scenarios = [signed_event, reload, kill, crash, tabs, unlocked, offline, clock, quota, blocked, expired, users, leave, facade,
-                         documented, story, conformance, served]
+                         samples, documented, story, conformance, served]
             for scenario in scenarios:
                 if options.names and scenario.__name__ not in options.names:
                     continue
                 browser = playwright.chromium.launch(**launch())
-                extra = (playwright,) if scenario in (crash, blocked) else ()
-                scenario(*extra, browser, stand)
+                before = (playwright,) if scenario in (crash, blocked) else ()
+                after = (options.rounds,) if scenario is kill else ()
+                scenario(*before, browser, stand, *after)
                 browser.close()
     finally:
         stand.gateway.remove()

@@ -2,7 +2,7 @@
 # Checks the browser client in Clients/web: its types, its size and its tests without a browser. With a gateway's program
 # also in Chromium (scripts/web-test.py). Where what that needs cannot be had it says so and is skipped.
 #
-#   scripts/web.sh [--accept] [.build/debug/countersign-cli [SCENARIO...]]
+#   scripts/web.sh [--accept] [.build/debug/countersign-cli [SCENARIO...] [--rounds N]]
 #
 # With --accept the declarations in Clients/web/types and the file that gateways serve are written anew.
 set -eu

@@ -3,7 +3,8 @@
  * handles that were closed, forks. Ends with 1 at the first thing that is not as it should be.
  *
  * usage: driver FOLDER ENDPOINT WRITE_KEY PROJECT PROJECT_KEY TOKEN_OF_ADA TOKEN_OF_BOB REFRESH_TOKEN CUSTOMER_TOKEN
- *        driver record FOLDER ENDPOINT WRITE_KEY TOKEN_OF_ADA ROUND    records until it is killed, and prints what is stored
+ *        driver record MODE CONFIGURATION ROUND    records until it is killed, and prints what is stored
+ *        driver send MODE CONFIGURATION            sends what is left
  */
 #define _GNU_SOURCE
 #include <countersign.h>
@@ -420,7 +421,6 @@ static void bloomreach(char **given) {
     free(configuration);
 }
 
-/* Prints the name of each event once it is stored, until it is killed. */
 /* Results, events and questions are the receiver's. */
 static void kept_texts(char **given) {
     struct kept kept = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -457,25 +457,63 @@ static void told(void *context, const char *json, size_t length) {
     fflush(stdout);
 }
 
-static void record(char **given) {
-    char *configuration =
-        format("{\"endpoint\":\"%s\",\"writeKey\":\"%s\",\"dataDirectory\":\"%s\"}", given[1], given[2], given[0]);
+/* A client in the mode; signed users are ada. */
+static countersign_client *begin(const char *mode, const char *configuration) {
     char *error = NULL;
-    countersign_client *client = countersign_open_signed_user(configuration, NUL, NULL, NULL, NULL, &error, NULL);
+    countersign_client *client =
+        !strcmp(mode, "bloomreach") ? countersign_open_bloomreach(configuration, NUL, NULL, NULL, NULL, &error, NULL)
+        : !strcmp(mode, "access_token") ? countersign_open_access_token(configuration, NUL, NULL, NULL, &error, NULL)
+        : countersign_open_signed_user(configuration, NUL, NULL, NULL, NULL, &error, NULL);
     CHECK(client, error);
-    char *user = format("{\"userId\":\"ada\",\"token\":\"%s\"}", given[3]);
-    free(call(client, "changeUser", user));
+    if (!strcmp(mode, "signed_user")) {
+        char *user = format("{\"userId\":\"ada\",\"token\":\"%s\"}", getenv("STAND_ADA"));
+        free(call(client, "changeUser", user));
+        free(user);
+    }
+    return client;
+}
+
+/* Prints the number of each event once it is stored, until it is killed. */
+static void record(const char *mode, const char *configuration, const char *round) {
+    countersign_client *client = begin(mode, configuration);
     for (long number = 0;; number++) {
-        char *event = format("{\"event\":\"kill %s %ld\"}", given[4], number);
-        countersign_call(client, "track", 5, event, NUL, told, (void *)(intptr_t)number);
-        free(event);
-        if (number % 20 == 19) free(call(client, "userId", NULL));
+        char *name = format("kill %s %ld", round, number);
+        if (!strcmp(mode, "bloomreach")) {
+            char *event = format("{\"eventType\":\"%s\"}", name);
+            free(call(client, "trackEvent", event));
+            free(event);
+            /* A result says that an event is in memory. Five are on disk when nothing is left there alone. */
+            if (number % 5 == 4) {
+                char *snapshot = call(client, "snapshot", NULL);
+                for (long one = number - 4; one <= number && strstr(snapshot, "\"unsaved\":0,"); one++) printf("%ld\n", one);
+                fflush(stdout);
+                free(snapshot);
+            }
+        } else if (!strcmp(mode, "access_token")) {
+            char *place = format("{\"coords\":{\"latitude\":46.05,\"longitude\":14.51},\"uuid\":\"%s\"}", name);
+            countersign_call(client, "insert", NUL, place, NUL, told, (void *)(intptr_t)number);
+            free(place);
+        } else {
+            char *event = format("{\"event\":\"%s\"}", name);
+            countersign_call(client, "track", NUL, event, NUL, told, (void *)(intptr_t)number);
+            free(event);
+        }
+        free(name);
+        if (number % 20 == 19) free(call(client, "snapshot", NULL));
         usleep(200);
     }
 }
 
+static void send_rest(const char *mode, const char *configuration) {
+    countersign_client *client = begin(mode, configuration);
+    free(call(client, !strcmp(mode, "access_token") ? "sync" : "flush", NULL));
+    WANT(client, "snapshot", NULL, "\"queued\":0,");
+    finish(client);
+}
+
 int main(int count, char **arguments) {
-    if (count == 7 && !strcmp(arguments[1], "record")) record(arguments + 2);
+    if (count == 5 && !strcmp(arguments[1], "record")) record(arguments[2], arguments[3], arguments[4]);
+    if (count == 4 && !strcmp(arguments[1], "send")) return send_rest(arguments[2], arguments[3]), 0;
     if (count != 10) return 2;
     signed_user(arguments + 1);
     access_token(arguments + 1);

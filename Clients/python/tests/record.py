@@ -1,23 +1,48 @@
-"""Records until it is killed and prints what is stored; with `send` it sends what is left.
+"""Records until it is killed and prints the number of each event that is stored; with `send` it sends what is left.
 
-usage: record.py FOLDER NUMBER
+usage: record.py FOLDER MODE NUMBER
 """
 import os
 import sys
 
 import countersign
 
-folder, number = sys.argv[1:]
-client = countersign.Client(os.environ["STAND_ENDPOINT"], os.environ["STAND_WRITE_KEY"], data_directory=folder)
-client.change_user("ada", os.environ["STAND_ADA"])
+folder, mode, number = sys.argv[1:]
+stand = {name: os.environ[f"STAND_{name}"] for name in ("ENDPOINT", "WRITE_KEY", "ADA", "REFRESH", "PROJECT", "PROJECT_KEY")}
+if mode == "signed_user":
+    client = countersign.Client(stand["ENDPOINT"], stand["WRITE_KEY"], data_directory=folder)
+    client.change_user("ada", stand["ADA"])
+elif mode == "access_token":
+    client = countersign.LocationClient(
+        data_directory=folder, http={"url": f"{stand['ENDPOINT']}/api/locations", "batchSync": True},
+        authorization={"refreshUrl": f"{stand['ENDPOINT']}/api/refresh_token", "refreshToken": stand["REFRESH"],
+                       "refreshPayload": {"refresh_token": "{refreshToken}"}})
+else:
+    client = countersign.BloomreachClient(stand["PROJECT"], stand["PROJECT_KEY"], stand["ENDPOINT"], data_directory=folder)
+
 if number == "send":
     with client:
-        result = client.flush()
-    sys.exit(0 if result.queued == 0 else f"{result}")
+        client.sync() if mode == "access_token" else client.flush()
+        queued = client.snapshot()["queued"]
+    sys.exit(f"{queued} are left" if queued else 0)
+
+
+def record(name):
+    """What waits until the event is on disk."""
+    if mode == "signed_user":
+        return client.track(name).result
+    if mode == "access_token":
+        return client.insert({"coords": {"latitude": 46.05, "longitude": 14.51}, "uuid": name}).result
+    client.track_event(name)
+    return lambda: None
+
+
 event = 0
 while True:
-    futures = [client.track(f"kill {number} {event + offset}") for offset in range(5)]
-    for future in futures:
-        future.result()
-        print(event, flush=True)
-        event += 1
+    waits = [record(f"kill {number} {event + offset}") for offset in range(5)]
+    for wait in waits:
+        wait()
+    # In Bloomreach's mode a result says that an event is in memory: it is on disk when nothing is left there alone.
+    if mode != "bloomreach" or client.snapshot()["unsaved"] == 0:
+        print(*range(event, event + 5), sep="\n", flush=True)
+    event += 5

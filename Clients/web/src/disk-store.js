@@ -1,7 +1,5 @@
 import { add, maximumQuarantined, noCounts, isOver, select, wiped } from './memory-store.js';
 
-/** The oldest events go when either is passed, and are counted. */
-const limits = { events: 10_000, bytes: 16 << 20 };
 /** Rows that are read at a time. */
 const page = 200;
 
@@ -19,6 +17,9 @@ const page = 200;
 export class DiskStore {
   /** @type {Promise<IDBDatabase> | null} */
   #database = null;
+
+  /** The oldest events go when either is passed, and are counted. */
+  limits = { events: 10_000, bytes: 16 << 20 };
 
   /** @param {IDBFactory} factory @param {string} name */
   constructor(factory, name) {
@@ -92,9 +93,9 @@ export class DiskStore {
       then(meta.get('counts'), (known) => {
         const counts = { ...noCounts(), ...known };
         add(counts, { recorded: rows.length, queued: rows.length, queuedBytes: bytes });
-        if (!isOver(counts, limits)) return meta.put(counts, 'counts');
+        if (!isOver(counts, this.limits)) return meta.put(counts, 'counts');
         then(events.openCursor(), (cursor) => {
-          if (!cursor || !isOver(counts, limits)) return meta.put(counts, 'counts');
+          if (!cursor || !isOver(counts, this.limits)) return meta.put(counts, 'counts');
           add(counts, { evicted: 1, queued: -1, queuedBytes: -cursor.value.bytes });
           cursor.delete();
           cursor.continue();

@@ -4,6 +4,7 @@ import dev.countersign.CountersignClient;
 import dev.countersign.CountersignException;
 import dev.countersign.LocationClient;
 import dev.countersign.braze.Braze;
+import dev.countersign.braze.BrazeConfig;
 import dev.countersign.braze.BrazeSdkAuthenticationErrorEvent;
 import dev.countersign.exponea.AuthorizationProvider;
 import java.nio.file.Files;
@@ -14,6 +15,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -177,6 +179,24 @@ public final class Tests {
         });
     }
 
+    /** Braze's other way to enable it: a line of braze.xml, which is added to the file for this. */
+    static void brazeXml() throws Exception {
+        Path file = Path.of(Tests.class.getResource("/braze.xml").toURI());
+        String line = "<bool name=\"com_braze_sdk_authentication_enabled\">true</bool>";
+        for (boolean isEnabled : List.of(false, true)) {
+            if (isEnabled) Files.writeString(file, Files.readString(file).replace("</resources>", line + "\n</resources>"));
+            BlockingQueue<BrazeSdkAuthenticationErrorEvent> refused = new LinkedBlockingQueue<>();
+            Braze.configure(file, new BrazeConfig.Builder().setDataDirectory(folder()).build());
+            Braze.getInstance(file).subscribeToSdkAuthenticationFailures(refused::add);
+            Braze.getInstance(file).changeUser("NEW-USER-ID", "JWT-TOKEN-FROM-SERVER");
+            Braze.getInstance(file).logCustomEvent("jvm never");
+            Braze.getInstance(file).requestImmediateDataFlush();
+            // A token that is not sent is missing.
+            check(next(refused).getErrorCode() == (isEnabled ? 20 : 26), isEnabled);
+            Braze.shutdown();
+        }
+    }
+
     /** Braze's samples in both languages. Their tokens are words of the documentation, which are no tokens. */
     static void brazeSamples() throws Exception {
         for (braze.BrazeSamples samples : List.of(new braze.JavaSamples(), new braze.KotlinSamples())) {
@@ -206,34 +226,64 @@ public final class Tests {
         }
     }
 
-    /** Records until it is killed and prints what is stored; with `send` it sends what is left. */
-    static void record(String folder, String number) {
-        CountersignClient client =
-            new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY")).dataDirectory(folder).build();
-        client.changeUser("ada", stand("ADA"));
+    static Client clientOf(String mode, String folder) {
+        switch (mode) {
+            case "signed_user":
+                CountersignClient client =
+                    new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY")).dataDirectory(folder).build();
+                client.changeUser("ada", stand("ADA"));
+                return client;
+            case "access_token":
+                return new LocationClient.Builder().dataDirectory(folder)
+                    .http(Map.of("url", stand("ENDPOINT") + "/api/locations", "batchSync", true))
+                    .authorization(Map.of(
+                        "refreshUrl", stand("ENDPOINT") + "/api/refresh_token", "refreshToken", stand("REFRESH"),
+                        "refreshPayload", Map.of("refresh_token", "{refreshToken}")))
+                    .build();
+            default:
+                return new BloomreachClient.Builder(stand("PROJECT"), stand("PROJECT_KEY"), stand("ENDPOINT"))
+                    .dataDirectory(folder).build();
+        }
+    }
+
+    /** Done when the event is on disk; in Bloomreach's mode when it is in memory. */
+    static CompletableFuture<?> record(Client client, String name) {
+        if (client instanceof CountersignClient) return ((CountersignClient) client).track(name);
+        if (client instanceof LocationClient) {
+            return ((LocationClient) client)
+                .insert(Map.of("coords", Map.of("latitude", 46.05, "longitude", 14.51), "uuid", name));
+        }
+        ((BloomreachClient) client).trackEvent(name, Map.of());
+        return CompletableFuture.completedFuture(null);
+    }
+
+    /** Records until it is killed and prints the number of each event that is stored; with `send` it sends what is left. */
+    static void record(String mode, String folder, String number) {
+        Client client = clientOf(mode, folder);
         if (number.equals("send")) {
-            boolean isEmpty = client.flush().get("queued").equals(0L);
+            if (client instanceof LocationClient) ((LocationClient) client).sync(); else client.flush();
+            boolean isEmpty = client.snapshot().get("queued").equals(0L);
             client.close();
             System.exit(isEmpty ? 0 : 1);
         }
         for (int event = 0;; event += 5) {
-            List<java.util.concurrent.CompletableFuture<String>> stored = new ArrayList<>();
-            for (int offset = 0; offset < 5; offset++) stored.add(client.track("kill " + number + " " + (event + offset)));
-            for (int offset = 0; offset < 5; offset++) {
-                stored.get(offset).join();
-                System.out.println(event + offset);
-            }
+            List<CompletableFuture<?>> stored = new ArrayList<>();
+            for (int offset = 0; offset < 5; offset++) stored.add(record(client, "kill " + number + " " + (event + offset)));
+            stored.forEach(CompletableFuture::join);
+            if (client instanceof BloomreachClient && !client.snapshot().get("unsaved").equals(0L)) continue;
+            for (int offset = 0; offset < 5; offset++) System.out.println(event + offset);
         }
     }
 
     public static void main(String[] arguments) throws Exception {
-        if (arguments.length == 3 && arguments[0].equals("record")) record(arguments[1], arguments[2]);
+        if (arguments.length == 4 && arguments[0].equals("record")) record(arguments[1], arguments[2], arguments[3]);
         signedUser();
         failures();
         locations();
         bloomreachMode();
         exponeaSamples();
         brazeSamples();
+        brazeXml();
         System.out.println(Client.version());
     }
 }

@@ -1,0 +1,25 @@
+// Bloomreach's documentation of the Flutter SDK, "Authorization". Where it has dots, the project and the gateway stand.
+import 'package:countersign/exponea.dart';
+
+final _plugin = ExponeaPlugin();
+
+Future<bool> withAPIKey() async {
+  final config = ExponeaConfiguration(
+    projectToken: "YOUR_PROJECT_TOKEN",
+    authorizationToken: "YOUR_API_KEY",
+    baseUrl: "https://events.example",
+  );
+  final configured = await _plugin.configure(config);
+  return configured;
+}
+
+Future<bool> withCustomerTokens() async {
+  final config = ExponeaConfiguration(
+    projectToken: "YOUR_PROJECT_TOKEN",
+    authorizationToken: "YOUR_API_KEY",
+    baseUrl: "https://events.example",
+    advancedAuthEnabled: true,
+  );
+  final configured = await _plugin.configure(config);
+  return configured;
+}

@@ -1,0 +1,53 @@
+/// The part of Braze's Flutter SDK that SDK Authentication needs. Never run: the README says what was checked.
+library;
+
+import 'dart:async';
+
+import 'countersign.dart';
+
+/// A token that was refused, or is missing.
+class BrazeSdkAuthenticationError {
+  BrazeSdkAuthenticationError(Json failure)
+      : code = failure['code'] as int,
+        reason = failure['reason'] as String,
+        userId = failure['userId'] as String? ?? '',
+        signature = failure['token'] as String? ?? '';
+
+  /// 10 to 28 as in Braze's table; 30 and above are Countersign's own.
+  final int code;
+
+  /// The same as a word.
+  final String reason;
+
+  /// Compare it with the current user before getting a new signature; empty for nobody.
+  final String userId;
+
+  /// The one that was refused; empty if there was none. A credential: never log it.
+  final String signature;
+}
+
+/// The one client of an app, however many of these are made.
+class BrazePlugin {
+  static CountersignClient? _client;
+  static FutureOr<void> Function(BrazeSdkAuthenticationError error)? _handler;
+
+  /// [apiKey]: the app's write key; [endpoint]: the gateway's URL. The vendor's is configured in native code.
+  void initialize(String apiKey, String endpoint) =>
+      _client ??= CountersignClient(endpoint, apiKey, onAuthenticationFailure: (failure) {
+        if (failure['optional'] != true) _handler?.call(BrazeSdkAuthenticationError(failure));
+      });
+
+  CountersignClient get _initialized => _client ?? (throw StateError('initialize was not called'));
+
+  void changeUser(String userId, {String? sdkAuthSignature}) =>
+      unawaited(_initialized.changeUser(userId, token: sdkAuthSignature));
+
+  void setSdkAuthenticationSignature(String signature) => unawaited(_initialized.setToken(signature));
+
+  void setBrazeSdkAuthenticationErrorCallback(FutureOr<void> Function(BrazeSdkAuthenticationError error) callback) =>
+      _handler = callback;
+
+  void logCustomEvent(String key, {Json? properties}) => unawaited(_initialized.track(key, properties: properties));
+
+  void requestImmediateDataFlush() => unawaited(_initialized.flush());
+}
