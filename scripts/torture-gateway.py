@@ -6,7 +6,8 @@ Usage: scripts/torture-gateway.py [D2|D4|D5|D6|D7|all] [--rounds N] [--countersi
 Each event that the gateway has acknowledged stands in a ledger outside the system under test. In the end each of them must
 be in the database, once. The rows are those of the project's reliability plan:
 
-  D2  kill -9 under load, the client sends again what was not acknowledged
+  D2  kill -9 under load, the client sends again what was not acknowledged; another program opens and closes the databases
+      all the while, as one that reads the events by SQL
   D4  power failure (powerfail.c, beside the package or named by POWERFAIL: what was not synced is gone), and a control that must lose some: the same
       gateway with synchronous=NORMAL
   D5  fsync fails once, or from some call on
@@ -204,16 +205,32 @@ def verdict(name, said, data_and_ledgers):
     return good
 
 
+READER = """
+import pathlib, sqlite3, sys
+while True:
+    for path in pathlib.Path(sys.argv[1]).glob("*.sqlite"):
+        try:
+            database = sqlite3.connect(path, timeout=5)
+            database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            database.close()
+        except sqlite3.Error:
+            pass
+"""
+
+
 def killed(shop, rounds):
     data, key = shop.data("d2")
     ledger, unsettled, slowest = shop.ledger("d2"), [], 0.0
     for _ in range(rounds):
         gateway = Gateway(shop.program, data, shop.log)
         slowest = max(slowest, gateway.seconds)
+        reader = subprocess.Popen([sys.executable, "-c", READER, data])
         load = Load(gateway, key, ledger, unsettled)
         time.sleep(random.uniform(0.01, 0.25))
         gateway.kill()
         load.stop()
+        reader.kill()
+        reader.wait()
     gateway = Gateway(shop.program, data, shop.log)
     load = Load(gateway, key, ledger, unsettled)
     deadline = time.monotonic() + 30

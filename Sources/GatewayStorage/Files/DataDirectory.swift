@@ -34,13 +34,18 @@ package struct DataDirectory {
     }
 
     /// The path of a file in the folder, made empty with mode 0600 when it does not exist yet.
+    ///
+    /// A file that exists is not opened. Closing a descriptor lets go of every POSIX lock that the process has on the file
+    /// (fcntl(2)), SQLite's among them, and the next program that closes the database would then take itself for the last one
+    /// and delete the log that this process goes on writing (https://sqlite.org/howtocorrupt.html, section 2.2).
     package func file(_ name: String) throws(GatewayError) -> String {
         let file = path + "/" + name
-        let descriptor = open(file, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
+        let descriptor = open(file, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
+        if descriptor >= 0 {
+            close(descriptor)
+        } else if errno != EEXIST || access(file, R_OK | W_OK) != 0 {
             throw GatewayError(.dataDirectory, "cannot write \(file): \(String(cString: strerror(errno)))")
         }
-        close(descriptor)
         return file
     }
 

@@ -1,5 +1,6 @@
 import CountersignGatewayTesting
 import Foundation
+import GatewayModel
 import Testing
 
 @testable import GatewayStorage
@@ -20,4 +21,50 @@ struct SQLiteStorageTests {
             return try SQLiteStorage(dataDirectory: folder.path + "/restored")
         }
     }
+
+    #if os(Linux)
+        /// Whoever holds no lock on a database loses its log to the next program that opens it and closes it.
+        @Test func otherProgramsSeeThatTheDatabasesAreInUse() throws {
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+                "storage-\(UUID().uuidString)")
+            defer { try? FileManager.default.removeItem(at: folder) }
+            let storage = try SQLiteStorage(dataDirectory: folder.path + "/data")
+            let events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+            let consumers = storage.openConsumers(with: events, now: { 0 })
+            let analytics = try storage.openAnalytics(from: NoTraffic(), report: { _ in })
+            let deliveries = try storage.openDeliveries()
+            let sinks = try storage.openSinks()
+            // Opened later, and again, as by an operator's request.
+            let customers = try storage.openCustomers()
+            _ = try storage.openControl(as: .account)
+            _ = try storage.openControl(as: .account)
+            try withExtendedLifetime((events, consumers, analytics, deliveries, sinks, customers)) {
+                let names = try FileManager.default.contentsOfDirectory(atPath: folder.path + "/data")
+                    .filter { $0.hasSuffix(".sqlite-wal") }.map { String($0.dropLast(4)) }
+                #expect(
+                    names.sorted() == [
+                        "analytics.sqlite", "events.sqlite", "sinks.sqlite", "webhooks.sqlite",
+                    ])
+                for name in names { #expect(isLocked(folder.path + "/data/" + name), "\(name)") }
+            }
+        }
+
+        private struct NoTraffic: AnalyticsSource {
+            func take() -> GatheredAnalytics { GatheredAnalytics() }
+            func giveBack(_ gathered: GatheredAnalytics) {}
+        }
+
+        /// Whether SQLite's shared lock is held (https://sqlite.org/lockingv3.html): asked for through an open file description,
+        /// which sees the process's own locks too. It stays open, as its closing would let go of them.
+        private func isLocked(_ path: String) -> Bool {
+            let getLock: Int32 = 36  // F_OFD_GETLK
+            var lock = flock()
+            lock.l_type = Int16(F_WRLCK)
+            lock.l_whence = Int16(SEEK_SET)
+            lock.l_start = 0x4000_0002
+            lock.l_len = 510
+            let file = open(path, O_RDWR | O_CLOEXEC)
+            return file >= 0 && fcntl(file, getLock, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
+        }
+    #endif
 }
