@@ -72,8 +72,11 @@ def main():
                 else:
                     test(browser, owner, gateway)
             except BaseException:
-                # The window that was used last is the one that failed.
+                # The window that was used last is mostly the one that failed.
                 browser.contexts[-1].pages[-1].screenshot(path="browser-test-failure.png")
+                for window in Visitor.windows:
+                    say(f"a check failed; this window is open: {window.describe()}")
+                say(f"what the gateway complained of, and its last lines:\n{gateway.complaints()}")
                 raise
             browser.close()
     finally:

@@ -3,7 +3,7 @@
 # A test that never ends is stopped and named, instead of holding everything until somebody looks.
 set -eu
 cd "$(dirname "$0")/.."
-limit=1800
+limit=600
 
 kill_tree() {
     for child in $(pgrep -P "$1"); do kill_tree "$child"; done

@@ -71,6 +71,11 @@ class Gateway:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def complaints(self):
+        lines = self.read("serve.log").splitlines()
+        loud = [line for line in lines[:-10] if re.search(r'"level":"(warning|error)"|"status":5', line)]
+        return "\n".join(loud[-20:] + lines[-10:])
+
     def link(self):
         """The one-time link that `serve` printed before it was ready."""
         found = re.search(r"https?://\S+/admin/#/setup/[\w.-]+", self.read("serve.log"))

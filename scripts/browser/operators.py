@@ -198,10 +198,17 @@ def live(visitor, gateway):
     """The live tail begins with what came before, and each request opens."""
     page = visitor.page
     assert gateway.send("user-1", gateway.token("user-1"), version="before-the-tail") < 300
+    # A gateway that is busy says when to ask again, and is asked again.
+    page.route(re.compile(r"/apps/shop/events\?"), lambda route: route.fulfill(
+        status=503, headers={"Retry-After": "1", "Content-Type": "application/problem+json"}, body='{"code": "busy", "title": "Not now"}'), times=2)
     visitor.open("apps/shop/live")
     row = page.locator(".live-table tr").filter(has_text="before-the-tail")
     expect(row).to_have_count(1)
     expect(page.get_by_text("Before you opened this page")).to_be_visible()
+    page.route(re.compile(r"/apps/shop/samples\?"), lambda route: route.fulfill(status=500, body="{}"), times=1)
+    page.reload()
+    visitor.button("Try again").click()
+    expect(row).to_have_count(1)
     row.get_by_role("button").click()
     expect(visitor.dialog.get_by_text("Request id", exact=True)).to_be_visible()
     accessible(visitor, "a request of the live tail")

@@ -14,6 +14,8 @@ def say(text):
 class Visitor:
     """A browser window of its own. What breaks a rule of the page is kept in `faults`."""
 
+    windows = []
+
     def __init__(self, browser, url, storage=None, width=1280, scheme="light", zone=None):
         self.url = url
         self.faults = []
@@ -26,8 +28,13 @@ class Visitor:
             "document.addEventListener('securitypolicyviolation',"
             " event => window.breach(event.violatedDirective + ' ' + event.blockedURI))")
         self.context.on("request", self.request)
+        # Not a fault by itself: some checks want such an answer. Shown when a check fails.
+        self.unanswered = []
+        self.context.on("response", lambda answer: answer.status >= 500 and self.unanswered.append(f"{answer.status} {answer.url}"))
+        self.context.on("requestfailed", lambda request: self.unanswered.append(f"{request.failure} {request.url}"))
         self.context.on("page", self.watch)
         self.page = self.context.new_page()
+        Visitor.windows.append(self)
 
     def request(self, request):
         if not request.url.startswith((self.url, "data:", "blob:")):
@@ -42,12 +49,24 @@ class Visitor:
         if message.type == "error" and "Failed to load resource" not in message.text and "net::ERR" not in message.text:
             self.faults.append(f"console: {message.text}")
 
+    def describe(self):
+        """What the window shows and which requests failed, for whoever reads why a check failed."""
+        shown = self.page.locator("body").inner_text(timeout=2_000)
+        return f"{self.page.url}\n{shown[:4_000]}\nrequests that failed: {self.unanswered[-20:]}\nfaults: {self.faults}"
+
     def check(self):
         assert not self.faults, self.faults
         assert not self.page.evaluate("window.hacked"), f"stored markup ran on {self.page.url}"
 
     def open(self, route):
-        self.page.goto(f"{self.url}/admin/#/{route}")
+        """Opens a screen, and waits until it is there: what an address shows is still the screen before for a moment."""
+        address = f"{self.url}/admin/#/{route}"
+        if self.page.url == address:
+            self.page.reload()
+        else:
+            self.page.evaluate("document.querySelector('.screen')?.setAttribute('data-before', '')")
+            self.page.goto(address)
+            expect(self.page.locator("[data-before]")).to_have_count(0)
         self.settled()
 
     def settled(self):
@@ -79,3 +98,4 @@ class Visitor:
     def leave(self):
         self.check()
         self.context.close()
+        Visitor.windows.remove(self)

@@ -44,7 +44,30 @@ export function useSession(session) {
   csrf = session?.csrf ?? null;
 }
 
-async function call(method, path, { body, etag, signal } = {}) {
+/** How often a busy gateway is asked again for what only reads. */
+const MORE_TRIES = 3;
+
+/** Resolves after a while, or throws when it is no longer wanted. */
+function wait(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal?.addEventListener("abort", () => { clearTimeout(timer); reject(new DOMException("No longer wanted", "AbortError")); }, { once: true });
+  });
+}
+
+async function call(method, path, options = {}) {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await callOnce(method, path, options);
+    } catch (error) {
+      const isBusy = method === "GET" && error.status === 503 && Number(error.retryAfter) > 0;
+      if (!isBusy || tries === MORE_TRIES) throw error;
+      await wait(Math.min(5, Number(error.retryAfter)) * 1000, options.signal);
+    }
+  }
+}
+
+async function callOnce(method, path, { body, etag, signal }) {
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET") {

@@ -9,7 +9,7 @@ import { icon } from "./icons.js";
 import { remember } from "./address.js";
 import { facts } from "./sample.js";
 import { userIDs } from "./userids.js";
-import { badge, button, copy, emptyState, field, notice, select, stacked, stateBadge, verdictBadge } from "./ui.js";
+import { badge, button, copy, emptyState, field, notice, problemNotice, select, stacked, stateBadge, verdictBadge } from "./ui.js";
 
 const LIMIT = 300;
 /** How many requests from before are shown at first. */
@@ -117,8 +117,8 @@ export function live(context) {
       empty.hidden = true;
       rows.append(h("tr", { class: "earlier" }, h("td", { colspan: head.length }, "Before you opened this page")), ...fresh.map((item) => row(item)));
     } catch (error) {
-      // The tail itself works without; what is wrong with the gateway it says anyway.
-      if (error.name !== "AbortError") announce("Earlier requests could not be loaded.");
+      // The tail itself works without.
+      if (error.name !== "AbortError") replace(hints, problemNotice(error, () => { replace(hints); prefill(); }));
     }
   }
 
