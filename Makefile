@@ -35,16 +35,20 @@ countersign: setup ## Build the command line, and link it to .build/bin/counters
 	@mkdir -p .build/bin
 	@ln -sf ../debug/countersign-cli .build/bin/countersign
 
-# Where `make install` puts libcountersign; DESTDIR goes before it and is not remembered.
+# Where `make install` puts libcountersign; DESTDIR goes before it and is not remembered. It builds nothing where something was
+# built: under sudo there may be no Swift.
 PREFIX ?= /usr/local
-libcountersign: setup ## Build libcountersign, its header and its pkg-config file into .build/libcountersign (PREFIX=/usr/local)
-	@scripts/libcountersign.sh $(PREFIX)
+libcountersign: setup ## Build libcountersign, its header and its pkg-config file into .build/libcountersign
+	@scripts/libcountersign.sh
 
-install: libcountersign ## Install libcountersign (PREFIX=/usr/local, DESTDIR=)
+.build/libcountersign/countersign.pc:
+	@$(MAKE) --no-print-directory libcountersign
+
+install: .build/libcountersign/countersign.pc ## Install libcountersign as make libcountersign has built it (PREFIX=/usr/local, DESTDIR=)
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	cp -P .build/libcountersign/libcountersign.* $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 .build/libcountersign/countersign.h $(DESTDIR)$(PREFIX)/include/
-	install -m 644 .build/libcountersign/countersign.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	sed 's|^prefix=.*|prefix=$(PREFIX)|' .build/libcountersign/countersign.pc >$(DESTDIR)$(PREFIX)/lib/pkgconfig/countersign.pc
 
 # What records is killed ROUNDS times.
 ROUNDS_OF = $(if $(ROUNDS),--rounds $(ROUNDS))
@@ -172,8 +176,9 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
 .PHONY: stream deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
-browser: build ## Drive the dashboard in Chromium against a gateway with traffic (makes .venv)
+browser: build ## Drive the dashboard in Chromium against a gateway with traffic, and the page of demo-web (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
+	@scripts/web.sh $(COUNTERSIGN) story
 
 demo-web: build ## Serve a page that records, whose network, tokens and tab can be spoilt (prints an address)
 	@scripts/demo-web.py $(COUNTERSIGN)

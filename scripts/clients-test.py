@@ -123,14 +123,32 @@ def run(command, environment, **options):
     return done.stdout
 
 
+def example(name, folder, url):
+    """A copy of an example that knows this gateway. docs/clients.md shows it as it is, but for C."""
+    text = (ROOT / "Examples" / name).read_text()
+    assert name.endswith(".c") or text in (ROOT / "docs/clients.md").read_text(), f"docs/clients.md shows another {name}"
+    assert "http://127.0.0.1:8787" in text, name
+    copy = pathlib.Path(folder) / os.path.basename(name)
+    copy.write_text(text.replace("http://127.0.0.1:8787", url))
+    return copy
+
+
+def check_example(stand, command, environment):
+    """Its event arrives, verified, from a queue of its own."""
+    before = len(stand.stored("Order Completed", "shop", "--verdict", "verified"))
+    with tempfile.TemporaryDirectory() as home:
+        run([*command, stand.gateway.write_key, stand.gateway.token("user-1")], {**environment, "XDG_DATA_HOME": home})
+    assert len(stand.stored("Order Completed", "shop", "--verdict", "verified")) == before + 1, command
+
+
 # MARK: C
 
 class C:
     """The driver in C, under the address sanitizer with its leak checker."""
 
-    def __init__(self, folder, library):
+    def __init__(self, folder, library, url):
         self.folder = folder
-        driver, sample = ROOT / "Tests/Clients/driver.c", ROOT / "Examples/C/first_event.c"
+        driver, sample = ROOT / "Tests/Clients/driver.c", example("C/first_event.c", folder, url)
         sanitized = ["-fsanitize=address,undefined"]
         for name, source, flags in [("driver", driver, sanitized), ("first", sample, sanitized), ("plain", driver, [])]:
             run(["cc", "-g", "-Wall", "-Wextra", "-Werror", *flags, "-I", HEADER, source, "-o", f"{folder}/{name}",
@@ -145,10 +163,7 @@ class C:
         assert stand.stored("c ") == expected, stand.stored("c ")
         assert stand.locations() == ["c-location-1", "c-location-2"], stand.locations()
         assert stand.stored("c ", "tea") == ["c bloomreach"]
-        configuration = json.dumps({"endpoint": stand.gateway.url, "writeKey": stand.gateway.write_key,
-                                    "dataDirectory": stand.folder("first")})
-        output = run([f"{self.folder}/first", configuration, json.dumps({"userId": "ada", "token": stand.ada})], environment)
-        assert len(output.splitlines()) == 3 and stand.stored("Order Completed"), output
+        check_example(stand, [f"{self.folder}/first"], environment)
         say(f"C: version {version.strip()}; three modes and the sample; no error, no leak")
         # Only Linux says whether another process is at rest.
         if os.path.exists("/proc/self/task"):
@@ -176,9 +191,10 @@ class C:
 class Python:
     """The package, installed into a fresh virtual environment."""
 
-    def __init__(self, folder, library):
+    def __init__(self, folder, library, url):
         run([sys.executable, "-m", "venv", f"{folder}/venv"], os.environ)
         self.python = f"{folder}/venv/bin/python"
+        self.example = example("Python/first_event.py", folder, url)
         # A copy: building leaves files in the folder.
         shutil.copytree(ROOT / "Clients/python", f"{folder}/python")
         run([self.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{folder}/python"], os.environ)
@@ -195,6 +211,7 @@ class Python:
             "python first", "python expired", "python left 0", "python left 1", "python left 2"]), stored
         assert stand.locations() == ["python-location-1"], stand.locations()
         assert stand.stored("python ", "tea") == ["python bloomreach"]
+        check_example(stand, [self.python, "-B", self.example], stand.environment("python"))
         ran = done.stderr.split("Ran ")[1].split(" in ")[0]
         say(f"Python: {ran} from a fresh virtual environment, three modes")
 
@@ -207,11 +224,12 @@ class Python:
 class JVM:
     """The jar and its bridge, and the samples of two vendors in Java and Kotlin."""
 
-    def __init__(self, folder, library):
+    def __init__(self, folder, library, url):
         self.folder = f"{folder}/jvm"
         run([ROOT / "Clients/jvm/build.sh", library, HEADER, self.folder], os.environ)
         tests = ROOT / "Clients/jvm/src/test"
-        java, kotlin = sorted(tests.rglob("*.java")), sorted(tests.rglob("*.kt"))
+        java = [*sorted(tests.rglob("*.java")), example("Java/FirstEvent.java", folder, url)]
+        kotlin = [*sorted(tests.rglob("*.kt")), example("Kotlin/FirstEvent.kt", folder, url)]
         stdlib = "/usr/share/java/kotlin-stdlib.jar"
         jar, compiled = f"{self.folder}/countersign.jar", f"{self.folder}/tests"
         # Each of the two refers to the other. Debian's Kotlin has today's type inference as an option.
@@ -238,6 +256,8 @@ class JVM:
         assert stand.stored("jvm ") == expected, stand.stored("jvm ")
         assert stand.locations() == ["jvm-location-1"], stand.locations()
         assert stand.stored("jvm ", "tea") == ["jvm bloomreach"]
+        for name in ("FirstEvent", "FirstEventKt"):
+            check_example(stand, [*self.java[:-1], name], environment)
         say("JVM: three modes, and the samples of Braze (Java, Kotlin) and Bloomreach (Kotlin)")
 
     def recorder(self, mode, environment, folder, number):
@@ -311,7 +331,7 @@ def main():
             os.symlink(library, f"{names}/{name}")
         stand = Stand(given.program, names)
         stack.callback(stand.gateway.remove)
-        client = CLIENTS[given.client](folder, names)
+        client = CLIENTS[given.client](folder, names, stand.gateway.url)
         client.test(stand)
         for mode in [given.mode] if given.mode else MODES:
             kill(client, stand, given.rounds, given.client, mode)

@@ -1,10 +1,8 @@
 #!/bin/sh
 # Builds libcountersign into .build/libcountersign: the library under its versions' names, its header and a pkg-config file.
 # On Linux Swift's runtime is in it, only the functions of the header can be seen, and they carry a version.
-# usage: libcountersign.sh [PREFIX]    PREFIX is what the pkg-config file says; default: /usr/local
 set -eu
 cd "$(dirname "$0")/.."
-prefix="${1:-/usr/local}"
 version="$(sed -n 's/.*"\([0-9.]*\)".*/\1/p' Sources/CountersignCore/Version.swift | head -n 1)"
 # Before 1.0 each minor version may change the functions.
 abi="${version%.*}"
@@ -34,7 +32,7 @@ strip -o "$out/$file" "$built"
 for name in $names; do ln -s "$file" "$out/$name"; done
 cp Sources/CCountersign/include/countersign.h "$out/"
 cat >"$out/countersign.pc" <<END
-prefix=$prefix
+prefix=/usr/local
 libdir=\${prefix}/lib
 includedir=\${prefix}/include
 

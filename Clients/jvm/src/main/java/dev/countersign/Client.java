@@ -1,5 +1,6 @@
 package dev.countersign;
 
+import java.io.Closeable;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -20,7 +21,7 @@ import java.util.logging.Logger;
  * <p>What records returns a future that is complete when the event is on disk; what depends on it runs on a thread of the library
  * and must not wait for another call. Log lines go to the logger {@code countersign}.
  */
-public abstract class Client implements AutoCloseable {
+public abstract class Client implements Closeable {
     private static final Logger logger = Logger.getLogger("countersign");
     private static final Map<String, Level> levels =
         Map.of("debug", Level.FINE, "info", Level.INFO, "warning", Level.WARNING);
