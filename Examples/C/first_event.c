@@ -11,7 +11,10 @@ static void show(void *name, const char *json, size_t length) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 3) return 2;
+    if (count != 3) {
+        fprintf(stderr, "usage: %s WRITE_KEY TOKEN\n", arguments[0]);
+        return 2;
+    }
     char configuration[1024], user[8192], *error = NULL;
     snprintf(configuration, sizeof configuration, "{\"endpoint\": \"http://127.0.0.1:8787\", \"writeKey\": \"%s\"}", arguments[1]);
     snprintf(user, sizeof user, "{\"userId\": \"user-1\", \"token\": \"%s\"}", arguments[2]);

@@ -19,7 +19,8 @@ def library() -> ctypes.CDLL:
     """The library: where COUNTERSIGN_LIBRARY says, or where the system finds it."""
     path = os.environ.get("COUNTERSIGN_LIBRARY") or ctypes.util.find_library("countersign")
     if not path:
-        raise OSError("libcountersign was not found; install it (make install), or name it with COUNTERSIGN_LIBRARY")
+        raise OSError("libcountersign was not found; install it (make install, then ldconfig), or name it with "
+                      "COUNTERSIGN_LIBRARY")
     found = ctypes.CDLL(path)
     text, size, handle = ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p
     error: list[Any] = [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t)]
