@@ -84,6 +84,8 @@ class ClientTests(Case):
                 client.track("x", kind="fly").result(60)
             # Half an emoji is no character; the event is kept all the same.
             client.track("python \ud83d").result(60)
+            with self.assertRaisesRegex(ValueError, "not JSON compliant"):
+                client.track("x", {"ratio": float("nan")})
             client.wipe()
             client.opt_out()
             with self.assertRaises(countersign.CountersignError) as caught:

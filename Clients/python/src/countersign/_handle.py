@@ -75,8 +75,9 @@ _open: dict[int, Handle] = {}
 
 
 def _json(members: Mapping[str, JSON]) -> bytes:
-    """What is given, as JSON. Half a surrogate pair is no character."""
-    text = json.dumps({name: value for name, value in members.items() if value is not None}, ensure_ascii=False)
+    """What is given, as JSON, which has no word for NaN: a ValueError. Half a surrogate pair is no character."""
+    given = {name: value for name, value in members.items() if value is not None}
+    text = json.dumps(given, ensure_ascii=False, allow_nan=False)
     return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
 
 
