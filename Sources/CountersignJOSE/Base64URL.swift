@@ -85,22 +85,36 @@ package enum Base64URL {
 
     /// `bytes` in base64url, appended to `output`.
     package static func encode(_ bytes: [UInt8], to output: inout [UInt8]) {
+        bytes.withUnsafeBytes { encode($0) { output.append($0) } }
+    }
+
+    /// `bytes` in base64url.
+    package static func encode(_ bytes: [UInt8]) -> String {
+        bytes.withUnsafeBytes { encode($0) }
+    }
+
+    /// `bytes` in base64url.
+    package static func encode(_ bytes: UnsafeRawBufferPointer) -> String {
+        String(unsafeUninitializedCapacity: (bytes.count * 4 + 2) / 3) { output in
+            var count = 0
+            encode(bytes) { character in
+                output[count] = character
+                count += 1
+            }
+            return count
+        }
+    }
+
+    @inline(__always)
+    private static func encode(_ bytes: UnsafeRawBufferPointer, _ put: (UInt8) -> Void) {
         var index = 0
         while index < bytes.count {
             let left = min(3, bytes.count - index)
             var word = UInt32(bytes[index]) << 16
             if left > 1 { word |= UInt32(bytes[index + 1]) << 8 }
             if left > 2 { word |= UInt32(bytes[index + 2]) }
-            for place in 0...left { output.append(alphabet[Int(word >> UInt32(18 - 6 * place)) & 63]) }
+            for place in 0...left { put(alphabet[Int(word >> UInt32(18 - 6 * place)) & 63]) }
             index += left
         }
-    }
-
-    /// `bytes` in base64url.
-    package static func encode(_ bytes: [UInt8]) -> String {
-        var output: [UInt8] = []
-        output.reserveCapacity(bytes.count / 3 * 4 + 4)
-        encode(bytes, to: &output)
-        return String(decoding: output, as: UTF8.self)
     }
 }

@@ -120,6 +120,15 @@ package final class SQLiteStatement {
     /// The column as text, or nil for `NULL`.
     package func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 
+    /// Appends the bytes of the column's text; false for `NULL`. Unlike those of `text` they may be no valid UTF-8, if the
+    /// file was damaged.
+    package func append(_ column: Int32, to output: inout [UInt8]) -> Bool {
+        guard let text = sqlite3_column_text(handle, column) else { return false }
+        let count = Int(sqlite3_column_bytes(handle, column))
+        output.append(contentsOf: UnsafeBufferPointer(start: text, count: count))
+        return true
+    }
+
     /// The column's bytes; empty for `NULL`.
     package func blob(_ column: Int32) -> [UInt8] {
         guard let bytes = sqlite3_column_blob(handle, column) else { return [] }

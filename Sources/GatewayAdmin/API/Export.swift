@@ -58,9 +58,17 @@ enum Export {
 
     /// What one entry of a list is in a file.
     struct Row: Sendable {
-        let cells: [String]
+        private let makeCells: @Sendable () -> [String]
         /// The entry as JSON.
         let line: [UInt8]
+
+        /// The cells are made only when they are asked for.
+        init(cells: @autoclosure @escaping @Sendable () -> [String], line: [UInt8]) {
+            makeCells = cells
+            self.line = line
+        }
+
+        var cells: [String] { makeCells() }
     }
 
     /// A whole list, read page by page while it is sent.

@@ -62,12 +62,12 @@ struct EventRoutes: Sendable {
         let mask = try call.userMask("event", "list", app: query.appID, user: query.userID)
         let page = try log.newest(
             query, before: try call.cursor()?.number, limit: call.limit)
-        let positions = try positions()
+        let positions = try positions()?.of(query.appID)
         var body = Array(#"{"items":["#.utf8)
         for (index, event) in page.events.enumerated() {
             if index > 0 { body.append(UInt8(ascii: ",")) }
             mask.event(event, of: query.appID)
-                .write(to: &body, position: positions?.text(after: event.sequence, in: query.appID))
+                .write(to: &body, position: positions?.text(after: event.sequence))
         }
         let next = page.hasMore ? page.events.last.map { PagePosition($0.sequence).text } : nil
         body.append(contentsOf: #"],"next":"#.utf8)
@@ -83,15 +83,13 @@ struct EventRoutes: Sendable {
         let start = try call.query("after").map { try sequence(of: $0, in: query.appID, positions) } ?? 0
         return Export.list(
             call, name: "\(query.appID)-events", columns: Self.columns, from: start
-        ) { [log] sequence in
+        ) { [log, positions = positions?.of(query.appID)] sequence in
             let page = try log.oldest(
                 query, after: sequence, limit: 500)
             let rows = page.events.map { event in
                 let event = mask.event(event, of: query.appID)
                 var line: [UInt8] = []
-                event.write(
-                    to: &line, position: positions?.text(after: event.sequence, in: query.appID), asLine: true
-                )
+                event.write(to: &line, position: positions?.text(after: event.sequence), asLine: true)
                 return Export.Row(
                     cells: [
                         String(event.sequence), event.messageID, event.type, event.userID ?? "",

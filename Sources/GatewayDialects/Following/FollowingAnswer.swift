@@ -22,9 +22,9 @@ enum FollowingAnswer {
         if call.takesLines {
             var body: [UInt8] = []
             reserve(stretch.events, in: &body)
+            let positions = positions.of(call.appID)
             for event in stretch.events {
-                event.write(
-                    to: &body, position: positions.text(after: event.sequence, in: call.appID), asLine: true)
+                event.write(to: &body, position: positions.text(after: event.sequence), asLine: true)
                 body.append(UInt8(ascii: "\n"))
             }
             let headers: [(name: String, value: String)] = [
@@ -66,9 +66,10 @@ enum FollowingAnswer {
     ) {
         reserve(events, in: &body)
         body += #""events":["#.utf8
+        let positions = positions.of(call.appID)
         for (index, event) in events.enumerated() {
             if index > 0 { body.append(UInt8(ascii: ",")) }
-            event.write(to: &body, position: positions.text(after: event.sequence, in: call.appID))
+            event.write(to: &body, position: positions.text(after: event.sequence))
         }
         body.append(UInt8(ascii: "]"))
     }

@@ -42,11 +42,12 @@ package struct EventPositions: Sendable {
 
     /// The position after an event of an app, 34 characters of base64url; 0 is before the first.
     package func text(after sequence: Int64, in appID: String) -> String {
-        var bytes = [Self.version] + logID + Self.mark(of: appID)
-        withUnsafeBytes(of: sequence.bigEndian) { bytes += $0 }
-        let check = bytes.withUnsafeBytes { checksum($0) }
-        withUnsafeBytes(of: check.bigEndian) { bytes += $0 }
-        return Base64URL.encode(bytes)
+        of(appID).text(after: sequence)
+    }
+
+    /// For many positions of one app.
+    package func of(_ appID: String) -> AppPositions {
+        AppPositions(start: [Self.version] + logID + Self.mark(of: appID))
     }
 
     /// The number of the event that a position is after.
@@ -66,5 +67,22 @@ package struct EventPositions: Sendable {
 
     private static func mark(of appID: String) -> [UInt8] {
         Array(Array(appID.utf8).withUnsafeBytes { SHA256.digest($0) }.prefix(4))
+    }
+}
+
+/// The positions of one app's events, as ``EventPositions`` makes them.
+package struct AppPositions: Sendable {
+    /// What all of them begin with.
+    let start: [UInt8]
+
+    /// The position after an event, 34 characters of base64url; 0 is before the first.
+    package func text(after sequence: Int64) -> String {
+        withUnsafeTemporaryAllocation(byteCount: start.count + 12, alignment: 1) { bytes in
+            bytes.copyBytes(from: start)
+            bytes.storeBytes(of: sequence.bigEndian, toByteOffset: start.count, as: Int64.self)
+            let check = checksum(UnsafeRawBufferPointer(rebasing: bytes[..<(start.count + 8)]))
+            bytes.storeBytes(of: check.bigEndian, toByteOffset: start.count + 8, as: UInt32.self)
+            return Base64URL.encode(UnsafeRawBufferPointer(bytes))
+        }
     }
 }

@@ -5,6 +5,8 @@ extension EventReader {
     /// Events that one call looks at, so that a filter that matches nothing costs a bounded time.
     static let mostLooked = 10_000
     private static let sequencesPerStep = 256
+    /// Where the last number of a range is bound; the first is at 1.
+    private static let lastPlaceholder: Int32 = 2
 
     func positions() throws(GatewayError) -> EventPositions {
         try following { sqlite, log in EventPositions(logID: log.id, head: try log.head(sqlite)) }
@@ -27,19 +29,29 @@ extension EventReader {
             while true {
                 let sequences = try index.sequences(
                     of: subject, in: following.appID, .after(stretch.reached), limit: Self.sequencesPerStep)
-                for sequence in sequences where sequence <= head {
+                var rest = sequences.prefix { $0 <= head }[...]
+                while let first = rest.first {
                     if page.isFull || stretch.looked == Self.mostLooked {
                         stretch.hasMore = true
                         stretch.events = page.page.events
                         return stretch
                     }
-                    try statement.bind(.integer(sequence), at: 1)
-                    if try statement.step(), Self.isIn(following.partition, statement) {
-                        _ = page.add(statement)
+                    // What is stored side by side is read in one go.
+                    let most = min(rest.count, Self.mostLooked - stretch.looked)
+                    let count = (1..<most).first { rest[rest.startIndex + $0] != first + Int64($0) } ?? most
+                    let last = first + Int64(count) - 1
+                    try statement.bind(.integer(first), at: 1)
+                    try statement.bind(.integer(last), at: Self.lastPlaceholder)
+                    var reached = last
+                    while !page.isFull, try statement.step() {
+                        if Self.isIn(following.partition, statement) { _ = page.add(statement) }
+                        if page.isFull { reached = statement.int64(0) }
                     }
                     statement.rewind()
-                    stretch.looked += 1
-                    stretch.reached = sequence
+                    let looked = Int(reached - first) + 1
+                    stretch.looked += looked
+                    stretch.reached = reached
+                    rest = rest.dropFirst(looked)
                 }
                 if sequences.count < Self.sequencesPerStep || sequences.last.map({ $0 > head }) == true {
                     stretch.reached = head
@@ -113,8 +125,8 @@ extension EventReader {
     private static func statement(
         _ following: EventFollowing, _ sqlite: SQLiteConnection
     ) throws -> SQLiteStatement {
-        var conditions = ["seq = ?1", "app_id = ?2"]
-        var values: [SQLiteValue] = [.null, .text(following.appID)]
+        var conditions = ["seq BETWEEN ?1 AND ?\(lastPlaceholder)", "app_id = ?3"]
+        var values: [SQLiteValue] = [.null, .null, .text(following.appID)]
         func add(_ column: String, _ value: String?) {
             guard let value else { return }
             values.append(.text(value))
@@ -129,7 +141,7 @@ extension EventReader {
         let statement = try sqlite.cached(
             """
             SELECT \(EventPageBuilder.columns), \(EventPageBuilder.proofColumns), sender FROM event
-            WHERE \(conditions.joined(separator: " AND "))
+            WHERE \(conditions.joined(separator: " AND ")) ORDER BY seq
             """)
         try statement.bind(values)
         return statement

@@ -180,22 +180,9 @@ struct EventPageBuilder {
             page.hasMore = true
             return false
         }
-        let event = StoredEvent(
-            sequence: row.int64(0), messageID: row.text(1), type: row.text(2), userID: row.optionalText(3),
-            anonymousID: row.optionalText(4), name: row.optionalText(5), timestampMilliseconds: row.int64(6),
-            receivedMilliseconds: row.int64(7), proof: Self.proof(row), body: row.blob(8))
+        let event = StoredEvent(row)
         bytes += event.body.count
         page.events.append(event)
         return true
-    }
-
-    private static func proof(_ row: SQLiteStatement) -> EventProof? {
-        guard let verdict = row.optionalText(9).flatMap({ EventProof.Verdict(rawValue: $0) }) else {
-            return nil
-        }
-        return EventProof(
-            verdict: verdict, code: row.optionalInt64(10).map { Int($0) }, keyID: row.optionalText(11),
-            enforcement: row.optionalText(12), dialect: row.text(13), requestID: row.text(14),
-            tokenID: row.optionalText(15))
     }
 }

@@ -1,5 +1,6 @@
 package import CountersignCore
 internal import CountersignJOSE
+internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
@@ -7,17 +8,13 @@ package import GatewayModel
 package struct StoredEvent: Sendable {
     /// Counts up in the order of storing.
     package let sequence: Int64
-    package let messageID: String
-    package let type: String
-    package let userID: String?
-    package let anonymousID: String?
-    package let name: String?
     package let timestampMilliseconds: Int64
     package let receivedMilliseconds: Int64
-    /// How it was judged; nil for events that were stored before that was.
-    package let proof: EventProof?
     /// The event as it came, as JSON.
     package let body: [UInt8]
+    private let knownVerdict: EventProof.Verdict?
+    private let code: Int64?
+    private let texts: EventTexts
 
     package init(
         sequence: Int64, messageID: String, type: String, userID: String?, anonymousID: String?,
@@ -25,19 +22,46 @@ package struct StoredEvent: Sendable {
         body: [UInt8]
     ) {
         self.sequence = sequence
-        self.messageID = messageID
-        self.type = type
-        self.userID = userID
-        self.anonymousID = anonymousID
-        self.name = name
         self.timestampMilliseconds = timestampMilliseconds
         self.receivedMilliseconds = receivedMilliseconds
-        self.proof = proof
         self.body = body
+        knownVerdict = proof?.verdict
+        code = (proof?.code).map { Int64($0) }
+        texts = EventTexts([
+            messageID, type, userID, anonymousID, name, proof?.keyID, proof?.enforcement, proof?.dialect,
+            proof?.requestID, proof?.tokenID,
+        ])
+    }
+
+    /// The event of a row with the columns of ``EventPageBuilder``.
+    init(_ row: SQLiteStatement) {
+        sequence = row.int64(0)
+        timestampMilliseconds = row.int64(6)
+        receivedMilliseconds = row.int64(7)
+        body = row.blob(8)
+        knownVerdict = row.optionalText(9).flatMap { EventProof.Verdict(rawValue: $0) }
+        code = knownVerdict == nil ? nil : row.optionalInt64(10)
+        texts = EventTexts(row, columns: 1...5, knownVerdict == nil ? nil : 11...15)
+    }
+
+    package var messageID: String { texts[.messageID] ?? "" }
+    package var type: String { texts[.type] ?? "" }
+    package var userID: String? { texts[.userID] }
+    package var anonymousID: String? { texts[.anonymousID] }
+    package var name: String? { texts[.name] }
+
+    /// How it was judged; nil for events that were stored before that was.
+    package var proof: EventProof? {
+        knownVerdict.map { verdict in
+            EventProof(
+                verdict: verdict, code: code.map { Int($0) }, keyID: texts[.keyID],
+                enforcement: texts[.enforcement], dialect: texts[.dialect] ?? "",
+                requestID: texts[.requestID] ?? "", tokenID: texts[.tokenID])
+        }
     }
 
     /// `unknown` for events that were stored before verdicts were.
-    package var verdict: String { proof?.verdict.rawValue ?? "unknown" }
+    package var verdict: String { knownVerdict?.rawValue ?? "unknown" }
 
     /// The event as a JSON object, appended to `output`, with its position when one is given.
     ///
@@ -46,41 +70,25 @@ package struct StoredEvent: Sendable {
     package func write(to output: inout [UInt8], position: String? = nil, asLine isLine: Bool = false) {
         output.append(contentsOf: #"{"body":"#.utf8)
         writeBody(to: &output, asLine: isLine)
-        func text(_ name: StaticString, _ value: String?) {
-            Self.begin(name, &output)
-            if let value {
-                JSONValue.write(value, to: &output)
-            } else {
-                output.append(contentsOf: "null".utf8)
-            }
+        texts.withWriter(of: position ?? "", to: &output) { writer in
+            writer.text(#","anonymous_id":"#, .anonymousID)
+            writer.number(#","code":"#, code)
+            writer.text(#","dialect":"#, .dialect)
+            writer.text(#","enforcement":"#, .enforcement)
+            writer.text(#","key_id":"#, .keyID)
+            writer.text(#","message_id":"#, .messageID)
+            writer.text(#","name":"#, .name)
+            if let position { writer.word(#","position":"#, position) }
+            writer.number(#","received_ms":"#, receivedMilliseconds)
+            writer.text(#","request_id":"#, .requestID)
+            writer.number(#","seq":"#, sequence)
+            writer.number(#","timestamp_ms":"#, timestampMilliseconds)
+            writer.text(#","token_id":"#, .tokenID)
+            writer.text(#","type":"#, .type)
+            writer.text(#","user_id":"#, .userID)
+            writer.word(#","verdict":"#, verdict)
         }
-        func number(_ name: StaticString, _ value: Int64?) {
-            Self.begin(name, &output)
-            output.append(contentsOf: (value.map { String($0) } ?? "null").utf8)
-        }
-        text("anonymous_id", anonymousID)
-        number("code", (proof?.code).map { Int64($0) })
-        text("dialect", proof?.dialect)
-        text("enforcement", proof?.enforcement)
-        text("key_id", proof?.keyID)
-        text("message_id", messageID)
-        text("name", name)
-        if let position { text("position", position) }
-        number("received_ms", receivedMilliseconds)
-        text("request_id", proof?.requestID)
-        number("seq", sequence)
-        number("timestamp_ms", timestampMilliseconds)
-        text("token_id", proof?.tokenID)
-        text("type", type)
-        text("user_id", userID)
-        text("verdict", verdict)
         output.append(UInt8(ascii: "}"))
-    }
-
-    private static func begin(_ name: StaticString, _ output: inout [UInt8]) {
-        output.append(contentsOf: #",""#.utf8)
-        name.withUTF8Buffer { output.append(contentsOf: $0) }
-        output.append(contentsOf: #"":"#.utf8)
     }
 
     /// Null when it is no JSON: somebody else has written it.

@@ -1,0 +1,162 @@
+internal import CountersignCore
+internal import CountersignSQLite
+
+/// The texts of an event as bytes in one place: most of them are only written out again.
+struct EventTexts: Sendable {
+    /// Which text; in the order in which they are kept.
+    enum Name: Int {
+        case messageID, type, userID, anonymousID, name
+        case keyID, enforcement, dialect, requestID, tokenID
+    }
+
+    private var bytes: [UInt8] = []
+    /// Where each ends; the next begins there.
+    private var ends = SIMD16<Int32>(repeating: 0)
+    /// A bit for each that is not nil.
+    private var present: UInt16 = 0
+
+    /// One for each name, in their order.
+    init(_ texts: [String?]) {
+        for (index, text) in texts.enumerated() {
+            if let text {
+                present |= 1 << UInt16(index)
+                bytes.append(contentsOf: text.utf8)
+            }
+            ends[index] = Int32(bytes.count)
+        }
+    }
+
+    /// From columns of a row, five for the first names and five for the others; without these, nil.
+    init(_ row: SQLiteStatement, columns: ClosedRange<Int32>, _ others: ClosedRange<Int32>?) {
+        bytes.reserveCapacity(256)
+        var index = 0
+        func add(_ columns: ClosedRange<Int32>) {
+            for column in columns {
+                if row.append(column, to: &bytes) { present |= 1 << UInt16(index) }
+                ends[index] = Int32(bytes.count)
+                index += 1
+            }
+        }
+        add(columns)
+        if let others {
+            add(others)
+        } else {
+            for index in index..<ends.scalarCount { ends[index] = Int32(bytes.count) }
+        }
+    }
+
+    subscript(name: Name) -> String? {
+        guard let range = range(name) else { return nil }
+        return String(decoding: bytes[range], as: UTF8.self)
+    }
+
+    private func range(_ name: Name) -> Range<Int>? {
+        let index = name.rawValue
+        guard present & 1 << UInt16(index) != 0 else { return nil }
+        return (index == 0 ? 0 : Int(ends[index - 1]))..<Int(ends[index])
+    }
+
+    /// Writes members of a JSON object with these texts, and with one more word at most of `extra`'s length.
+    func withWriter(of extra: String, to output: inout [UInt8], _ body: (inout Writer) -> Void) {
+        bytes.withUnsafeBufferPointer { bytes in
+            // A byte that is escaped becomes six. Names and numbers take less than the rest.
+            let isPlain = Self.isPlain(bytes)
+            let most = (isPlain ? 1 : 6) * bytes.count + extra.utf8.count + 512
+            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: most) { room in
+                var writer = Writer(texts: self, bytes: bytes, isPlain: isPlain, room: room)
+                body(&writer)
+                output.append(contentsOf: UnsafeBufferPointer(rebasing: room[..<writer.count]))
+            }
+        }
+    }
+
+    /// True when all of it is ASCII that JSON takes as it is.
+    private static func isPlain(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        var others: UInt8 = 0
+        // Without a branch, so that many are looked at in one instruction.
+        for byte in bytes {
+            let isOther =
+                (byte &- 0x20 > 0x5E ? 1 : 0) | (byte == UInt8(ascii: "\"") ? 1 : 0)
+                | (byte == UInt8(ascii: "\\") ? 1 : 0) as UInt8
+            others |= isOther
+        }
+        return others == 0
+    }
+}
+
+extension EventTexts {
+    /// Writes members of a JSON object into room that suffices.
+    struct Writer {
+        let texts: EventTexts
+        let bytes: UnsafeBufferPointer<UInt8>
+        let isPlain: Bool
+        let room: UnsafeMutableBufferPointer<UInt8>
+        private(set) var count = 0
+
+        init(
+            texts: EventTexts, bytes: UnsafeBufferPointer<UInt8>, isPlain: Bool,
+            room: UnsafeMutableBufferPointer<UInt8>
+        ) {
+            self.texts = texts
+            self.bytes = bytes
+            self.isPlain = isPlain
+            self.room = room
+        }
+
+        /// `start` is what stands before the value: a comma, the member's name and a colon.
+        mutating func text(_ start: StaticString, _ name: Name) {
+            put(start)
+            guard let range = texts.range(name) else { return put("null") }
+            if isPlain {
+                put(UInt8(ascii: "\""))
+                put(UnsafeBufferPointer(rebasing: bytes[range]))
+                put(UInt8(ascii: "\""))
+            } else {
+                var escaped: [UInt8] = []
+                JSONValue.write(String(decoding: bytes[range], as: UTF8.self), to: &escaped)
+                escaped.withUnsafeBufferPointer { put($0) }
+            }
+        }
+
+        mutating func number(_ start: StaticString, _ number: Int64?) {
+            put(start)
+            guard let number else { return put("null") }
+            if number < 0 { put(UInt8(ascii: "-")) }
+            var rest = number.magnitude
+            var first = count
+            repeat {
+                put(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+                rest /= 10
+            } while rest > 0
+            var last = count - 1
+            while first < last {
+                room.swapAt(first, last)
+                first += 1
+                last -= 1
+            }
+        }
+
+        /// A word that needs no escapes.
+        mutating func word(_ start: StaticString, _ word: String) {
+            put(start)
+            put(UInt8(ascii: "\""))
+            var word = word
+            word.withUTF8 { put($0) }
+            put(UInt8(ascii: "\""))
+        }
+
+        private mutating func put(_ text: StaticString) {
+            put(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        }
+
+        private mutating func put(_ byte: UInt8) {
+            room[count] = byte
+            count += 1
+        }
+
+        private mutating func put(_ bytes: UnsafeBufferPointer<UInt8>) {
+            _ = UnsafeMutableBufferPointer(rebasing: room[count...]).update(fromContentsOf: bytes)
+            count += bytes.count
+        }
+    }
+}

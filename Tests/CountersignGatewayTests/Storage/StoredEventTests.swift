@@ -1,0 +1,80 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import CountersignGatewayTesting
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// Events as they are written out, and read in their order.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct StoredEventTests {
+    private static let texts = [
+        "plain", "", "a\"quote", "back\\slash", "line\nbreak", "\u{7F}", "\u{1}", "é", "🦊", "~ }",
+        String(repeating: "x", count: 5_000), String(repeating: "\"\u{0}", count: 3_000),
+    ]
+
+    @Test(arguments: texts)
+    func eachTextIsWrittenAsJSONHasIt(text: String) throws {
+        let proof = EventProof(
+            verdict: .verified, code: -401, keyID: text, enforcement: nil, dialect: text, requestID: "r",
+            tokenID: text)
+        let event = StoredEvent(
+            sequence: .max, messageID: text, type: "track", userID: nil, anonymousID: text, name: text,
+            timestampMilliseconds: .min, receivedMilliseconds: 0, proof: proof, body: Array("{}".utf8))
+        var line: [UInt8] = []
+        event.write(to: &line, position: "AcLx")
+        let expected: JSONValue = [
+            "anonymous_id": .string(text), "body": [:], "code": -401, "dialect": .string(text),
+            "enforcement": .null, "key_id": .string(text), "message_id": .string(text), "name": .string(text),
+            "position": "AcLx", "received_ms": 0, "request_id": "r", "seq": .integer(.max),
+            "timestamp_ms": .integer(.min), "token_id": .string(text), "type": "track", "user_id": .null,
+            "verdict": "verified",
+        ]
+        // The body stands first.
+        let members = String(decoding: expected.bytes, as: UTF8.self).replacing(#""body":{},"#, with: "")
+        #expect(String(decoding: line, as: UTF8.self) == #"{"body":{},"# + members.dropFirst())
+        #expect(event.messageID == text && event.userID == nil && event.proof == proof)
+    }
+
+    @Test func anEventWithoutVerdictHasNoProof() {
+        let event = StoredEvent(
+            sequence: 1, messageID: "m", type: "track", userID: "u", anonymousID: nil, name: nil,
+            timestampMilliseconds: 1, receivedMilliseconds: 2, proof: nil, body: Array("{}".utf8))
+        var line: [UInt8] = []
+        event.write(to: &line)
+        #expect(event.proof == nil && event.verdict == "unknown")
+        #expect(String(decoding: line, as: UTF8.self).hasSuffix(#""user_id":"u","verdict":"unknown"}"#))
+    }
+
+    /// Two apps that store by turns, in stretches, and a hole where events are gone: every page goes on where the one before
+    /// ended, whatever its size.
+    @Test(arguments: [1, 2, 7, 300, 1_000])
+    func pagesJoinWhereverTheyEnd(limit: Int) throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/events-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let storage = try SQLiteStorage(dataDirectory: folder)
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 24))
+        defer { store.close() }
+        var wanted: [String] = []
+        for stretch in 0..<12 {
+            let ids = (0..<(stretch * 13 % 60 + 1)).map { "m-\(stretch)-\($0)" }
+            for app in ["shop", "kiosk"] {
+                let batch = ids.map { StorageConformance.event($0, user: "ada") }
+                _ = try StorageConformance.append(batch, of: app, to: store)
+            }
+            wanted += ids
+        }
+        var found: [String] = []
+        var reached: Int64 = 0
+        while true {
+            let stretch = try storage.log.follow(EventFollowing(appID: "shop"), after: reached, limit: limit)
+            #expect(stretch.events.count <= limit)
+            #expect(stretch.reached >= (stretch.events.last?.sequence ?? reached))
+            found += stretch.events.map(\.messageID)
+            reached = stretch.reached
+            guard stretch.hasMore else { break }
+        }
+        #expect(found == wanted)
+    }
+}
