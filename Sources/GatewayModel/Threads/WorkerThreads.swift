@@ -4,8 +4,8 @@ internal import Foundation
 /// Threads that do what they are given, in the order in which it was given. Whoever gives it bounds how much waits.
 ///
 /// Some give way: the system runs them with the processor time that others leave. What is stored is read on such threads, so
-/// that reading takes no time from storing. Dispatch offers none on Linux, where every thread of its pool has the same
-/// priority. A thread has the priority of the one that starts it, so work that gives way must start none, which giving work to
+/// that reading takes no time from storing. Dispatch hardly offers them on Linux: the gateway's queues of the quality
+/// `utility` were seen at nice value 2. A thread has the priority of the one that starts it, so work that gives way must start none, which giving work to
 /// Dispatch may do; and it must hold no lock that storing needs for longer than a few instructions.
 package final class WorkerThreads: Sendable {
     private final class Work: @unchecked Sendable {
@@ -40,9 +40,10 @@ package final class WorkerThreads: Sendable {
         }
     }
 
-    /// The nice value of threads that give way (`setpriority(2)`): the lowest priority that Linux has for work that is to be
-    /// done at all. Beside one busy thread of the usual priority they get a seventieth of a processor.
-    package static let nice: Int32 = 19
+    /// The nice value of threads that give way (`setpriority(2)`). Beside one busy thread of the usual priority they get a tenth
+    /// of a processor. Whoever waits for a lock that one of them holds, such as that of the memory allocator, waits as long as
+    /// it does not run: at 19, the least of all, a seventieth, that was seen in what storing took.
+    package static let nice: Int32 = 10
 
     private let work = Work()
 
