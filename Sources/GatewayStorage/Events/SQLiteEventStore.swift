@@ -41,6 +41,9 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var hasEnded = false
     // Touched by the writer thread only, after `init`.
     private var log: EventLogWriter?
+    /// Those of `log`.
+    private var files: DatabaseFiles
+    private var hasLostFiles = false
     private var sweeper = RetentionSweeper()
     private var nextSweep = Date.distantPast
     private var nextCount = Date.distantPast
@@ -82,6 +85,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         self.pendingLimit = pendingBytes
         self.observer = observer
         log = try EventLogWriter(path: path, recent: recent)
+        files = DatabaseFiles(of: path)
         let thread = Thread { [self] in run() }
         thread.name = "event writer"
         thread.start()
@@ -279,6 +283,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             var outcomes = try openLog().store(
                 jobs.filter { $0.change == nil }.map(\.batch), counting: uses, with: jobs.compactMap(\.change)
             )[...]
+            guard files.areInPlace else { throw loseFiles() }
             let results = jobs.map { $0.change == nil ? outcomes.removeFirst() : AppendOutcome() }
             arrivals.note(
                 Set(zip(jobs, results).compactMap { $1.accepted > 0 ? $0.batch?.appID : nil }))
@@ -290,7 +295,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 return jobs.enumerated().flatMap { write([$1], $0 == 0 ? uses : nil) }
             }
             keep(uses)
-            let failure = StoreFailure(error)
+            let failure = (error as? StoreFailure) ?? StoreFailure(error)
             record.failure = failure
             // After a failed write or fsync the state of the pages is unknown: open again, which recovers from the
             // log, instead of trying the same fsync twice. A full disk leaves the connection sound.
@@ -352,15 +357,32 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     }
 
     private func openLog() throws -> EventLogWriter {
-        let open = try log ?? EventLogWriter(path: path, recent: recent, afterFailure: true)
+        if hasLostFiles { throw Self.lostFiles }
+        if let log { return log }
+        let open = try EventLogWriter(path: path, recent: recent, afterFailure: true)
         log = open
+        files = DatabaseFiles(of: path)
         return open
     }
 
     private func closeLog() {
+        // Closing would write what lies in a deleted log into a database that others have gone on with.
+        guard !hasLostFiles else { return }
         log?.close()
         log = nil
     }
+
+    /// From here on nothing is stored: this process's readers hold the old files too, so only its next start finds the new ones.
+    private func loseFiles() -> StoreFailure {
+        hasLostFiles = true
+        return Self.lostFiles
+    }
+
+    private static let lostFiles = StoreFailure(
+        reason: .failed,
+        detail:
+            "events.sqlite or its log (events.sqlite-wal) was deleted or replaced while the gateway ran; nothing "
+            + "more is stored until it is restarted")
 }
 
 extension StoreFailure {

@@ -47,6 +47,34 @@ struct SQLiteEventStoreTests {
             try reader.first("SELECT events, bytes FROM app_usage") { [$0.int(0), $0.int(1)] } == [1, 2])
     }
 
+    /// Deleted, or replaced by a copy: what is written to the old file would be gone with the process.
+    @Test(arguments: ["events.sqlite-wal", "events.sqlite"], [true, false])
+    func aFileThatIsTakenAwayEndsTheStoring(name: String, isReplaced: Bool) throws {
+        let path = folder.appendingPathComponent("events.sqlite").path
+        let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
+        _ = try append("m-1", to: store).get()
+        let others = try SQLiteConnection(path: path)
+        _ = try others.first("PRAGMA wal_checkpoint(FULL)") { $0.int(0) }
+        let file = folder.appendingPathComponent(name)
+        let copy = folder.appendingPathComponent("copy")
+        try FileManager.default.copyItem(at: file, to: copy)
+        try FileManager.default.removeItem(at: file)
+        if isReplaced { try FileManager.default.copyItem(at: copy, to: file) }
+        for _ in 0..<2 {
+            let failure = #expect(throws: StoreFailure.self) { try append("m-2", to: store).get() }
+            #expect(failure?.reason == .failed && failure?.detail.contains("until it is restarted") == true)
+        }
+        store.close()
+        // SQLite gives a process that still has the old log open its index, so the new one is for the next process.
+        guard file.path == path else { return }
+        if !isReplaced { try FileManager.default.copyItem(at: copy, to: file) }
+        let again = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
+        #expect(try append("m-1", to: again).get().duplicates == 1)
+        let late = try append("m-2", to: again).get()
+        #expect(late.accepted + late.duplicates == 1)
+        again.close()
+    }
+
     /// A folder of the index on a file system without room.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
     func aFullDiskIsSaidOfAnyFile() throws {
