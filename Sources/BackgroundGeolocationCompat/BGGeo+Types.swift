@@ -1,5 +1,4 @@
 public import Countersign
-internal import CountersignLocations
 
 // The names under which the vendor's Swift interface has them.
 extension BGGeo {

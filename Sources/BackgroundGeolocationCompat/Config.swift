@@ -1,4 +1,3 @@
-internal import Countersign
 internal import CountersignLocations
 
 /// The settings of `BGGeo`.

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 
 /// Ends a subscription when it is cancelled, and only then: it may be thrown away.

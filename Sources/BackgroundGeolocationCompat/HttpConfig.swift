@@ -1,7 +1,5 @@
-internal import Countersign
 internal import CountersignCore
 internal import CountersignLocations
-internal import Foundation
 
 /// Where records go, and when.
 public final class HttpConfig {

@@ -1,5 +1,3 @@
-internal import Countersign
-internal import CountersignCore
 internal import CountersignLocations
 
 /// What is stored, and for how long.

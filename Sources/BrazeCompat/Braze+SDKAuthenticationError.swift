@@ -1,5 +1,4 @@
 internal import Countersign
-internal import CountersignCore
 
 extension Braze {
     /// A signature that the server refused.

@@ -1,6 +1,5 @@
 internal import Countersign
 internal import CountersignCore
-internal import Foundation
 
 /// The part of BrazeKit's public API that SDK Authentication needs, over a `CountersignClient`.
 ///

@@ -1,5 +1,4 @@
 public import CountersignCore
-internal import Foundation
 
 /// Records what users of an app do, and delivers it to a gateway: each event exactly once, and under its user's token.
 ///

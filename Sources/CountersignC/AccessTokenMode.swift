@@ -1,7 +1,6 @@
 internal import Countersign
 internal import CountersignCore
 internal import CountersignLocations
-internal import Foundation
 
 /// Locations under an access token that refreshes itself.
 struct AccessTokenMode: Mode {

@@ -3,7 +3,6 @@
 // The functions of `countersign.h`; the compiler checks them against it.
 public import CCountersign
 internal import Countersign
-internal import CountersignCore
 internal import Foundation
 
 @c @implementation

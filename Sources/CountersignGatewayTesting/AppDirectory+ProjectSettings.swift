@@ -1,4 +1,3 @@
-internal import CountersignGateway
 package import GatewayModel
 package import GatewayStorage
 

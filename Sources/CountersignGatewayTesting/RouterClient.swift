@@ -1,4 +1,3 @@
-internal import CountersignGateway
 internal import GatewayHTTP
 
 /// Sends requests to a gateway of this process.

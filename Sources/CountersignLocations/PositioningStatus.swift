@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// Whether Core Location may be used, and whether it works.
 public struct PositioningStatus: Sendable, Hashable {
     /// What the person, or who manages the device, allows. The app asks for it.

@@ -1,10 +1,8 @@
 internal import Countersign
-internal import CountersignCore
 internal import CountersignGateway
 internal import CountersignGatewayTesting
 internal import CountersignSQLite
 internal import Foundation
-internal import GatewayHTTP
 internal import GatewayModel
 
 /// A3: fifty devices with tokens that live two seconds; answers are lost before they are stored, and devices are killed.

@@ -1,5 +1,4 @@
 internal import Countersign
-internal import CountersignCore
 public import Foundation
 
 extension Exponea {

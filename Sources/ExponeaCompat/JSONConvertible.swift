@@ -1,4 +1,3 @@
-public import Countersign
 public import Foundation
 
 /// What can be the value of a property.

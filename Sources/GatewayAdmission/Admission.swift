@@ -1,6 +1,5 @@
 internal import CountersignCore
 package import CountersignJOSE
-internal import Foundation
 package import GatewayHTTP
 package import GatewayModel
 

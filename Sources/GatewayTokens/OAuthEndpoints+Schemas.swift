@@ -1,5 +1,4 @@
 package import CountersignCore
-internal import GatewayHTTP
 
 extension OAuthEndpoints {
     private static let text: JSONValue = ["type": "string"]

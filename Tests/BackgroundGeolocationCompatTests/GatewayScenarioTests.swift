@@ -3,10 +3,8 @@ import Countersign
 import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignLocations
 import CountersignSQLite
 import Foundation
-import GatewayHTTP
 import GatewayModel
 import Testing
 

@@ -1,7 +1,6 @@
 import BackgroundGeolocationCompat
 import Countersign
 import CountersignCore
-import CountersignLocations
 import CountersignTesting
 import Foundation
 import Testing

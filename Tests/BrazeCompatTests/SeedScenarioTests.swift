@@ -1,7 +1,6 @@
 import BrazeCompat
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignJOSE
 import CountersignSQLite
 import Foundation
 import Testing

@@ -1,6 +1,5 @@
 import Countersign
 import CountersignCore
-import Foundation
 
 @testable import Countersign
 

@@ -3,7 +3,6 @@ import CountersignCore
 import Foundation
 
 @testable import Countersign
-@testable import CountersignLocations
 
 /// What a scenario's steps are done with: one client of the SDK, in one run of an app.
 protocol Device: Sendable {

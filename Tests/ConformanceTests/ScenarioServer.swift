@@ -1,6 +1,5 @@
 import Countersign
 import CountersignCore
-import CountersignTesting
 import Foundation
 
 /// The server that all modes send to, and the one that refreshes access tokens: both answer by the scenario's rules, and

@@ -1,4 +1,3 @@
-import CountersignGateway
 import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation

@@ -1,7 +1,6 @@
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignSQLite
-import Foundation
 import GatewayModel
 import Testing
 

@@ -5,7 +5,6 @@ import CountersignTesting
 import Foundation
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayAdmission
 @testable import GatewayDialects
 @testable import GatewayHTTP

@@ -1,6 +1,5 @@
 import CountersignCore
 import CountersignJOSE
-import Foundation
 import Testing
 
 struct CustomerTokenVerifierTests {

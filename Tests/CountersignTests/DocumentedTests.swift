@@ -1,10 +1,8 @@
 import Countersign
-import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
-import GatewayHTTP
 import Testing
 
 /// The samples of the article "Testing your integration".

@@ -1,6 +1,5 @@
 import Countersign
 import CountersignCore
-import CountersignTesting
 import Foundation
 
 /// What the real gateway does with a batch, as far as the SDK can see: it stores each message id once, and may be told to

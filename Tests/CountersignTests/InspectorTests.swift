@@ -1,6 +1,4 @@
-import CountersignCore
 import CountersignTesting
-import Foundation
 import Testing
 
 @testable import Countersign

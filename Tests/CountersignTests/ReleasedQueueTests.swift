@@ -1,4 +1,3 @@
-import CountersignCore
 import CountersignSQLite
 import CountersignTesting
 import Foundation

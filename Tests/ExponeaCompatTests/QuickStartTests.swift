@@ -1,4 +1,3 @@
-import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing

@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// The tokens of all users that have one, and which one is the newest.
 struct TokenCache {
     struct Entry: Equatable {

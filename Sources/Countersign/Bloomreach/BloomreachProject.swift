@@ -1,4 +1,3 @@
-internal import CountersignCore
 public import Foundation
 
 /// A project of Bloomreach Engagement: where it is and what opens it.

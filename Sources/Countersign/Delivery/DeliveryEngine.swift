@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 
 /// Carries out what `Sender` decides: one loop, one request at a time.

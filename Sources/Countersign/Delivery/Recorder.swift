@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignSQLite
 internal import Foundation
 
 /// Takes events from any thread, writes them into a log at once, and brings them from there into the queue file.

@@ -1,4 +1,3 @@
-internal import CountersignCore
 package import Foundation
 
 /// The members of servers' answers that the SDK reads, whatever the dialect.

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 
 /// Where an app's queues are unless it says otherwise: a folder for each app and write key.

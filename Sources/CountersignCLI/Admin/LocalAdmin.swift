@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import Foundation
 internal import GatewayAdmin
 internal import GatewayHTTP
 

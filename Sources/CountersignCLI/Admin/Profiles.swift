@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignJOSE
 internal import Foundation
 
 /// A gateway and the API token for it, under a name.

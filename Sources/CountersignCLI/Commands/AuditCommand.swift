@@ -1,5 +1,3 @@
-internal import CountersignCore
-
 /// `countersign audit …`: who changed what.
 enum AuditCommand {
     static let commands = [list, verify]

@@ -1,5 +1,3 @@
-internal import CountersignCore
-
 /// `countersign complete`: what the completion scripts ask for.
 enum CompleteCommand {
     private static let kind = Positional("KIND", choices: ["apps", "keys", "profiles"], help: "ids of what")

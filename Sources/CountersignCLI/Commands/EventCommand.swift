@@ -1,6 +1,4 @@
 internal import CountersignCore
-internal import CountersignJOSE
-internal import Foundation
 
 /// `countersign event …`.
 enum EventCommand {

@@ -1,5 +1,4 @@
 internal import Countersign
-internal import Foundation
 
 /// `countersign self-check`.
 enum SelfCheckCommand {

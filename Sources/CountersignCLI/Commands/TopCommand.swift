@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import Foundation
 
 /// `countersign top`.
 enum TopCommand {

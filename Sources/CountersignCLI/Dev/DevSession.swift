@@ -1,5 +1,4 @@
 internal import CountersignGateway
-internal import Foundation
 internal import GatewayHTTP
 internal import GatewayModel
 

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import Foundation
 
 /// Prints events with the position after each, and goes on as more are stored.
 struct EventFollower: Sendable {

@@ -1,7 +1,5 @@
 internal import Countersign
 internal import CountersignCore
-internal import CountersignJOSE
-internal import Foundation
 
 /// Follows verdicts as they happen, over connections that end.
 final class Tail: Sendable {

@@ -1,6 +1,5 @@
 internal import CountersignCore
 internal import CountersignJOSE
-internal import Foundation
 
 /// Makes the apps that `countersign trigger` sends requests to, and deletes them again.
 ///

@@ -1,6 +1,5 @@
 internal import COpenSSL
 public import CountersignCore
-internal import Foundation
 
 /// A private key that signs tokens. It never prints itself.
 public final class SigningKey: Sendable {

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import Foundation
 
 /// Remembers tokens whose signature was good, so that the same token need not be verified again.
 ///

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import Foundation
 package import GatewayHTTP
 package import GatewayModel
 

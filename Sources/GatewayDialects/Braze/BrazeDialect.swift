@@ -1,5 +1,3 @@
-internal import CountersignCore
-internal import CountersignJOSE
 internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel

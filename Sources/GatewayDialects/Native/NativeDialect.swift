@@ -1,6 +1,4 @@
 internal import CountersignCore
-internal import CountersignJOSE
-internal import Foundation
 internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel

@@ -1,6 +1,5 @@
 internal import CHTTPServer
 internal import CMicroHTTPD
-internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 

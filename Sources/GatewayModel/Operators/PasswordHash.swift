@@ -1,5 +1,4 @@
 package import CountersignJOSE
-internal import Foundation
 
 /// A password as it is kept: salt, cost and what scrypt (RFC 7914) makes of them.
 package struct PasswordHash: Sendable, Equatable {

@@ -1,5 +1,4 @@
 package import CountersignCore
-internal import Foundation
 
 /// Where an app's events are delivered to, and which of them.
 package struct WebhookEndpoint: Sendable, Equatable {

@@ -1,6 +1,4 @@
 internal import CountersignCore
-internal import CountersignJOSE
-internal import Foundation
 package import GatewayModel
 
 /// Counts verdicts as requests end, and gathers samples of those that failed. Handed to ``AnalyticsStore`` once a second;

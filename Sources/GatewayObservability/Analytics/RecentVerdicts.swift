@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import GatewayModel
 
 /// An app's verdicts of the last hour, second by second, for decisions that cannot wait for a minute to be over.

@@ -1,7 +1,6 @@
 package import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
-internal import Foundation
 package import GatewayModel
 
 /// Which verdicts to look at. What is nil is not looked at; the empty string stands for the unknown.

@@ -1,5 +1,4 @@
 package import CountersignCore
-internal import GatewayModel
 
 extension EventConsumer {
     /// The consumer as every API shows it.

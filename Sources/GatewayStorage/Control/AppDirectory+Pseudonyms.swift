@@ -1,4 +1,3 @@
-internal import CountersignJOSE
 internal import CountersignSQLite
 package import GatewayModel
 

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
-internal import Foundation
 public import GatewayModel
 
 /// The apps of a data directory, with their keys and what is set for each; and what is kept beside them.

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
 public import GatewayModel

@@ -1,7 +1,6 @@
 package import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
-internal import Foundation
 package import GatewayModel
 
 /// Where events are delivered to. A running gateway sees a change within a second.

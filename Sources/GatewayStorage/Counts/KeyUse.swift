@@ -1,5 +1,4 @@
 internal import CountersignSQLite
-internal import GatewayModel
 
 /// How much a public key has verified (seed 003, "Managing public keys": which key is safe to delete).
 package struct KeyUse: Sendable, Equatable {

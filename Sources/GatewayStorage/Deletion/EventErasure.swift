@@ -1,6 +1,4 @@
-internal import CountersignCore
 internal import CountersignSQLite
-internal import GatewayModel
 
 /// Removes everything that `events.sqlite` keeps of an app, a step at a time between two commits. Used by the writer's
 /// thread. The space is overwritten.

@@ -1,6 +1,5 @@
 internal import CountersignCore
 internal import CountersignSQLite
-internal import Foundation
 
 /// The runs that readers have opened, for the next time, and what is in no run yet.
 final class OpenIndexRuns: Sendable {

@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// The events of one run, and what it was made for.
 struct IndexRunName: Hashable {
     static let suffix = ".run"

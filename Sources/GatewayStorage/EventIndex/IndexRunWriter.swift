@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// Makes runs. One is there under its name only when all of it is on the disk.
 struct IndexRunWriter {
     let folder: String

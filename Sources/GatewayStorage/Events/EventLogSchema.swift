@@ -1,5 +1,4 @@
 internal import CountersignSQLite
-internal import GatewayModel
 
 /// The tables of events in `events.sqlite`.
 enum EventLogSchema {

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
-internal import Foundation
 package import GatewayModel
 
 /// `token-keys.sqlite`: the keys that sign access tokens and the one that refresh tokens are made with.

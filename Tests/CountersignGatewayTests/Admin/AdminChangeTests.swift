@@ -1,12 +1,9 @@
-import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
-import Foundation
 import Testing
 
 @testable import CountersignGateway
-@testable import GatewayModel
 @testable import GatewayTokens
 
 /// Changes from what was read, pages of what others change meanwhile, and the log of it all.

@@ -1,5 +1,4 @@
 import CountersignGatewayTesting
-import Foundation
 import Testing
 
 @testable import CountersignGateway

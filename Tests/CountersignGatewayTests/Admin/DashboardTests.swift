@@ -1,9 +1,6 @@
 import CountersignGatewayTesting
-import CountersignTesting
-import Foundation
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayAdmin
 @testable import GatewayModel
 

@@ -1,6 +1,5 @@
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayAdmin
 
 struct ExportTests {

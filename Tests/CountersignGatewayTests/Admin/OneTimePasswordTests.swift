@@ -1,7 +1,6 @@
 import CountersignJOSE
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayAdmin
 @testable import GatewayModel
 

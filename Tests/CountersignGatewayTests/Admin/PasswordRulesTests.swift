@@ -1,6 +1,5 @@
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayAdmin
 
 /// What may not become a password, and what may.

@@ -3,8 +3,6 @@ import CountersignJOSE
 import Foundation
 import Testing
 
-@testable import CountersignGateway
-@testable import GatewayHTTP
 @testable import GatewayModel
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -6,7 +6,6 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
-@testable import GatewayDialects
 @testable import GatewayHTTP
 @testable import GatewayModel
 @testable import GatewayStorage

@@ -1,11 +1,9 @@
 import CountersignCore
-import Foundation
 import GatewayHTTP
 import GatewayModel
 import Testing
 
 @testable import GatewayDialects
-@testable import GatewayStorage
 
 /// Requests that wait for events, with a clock by hand.
 @Suite(.timeLimit(.minutes(5)))

@@ -2,7 +2,6 @@ import CountersignCore
 import Foundation
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayModel
 @testable import GatewayObservability
 

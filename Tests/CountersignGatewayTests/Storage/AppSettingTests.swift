@@ -1,7 +1,6 @@
 import CountersignCore
 import CountersignSQLite
 import CountersignTesting
-import Foundation
 import Testing
 
 @testable import GatewayModel

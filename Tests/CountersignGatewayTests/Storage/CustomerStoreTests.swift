@@ -3,7 +3,6 @@ import CountersignSQLite
 import Foundation
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayModel
 @testable import GatewayStorage
 

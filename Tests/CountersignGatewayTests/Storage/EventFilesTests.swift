@@ -1,12 +1,10 @@
 import CountersignCore
-import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayModel
 @testable import GatewayStorage
 

@@ -1,8 +1,6 @@
 import CountersignCore
-import CountersignGateway
 import CountersignGatewayTesting
 import CountersignTesting
-import Foundation
 import GatewayModel
 import GatewayStorage
 import Testing

@@ -1,8 +1,6 @@
-import CountersignCore
 import CountersignSQLite
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayModel
 @testable import GatewayStorage
 

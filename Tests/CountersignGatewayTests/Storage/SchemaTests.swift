@@ -1,11 +1,9 @@
-import CountersignCore
 import CountersignJOSE
 import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayModel
 @testable import GatewayStorage
 

@@ -2,10 +2,8 @@ import CountersignSQLite
 import Foundation
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayModel
 @testable import GatewayStorage
-@testable import GatewayTokens
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SessionTableTests {

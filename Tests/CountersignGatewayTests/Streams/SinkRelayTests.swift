@@ -1,6 +1,5 @@
 import CountersignCore
 import CountersignJOSE
-import Foundation
 import GatewayModel
 import GatewayStream
 import Testing

@@ -1,6 +1,4 @@
 import CountersignCore
-import CountersignGatewayTesting
-import Foundation
 import GatewayModel
 import GatewayStream
 import Testing

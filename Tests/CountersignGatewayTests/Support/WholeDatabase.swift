@@ -1,5 +1,4 @@
 import CountersignSQLite
-import Foundation
 
 /// A database as a test looks at it that knows no table: everything that is in it.
 struct WholeDatabase {

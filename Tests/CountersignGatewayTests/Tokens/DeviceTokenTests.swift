@@ -1,4 +1,3 @@
-import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE

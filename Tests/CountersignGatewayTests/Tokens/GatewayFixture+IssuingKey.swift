@@ -4,7 +4,6 @@ import CountersignSQLite
 import Foundation
 
 @testable import GatewayModel
-@testable import GatewayStorage
 
 extension GatewayFixture {
     private static let issuingKey = Result { try SigningKey.generate(.rs256) }

@@ -1,5 +1,4 @@
 import CountersignCore
-import Foundation
 import GatewayHTTP
 import GatewayModel
 import Testing

@@ -1,6 +1,5 @@
 import CountersignCore
 import CountersignTesting
-import Foundation
 import GatewayHTTP
 import GatewayModel
 import GatewayStorage

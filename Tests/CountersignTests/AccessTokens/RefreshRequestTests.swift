@@ -1,5 +1,4 @@
 import CountersignCore
-import CountersignTesting
 import Foundation
 import Testing
 

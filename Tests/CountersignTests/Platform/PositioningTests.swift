@@ -2,7 +2,6 @@ import CountersignCore
 import Foundation
 import Testing
 
-@testable import Countersign
 @testable import CountersignLocations
 
 /// What Core Location says, played by the test.

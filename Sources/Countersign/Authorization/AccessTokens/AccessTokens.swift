@@ -1,4 +1,3 @@
-internal import CountersignCore
 package import Foundation
 
 /// One access token for all requests, which refreshes itself: carries out what `RefreshMachine` decides.

@@ -1,5 +1,3 @@
-internal import CountersignCore
-
 /// How an access token stands in the `Authorization` header field.
 ///
 /// A string literal works: `strategy = "JWT"`.

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 
 /// A refresh, step by step.

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 
 /// Decides when an access token is refreshed, what an answer means, and when to stop: a state machine without I/O, clock

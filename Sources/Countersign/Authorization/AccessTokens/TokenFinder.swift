@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import Foundation
 
 /// Finds the tokens in the answer of an authorization server, whatever they are called and wherever they stand.
 ///

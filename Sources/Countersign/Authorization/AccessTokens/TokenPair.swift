@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 
 /// A pair of tokens, where it comes from, and what became of it: all that is kept between two runs.

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 
 /// Finds the app's provider class by its name, and says in the words of each platform's SDK why it cannot.

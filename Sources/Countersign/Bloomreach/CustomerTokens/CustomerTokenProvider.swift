@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// Where customer tokens come from.
 public struct CustomerTokenProvider: Sendable {
     enum Kind: Sendable {
