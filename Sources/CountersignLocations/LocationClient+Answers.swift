@@ -1,0 +1,53 @@
+internal import Countersign
+internal import Foundation
+
+// What servers answer, and what they may command.
+extension LocationClient {
+    func exchanged(_ result: Result<TransportResponse, HTTPTransportError>) {
+        switch result {
+        case .failure(let error):
+            tell(UploadEvent(isSuccess: false, status: 0, responseText: "", error: "\(error)"))
+        case .success(let response):
+            let isSuccess = configuration.http.hasTaken(response)
+            let isPage = !isSuccess && (200..<300).contains(response.status)
+            tell(
+                UploadEvent(
+                    isSuccess: isSuccess, status: response.status,
+                    responseText: String(decoding: response.body, as: UTF8.self),
+                    error: isSuccess ? nil : isPage ? "page" : "http_\(response.status)"))
+            if isPage { return }
+            for command in ServerCommand.all(in: response) { perform(command) }
+        }
+    }
+
+    private func tell(_ event: UploadEvent) {
+        guard let handler = configuration.onHTTP else { return }
+        callbacks.async { handler(event) }
+    }
+
+    /// Returns when the app's closures have been called for all that has happened.
+    package func callbacksDelivered() async {
+        await withCheckedContinuation { continuation in callbacks.async { continuation.resume() } }
+    }
+
+    private func perform(_ command: ServerCommand) {
+        var configuration = configuration
+        guard configuration.allowedCommands.contains(command.name) else {
+            configuration.log?(
+                .info, "a server's command was ignored", ["command": String(command.name.prefix(64))])
+            return
+        }
+        switch command.name {
+        case "start": start()
+        case "stop": stop()
+        case "setConfig":
+            guard let http = ServerCommand.apply(command.argument, to: configuration.http) else {
+                configuration.log?(.warning, "a server's setConfig was refused", [:])
+                return
+            }
+            configuration.http = http
+            apply(configuration)
+        default: break
+        }
+    }
+}

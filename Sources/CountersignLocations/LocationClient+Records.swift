@@ -1,0 +1,104 @@
+public import Countersign
+public import CountersignCore
+
+// Records that wait, are sent, or are set aside.
+extension LocationClient {
+    /// Records that wait.
+    ///
+    /// - Returns: How many.
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.
+    public func count() async throws(CountersignError) -> Int {
+        try await pipeline.waitingCount()
+    }
+
+    /// The records that wait, the oldest first.
+    ///
+    /// - Returns: Each as it will be sent.
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.
+    public func records() async throws(CountersignError) -> [JSONValue] {
+        try await pipeline.waitingBodies().compactMap(JSONDocument.value)
+    }
+
+    /// Removes a record that waits.
+    ///
+    /// - Parameter uuid: Its id.
+    /// - Returns: False if there is none.
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
+    @discardableResult
+    public func remove(uuid: String) async throws(CountersignError) -> Bool {
+        try await pipeline.removeWaiting(messageID: uuid)
+    }
+
+    /// Removes all records. Tokens stay.
+    ///
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
+    public func removeAll() async throws(CountersignError) {
+        try await pipeline.removeAllWaiting()
+    }
+
+    /// Sends everything that waits.
+    ///
+    /// - Returns: The records that the server has taken.
+    /// - Throws: `CountersignError`: what was not sent stays, or is set aside if the server will never take it. What was sent
+    ///   before is gone all the same.
+    @discardableResult
+    public func sync() async throws(CountersignError) -> [JSONValue] {
+        guard destination.settings.http.endpoint != nil else {
+            throw CountersignError(.invalidURL, "http.url must be an http or https URL with a host")
+        }
+        await handover()
+        let collector = destination.beginCollecting()
+        let result = await pipeline.flush()
+        let delivered = destination.endCollecting(collector)
+        guard result.isComplete, !result.batches.contains(where: { $0.outcome == .quarantined }) else {
+            throw Self.error(of: result)
+        }
+        return delivered.compactMap { JSONDocument.value($0.body) }
+    }
+
+    private static func error(of result: FlushResult) -> CountersignError {
+        let detail = "\(result.queued) records wait"
+        if result.ending == .otherProcessIsSending { return CountersignError(.syncInProgress, detail) }
+        guard let last = result.batches.last else { return CountersignError(.response, detail) }
+        let isNetwork = [
+            HTTPTransportError.Code.cannotConnect, .connectionLost, .timedOut, .tls, .notPermitted, .other,
+        ].contains { $0.rawValue == last.code }
+        if isNetwork { return CountersignError(.networkConnection, "\(last.code); \(detail)") }
+        if last.code.hasPrefix("http_3") { return CountersignError(.redirect, "\(last.code); \(detail)") }
+        return CountersignError(
+            last.outcome == .tokenProblem ? .notAuthorized : .response, "\(last.code); \(detail)")
+    }
+
+    // MARK: Quarantine
+
+    /// As `CountersignClient.quarantinedEvents()`.
+    ///
+    /// - Returns: The records that the server will never take as they are.
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.
+    public func quarantinedRecords() async throws(CountersignError) -> [QuarantinedEvent] {
+        try await pipeline.quarantined()
+    }
+
+    /// As `CountersignClient.requeueQuarantinedEvents()`.
+    ///
+    /// - Returns: How many.
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
+    @discardableResult
+    public func requeueQuarantinedRecords() async throws(CountersignError) -> Int {
+        try await pipeline.requeueQuarantined()
+    }
+
+    /// As `CountersignClient.deleteQuarantinedEvents()`.
+    ///
+    /// - Returns: How many.
+    /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
+    @discardableResult
+    public func deleteQuarantinedRecords() async throws(CountersignError) -> Int {
+        try await pipeline.deleteQuarantined()
+    }
+
+    /// Where every record is, and what the SDK is waiting for.
+    ///
+    /// - Returns: The state at this moment.
+    public func snapshot() async -> CountersignSnapshot { await pipeline.snapshot() }
+}
