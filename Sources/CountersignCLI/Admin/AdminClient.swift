@@ -62,8 +62,8 @@ protocol AdminClient: Sendable {
 }
 
 extension AdminClient {
-    func get(_ path: String...) async throws -> AdminAnswer {
-        try await send(AdminRequest(method: "GET", path: path))
+    func get(_ path: String..., query: [(name: String, value: String?)] = []) async throws -> AdminAnswer {
+        try await send(AdminRequest(method: "GET", path: path, query: query))
     }
 
     func post(_ path: String..., body: JSONValue? = nil) async throws -> JSONValue {

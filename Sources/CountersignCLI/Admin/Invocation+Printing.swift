@@ -1,4 +1,10 @@
 internal import CountersignCore
+internal import GatewayModel
+
+extension Flag {
+    static let secretFile = Flag(
+        "secret-file", .path("FILE"), help: "write the secret here, mode 0600, instead of printing it")
+}
 
 extension Invocation {
     /// Prints an answer: as JSON as it is, else as `text` does it.
@@ -18,6 +24,31 @@ extension Invocation {
         try print(answer) {
             io.say(notice)
             try io.print(answer[name].shown)
+        }
+    }
+
+    /// Makes something with a secret that is shown only once; prints its id, and the secret unless `--secret-file` takes it.
+    /// Without a file that can be written nothing is made.
+    func printSecret(
+        _ name: String, of id: String, notice: String? = nil, _ make: () async throws -> JSONValue
+    ) async throws {
+        let path = try value(of: .secretFile)
+        let file = try path.map { try PrivateFile(creating: $0) }
+        let made = try await make()
+        var members = made.members ?? [:]
+        let secret = made[name].text
+        if let file {
+            if let secret { try file.write(secret) }
+            members[name] = nil
+            members["secret_file"] = path.map { .string($0) }
+        }
+        try print(.object(members)) {
+            if let notice { io.say(notice) }
+            try io.print(made[id].shown)
+            if let secret, file == nil {
+                io.say("Its secret, shown only once:")
+                try io.print(secret)
+            }
         }
     }
 

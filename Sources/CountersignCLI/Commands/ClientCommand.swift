@@ -14,8 +14,6 @@ enum ClientCommand {
     private static let grant = Flag(
         "grant", .choice(OAuthClient.Grant.allCases.map(\.rawValue)),
         maximumCount: OAuthClient.Grant.allCases.count, help: "what it may ask for; all when not given")
-    private static let secretFile = Flag(
-        "secret-file", .path("FILE"), help: "write the secret here, mode 0600, instead of printing it")
 
     private static let create = Command(
         "client create", summary: "Make a client of the token service and print its id and its secret",
@@ -24,7 +22,7 @@ enum ClientCommand {
             shown only once: the gateway keeps a hash. With --public-key it has no secret and signs assertions (RS256).
             A token that a client gets for itself may write events of every user of the app.
             """,
-        positionals: [.app], flags: [name, key, grant, secretFile, .json] + Flag.place,
+        positionals: [.app], flags: [name, key, grant, .secretFile, .json] + Flag.place,
         examples: [
             "With a secret": "countersign client create shop --name warehouse",
             "With a key": "countersign client create shop --name segment --public-key public.pem",
@@ -32,30 +30,16 @@ enum ClientCommand {
     ) { invocation in
         let admin = try invocation.admin()
         let grants = invocation.values(of: grant)
-        let path = try invocation.value(of: secretFile)
         let publicKey = try invocation.value(of: key).map { try invocation.text(ofFile: $0) }
-        let file = try path.map { try PrivateFile(creating: $0) }
-        let made = try await admin.post(
-            "apps", invocation.app, "clients",
-            body: [
-                "name": .string(try invocation.value(of: name) ?? ""),
-                "public_key": publicKey.map { .string($0) } ?? .null,
-                "grants": grants.isEmpty ? .null : .array(grants.map { .string($0) }),
-            ])
-        var members = made.members ?? [:]
-        let secret = made["client_secret"].text
-        if let file {
-            if let secret { try file.write(secret) }
-            members["client_secret"] = nil
-            members["secret_file"] = path.map { .string($0) }
-        }
-        try invocation.print(.object(members)) {
-            invocation.io.say("Made a client of \(made["app"].shown).")
-            try invocation.io.print(made["client_id"].shown)
-            if let secret, file == nil {
-                invocation.io.say("Its secret, shown only once:")
-                try invocation.io.print(secret)
-            }
+        let body: JSONValue = [
+            "name": .string(try invocation.value(of: name) ?? ""),
+            "public_key": publicKey.map { .string($0) } ?? .null,
+            "grants": grants.isEmpty ? .null : .array(grants.map { .string($0) }),
+        ]
+        try await invocation.printSecret(
+            "client_secret", of: "client_id", notice: "Made a client of \(invocation.app)."
+        ) {
+            try await admin.post("apps", invocation.app, "clients", body: body)
         }
     }
 

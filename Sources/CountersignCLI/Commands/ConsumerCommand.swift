@@ -17,14 +17,7 @@ enum ConsumerCommand {
     private static let eventName = Flag("name", .text("TEXT"), help: "only events of this name")
     private static let verdict = Flag(
         "verdict", .choice(VerdictFilter.words), help: "only events that were judged so when they came")
-    private static let from = Flag(
-        "from", .choice(["start", "end"]), help: "before the oldest event, or after the newest")
-    private static let time = Flag(
-        "time", .text("TIME"),
-        help: "before what was received from then on: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
-    private static let position = Flag(
-        "position", .text("POSITION"), help: "after the event with this position")
-    private static let start = [from, time, position]
+    private static let example = "$(countersign consumer create shop billing)"
 
     private static var columns: KeyValuePairs<String, Column> {
         [
@@ -45,13 +38,13 @@ enum ConsumerCommand {
             `countersign admin token create --scopes reader --app APP`.
             """,
         positionals: [.app, name],
-        flags: [partitions, hold, user, type, eventName, verdict] + start + [.json] + Flag.place,
+        flags: [partitions, hold, user, type, eventName, verdict] + Flag.start + [.json] + Flag.place,
         examples: [
             "What is verified, from now on":
                 "countersign consumer create shop billing --verdict verified --from end"
         ]
     ) { invocation in
-        var body = try place(invocation)
+        var body = try invocation.start()
         body["name"] = .string(invocation[name])
         body["partitions"] = .integer(Int64(try invocation.integer(of: partitions) ?? 1))
         body["hold_days"] = try invocation.integer(of: hold).map { .integer(Int64($0)) }
@@ -82,15 +75,10 @@ enum ConsumerCommand {
     private static let show = Command(
         "consumer show", summary: "Show a consumer of events: its positions, leases and filter",
         positionals: [.app, name], flags: [.unmask, .json] + Flag.place,
-        examples: [
-            "How far is it?":
-                "countersign consumer show shop $(countersign consumer create shop billing)"
-        ]
+        examples: ["How far is it?": "countersign consumer show shop \(example)"]
     ) { invocation in
-        let found = try await invocation.admin().send(
-            AdminRequest(
-                method: "GET", path: ["apps", invocation.app, "consumers", invocation[name]],
-                query: [invocation.unmasking])
+        let found = try await invocation.admin().get(
+            "apps", invocation.app, "consumers", invocation[name], query: [invocation.unmasking]
         ).body
         try invocation.print(found) {
             try invocation.printList([found], columns, empty: "")
@@ -103,13 +91,10 @@ enum ConsumerCommand {
 
     private static let seek = Command(
         "consumer seek", summary: "Move a consumer of events; leases end, and what comes after is read again",
-        positionals: [.app, name], flags: start + [.json] + Flag.place,
-        examples: [
-            "Read the last day again":
-                "countersign consumer seek shop $(countersign consumer create shop billing) --time 1d"
-        ]
+        positionals: [.app, name], flags: Flag.start + [.json] + Flag.place,
+        examples: ["Read the last day again": "countersign consumer seek shop \(example) --time 1d"]
     ) { invocation in
-        let body = try place(invocation)
+        let body = try invocation.start()
         guard !body.isEmpty else {
             throw CommandError(.usage, "where to is missing", hint: "give --from, --time or --position")
         }
@@ -123,24 +108,9 @@ enum ConsumerCommand {
     private static let delete = Command(
         "consumer delete", summary: "Delete a consumer of events; its position is forgotten",
         positionals: [.app, name], flags: Flag.place,
-        examples: [
-            "Undo an addition":
-                "countersign consumer delete shop $(countersign consumer create shop billing)"
-        ]
+        examples: ["Undo an addition": "countersign consumer delete shop \(example)"]
     ) { invocation in
         try await invocation.admin().delete("apps", invocation.app, "consumers", invocation[name])
         invocation.io.say("Deleted \(invocation[name]).")
-    }
-
-    private static func place(_ invocation: Invocation) throws -> [String: JSONValue] {
-        var body: [String: JSONValue] = [:]
-        body["from"] = try invocation.value(of: from).map { .string($0) }
-        body["time_ms"] = try invocation.time(of: time).map { .integer($0) }
-        body["position"] = try invocation.value(of: position).map { .string($0) }
-        guard body.count <= 1 else {
-            throw CommandError(
-                .usage, "two places were given", hint: "give one of --from, --time, --position")
-        }
-        return body
     }
 }

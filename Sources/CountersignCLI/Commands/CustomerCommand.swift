@@ -18,10 +18,9 @@ enum CustomerCommand {
         positionals: [.app, id], flags: [kind, .unmask, .json] + Flag.place,
         examples: ["What do you know about me?": "countersign customer show shop user-1"]
     ) { invocation in
-        let customer = try await invocation.admin().send(
-            AdminRequest(
-                method: "GET", path: place(invocation),
-                query: [("id_name", try invocation.value(of: kind)), invocation.unmasking])
+        let customer = try await invocation.admin().get(
+            "apps", invocation.app, "customers", invocation[id],
+            query: [("id_name", try invocation.value(of: kind)), invocation.unmasking]
         ).body
         try invocation.print(customer) {
             var table = TextTable()
@@ -49,20 +48,14 @@ enum CustomerCommand {
         positionals: [.app, id], flags: [kind, .json] + Flag.place,
         examples: ["Forget a person": "countersign customer delete shop user-1"]
     ) { invocation in
-        let done = try await invocation.admin().send(
-            AdminRequest(
-                method: "DELETE", path: place(invocation),
-                query: [("id_name", try invocation.value(of: kind))])
-        ).body
+        let done = try await invocation.admin().delete(
+            "apps", invocation.app, "customers", invocation[id],
+            query: [("id_name", try invocation.value(of: kind))])
         try invocation.print(done) {
             let profile = done["profile"].isTrue ? "the profile" : "no profile"
             invocation.io.say(
                 "Deleted \(profile), \(done["events"].shown) events, \(done["samples"].shown) samples and \(done["inbox_messages"].shown) App Inbox messages; ended \(done["sessions"].shown) sessions."
             )
         }
-    }
-
-    private static func place(_ invocation: Invocation) -> [String] {
-        ["apps", invocation.app, "customers", invocation[id]]
     }
 }

@@ -55,10 +55,9 @@ enum EnforcementCommand {
         positionals: [.app], flags: [hours, .json] + Flag.place,
         examples: ["Is it safe to require tokens?": "countersign enforcement preview shop"]
     ) { invocation in
-        let preview = try await invocation.admin().send(
-            AdminRequest(
-                method: "GET", path: ["apps", invocation.app, "enforcement", "preview"],
-                query: [("hours", try invocation.integer(of: hours).map { String($0) })])
+        let preview = try await invocation.admin().get(
+            "apps", invocation.app, "enforcement", "preview",
+            query: [("hours", try invocation.integer(of: hours).map { String($0) })]
         ).body
         try invocation.print(preview) {
             let bad = preview["would_reject"]

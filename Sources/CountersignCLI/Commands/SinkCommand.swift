@@ -31,14 +31,6 @@ enum SinkCommand {
     private static let alert = Flag(
         "alert-seconds", .duration(.seconds, 10...2_592_000), default: "600",
         help: "tell the app's alert webhook when events wait longer than this")
-    private static let from = Flag(
-        "from", .choice(["start", "end"]), help: "before the oldest event, or after the newest")
-    private static let time = Flag(
-        "time", .text("TIME"),
-        help: "before what was received from then on: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
-    private static let position = Flag(
-        "position", .text("POSITION"), help: "after the event with this position")
-    private static let start = [from, time, position]
     private static let example =
         "$(countersign sink create shop warehouse nats://127.0.0.1:4222 EVENTS)"
 
@@ -57,7 +49,7 @@ enum SinkCommand {
             written to by this sink alone.
             """,
         positionals: [.app, name, servers, stream],
-        flags: [subject, replicas, authority, credentials, nkey, seed, hold, alert] + start + [.json]
+        flags: [subject, replicas, authority, credentials, nkey, seed, hold, alert] + Flag.start + [.json]
             + Flag.place,
         examples: [
             "To a server on this machine":
@@ -66,7 +58,7 @@ enum SinkCommand {
                 "countersign sink create shop warehouse tls://n1.example:4222,tls://n2.example:4222 EVENTS --replicas 3 --credentials-file /etc/countersign/shop.creds",
         ]
     ) { invocation in
-        var body = try place(invocation)
+        var body = try invocation.start()
         body["name"] = .string(invocation[name])
         body["servers"] = .string(invocation[servers])
         body["stream"] = .string(invocation[stream])
@@ -102,9 +94,7 @@ enum SinkCommand {
         positionals: [.app, name], flags: [.json] + Flag.place,
         examples: ["Why is it behind?": "countersign sink show shop \(example)"]
     ) { invocation in
-        let sink = try await invocation.admin().send(
-            AdminRequest(method: "GET", path: ["apps", invocation.app, "sinks", invocation[name]])
-        ).body
+        let sink = try await invocation.admin().get("apps", invocation.app, "sinks", invocation[name]).body
         try invocation.printTable(
             sink,
             [
@@ -139,10 +129,10 @@ enum SinkCommand {
             Events after that one are published again, at the end of the stream. To refill a stream from scratch, delete it
             there instead: the sink recreates it and starts from its original position.
             """,
-        positionals: [.app, name], flags: start + [.json] + Flag.place,
+        positionals: [.app, name], flags: Flag.start + [.json] + Flag.place,
         examples: ["The last day again": "countersign sink seek shop \(example) --time 1d"]
     ) { invocation in
-        let body = try place(invocation)
+        let body = try invocation.start()
         guard !body.isEmpty else {
             throw CommandError(.usage, "no position was given", hint: "give --from, --time or --position")
         }
@@ -158,17 +148,5 @@ enum SinkCommand {
     ) { invocation in
         try await invocation.admin().delete("apps", invocation.app, "sinks", invocation[name])
         invocation.io.say("Deleted \(invocation[name]).")
-    }
-
-    private static func place(_ invocation: Invocation) throws -> [String: JSONValue] {
-        var body: [String: JSONValue] = [:]
-        body["from"] = try invocation.value(of: from).map { .string($0) }
-        body["time_ms"] = try invocation.time(of: time).map { .integer($0) }
-        body["position"] = try invocation.value(of: position).map { .string($0) }
-        guard body.count <= 1 else {
-            throw CommandError(
-                .usage, "two places were given", hint: "give one of --from, --time, --position")
-        }
-        return body
     }
 }

@@ -28,8 +28,6 @@ enum WebhookCommand {
     private static let from = Flag(
         "from", .choice(["end", "start"]), default: "end",
         help: "begin with what comes from now on, or with the oldest event that is kept")
-    private static let secretFile = Flag(
-        "secret-file", .path("FILE"), help: "write the secret here, mode 0600, instead of printing it")
     private static let hours = Flag(
         "hours", .duration(.hours, 0...168), default: "24", help: "how long the old secret signs too")
     private static let limit = Flag(
@@ -40,6 +38,8 @@ enum WebhookCommand {
         "from-seq", .integer("SEQ", 1...Int.max), help: "the number of the first event")
     private static let last = Flag(
         "to-seq", .integer("SEQ", 1...Int.max), help: "the number of the last event")
+    private static let example =
+        "$(countersign webhook create shop https://shop.example/in --secret-file secret)"
     private static let filters = [verdict, type, name, user, batch, allowPrivate]
 
     private static let list = Command(
@@ -64,7 +64,7 @@ enum WebhookCommand {
             in the order of storing and at least once each, signed as the Standard Webhooks specification says: any of its
             libraries verifies them. What is not answered with 2xx is delivered again, for up to five days.
             """,
-        positionals: [.app, url], flags: filters + [from, secretFile, .json] + Flag.place,
+        positionals: [.app, url], flags: filters + [from, .secretFile, .json] + Flag.place,
         examples: [
             "Everything from now on": "countersign webhook create shop https://shop.example/events",
             "Purchases that a token vouches for":
@@ -75,7 +75,7 @@ enum WebhookCommand {
         body["url"] = .string(invocation[url])
         body["from"] = try invocation.value(of: from).map { .string($0) }
         let admin = try invocation.admin()
-        try await printSecret(invocation) {
+        try await invocation.printSecret("secret", of: "id") {
             try await admin.post("apps", invocation.app, "webhooks", body: .object(body))
         }
     }
@@ -83,15 +83,10 @@ enum WebhookCommand {
     private static let show = Command(
         "webhook show", summary: "Print a webhook and how far it has come", positionals: [.app, id],
         flags: [.unmask, .json] + Flag.place,
-        examples: [
-            "Is it behind?":
-                "countersign webhook show shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
-        ]
+        examples: ["Is it behind?": "countersign webhook show shop \(example)"]
     ) { invocation in
-        let webhook = try await invocation.admin().send(
-            AdminRequest(
-                method: "GET", path: ["apps", invocation.app, "webhooks", invocation[id]],
-                query: [invocation.unmasking])
+        let webhook = try await invocation.admin().get(
+            "apps", invocation.app, "webhooks", invocation[id], query: [invocation.unmasking]
         ).body
         try invocation.printTable(
             webhook,
@@ -107,10 +102,7 @@ enum WebhookCommand {
         "webhook update", summary: "Change a webhook",
         details: "What is not given stays as it is. --all-events takes every filter away that is not given.",
         positionals: [.app, id], flags: [newURL] + filters + [all] + Flag.place,
-        examples: [
-            "Larger deliveries":
-                "countersign webhook update shop $(countersign webhook create shop https://shop.example/in --secret-file secret) --batch-size 500"
-        ]
+        examples: ["Larger deliveries": "countersign webhook update shop \(example) --batch-size 500"]
     ) { invocation in
         var body = try members(invocation)
         if invocation.isSet(all) {
@@ -128,10 +120,7 @@ enum WebhookCommand {
     private static let pause = Command(
         "webhook pause", summary: "Stop deliveries to a webhook; its position stays",
         positionals: [.app, id], flags: Flag.place,
-        examples: [
-            "Before an update":
-                "countersign webhook pause shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
-        ]
+        examples: ["Before an update": "countersign webhook pause shop \(example)"]
     ) { invocation in
         _ = try await invocation.admin().post(
             "apps", invocation.app, "webhooks", invocation[id], "pause")
@@ -142,10 +131,7 @@ enum WebhookCommand {
     private static let resume = Command(
         "webhook resume", summary: "Let deliveries to a webhook go on, at once",
         positionals: [.app, id], flags: Flag.place,
-        examples: [
-            "After an update":
-                "countersign webhook resume shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
-        ]
+        examples: ["After an update": "countersign webhook resume shop \(example)"]
     ) { invocation in
         _ = try await invocation.admin().post(
             "apps", invocation.app, "webhooks", invocation[id], "resume")
@@ -158,15 +144,12 @@ enum WebhookCommand {
             Deliveries have two signatures until the old secret ends, so a receiver may change over at any time before. --hours 0
             ends the old one at once, for one that somebody else has seen.
             """,
-        positionals: [.app, id], flags: [hours, secretFile, .json] + Flag.place,
-        examples: [
-            "With a week to change over":
-                "countersign webhook rotate shop $(countersign webhook create shop https://shop.example/in --secret-file secret) --hours 168"
-        ]
+        positionals: [.app, id], flags: [hours, .secretFile, .json] + Flag.place,
+        examples: ["With a week to change over": "countersign webhook rotate shop \(example) --hours 168"]
     ) { invocation in
         let hours = try invocation.integer(of: hours) ?? 24
         let admin = try invocation.admin()
-        try await printSecret(invocation) {
+        try await invocation.printSecret("secret", of: "id") {
             try await admin.post(
                 "apps", invocation.app, "webhooks", invocation[id], "rotate",
                 body: ["hours": .integer(Int64(hours))])
@@ -180,10 +163,7 @@ enum WebhookCommand {
             deliveries` shows what became of it.
             """,
         positionals: [.app, idOrAlerts], flags: [.json] + Flag.place,
-        examples: [
-            "Is it reached?":
-                "countersign webhook test shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
-        ]
+        examples: ["Is it reached?": "countersign webhook test shop \(example)"]
     ) { invocation in
         try printRequest(
             try await invocation.admin().post(
@@ -193,10 +173,7 @@ enum WebhookCommand {
     private static let deliveries = Command(
         "webhook deliveries", summary: "List attempts to deliver to a webhook, the newest first",
         positionals: [.app, idOrAlerts], flags: [limit, .json] + Flag.place,
-        examples: [
-            "Why is it behind?":
-                "countersign webhook deliveries shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
-        ]
+        examples: ["Why is it behind?": "countersign webhook deliveries shop \(example)"]
     ) { invocation in
         let attempts = try await invocation.admin().items(
             "apps", invocation.app, "webhooks", invocation[idOrAlerts], "deliveries",
@@ -217,8 +194,7 @@ enum WebhookCommand {
             """,
         positionals: [.app, id], flags: [delivery, first, last, .json] + Flag.place,
         examples: [
-            "The first hundred":
-                "countersign webhook replay shop $(countersign webhook create shop https://shop.example/in --secret-file secret) --from-seq 1 --to-seq 100"
+            "The first hundred": "countersign webhook replay shop \(example) --from-seq 1 --to-seq 100"
         ]
     ) { invocation in
         var body: [String: JSONValue] = [:]
@@ -237,10 +213,7 @@ enum WebhookCommand {
     private static let delete = Command(
         "webhook delete", summary: "Delete a webhook and what is remembered of its deliveries",
         positionals: [.app, id], flags: Flag.place,
-        examples: [
-            "Undo an addition":
-                "countersign webhook delete shop $(countersign webhook create shop https://shop.example/in --secret-file secret)"
-        ]
+        examples: ["Undo an addition": "countersign webhook delete shop \(example)"]
     ) { invocation in
         try await invocation.admin().delete("apps", invocation.app, "webhooks", invocation[id])
         invocation.io.say("Deleted. A running gateway knows within a second.")
@@ -255,29 +228,6 @@ enum WebhookCommand {
         members["batch_size"] = try invocation.integer(of: batch).map { .integer(Int64($0)) }
         if invocation.isSet(allowPrivate) { members["allow_private"] = true }
         return members
-    }
-
-    /// Makes something with a secret and prints its id, and the secret unless it is written to a file.
-    private static func printSecret(
-        _ invocation: Invocation, _ make: () async throws -> JSONValue
-    ) async throws {
-        let path = try invocation.value(of: secretFile)
-        let file = try path.map { try PrivateFile(creating: $0) }
-        let made = try await make()
-        var members = made.members ?? [:]
-        let secret = made["secret"].text ?? ""
-        if let file {
-            try file.write(secret)
-            members["secret"] = nil
-            members["secret_file"] = path.map { .string($0) }
-        }
-        try invocation.print(.object(members)) {
-            try invocation.io.print(made["id"].shown)
-            if file == nil {
-                invocation.io.say("Its secret, shown only once:")
-                try invocation.io.print(secret)
-            }
-        }
     }
 
     private static func printRequest(_ answer: JSONValue, _ invocation: Invocation) throws {

@@ -1,0 +1,29 @@
+internal import CountersignCore
+
+extension Flag {
+    fileprivate static let startFrom = Flag(
+        "from", .choice(["start", "end"]), help: "before the oldest event, or after the newest")
+    fileprivate static let startTime = Flag(
+        "time", .text("TIME"),
+        help: "before what was received from then on: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
+    fileprivate static let startPosition = Flag(
+        "position", .text("POSITION"), help: "after the event with this position")
+
+    /// With which event whoever reads events begins.
+    static let start = [startFrom, startTime, startPosition]
+}
+
+extension Invocation {
+    /// What the admin API is told of ``Flag/start``; empty when none was given. Throws `usage` for more than one.
+    func start() throws -> [String: JSONValue] {
+        var body: [String: JSONValue] = [:]
+        body["from"] = try value(of: .startFrom).map { .string($0) }
+        body["time_ms"] = try time(of: .startTime).map { .integer($0) }
+        body["position"] = try value(of: .startPosition).map { .string($0) }
+        guard body.count <= 1 else {
+            throw CommandError(
+                .usage, "two places were given", hint: "give one of --from, --time, --position")
+        }
+        return body
+    }
+}
