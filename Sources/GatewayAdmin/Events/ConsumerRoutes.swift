@@ -64,27 +64,12 @@ struct ConsumerRoutes: Sendable {
         ]
     }
 
+    private static let shape = EventConsumer.shape.shape
+
     private static let filter = JSONShape.object([
         .may("verdict", .choice(VerdictFilter.words)), .may("type", .text(longest: 64)),
         .may("name", .text(longest: 512)), .may("user", .text(longest: 512)),
     ])
-
-    private static let shape = JSONShape.named(
-        "Consumer",
-        .all([
-            "name": .string, "created_ms": .milliseconds, "holds_retention": .bool,
-            "hold_days": .nullable(.count), "lag_events": .count,
-            "oldest_unread_ms": .nullable(.milliseconds),
-            "events_missed": .bool,
-            "filter": .all([
-                "verdict": .nullable(.choice(VerdictFilter.words)), "type": .nullable(.string),
-                "name": .nullable(.string), "user": .nullable(.string),
-            ]),
-            "partitions": .list(
-                .all([
-                    "partition": .count, "position": .string, "leased_until_ms": .nullable(.milliseconds),
-                ])),
-        ]))
 
     private func id(_ call: AdminCall) throws -> EventConsumerID {
         EventConsumerID(appID: try call.app().id, name: call[1])

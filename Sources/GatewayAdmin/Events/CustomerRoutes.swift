@@ -22,12 +22,7 @@ struct CustomerRoutes: Sendable {
                 "DELETE", "/apps/{app}/customers/{id}", .operator,
                 "Delete a customer's profile, events, samples, App Inbox messages and sessions",
                 query: [Self.kind], lane: .backup,
-                .json(
-                    .all([
-                        "profile": .bool, "events": .count, "samples": .count, "inbox_messages": .count,
-                        "sessions": .count,
-                    ])),
-                answer: delete),
+                .json(Self.deletion.shape), answer: delete),
         ]
     }
 
@@ -42,6 +37,11 @@ struct CustomerRoutes: Sendable {
             "more_properties": .bool, "created_ms": .nullable(.milliseconds),
             "seen_ms": .nullable(.milliseconds), "events": .count,
         ]))
+
+    private static let deletion = AnswerShape<(found: CustomerDeletion, messages: Int, sessions: Int)>(
+        .init("profile") { $0.found.hasProfile }, .init("events") { $0.found.events },
+        .init("samples") { $0.found.samples }, .init("inbox_messages") { $0.messages },
+        .init("sessions") { $0.sessions })
 
     private static let nobody = AdminProblem.notFound("the app keeps nothing of such a customer")
 
@@ -78,11 +78,7 @@ struct CustomerRoutes: Sendable {
         // Last, because it forgets which ids are this person's.
         let deletion = try records.delete(identifier, in: app.id)
         guard !deletion.isEmpty || ended > 0 || messages > 0 else { throw Self.nobody }
-        let counts: JSONValue = [
-            "profile": .bool(deletion.hasProfile), "events": .integer(Int64(deletion.events)),
-            "samples": .integer(Int64(deletion.samples)), "inbox_messages": .integer(Int64(messages)),
-            "sessions": .integer(Int64(ended)),
-        ]
+        let counts = Self.deletion.json((deletion, messages, ended))
         // Only the pseudonym: the log must not keep whom everything else has forgotten.
         let pseudonyms = Pseudonyms(key: try call.directory.pseudonymKey(), appID: app.id)
         try call.directory.auditLog.note(

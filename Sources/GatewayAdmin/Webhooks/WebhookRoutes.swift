@@ -210,7 +210,7 @@ struct WebhookRoutes: Sendable {
         try call.checkMatch(Self.version(of: before))
         let members = try members(call, body)
         var after = before
-        after.change(members)
+        after.set(members)
         if after.allowsPrivateAddresses {
             try call.checkPrivateAddress(after.url, before: before.privateURL)
         }

@@ -27,7 +27,7 @@ extension CustomerStore {
     ///
     /// A hard id opens its customer. Soft ids open a customer only who has no hard id: whoever knows somebody's cookie
     /// or address is not yet that customer. Returns the customer, nil if there is none or they stay closed; and the ids
-    /// without those of other customers who have a hard id. Throws `SQLiteError` when the storage cannot be read; try
+    /// without those of other customers who have a hard id. Throws `storage` when the storage cannot be read; try
     /// again.
     package func open(
         _ identifiers: [CustomerIdentifier], appID: String

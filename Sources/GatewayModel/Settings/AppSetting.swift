@@ -23,6 +23,13 @@ package protocol AppSetting: SettingPart {
 }
 
 extension SettingPart {
+    /// Sets the fields that are named, null too.
+    package mutating func set(_ members: [String: JSONValue]) {
+        for field in Self.fields where field.isTaken {
+            if let value = members[field.name] { field.set(&self, value) }
+        }
+    }
+
     /// The value as it is answered and audited: without its secrets.
     package var json: JSONValue { .object(members) }
 
@@ -63,13 +70,6 @@ extension AppSetting {
     package init(kept members: [String: JSONValue], for appID: String) {
         self = Self.standard(for: appID)
         read(members)
-    }
-
-    /// Sets the fields that are named, null too.
-    package mutating func set(_ members: [String: JSONValue]) {
-        for field in Self.fields where field.isTaken {
-            if let value = members[field.name] { field.set(&self, value) }
-        }
     }
 
     /// Sets every field that a change may hold: to what is standard where it is not named.

@@ -105,13 +105,6 @@ extension EventSink: SettingPart {
         }
     }
 
-    /// Sets what is named.
-    package mutating func change(_ members: [String: JSONValue]) {
-        for field in Self.fields where field.isTaken {
-            if let value = members[field.name] { field.set(&self, value) }
-        }
-    }
-
     /// Throws `invalid` for what nothing can be published to.
     package func check() throws(GatewayError) {
         func refuse(_ reason: String) throws(GatewayError) { throw GatewayError(.invalid, reason) }

@@ -126,13 +126,6 @@ extension WebhookEndpoint: SettingPart {
         taken.filter { !$0.isReadOnly }.map { .may($0.name, $0.type) }
     }
 
-    /// Sets what is named, null too.
-    package mutating func change(_ members: [String: JSONValue]) {
-        for field in Self.fields where field.isTaken {
-            if let value = members[field.name] { field.set(&self, value) }
-        }
-    }
-
     /// Throws `invalid` for a URL that nothing is delivered to.
     package func check() throws(GatewayError) { try target.check() }
 }

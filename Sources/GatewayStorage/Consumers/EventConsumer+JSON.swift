@@ -1,31 +1,32 @@
 package import CountersignCore
+package import GatewayModel
 
 extension EventConsumer {
     /// The consumer as every API shows it.
-    package func json(_ positions: EventPositions) -> JSONValue {
-        let parts: [JSONValue] = partitions.enumerated().map { index, partition in
-            let members: [String: JSONValue] = [
-                "partition": .integer(Int64(index)),
-                "position": .string(positions.text(after: partition.committed, in: id.appID)),
-                "leased_until_ms": Self.number(partition.leasedUntilMilliseconds),
-            ]
-            return .object(members)
-        }
-        let filter = settings.filter
-        let filtered: [String: JSONValue] = [
-            "verdict": Self.text(filter.verdict?.word), "type": Self.text(filter.type),
-            "name": Self.text(filter.name), "user": Self.text(filter.userID),
-        ]
-        let members: [String: JSONValue] = [
-            "name": .string(id.name), "created_ms": .integer(createdMilliseconds),
-            "filter": .object(filtered), "partitions": .array(parts),
-            "holds_retention": .bool(settings.holdDays != nil),
-            "hold_days": Self.number(settings.holdDays.map { Int64($0) }), "lag_events": .integer(Int64(lag)),
-            "oldest_unread_ms": Self.number(oldestUnreadMilliseconds), "events_missed": .bool(hasMissed),
-        ]
-        return .object(members)
-    }
+    package func json(_ positions: EventPositions) -> JSONValue { Self.shape.json((self, positions)) }
 
-    private static func text(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
-    private static func number(_ number: Int64?) -> JSONValue { number.map { .integer($0) } ?? .null }
+    package static let shape = AnswerShape<(consumer: EventConsumer, positions: EventPositions)>(
+        named: "Consumer",
+        .init("name") { $0.consumer.id.name }, .time("created_ms") { $0.consumer.createdMilliseconds },
+        .init("holds_retention") { $0.consumer.settings.holdDays != nil },
+        .init("hold_days") { $0.consumer.settings.holdDays }, .init("lag_events") { $0.consumer.lag },
+        .time("oldest_unread_ms") { $0.consumer.oldestUnreadMilliseconds },
+        .init("events_missed") { $0.consumer.hasMissed },
+        .object("filter", filter) { $0.consumer.settings.filter },
+        .list("partitions", partition) { shown in
+            shown.consumer.partitions.enumerated().map { index, partition in
+                (
+                    index, shown.positions.text(after: partition.committed, in: shown.consumer.id.appID),
+                    partition.leasedUntilMilliseconds
+                )
+            }
+        })
+
+    private static let filter = AnswerShape<EventFilter>(
+        .init("verdict", .nullable(.choice(VerdictFilter.words))) { $0.verdict?.word },
+        .init("type", \.type), .init("name", \.name), .init("user", \.userID))
+
+    private static let partition = AnswerShape<(index: Int, position: String, leasedUntil: Int64?)>(
+        .init("partition") { $0.index }, .init("position") { $0.position },
+        .time("leased_until_ms") { $0.leasedUntil })
 }

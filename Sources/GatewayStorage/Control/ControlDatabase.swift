@@ -64,38 +64,24 @@ package final class ControlDatabase: Sendable {
         SinkSchema.script,
     ]
 
-    private let connection: Lock<Connection>
-
-    // A connection has no lock of its own; `Lock` gives it one.
-    private struct Connection: @unchecked Sendable {
-        let sqlite: SQLiteConnection
-    }
+    private let file: SQLiteWriter
 
     init(path: String) throws(GatewayError) {
-        connection = try Lock(
-            Connection(
-                sqlite: GatewayError.storing {
-                    let sqlite = try SQLiteConnection(path: path)
-                    try sqlite.execute(
-                        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON")
-                    try Schema.migrate(sqlite, Self.migrations)
-                    return sqlite
-                }))
+        file = try SQLiteWriter(
+            path: path,
+            pragmas: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON",
+            Self.migrations)
     }
 
     /// Changes whenever another connection has committed.
     func version() throws(GatewayError) -> Int64 { try read { try $0.dataVersion() } }
 
     func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
-        try connection.withLock { connection throws(GatewayError) in
-            try GatewayError.storing { try body(connection.sqlite) }
-        }
+        try file.read(body)
     }
 
     /// Runs `body` in a transaction: all of it is kept, or nothing.
     func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
-        try connection.withLock { connection throws(GatewayError) in
-            try GatewayError.storing { try connection.sqlite.transaction { try body(connection.sqlite) } }
-        }
+        try file.write(body)
     }
 }

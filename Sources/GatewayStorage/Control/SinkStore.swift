@@ -37,7 +37,7 @@ package struct SinkStore: ControlStore {
     ) throws(GatewayError) -> EventSink {
         var sink = EventSink(
             name: name, appID: appID, createdMilliseconds: milliseconds, startSequence: startSequence)
-        sink.change(members)
+        sink.set(members)
         try sink.check()
         let made = sink
         try write { sqlite in

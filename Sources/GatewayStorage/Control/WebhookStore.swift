@@ -42,7 +42,7 @@ package struct WebhookStore: ControlStore {
         var endpoint = WebhookEndpoint(
             id: "wh_" + UUIDv7.make(), appID: appID, createdMilliseconds: milliseconds,
             startSequence: startSequence)
-        endpoint.change(members)
+        endpoint.set(members)
         try endpoint.check()
         let secret = secret ?? PushWebhook.newSecret()
         endpoint.secret = try Self.key(secret)
@@ -70,7 +70,7 @@ package struct WebhookStore: ControlStore {
         _ id: String, of appID: String, _ members: [String: JSONValue], at milliseconds: Int64
     ) throws(GatewayError) {
         try update(id, of: appID, "webhook.change", at: milliseconds) { endpoint in
-            endpoint.change(members)
+            endpoint.set(members)
             try endpoint.check()
         }
     }

@@ -6,29 +6,19 @@ package import GatewayModel
 ///
 /// In WAL mode a reader neither waits for the writer nor holds it up, so a server's thread may read.
 package final class SQLiteCustomerStore: CustomerStore {
-    // A connection is used only by whoever has taken it out.
-    private struct Connections: @unchecked Sendable {
-        var free: [SQLiteConnection] = []
-        var isClosed = false
-    }
-
-    private let path: String
-    private let connections = Lock(Connections())
+    private let readers: SQLiteReaders
 
     package init(path: String) {
-        self.path = path
+        // As many as threads have read at once: each request of a dialect may ask.
+        readers = SQLiteReaders(path: path, mostIdle: .max)
     }
 
-    /// Closes the connections that are not in use; later calls fail.
     package func close() {
-        connections.withLock { connections in
-            connections.free.removeAll()
-            connections.isClosed = true
-        }
+        readers.close()
     }
 
     package func owner(of identifier: CustomerIdentifier, appID: String) throws -> StoredCustomer? {
-        try read { sqlite in
+        try readers.read { sqlite in
             try sqlite.first(
                 """
                 SELECT own.customer_id, EXISTS (
@@ -43,7 +33,7 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func property(_ name: String, of customer: StoredCustomer) throws -> String? {
-        try read { sqlite in
+        try readers.read { sqlite in
             try sqlite.first(
                 """
                 SELECT value FROM customer_property WHERE customer_id = ?1 AND name = ?2 AND value <> 'null'
@@ -53,7 +43,7 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func identifier(_ name: String, of customer: StoredCustomer) throws -> String? {
-        try read { sqlite in
+        try readers.read { sqlite in
             try sqlite.first(
                 """
                 SELECT value FROM customer_identifier WHERE customer_id = ?1 AND name = ?2
@@ -64,7 +54,7 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func identifiers(of customer: StoredCustomer) throws -> [CustomerIdentifier] {
-        try read { sqlite in
+        try readers.read { sqlite in
             try sqlite.all(
                 """
                 SELECT name, value FROM (
@@ -77,7 +67,7 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func inboxReads(of customer: StoredCustomer) throws -> [InboxRead] {
-        try read { sqlite in
+        try readers.read { sqlite in
             try sqlite.all(
                 "SELECT seq, message_id FROM inbox_read WHERE customer_id = ?1 ORDER BY seq",
                 .text(customer.id)
@@ -86,25 +76,11 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func isMerged(_ id: String, into customer: StoredCustomer) throws -> Bool {
-        try read { sqlite in
+        try readers.read { sqlite in
             try sqlite.first(
                 "SELECT 1 FROM customer_merge WHERE source_id = ?1 AND destination_id = ?2", .text(id),
                 .text(customer.id)
             ) { _ in true } ?? false
         }
-    }
-
-    private func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws -> Result {
-        let taken = try connections.withLock { connections throws(SQLiteError) in
-            guard !connections.isClosed else {
-                throw SQLiteError(extendedCode: 0, message: "the customers are closed")
-            }
-            return connections.free.popLast()
-        }
-        let connection = try taken ?? SQLiteConnection(path: path, mode: .readOnly)
-        let result = try body(connection)
-        // After a failure the connection is not kept: the next reader opens the file again.
-        connections.withLock { if !$0.isClosed { $0.free.append(connection) } }
-        return result
     }
 }

@@ -5,33 +5,41 @@ internal import GatewayModel
 
 /// Connections that only read one file; a gateway may write it. Each is opened when it is needed and used again.
 final class SQLiteReaders: Sendable {
-    /// The most that stay open while nobody reads.
-    private static let mostIdle = 4
-
     let path: String
-    private let idle = Lock<[Connection]>([])
+    /// The most that stay open while nobody reads.
+    private let mostIdle: Int
+    /// Nil once it is closed.
+    private let idle = Lock<[Connection]?>([])
 
     // Whoever has taken one out of `idle` has it alone.
     private struct Connection: @unchecked Sendable {
         let sqlite: SQLiteConnection
     }
 
-    init(path: String) {
+    init(path: String, mostIdle: Int = 4) {
         self.path = path
+        self.mostIdle = mostIdle
+    }
+
+    /// Closes what nobody reads with; later reads fail.
+    func close() {
+        idle.withLock { $0 = nil }
     }
 
     /// False until a gateway has run on the folder.
     var isThere: Bool { FileManager.default.fileExists(atPath: path) }
 
-    /// Reads on a connection of its own.
+    /// Reads on a connection of its own. Throws `storage`, and what `body` throws of the gateway's errors.
     func read<Value>(_ body: (SQLiteConnection) throws -> Value) throws(GatewayError) -> Value {
         try GatewayError.storing {
-            let connection =
-                try idle.withLock { $0.popLast() }
-                ?? Connection(sqlite: SQLiteConnection(path: path, mode: .readOnly))
+            let taken = try idle.withLock { idle throws(GatewayError) in
+                guard idle != nil else { throw GatewayError(.storage, "\(path) is closed") }
+                return idle?.popLast()
+            }
+            let connection = try taken ?? Connection(sqlite: SQLiteConnection(path: path, mode: .readOnly))
             // One that has failed is not used again.
             let value = try body(connection.sqlite)
-            idle.withLock { if $0.count < Self.mostIdle { $0.append(connection) } }
+            idle.withLock { if $0?.count ?? .max < mostIdle { $0?.append(connection) } }
             return value
         }
     }

@@ -174,13 +174,7 @@ package final class TokenSecrets: Sendable {
 
     private func use<Value>(_ body: (inout State) throws -> Value) throws(GatewayError) -> Value {
         try state.withLock { state throws(GatewayError) in
-            do {
-                return try body(&state)
-            } catch let error as GatewayError {
-                throw error
-            } catch {
-                throw GatewayError(.storage, "the token keys cannot be used: \(error)")
-            }
+            try GatewayError.storing { try body(&state) }
         }
     }
 }

@@ -28,37 +28,17 @@ package final class SinkStateStore: Sendable {
         """
     ]
 
-    private let connection: Lock<Connection>
-
-    // A connection has no lock of its own; `Lock` gives it one.
-    private struct Connection: @unchecked Sendable {
-        let sqlite: SQLiteConnection
-    }
+    private let file: SQLiteWriter
 
     /// Opens the file, and makes it when it is not there. Throws `storage`.
     package init(path: String) throws(GatewayError) {
-        connection = try Lock(
-            Connection(
-                sqlite: GatewayError.storing {
-                    let sqlite = try SQLiteConnection(path: path)
-                    try sqlite.execute(
-                        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304"
-                    )
-                    try Schema.migrate(sqlite, Self.migrations)
-                    return sqlite
-                }))
-    }
-
-    private func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
-        try connection.withLock { connection throws(GatewayError) in
-            try GatewayError.storing { try connection.sqlite.transaction { try body(connection.sqlite) } }
-        }
+        file = try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations)
     }
 
     /// Takes a sink's lease, or makes it last longer. False while another relay has it. Throws `storage`.
     package func lease(_ sink: String, by holder: String, at milliseconds: Int64) throws(GatewayError) -> Bool
     {
-        try write { sqlite in
+        try file.write { sqlite in
             try sqlite.run("INSERT OR IGNORE INTO sink_state (sink) VALUES (?1)", .text(sink))
             // One that lasts longer than any lease was taken by a clock that was set back since.
             try sqlite.run(
@@ -72,7 +52,7 @@ package final class SinkStateStore: Sendable {
 
     /// Gives a lease back, so that another relay may have it at once. Throws `storage`.
     package func release(_ sink: String, by holder: String) throws(GatewayError) {
-        try write { sqlite in
+        try file.write { sqlite in
             try sqlite.run(
                 "UPDATE sink_state SET holder = NULL, until_ms = 0 WHERE sink = ?1 AND holder = ?2",
                 .text(sink), .text(holder))
@@ -81,7 +61,7 @@ package final class SinkStateStore: Sendable {
 
     /// Keeps how far the relay that has the lease has come. Throws `storage`.
     package func keep(_ state: SinkState, of sink: String, by holder: String) throws(GatewayError) {
-        try write { sqlite in
+        try file.write { sqlite in
             try sqlite.run(
                 """
                 UPDATE sink_state SET epoch = ?3, mark_seq = ?4, stream_seq = ?5, mark_ms = ?6, error = ?7,
@@ -96,12 +76,12 @@ package final class SinkStateStore: Sendable {
 
     /// What was kept, by the sink's key. Throws `storage`.
     package func states() throws(GatewayError) -> [String: SinkState] {
-        try write { try SinkState.all($0) }
+        try file.write { try SinkState.all($0) }
     }
 
     /// Forgets all sinks but these. Throws `storage`.
     package func sweep(keeping sinks: Set<String>) throws(GatewayError) {
-        try write { sqlite in
+        try file.write { sqlite in
             let known = try sqlite.all("SELECT sink FROM sink_state") { $0.text(0) }
             for sink in known where !sinks.contains(sink) {
                 try sqlite.run("DELETE FROM sink_state WHERE sink = ?1", .text(sink))

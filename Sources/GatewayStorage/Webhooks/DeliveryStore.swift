@@ -41,43 +41,23 @@ package final class DeliveryStore: Sendable {
         """
     ]
 
-    private let connection: Lock<Connection>
-
-    // A connection has no lock of its own; `Lock` gives it one.
-    private struct Connection: @unchecked Sendable {
-        let sqlite: SQLiteConnection
-    }
+    private let file: SQLiteWriter
 
     /// Opens the file, and makes it when it is not there. Throws `storage`.
     package init(path: String) throws(GatewayError) {
-        connection = try Lock(
-            Connection(
-                sqlite: GatewayError.storing {
-                    let sqlite = try SQLiteConnection(path: path)
-                    try sqlite.execute(
-                        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304"
-                    )
-                    try Schema.migrate(sqlite, Self.migrations)
-                    return sqlite
-                }))
-    }
-
-    private func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
-        try connection.withLock { connection throws(GatewayError) in
-            try GatewayError.storing { try connection.sqlite.transaction { try body(connection.sqlite) } }
-        }
+        file = try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations)
     }
 
     /// How far the deliveries to each endpoint have come, by the endpoint's id.
     package func progress() throws(GatewayError) -> [String: DeliveryProgress] {
-        try write { try DeliveryProgress.all($0) }
+        try file.write { try DeliveryProgress.all($0) }
     }
 
     /// Keeps how far an endpoint's deliveries have come, with the attempt that has brought them there.
     package func keep(
         _ progress: DeliveryProgress?, of endpointID: String, after record: DeliveryRecord?
     ) throws(GatewayError) {
-        try write { sqlite in
+        try file.write { sqlite in
             if let progress {
                 try sqlite.run(
                     "INSERT OR REPLACE INTO progress (\(DeliveryProgress.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -110,7 +90,7 @@ package final class DeliveryStore: Sendable {
 
     /// Forgets what is too old, and all of endpoints that are no more. An app's alert webhook counts as one.
     package func sweep(keeping endpointIDs: Set<String>, at milliseconds: Int64) throws(GatewayError) {
-        try write { sqlite in
+        try file.write { sqlite in
             try sqlite.run(
                 "DELETE FROM delivery WHERE at_ms < ?1",
                 .integer(milliseconds - Int64(Self.keptDays) * 86_400_000))
