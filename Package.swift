@@ -226,7 +226,8 @@ let package = Package(
         .target(
             name: "CountersignGatewayTesting",
             dependencies: [
-                "CountersignCore", "CountersignJOSE", "CountersignGateway", "GatewayModel", "GatewayStorage",
+                "CountersignCore", "CountersignJOSE", "CountersignGateway", "CountersignSQLite",
+                "GatewayModel", "GatewayStorage",
             ],
             swiftSettings: strict),
 

@@ -1,6 +1,7 @@
 internal import CountersignCore
 public import CountersignGateway
 public import CountersignJOSE
+internal import CountersignSQLite
 internal import Foundation
 public import GatewayModel
 public import GatewayStorage
@@ -89,6 +90,14 @@ public final class GatewayFixture: Sendable {
         try (key ?? signingKey).sign(claims: [
             "sub": .string(userID), "exp": .integer(Int64(Date().timeIntervalSince1970 + lifetime)),
         ])
+    }
+
+    /// What a query finds in the file of events, as text.
+    package func rows(_ query: String) throws -> [[String?]] {
+        let database = try SQLiteConnection(path: dataDirectory + "/events.sqlite", mode: .readOnly)
+        return try database.all(query) { row throws(SQLiteError) in
+            (0..<row.columnCount).map { row.optionalText($0) }
+        }
     }
 
     deinit {

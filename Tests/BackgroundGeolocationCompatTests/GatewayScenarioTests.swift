@@ -3,7 +3,6 @@ import Countersign
 import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignSQLite
 import Foundation
 import GatewayModel
 import Testing
@@ -53,10 +52,7 @@ struct GatewayScenarioTests {
     }
 
     private func stored() throws -> [String] {
-        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
-        return try database.all("SELECT message_id FROM event WHERE type = 'location'") {
-            row throws(SQLiteError) in row.text(0)
-        }
+        try fixture.rows("SELECT message_id FROM event WHERE type = 'location'").compactMap(\.[0])
     }
 
     /// Tokens that live three seconds, and an app that starts anew in between with the pair of its registration.

@@ -1,7 +1,6 @@
 import BrazeCompat
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignSQLite
 import Foundation
 import Testing
 
@@ -19,11 +18,8 @@ struct SeedScenarioTests {
     }
 
     private func stored(_ fixture: GatewayFixture) throws -> [String] {
-        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
-        return try database.all("SELECT name FROM event WHERE name NOT IN ('ss', 'se') ORDER BY seq") {
-            row throws(SQLiteError) in
-            row.text(0)
-        }
+        try fixture.rows("SELECT name FROM event WHERE name NOT IN ('ss', 'se') ORDER BY seq").compactMap(
+            \.[0])
     }
 
     @Test func samplesRunWithPlaceholders() {

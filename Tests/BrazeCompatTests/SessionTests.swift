@@ -2,7 +2,6 @@ import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
@@ -44,10 +43,8 @@ struct SessionTests {
     private func stored(
         _ fixture: GatewayFixture
     ) throws -> [(user: String?, name: String?, type: String, body: String)] {
-        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
-        return try database.all("SELECT user_id, name, type, body FROM event ORDER BY seq") {
-            row throws(SQLiteError) in
-            (row.optionalText(0), row.optionalText(1), row.text(2), row.text(3))
+        try fixture.rows("SELECT user_id, name, type, body FROM event ORDER BY seq").map {
+            ($0[0], $0[1], $0[2] ?? "", $0[3] ?? "")
         }
     }
 

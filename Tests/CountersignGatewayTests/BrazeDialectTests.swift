@@ -1,5 +1,4 @@
 import CountersignGatewayTesting
-import CountersignSQLite
 import Foundation
 import Testing
 
@@ -27,12 +26,8 @@ struct BrazeDialectTests {
     }
 
     private func rows() throws -> [[String?]] {
-        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-        return try database.all(
-            "SELECT type, user_id, anonymous_id, name, timestamp_ms, message_id FROM event ORDER BY seq"
-        ) { row in
-            (0..<6).map { row.optionalText($0) }
-        }
+        try fixture.rows(
+            "SELECT type, user_id, anonymous_id, name, timestamp_ms, message_id FROM event ORDER BY seq")
     }
 
     @Test func eventsAndAttributesAreStored() throws {

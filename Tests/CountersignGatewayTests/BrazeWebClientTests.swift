@@ -1,6 +1,5 @@
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignSQLite
 import GatewayModel
 import Testing
 
@@ -44,10 +43,7 @@ struct BrazeWebClientTests {
     }
 
     private func stored() throws -> [[String?]] {
-        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-        return try database.all(
-            "SELECT user_id, anonymous_id, name FROM event WHERE type = 'track' ORDER BY seq"
-        ) { row in (0..<3).map { row.optionalText($0) } }
+        try fixture.rows("SELECT user_id, anonymous_id, name FROM event WHERE type = 'track' ORDER BY seq")
     }
 
     @Test func aVisitorsSessionIsStoredAndThePageMayReadTheAnswer() throws {

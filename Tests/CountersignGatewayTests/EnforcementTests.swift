@@ -244,7 +244,7 @@ struct EnforcementTests {
 
     @Test func theGatewayItselfReturnsAndTellsTheWebhookSigned() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .required)
-        let first = try WebhookReceiver(status: 204)
+        let first = try WebhookServer { _ in .answer(204) }
         defer { first.close() }
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         _ = try fixture.apps.setAlertWebhook(
@@ -269,7 +269,7 @@ struct EnforcementTests {
         }
         let told = try #require(first.request())
         #expect(String(decoding: told.body, as: UTF8.self).contains(#""type":"enforcement.rejecting""#))
-        let receiver = try WebhookReceiver(status: 204)
+        let receiver = try WebhookServer { _ in .answer(204) }
         defer { receiver.close() }
         _ = try fixture.apps.setAlertWebhook(
             url: "http://127.0.0.1:\(receiver.port)/alerts", secret: secret,

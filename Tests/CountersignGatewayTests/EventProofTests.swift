@@ -2,7 +2,6 @@ import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignSQLite
 import Foundation
 import GatewayModel
 import Testing
@@ -17,13 +16,11 @@ struct EventProofTests {
     }
 
     private func rows(_ fixture: GatewayFixture) throws -> [[String?]] {
-        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-        return try database.all(
+        try fixture.rows(
             """
             SELECT verdict, code, key_id IS NOT NULL, enforcement, dialect, token_id, length(request_id) > 0
             FROM event ORDER BY seq
-            """
-        ) { row in (0..<7).map { row.optionalText($0) } }
+            """)
     }
 
     private func native(_ fixture: GatewayFixture, _ event: String, token: String?) throws -> TestAnswer {

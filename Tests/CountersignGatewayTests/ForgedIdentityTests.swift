@@ -1,10 +1,8 @@
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignSQLite
 import Foundation
 import GatewayModel
 import Testing
-
 @testable import CountersignGateway
 
 /// What somebody with the write key, and perhaps a token of their own, sends in order to be taken for somebody else.
@@ -35,8 +33,7 @@ struct ForgedIdentityTests {
     }
 
     private func stored() throws -> Int {
-        try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-            .first("SELECT count(*) FROM event") { $0.int(0) } ?? 0
+        try fixture.rows("SELECT 1 FROM event").count
     }
 
     private func code(_ answer: TestAnswer) -> Int? {
@@ -162,10 +159,7 @@ struct ForgedIdentityTests {
             record, path: "/api/locations/shop",
             headers: ["Authorization": "Bearer " + (try fixture.token(for: "user-1"))])
         #expect(answer?.status == 200)
-        let users = try SQLiteConnection(
-            path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly
-        ).all("SELECT user_id FROM event") { $0.text(0) }
-        #expect(users == ["user-1"])
+        #expect(try fixture.rows("SELECT user_id FROM event") == [["user-1"]])
     }
 
     // MARK: Message ids

@@ -2,7 +2,6 @@ import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignSQLite
 import Foundation
 import Testing
 
@@ -31,12 +30,7 @@ struct GeolocationDialectTests {
     }
 
     private func rows() throws -> [[String?]] {
-        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-        return try database.all(
-            "SELECT message_id, type, user_id, timestamp_ms, body FROM event ORDER BY seq"
-        ) { row in
-            (0..<5).map { row.optionalText($0) }
-        }
+        try fixture.rows("SELECT message_id, type, user_id, timestamp_ms, body FROM event ORDER BY seq")
     }
 
     // The shapes of the vendor's HttpConfig: one record, a batch, a root property of the app's own, and none.

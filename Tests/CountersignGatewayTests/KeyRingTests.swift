@@ -4,7 +4,6 @@ import Foundation
 import GatewayModel
 import GatewayStorage
 import Testing
-
 @testable import CountersignGateway
 
 /// Seed 003, "Managing public keys", on a running gateway.

@@ -1,6 +1,5 @@
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignSQLite
 import Foundation
 import GatewayModel
 import Testing
@@ -26,8 +25,7 @@ struct NativeDialectTests {
     }
 
     private func stored() throws -> [String] {
-        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-        return try database.all("SELECT message_id FROM event ORDER BY seq") { $0.text(0) }
+        try fixture.rows("SELECT message_id FROM event ORDER BY seq").compactMap(\.[0])
     }
 
     @Test func aSignedEventIsOnDiskWhenTheAnswerComes() throws {
@@ -37,13 +35,9 @@ struct NativeDialectTests {
         #expect(answer.status == 200)
         #expect(answer.body == #"{"success":true,"accepted":1,"duplicates":0,"rejected":[]}"# + "\n")
         #expect(answer.headers["x-request-id"]?.isEmpty == false)
-        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-        let row = try database.first(
-            "SELECT app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, body FROM event"
-        ) { row in
-            (0..<8).map { row.optionalText($0) }
-        }
-        #expect(row == ["shop", "m-1", "track", "user-1", nil, "Order Placed", "1795249800250", event])
+        let rows = try fixture.rows(
+            "SELECT app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, body FROM event")
+        #expect(rows == [["shop", "m-1", "track", "user-1", nil, "Order Placed", "1795249800250", event]])
     }
 
     @Test func theSameMessageIsStoredOnce() throws {
@@ -200,11 +194,9 @@ struct NativeDialectTests {
     @Test func eachKindHasAnEndpointOfItsOwn() throws {
         let body = #" {"event":"Signed Up","userId":"user-1","messageId":"m-1"} "#
         #expect(connection.post(body, path: "/v1/track", headers: try signed())?.status == 200)
-        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-        let row = try database.first("SELECT type, name, body FROM event") {
-            [$0.text(0), $0.text(1), $0.text(2)]
-        }
-        #expect(row == ["track", "Signed Up", body.trimmingCharacters(in: .whitespaces)])
+        #expect(
+            try fixture.rows("SELECT type, name, body FROM event")
+                == [["track", "Signed Up", body.trimmingCharacters(in: .whitespaces)]])
     }
 
     @Test func aUserIDIsComparedByItsBytes() throws {

@@ -1,6 +1,5 @@
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignSQLite
 import Foundation
 import Testing
 
@@ -16,10 +15,7 @@ struct SegmentClientsTests {
     }
 
     private func stored() throws -> [[String?]] {
-        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-        return try database.all("SELECT type, user_id, anonymous_id, name FROM event ORDER BY seq") { row in
-            (0..<4).map { row.optionalText($0) }
-        }
+        try fixture.rows("SELECT type, user_id, anonymous_id, name FROM event ORDER BY seq")
     }
 
     private func event(_ type: String, _ members: String) -> String {

@@ -1,5 +1,4 @@
 import CountersignCore
-
 @testable import CountersignJOSE
 
 /// Key pairs that are made once for all tests.

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Countersign
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct AuthenticationFailureTests {
     private static let now = 1_750_000_000
 
@@ -31,7 +31,6 @@ struct AuthenticationFailureTests {
         #expect(failure.occurrences == 1)
         #expect("\(failure)".contains("a.a.a") == false, "the token is redacted")
         #expect(await client.snapshot().authenticationFailures == 3)
-        await client.close()
     }
 
     /// "Once" would leave an app that missed the call without another for as long as it runs.
@@ -53,7 +52,6 @@ struct AuthenticationFailureTests {
         bench.clock.advance(by: 300)
         await client.flush()
         #expect(told.withLock { $0 } == [1, 1, 3, 5, 7, 10])
-        await client.close()
     }
 
     @Test func aFlushThatEndsParkedTellsAgainWhatIsOlderThanFiveMinutes() {
@@ -90,7 +88,6 @@ struct AuthenticationFailureTests {
         }
         // The last one is the same token again, which is told as such.
         #expect(told.withLock { $0 } == ["a.a.a 22", "b.b.b 22", "c.c.c 21", "c.c.c 21"])
-        await client.close()
     }
 
     @Test func aLateSubscriberGetsTheLastOneUntilItIsSolved() async throws {

@@ -11,7 +11,7 @@ import Testing
 
 /// Everything goes wrong, one thing after the other, before a real gateway: what was recorded arrives once, and each wait is
 /// bounded and can be seen.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct BadDayTests {
     enum Trouble: CaseIterable {
         case none, portal, proxy, clockAhead, clockBehind, provider, storeAway, storeFull, otherClient
@@ -49,11 +49,7 @@ struct BadDayTests {
         init() throws {
             fixture = try GatewayFixture(enforcement: .required)
             token = try fixture.token(for: "ada", lifetime: 7 * 86_400)
-            var configuration = CountersignConfiguration(
-                endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
-                writeKey: fixture.writeKey)
-            configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
-                "device")
+            var configuration = try fixture.configuration()
             configuration.flushPolicy = .manual
             let tokenOfBob = try fixture.token(for: "bob", lifetime: 7 * 86_400)
             configuration.tokenProvider = { [isProviderDown] request in
@@ -192,11 +188,7 @@ struct BadDayTests {
         #expect(snapshot.quarantined == 0 && snapshot.dropped == 0 && snapshot.unsaved == 0)
         await client.close()
 
-        let database = try SQLiteConnection(
-            path: "\(day.fixture.dataDirectory)/events.sqlite", mode: .readOnly)
-        let stored = try database.all("SELECT name FROM event WHERE type = 'track'") {
-            row throws(SQLiteError) in row.text(0)
-        }
+        let stored = try day.fixture.rows("SELECT name FROM event WHERE type = 'track'").compactMap(\.[0])
         #expect(stored.count == Set(stored).count)
         #expect(Set(stored) == Set(accepted))
     }

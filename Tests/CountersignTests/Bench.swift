@@ -21,14 +21,28 @@ struct Bench {
         configuration.flushPolicy = .manual
     }
 
-    /// Jitter is off: each wait is as long as it may be.
+    /// A bench and a client on it.
+    static func open(
+        _ configure: (inout CountersignConfiguration) -> Void = { _ in }
+    ) throws -> (bench: Bench, client: CountersignClient) {
+        var bench = try Bench()
+        configure(&bench.configuration)
+        return (bench, try bench.makeClient())
+    }
+
+    /// Jitter is off: each wait is as long as it may be. The client is closed after the test.
     func makeClient() throws -> CountersignClient {
-        try CountersignClient(
+        let client = try CountersignClient(
             configuration: configuration,
             dialect: NativeDialect(
                 endpoint: configuration.endpoint, writeKey: configuration.writeKey,
                 timeout: configuration.requestTimeout),
             transport: transport, clock: clock, random: { 1 })
+        Closing.afterTest { [folder] in
+            await client.close()
+            withExtendedLifetime(folder) {}
+        }
+        return client
     }
 
     /// The queue file of a client that has none open, or of one that may be looked at beside it.

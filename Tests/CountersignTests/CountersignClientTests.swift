@@ -5,10 +5,10 @@ import Testing
 
 @testable import Countersign
 
+@Suite(.closing)
 struct CountersignClientTests {
     @Test func eventsArriveOnceInOrderUnderTheirUsersToken() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         client.track("before")
         client.identify(userID: "ada", token: "a.a.a")
         client.track("one", properties: ["price": 1.5, "tags": ["x", nil]])
@@ -24,7 +24,6 @@ struct CountersignClientTests {
         #expect(bench.gateway.batches.map { Set($0.messages.map(\.userId)) } == [[nil], ["ada"], ["bob"]])
         #expect(bench.gateway.batches[0].messages[0].anonymousId != nil)
         #expect(bench.transport.overlaps == 0)
-        await client.close()
     }
 
     @Test func expiredTokenIsReplacedOnceAndTheSameEventsGoOutAgain() async throws {
@@ -48,7 +47,6 @@ struct CountersignClientTests {
             bench.gateway.batches[0].messages.map(\.messageId)
                 == bench.gateway.batches[1].messages.map(\.messageId))
         #expect(bench.gateway.duplicates == 0)
-        await client.close()
     }
 
     @Test func whatWasNotSentIsSentByTheNextClient() async throws {
@@ -62,7 +60,6 @@ struct CountersignClientTests {
         let result = await second.flush()
         #expect(result.delivered == 11)
         #expect(bench.gateway.events.count == 10)
-        await second.close()
     }
 
     @Test func aQueueThatCannotBeReadIsAnErrorThatAnAppCanName() async throws {
@@ -84,6 +81,5 @@ struct CountersignClientTests {
         } catch {
             #expect(error.code == .storageFailed)
         }
-        await client.close()
     }
 }

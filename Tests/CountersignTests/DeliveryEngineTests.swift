@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 
 /// What the engine owes to others that share its queue, and to those who wait for it.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct DeliveryEngineTests {
     /// Does something while the engine, which has claimed events, finds out their user's token.
     private struct WatchedStore: TokenStore {
@@ -56,7 +56,6 @@ struct DeliveryEngineTests {
         #expect(bench.transport.requests.isEmpty)
         bench.clock.advance(by: 61)
         #expect(await client.flush().delivered == 1)
-        await client.close()
     }
 
     @Test func theLeaseOutlastsTheLongestRequestSoFar() async throws {
@@ -101,8 +100,7 @@ struct DeliveryEngineTests {
     }
 
     @Test func eventsBelongToTheSessionInWhichTheyAreRecorded() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         var sessions: [String] = []
         for name in ["one", "two"] {
             if name == "two" { client.startSession() }
@@ -115,7 +113,6 @@ struct DeliveryEngineTests {
         let json = try #require(try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any])
         let batch = try #require(json["batch"] as? [[String: Any]])
         #expect(batch.map { ($0["context"] as? [String: Any])?["sessionId"] as? String } == sessions)
-        await client.close()
     }
 
     // MARK: What is still being written

@@ -2,7 +2,6 @@ import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignSQLite
 import CountersignTesting
 import Foundation
 import GatewayDialects
@@ -12,26 +11,24 @@ import Testing
 @testable import Countersign
 
 /// The seed's scenario on the native API: a real gateway, a real socket, real signatures.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct GatewayTests {
     private func client(
         _ fixture: GatewayFixture, _ change: (inout CountersignConfiguration) -> Void = { _ in }
     ) throws -> CountersignClient {
-        var configuration = CountersignConfiguration(
-            endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
-            writeKey: fixture.writeKey)
-        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
-            "device")
+        var configuration = try fixture.configuration()
         configuration.flushPolicy = .manual
         change(&configuration)
-        return try CountersignClient(configuration: configuration)
+        let client = try CountersignClient(configuration: configuration)
+        Closing.afterTest {
+            await client.close()
+            withExtendedLifetime(fixture) {}
+        }
+        return client
     }
 
     private func stored(_ fixture: GatewayFixture) throws -> [String] {
-        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
-        return try database.all("SELECT coalesce(name, type) FROM event ORDER BY seq") {
-            row throws(SQLiteError) in row.text(0)
-        }
+        try fixture.rows("SELECT coalesce(name, type) FROM event ORDER BY seq").compactMap(\.[0])
     }
 
     @Test func expiredTokenThenCallbackThenNewTokenThenEverythingOnce() async throws {
@@ -49,7 +46,6 @@ struct GatewayTests {
         client.setToken(try fixture.token(for: "ada"))
         #expect(await client.flush().isComplete)
         #expect(try stored(fixture) == ["identify"] + (0..<250).map { "event \($0)" })
-        await client.close()
     }
 
     @Test func providerIsAskedAfterExpiryAndTheEventsGoOut() async throws {
@@ -65,7 +61,6 @@ struct GatewayTests {
         #expect(result.batches.map(\.outcome) == [.tokenProblem, .delivered])
         #expect(result.batches[0].code == "NO_MATCHING_PUBLIC_KEYS")
         #expect(try stored(fixture) == ["identify", "one"])
-        await client.close()
     }
 
     /// The platform's transport, for a client whose waits pass by a manual clock.
@@ -89,11 +84,7 @@ struct GatewayTests {
         later: Enforcement
     ) async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        var configuration = CountersignConfiguration(
-            endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
-            writeKey: fixture.writeKey)
-        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
-            "device")
+        var configuration = try fixture.configuration()
         configuration.flushPolicy = FlushPolicy(eventCount: 1, interval: 1, onBackground: false)
         configuration.tokenProvider = { _ in nil }
         let clock = ManualClock(now: Date())
@@ -137,11 +128,7 @@ struct GatewayTests {
 
     @Test func eventsThatAreAllRejectedAreKnownAfterOneRequestAndSetAsideOnceOthersAreTaken() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        var configuration = CountersignConfiguration(
-            endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
-            writeKey: fixture.writeKey)
-        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
-            "device")
+        var configuration = try fixture.configuration()
         configuration.flushPolicy = .manual
         let statuses = Lock<[Int]>([])
         let client = try CountersignClient(
@@ -168,11 +155,7 @@ struct GatewayTests {
     /// "After 50 consecutive failed attempts, retries will be paused until the next session start."
     @Test func fiftyRefusalsPauseUntilTheAppStartsASession() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        var configuration = CountersignConfiguration(
-            endpoint: try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)")),
-            writeKey: fixture.writeKey)
-        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
-            "device")
+        var configuration = try fixture.configuration()
         configuration.flushPolicy = FlushPolicy(eventCount: 1, interval: nil, onBackground: true)
         let clock = ManualClock(now: Date())
         let refusals = Handshake()
@@ -224,7 +207,6 @@ struct GatewayTests {
         client.setToken(try fixture.token(for: "ada"))
         #expect(await client.flush().isComplete)
         #expect(try stored(fixture) == ["identify", "one"])
-        await client.close()
     }
 
     @Test func optionalDeliversAndReportsAndAnonymousEventsAlwaysPass() async throws {
@@ -239,7 +221,6 @@ struct GatewayTests {
         #expect(failure?.code == .expired)
         #expect(failure?.isOptional == true)
         #expect(try stored(fixture) == ["anonymous", "identify"])
-        await client.close()
     }
 
     @Test func wrongWriteKeyIsAConfigurationProblemAndStops() async throws {
@@ -250,7 +231,6 @@ struct GatewayTests {
         #expect(result.ending == .configurationProblem)
         #expect(result.batches.map(\.code) == ["invalid_write_key"])
         #expect(await client.snapshot().configurationProblem?.hasPrefix("invalid_write_key") == true)
-        await client.close()
     }
 
     @Test func eventThatTheGatewayRefusesIsSetAsideAndTheOthersArrive() async throws {
@@ -268,6 +248,5 @@ struct GatewayTests {
         #expect(await client.flush().isComplete)
         #expect(try await client.quarantinedEvents().map(\.code) == ["invalid_event"])
         #expect(try stored(fixture).filter { $0 != "identify" } == ["one", "two", "three"])
-        await client.close()
     }
 }

@@ -4,10 +4,14 @@ import Testing
 
 @testable import Countersign
 
+@Suite(.closing)
 struct IdentityTests {
+    private let bench: Bench
+
+    init() throws { bench = try Bench() }
+
     /// A5 of the reliability plan, small: users come and go while tokens are refused.
     @Test func noRequestMixesUsersOrTokens() async throws {
-        let bench = try Bench()
         bench.gateway.judge { $0.messages[0].userId == "user-1" ? .tokenProblem(.expired) : nil }
         let client = try bench.makeClient()
         for round in 0..<200 {
@@ -25,11 +29,9 @@ struct IdentityTests {
         }
         #expect(await client.snapshot().parked.map(\.userID) == ["user-1"])
         #expect(Set(bench.gateway.stored.map(\.userId)) == ["user-0", "user-2", "user-3"])
-        await client.close()
     }
 
     @Test func logOutSendsUnderTheOldTokenAndThenForgetsIt() async throws {
-        let bench = try Bench()
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         client.track("bought")
@@ -47,11 +49,9 @@ struct IdentityTests {
         second.identify(userID: "ada")
         await second.flush()
         #expect(bench.gateway.batches.last?.token == nil, "it is forgotten on disk too")
-        await second.close()
     }
 
     @Test func tokenIsThereAgainAfterARestartAndTheQueueNeverHasIt() async throws {
-        let bench = try Bench()
         let first = try bench.makeClient()
         first.identify(userID: "ada", token: "secret.secret.secret")
         try await first.record("one")
@@ -68,11 +68,9 @@ struct IdentityTests {
         let second = try bench.makeClient()
         #expect(await second.flush().isComplete)
         #expect(bench.gateway.batches.last?.token == "secret.secret.secret")
-        await second.close()
     }
 
     @Test func sameUserWithANewTokenOnlyReplacesIt() async throws {
-        let bench = try Bench()
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         let session = await client.snapshot().sessionID
@@ -83,11 +81,9 @@ struct IdentityTests {
         #expect(bench.gateway.stored.count == 1)
         client.identify(userID: "bob")
         #expect(await client.snapshot().sessionID != session)
-        await client.close()
     }
 
     @Test func sessionSurvivesAShortTimeInTheBackground() async throws {
-        let bench = try Bench()
         let client = try bench.makeClient()
         let session = await client.snapshot().sessionID
         client.enterBackground()
@@ -98,11 +94,9 @@ struct IdentityTests {
         bench.clock.advance(by: 10)
         client.enterForeground()
         #expect(await client.snapshot().sessionID != session)
-        await client.close()
     }
 
     @Test func wipingLeavesNothing() async throws {
-        let bench = try Bench()
         let client = try bench.makeClient()
         client.track("before")
         await client.flush()
@@ -120,6 +114,5 @@ struct IdentityTests {
         client.track("after")
         await client.flush()
         #expect(bench.gateway.stored.last?.anonymousId != device)
-        await client.close()
     }
 }

@@ -1,9 +1,10 @@
 import CountersignTesting
+import Foundation
 import Testing
 
 @testable import Countersign
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct InspectorTests {
     @Test func itSaysWhatWaitsAndWhyWithoutTheToken() async throws {
         let bench = try Bench()
@@ -44,6 +45,5 @@ struct InspectorTests {
             #expect(text.contains(part), "\(part)")
         }
         #expect(!text.contains(token) && !text.contains("c2ln") && !text.contains("Order"))
-        await client.close()
     }
 }

@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 
 /// The token provider fails, the clock is wrong, or both: what is recorded arrives all the same.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct ProviderOutageTests {
     private static let now = 1_750_000_000
 
@@ -37,7 +37,6 @@ struct ProviderOutageTests {
         #expect(await client.flush().isComplete)
         #expect(gateway.events == ["0", "1", "2", "3", "4", "5"])
         #expect(calls.withLock { $0 } == 1, "a token that the server takes is not asked for again")
-        await client.close()
     }
 
     @Test func theDateOfAProxyIsNotTheServers() async throws {
@@ -64,7 +63,6 @@ struct ProviderOutageTests {
         }
         #expect(await client.flush().isComplete)
         #expect(calls.withLock { $0 } == 1)
-        await client.close()
     }
 
     @Test func aClockThatJumpsMakesForgetWhatWasLearned() async throws {
@@ -82,7 +80,6 @@ struct ProviderOutageTests {
         #expect(await client.snapshot().clockOffset == 86_400, "time that only passes is no jump")
         bench.clock.setNow(bench.clock.now + 86_400)
         #expect(await client.snapshot().clockOffset == 0)
-        await client.close()
     }
 
     // MARK: Outages
@@ -104,18 +101,14 @@ struct ProviderOutageTests {
         #expect(bench.gateway.events.count == 6)
         #expect(bench.gateway.batches.count == 4)
         #expect(calls.withLock { $0 } == 1, "it is left alone for a while")
-        await client.close()
     }
 
     @Test func theLastKnownTokenGoesWithEventsOfAProviderThatFails() async throws {
-        var bench = try Bench()
-        bench.configuration.tokenProvider = { _ in nil }
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open { $0.tokenProvider = { _ in nil } }
         let old = SignedToken.fake(subject: "ada", expiresAt: Self.now - 10)
         client.identify(userID: "ada", token: old)
         #expect(await client.flush().isComplete)
         #expect(bench.gateway.batches.map(\.token) == [old])
-        await client.close()
     }
 
     // MARK: Threads
@@ -156,7 +149,6 @@ struct ProviderOutageTests {
             bench.gateway.batches.compactMap(\.token).sorted() == [
                 "b.b.b", "u1.t.t", "u2.t.t", "u3.t.t", "u4.t.t",
             ])
-        await client.close()
     }
 
     @Test func noMoreThanFourCallsAreMadeAtATime() async throws {
@@ -184,7 +176,6 @@ struct ProviderOutageTests {
         #expect(running.withLock { $0.most } == 4)
         #expect(bench.gateway.batches.count == 10)
         #expect(bench.gateway.batches.allSatisfy { $0.token == "t.t.t" }, "the others wait for their turn")
-        await client.close()
     }
 
     enum InsideCall: CaseIterable { case logOut, wipeData, detachedFlush }
@@ -250,6 +241,5 @@ struct ProviderOutageTests {
         #expect(await client.flush().isComplete)
         #expect(bench.gateway.batches.map(\.token) == ["q.q.q"])
         #expect(try store.token(for: "ada") == "q.q.q")
-        await client.close()
     }
 }

@@ -3,10 +3,10 @@ import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
-
 @testable import Countersign
 
 /// D7: damaged queue files. Never a crash, the readable events saved, the old file kept.
+@Suite(.closing)
 struct QueueRecoveryTests {
     enum Damage: Sendable, CaseIterable {
         case header, wholeFirstPage, onePage, oneBit, truncated, garbage, journalGarbage, walGarbage,
@@ -92,7 +92,6 @@ struct QueueRecoveryTests {
         #expect(await second.flush().isComplete)
         #expect(bench.gateway.events.count == 50)
         #expect(await second.snapshot().damagedFiles == 1)
-        await second.close()
     }
 
     private func spoil(_ file: URL, _ damage: Damage, seed: Int, pages: Int) throws {
@@ -127,8 +126,7 @@ struct QueueRecoveryTests {
 
     /// Locked is not corrupt: the file stays where it is, and the events wait in the log.
     @Test(.timeLimit(.minutes(5))) func lockedFileIsWaitedFor() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         try await client.record("one")
         await client.pipeline.recorder.drain()
         let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
@@ -145,7 +143,6 @@ struct QueueRecoveryTests {
         #expect(await client.flush().isComplete)
         #expect(bench.gateway.events == ["one", "two"])
         #expect(await client.snapshot().damagedFiles == 0)
-        await client.close()
     }
 }
 

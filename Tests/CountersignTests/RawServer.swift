@@ -12,8 +12,7 @@ final class RawServer: Sendable {
     var requests: [String] { heads.withLock { $0 } }
     var connectionCount: Int { connections.withLock { $0 } }
 
-    /// - Parameter answer: What to send for a request's head; nil closes the connection, "" leaves it open.
-    /// - Throws: When no port can be had.
+    /// `answer` says what to send for a request's head; nil closes the connection, "" leaves it open.
     init(answer: @escaping @Sendable (String) -> String?) throws {
         #if canImport(Glibc)
             let stream = Int32(SOCK_STREAM.rawValue)

@@ -6,13 +6,14 @@ import Testing
 
 @testable import Countersign
 
+@Suite(.closing)
 struct RecorderTests {
     /// The thread-safety row of the complaint table: 32 threads that record, identify and flush at the same time.
     @Test func thirtyTwoThreadsLoseNothing() async throws {
-        var bench = try Bench()
-        bench.configuration.limits.maximumUnsavedEvents = 100_000
-        bench.configuration.batchEvents = 1_000
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open {
+            $0.limits.maximumUnsavedEvents = 100_000
+            $0.batchEvents = 1_000
+        }
         await withTaskGroup(of: Void.self) { group in
             for thread in 0..<32 {
                 group.addTask {
@@ -40,7 +41,6 @@ struct RecorderTests {
         let snapshot = await client.snapshot()
         #expect(snapshot.sent == snapshot.recorded)
         #expect(snapshot.dropped == 0)
-        await client.close()
     }
 
     enum Trouble: Sendable, CaseIterable {
@@ -71,9 +71,7 @@ struct RecorderTests {
     /// Every call ends in a result while the store is in trouble, and within a second of its return all is as before.
     @Test(.timeLimit(.minutes(5)), arguments: Trouble.allCases)
     func recordingResumesByItself(trouble: Trouble) async throws {
-        var bench = try Bench()
-        bench.configuration.limits.maximumUnsavedEvents = 50
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open { $0.limits.maximumUnsavedEvents = 50 }
         client.identify(userID: "ada", token: "a.a.a")
         try await client.record("before")
         let directory = bench.configuration.instanceDirectory
@@ -139,7 +137,6 @@ struct RecorderTests {
         let snapshot = await client.snapshot()
         #expect(snapshot.unsaved == 0)
         #expect(events.count + snapshot.dropped >= 100)
-        await client.close()
     }
 
     // MARK: The log
@@ -189,8 +186,7 @@ struct RecorderTests {
     }
 
     @Test func whatOnlyTheLogHasOutlivesTheProcessOnce() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         client.identify(userID: "caf\u{E9}", token: "a.a.a")
         _ = try await client.record("taken over")
         _ = await client.snapshot()
@@ -213,14 +209,11 @@ struct RecorderTests {
         #expect(copy.gateway.events == ["taken over"] + (0..<20).map { "event \($0)" })
         #expect(copy.gateway.duplicates == 0)
         #expect(copy.gateway.stored.allSatisfy { $0.userId == "caf\u{E9}" })
-        await last.close()
-        await client.close()
     }
 
     /// A power failure may undo that the log was removed, again and again.
     @Test func aLogThatComesBackIsNotTakenOverTwice() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
         let copy = try await killed(client, of: bench, afterEvents: 20)
@@ -242,13 +235,10 @@ struct RecorderTests {
         #expect(copy.gateway.events.filter { $0.hasPrefix("event") } == (0..<20).map { "event \($0)" })
         #expect(copy.gateway.duplicates == 0)
         #expect(IncomingLog.all(in: directory).isEmpty)
-        await next.close()
-        await client.close()
     }
 
     @Test func twoThatOpenTheQueueTakeALogOverOnce() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
         let copy = try await killed(client, of: bench, afterEvents: 200)
@@ -260,7 +250,6 @@ struct RecorderTests {
         let queue = try copy.openQueue()
         #expect(try queue.value(of: .rows) == 201)
         #expect(try queue.value(of: .recorded) == 201)
-        await client.close()
     }
 
     @Test func whatIsWrittenAgainIsReadOnce() throws {
@@ -283,8 +272,7 @@ struct RecorderTests {
     }
 
     @Test func aLogThatWasCutShortOrRottedGivesWhatIsBeforeThat() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
         let copies = try await whileTheStoreIsBusy(client) {
@@ -315,12 +303,10 @@ struct RecorderTests {
                     == (0..<(damage == 2 ? 10 : 9)).map { "event \($0)" }, "\(damage)")
             await next.close()
         }
-        await client.close()
     }
 
     @Test func wipedEventsDoNotComeBackFromTheLog() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         // The id of the device is made.
         _ = try await client.record("first")
         await client.flush()
@@ -339,13 +325,10 @@ struct RecorderTests {
         let next = try copy.makeClient()
         #expect(await next.flush().isComplete)
         #expect(copy.gateway.events == ["after"])
-        await next.close()
-        await client.close()
     }
 
     @Test func theLogStaysShortHoweverMuchIsRecorded() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         for number in 0..<20_000 {
             client.track("event \(number)")
@@ -371,20 +354,16 @@ struct RecorderTests {
     }
 
     @Test func eventsOfOneThreadStayInOrder() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         for number in 0..<500 { client.track("\(number)") }
         await client.flush()
         #expect(bench.gateway.events == (0..<500).map { "\($0)" })
         let ids = bench.gateway.stored.map(\.messageId)
         #expect(ids == ids.sorted(), "message ids are in time order")
-        await client.close()
     }
 
     @Test func tooManyInMemoryAreDroppedAndCounted() async throws {
-        var bench = try Bench()
-        bench.configuration.limits.maximumUnsavedEvents = 10
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open { $0.limits.maximumUnsavedEvents = 10 }
         // The storage thread is busy with something else.
         let gate = Handshake()
         client.pipeline.storage.submit { _ in gate.block() }
@@ -394,13 +373,10 @@ struct RecorderTests {
         await client.flush()
         #expect(bench.gateway.events == (0..<10).map { "\($0)" })
         #expect(await client.snapshot().dropped == 15)
-        await client.close()
     }
 
     @Test func aWaitingCallerHearsWhyItsEventWasNotStored() async throws {
-        var bench = try Bench()
-        bench.configuration.limits.maximumEventBytes = 1_000
-        let client = try bench.makeClient()
+        let (_, client) = try Bench.open { $0.limits.maximumEventBytes = 1_000 }
         do {
             try await client.record("big", properties: ["x": .string(String(repeating: "x", count: 2_000))])
             Issue.record("it was stored")
@@ -419,8 +395,7 @@ struct RecorderTests {
     }
 
     @Test func whatWasInMemoryIsOnDiskAfterClose() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         for number in 0..<1_000 { client.track("\(number)") }
         await client.close()
         let queue = try bench.openQueue()

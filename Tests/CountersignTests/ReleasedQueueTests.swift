@@ -7,6 +7,7 @@ import Testing
 @testable import CountersignLocations
 
 /// Queues as version 0.1.0 left them on devices, byte for byte: whatever the SDK becomes, it delivers them.
+@Suite(.closing)
 struct ReleasedQueueTests {
     private typealias Row = (messageID: String, userID: String, sessionID: String, body: String)
 
@@ -113,7 +114,6 @@ struct ReleasedQueueTests {
         #expect(bodies.first?.hasPrefix(#"{"batch":["# + Self.native[0].body + "],") == true)
         let rest = Self.native[1...].map(\.body).joined(separator: ",")
         #expect(bodies.last?.hasPrefix(#"{"batch":["# + rest + "],") == true)
-        await client.close()
     }
 
     /// The app has moved to another project; the rows of the former one go where they were recorded for, under its key.
@@ -132,7 +132,6 @@ struct ReleasedQueueTests {
             #expect(row.body == #"{"url":"\#(request.url)","body":\#(text(request))}"#)
         }
         #expect(device.requests.count == 2)
-        await device.remove()
     }
 
     @Test func locationsAreDelivered() async throws {
@@ -147,6 +146,5 @@ struct ReleasedQueueTests {
         let upload = try #require(bench.uploads.withLock { $0.first })
         #expect(text(upload.request) == #"{"location":"# + Self.locations[0].body + "}")
         #expect(upload.token == "Bearer A0")
-        await client.close()
     }
 }

@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 
 /// The way of an event into the queue file when the disk, the device or another client is in its way.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct StoreFailureTests {
     /// A recorder and its store, with the disk and the device's lock in the test's hands.
     private struct Desk {
@@ -35,6 +35,7 @@ struct StoreFailureTests {
                     isDurable.withLock { $0 } && IncomingLog.makeDurable(descriptor)
                 }, empty: empty
             ) { [stored] count in stored.withLock { $0.append(count) } }
+            Closing.afterTest { [self] in await close() }
         }
 
         func record(_ name: String, size: Int = 0) async throws {
@@ -96,8 +97,7 @@ struct StoreFailureTests {
     }
 
     @Test func aFlushIsNotCompleteWhileTheLogHasWhatTheQueueFileHasNot() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         #expect(await client.flush().isComplete)
         try await fill(client.pipeline.storage, true)
@@ -108,7 +108,6 @@ struct StoreFailureTests {
         #expect(await client.flush().isComplete)
         #expect(bench.gateway.events == ["big"])
         #expect(await client.snapshot().lastError == nil)
-        await client.close()
     }
 
     @Test func whoSendsIsToldWhenTheQueueFileHasCaughtUp() async throws {
@@ -126,7 +125,6 @@ struct StoreFailureTests {
         #expect(desk.recorder.losses.logged == 0)
         #expect(desk.recorder.losses.lastError == nil)
         #expect(desk.stored.withLock { $0 } == [1, 1, 1])
-        await desk.close()
     }
 
     @Test func aQueueFileThatCannotBeOpenedIsTriedAgainUnasked() async throws {
@@ -145,7 +143,6 @@ struct StoreFailureTests {
         for number in 0..<12 { try await desk.record("later \(number)") }
         try await desk.storage.run { _ in }
         #expect(desk.recorder.losses.logged < 12, "what has become much is taken over again")
-        await desk.close()
     }
 
     @Test func aCallerThatIsFarAheadWritesItself() async throws {
@@ -160,7 +157,6 @@ struct StoreFailureTests {
         #expect(desk.logs.flatMap { $0.events(after: 1) }.count == 64)
         desk.recorder.writer.resume()
         #expect(try await desk.names() == ["first"] + (0..<64).map { "\($0)" })
-        await desk.close()
     }
 
     /// Emptying a file takes as long as the disk is busy with it.
@@ -183,7 +179,6 @@ struct StoreFailureTests {
         gate.signal()
         await drained
         #expect(try await desk.names() == ["first", "second"] + (0..<64).map { "\($0)" } + ["last"])
-        await desk.close()
     }
 
     @Test func logsOfOthersAreLookedForOnceAMinute() async throws {
@@ -215,7 +210,6 @@ struct StoreFailureTests {
         #expect(try await desk.names() == ["own", "other"])
         #expect(FileManager.default.fileExists(atPath: directory.appendingPathComponent(name).path))
         log.remove()
-        await desk.close()
     }
 
     // MARK: A disk that fails
@@ -229,7 +223,6 @@ struct StoreFailureTests {
         desk.isDurable.withLock { $0 = true }
         try await desk.record("after")
         #expect(try await desk.names() == ["before", "during", "after"])
-        await desk.close()
     }
 
     @Test func whatNeitherCouldMakeDurableIsRefusedAndForgottenAndTheOthersStay() async throws {
@@ -245,7 +238,6 @@ struct StoreFailureTests {
         desk.isDurable.withLock { $0 = true }
         try await desk.record("after")
         #expect(try await desk.names() == ["tracked", "after"])
-        await desk.close()
     }
 
     /// The system forgets what it could not write, and says yes the next time.
@@ -290,7 +282,6 @@ struct StoreFailureTests {
         #expect(calls == [true, false])
         #expect(FileManager.default.fileExists(atPath: reserve), "it is kept for the next time")
         #expect(try await desk.names() == ["small", "big"])
-        await desk.close()
     }
 
     // MARK: Wiping and opting out
@@ -325,8 +316,6 @@ struct StoreFailureTests {
         let snapshot = await other.snapshot()
         #expect(snapshot.wiped == 5)
         #expect(snapshot.recorded == snapshot.sent + snapshot.wiped)
-        await one.close()
-        await other.close()
     }
 
     @Test(arguments: [false, true])
@@ -349,13 +338,10 @@ struct StoreFailureTests {
         #expect((snapshot.queued, snapshot.unsaved) == (0, 0))
         let error = await #expect(throws: CountersignError.self) { try await other.record("late") }
         #expect(error?.code == .optedOut)
-        await one.close()
-        await other.close()
     }
 
     @Test func whatOnlyTheLogHasIsKeptWhileRecordingIsDisabled() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         #expect(await client.flush().isComplete)
         client.track("kept")
@@ -365,7 +351,6 @@ struct StoreFailureTests {
         client.pipeline.setEnabled(true)
         #expect(await client.flush().isComplete)
         #expect(bench.gateway.events == ["kept"])
-        await client.close()
     }
 
     /// Whoever opts out may do so after the log was written and before the queue file is.
@@ -385,12 +370,10 @@ struct StoreFailureTests {
         }
         #expect((before, after) == (1, 1))
         log.remove()
-        await desk.close()
     }
 
     @Test func nothingIsWrittenOrSentOnceAnotherProcessHasOptedOut() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         try await client.record("in the queue")
         await client.pipeline.recorder.drain()
@@ -407,12 +390,10 @@ struct StoreFailureTests {
         #expect(bench.gateway.events.isEmpty)
         #expect(client.pipeline.recorder.losses.unsaved + client.pipeline.recorder.losses.logged == 0)
         #expect(IncomingLog.all(in: directory).flatMap { $0.events(after: 0) }.isEmpty)
-        await client.close()
     }
 
     @Test func whatIsRecordedDuringAWipeIsGoneOrHasTheNewID() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         for round in 0..<20 {
             try await client.record("before \(round)")
             async let wipe: Void = client.wipeData()
@@ -425,18 +406,15 @@ struct StoreFailureTests {
             #expect(batch.contains { $0.event == "after \(round)" })
             #expect(batch.allSatisfy { $0.anonymousId == id })
         }
-        await client.close()
     }
 
     @Test func removingTheRecordsThatWaitKeepsTheDevicesID() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (_, client) = try Bench.open()
         try await client.record("before")
         let id = try await client.pipeline.storage.perform { queue in try queue.anonymousID() }
         try await client.pipeline.removeAllWaiting()
         #expect(try await client.pipeline.waitingCount() == 0)
         #expect(try await client.pipeline.storage.perform { queue in try queue.anonymousID() } == id)
-        await client.close()
     }
 
     // MARK: Before the first unlock
@@ -463,7 +441,6 @@ struct StoreFailureTests {
         #expect(!isEarly.withLock { $0 }, "the thread that writes waits too")
         await desk.recorder.drain()
         #expect(try await desk.names().count == 101)
-        await desk.close()
     }
 
     #if os(Linux)

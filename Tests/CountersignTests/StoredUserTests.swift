@@ -5,7 +5,7 @@ import Testing
 
 @testable import Countersign
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct StoredUserTests {
     @Test func theUserAndTheTokenAreThereAtTheNextStart() async throws {
         let bench = try Bench()
@@ -23,7 +23,6 @@ struct StoredUserTests {
         #expect(bench.gateway.stored.map(\.userId) == ["ada", "ada"])
         #expect(bench.gateway.stored.map(\.type) == ["identify", "track"])
         #expect(bench.gateway.batches.map(\.token) == ["a.a.a"])
-        await second.close()
     }
 
     enum Leaving: CaseIterable { case logOut, wipeData, optOut }
@@ -43,7 +42,6 @@ struct StoredUserTests {
         await first.close()
         let second = try bench.makeClient()
         #expect(second.userID == nil)
-        await second.close()
     }
 
     @Test func anotherWriteKeyHasAnotherUser() async throws {
@@ -64,7 +62,6 @@ struct StoredUserTests {
         bench.configuration.writeKey = "wk_other"
         let last = try bench.makeClient()
         #expect(last.userID == "bob")
-        await last.close()
     }
 
     @Test func theLastOfTwoProcessesDecidesAndADamagedFileIsNobody() async throws {
@@ -88,11 +85,10 @@ struct StoredUserTests {
         await damaged.close()
         let mended = try bench.makeClient()
         #expect(mended.userID == "cy")
-        await mended.close()
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct EventPropertiesTests {
     private struct Item: Encodable {
         var name: String
@@ -151,7 +147,6 @@ struct EventPropertiesTests {
                 ["name": "Ada"],
             ])
         #expect(Set(logged.withLock { $0 }) == ["foreign", "nested"])
-        await client.close()
     }
 
     @Test func aDeepValueIsLeftOutAndNothingCrashes() {

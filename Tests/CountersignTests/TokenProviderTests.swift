@@ -5,6 +5,7 @@ import Testing
 
 @testable import Countersign
 
+@Suite(.closing)
 struct TokenProviderTests {
     private static let now = 1_750_000_000
 
@@ -30,7 +31,6 @@ struct TokenProviderTests {
         client.track("later")
         #expect(await client.flush().isComplete)
         #expect(asked.withLock { $0 } == [.expired])
-        await client.close()
     }
 
     @Test(arguments: [
@@ -57,7 +57,6 @@ struct TokenProviderTests {
         let snapshot = await client.snapshot()
         #expect(snapshot.parked.map(\.reason) == [reason])
         #expect(snapshot.queued == 1)
-        await client.close()
     }
 
     @Test(.timeLimit(.minutes(5))) func hangingProviderIsLeftAndItsLateTokenIsUsed() async throws {
@@ -94,13 +93,11 @@ struct TokenProviderTests {
         await isTaken.wait()
         #expect(bench.gateway.batches.last?.token == "late.late.late")
         #expect(calls.withLock { $0 } == 1)
-        await client.close()
     }
 
     @Test(arguments: [false, true])
     func aTokenThatWasAskedForBeforeTheLogOutOrTheWipeDoesNotComeBack(wipes: Bool) async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (bench, client) = try Bench.open()
         client.identify(userID: "ada")
         if wipes { try await client.wipeData() } else { await client.logOut() }
         // Of a provider that was called before, and returns now.
@@ -112,7 +109,6 @@ struct TokenProviderTests {
         client.identify(userID: "ada")
         await client.flush()
         #expect(bench.gateway.batches.allSatisfy { $0.token == nil })
-        await client.close()
     }
 
     /// As on systems where a provider that blocks takes one of the threads that all tasks share.

@@ -6,6 +6,7 @@ import Testing
 @testable import Countersign
 
 /// D10 to D12 of the reliability plan: partial answers, a long outage, a flapping network.
+@Suite(.closing)
 struct UnreliableServerTests {
     @Test func retryAfterAsADateNeedsNoDateBesideIt() async throws {
         let bench = try Bench()
@@ -16,7 +17,6 @@ struct UnreliableServerTests {
         client.track("one")
         await client.flush()
         #expect(await client.snapshot().nextAttemptIn == 120)
-        await client.close()
     }
 
     /// D10: parts of batches are refused, answers are cut or lost after the server has stored the events.
@@ -70,7 +70,6 @@ struct UnreliableServerTests {
         #expect(gateway.duplicates > 0, "lost answers lead to events that are sent twice")
         let snapshot = await client.snapshot()
         #expect(snapshot.sent + snapshot.quarantined == 1_000)
-        await client.close()
     }
 
     /// D11: after an outage of 6 hours the first try comes within a minute in the median, and all goes out in order.

@@ -2,7 +2,6 @@ import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignSQLite
 import CountersignTesting
 import ExponeaSampleAsynchronous
 import ExponeaSampleCaching
@@ -72,10 +71,7 @@ struct ExponeaSampleTests {
     }
 
     private func storedNames() throws -> [String?] {
-        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
-        return try database.all("SELECT name FROM event ORDER BY seq") { row throws(SQLiteError) in
-            row.optionalText(0)
-        }
+        try fixture.rows("SELECT name FROM event ORDER BY seq").map(\.[0])
     }
 
     // MARK: The samples themselves
@@ -265,12 +261,9 @@ struct ExponeaSampleTests {
             defaultProperties: ["app": "shop"], flushingMode: .manual)
         Exponea.shared.trackEvent(eventType: "seen")
         #expect(try await flush().delivered == 2)
-        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
-        let rows = try database.all("SELECT app_id, name, body FROM event ORDER BY app_id") {
-            row throws(SQLiteError) in [row.text(0), row.text(1), row.text(2)]
-        }
+        let rows = try fixture.rows("SELECT app_id, name, body FROM event ORDER BY app_id")
         #expect(rows.map { Array($0.prefix(2)) } == [["second", "seen"], ["shop", "seen"]])
-        #expect(rows.allSatisfy { $0[2].contains(#""app":"shop""#) })
+        #expect(rows.allSatisfy { $0[2]?.contains(#""app":"shop""#) == true })
         await finish()
     }
 

@@ -13,13 +13,8 @@ package protocol CredentialSource: Sendable {
     /// Seconds by which the server's clock is ahead of the device's; 0 if nothing is known.
     var clockOffset: TimeInterval { get async }
 
-    /// The credential for a request.
-    ///
-    /// - Parameters:
-    ///   - owner: Whose records the request carries.
-    ///   - rejected: The generation of the credential that the server has refused last; another one is needed.
-    ///   - post: Takes, after `pending`, what is to be done in the engine's turn.
-    /// - Returns: Whether to send, and under what.
+    /// Whether to send a request with records of `owner`, and under which credential: another one than that of the generation
+    /// that the server has `rejected` last. After `pending`, `post` takes what is to be done in the engine's turn.
     func credential(
         for owner: UserKey, replacing rejected: Int?,
         post: @escaping @Sendable (@escaping CredentialWork) -> Void
@@ -28,9 +23,8 @@ package protocol CredentialSource: Sendable {
     /// A server has taken a request under this credential.
     func accepted(_ credential: Credential, of owner: UserKey) async
 
-    /// A server has refused the credential, or has criticized it.
-    ///
-    /// - Returns: False if the app was told already, when the source could not get a better one.
+    /// A server has refused the credential, or has criticized it. False if the app was told already, when the source could
+    /// not get a better one.
     func refused(
         _ credential: Credential, of owner: UserKey, _ verdict: ServerAnswer.TokenVerdict
     ) async -> Bool

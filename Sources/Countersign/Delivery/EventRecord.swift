@@ -5,12 +5,8 @@ package protocol RecordContent: Sendable {
     /// About how many bytes it takes: quick to get, never asked to be exact.
     var estimatedBytes: Int { get }
 
-    /// The bytes that the queue keeps until the destination sends them.
-    ///
-    /// - Parameters:
-    ///   - record: Of which this is the content.
-    ///   - anonymousID: The id of the device, for records without an owner.
-    /// - Returns: The bytes.
+    /// The bytes of `record` that the queue keeps until the destination sends them. `anonymousID` is the device's, for records
+    /// without an owner.
     func rendered(for record: EventRecord, anonymousID: String) -> [UInt8]
 }
 

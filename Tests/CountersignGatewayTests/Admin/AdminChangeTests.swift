@@ -9,6 +9,10 @@ import Testing
 /// Changes from what was read, pages of what others change meanwhile, and the log of it all.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminChangeTests {
+    private let bench: AdminBench
+
+    init() throws { bench = try AdminBench() }
+
     private static let item = #"{"trigger":{"event_type":"view"}}"#
 
     /// A thing that changes: method, path and a body that changes it.
@@ -31,7 +35,6 @@ struct AdminChangeTests {
 
     @Test(arguments: changes)
     func aChangeNamesWhatItWasMadeFrom(method: String, template: String, body: String) throws {
-        let bench = try AdminBench()
         let key = try bench.apps.addKey(SigningKey.generate(.es256).publicKey.pem, to: "shop")
         try bench.apps.admins.createUser(
             name: "ada", role: .operator, password: AdminBench.passwordHash)
@@ -65,7 +68,6 @@ struct AdminChangeTests {
     }
 
     @Test func aDeletionTakesATagAndNeedsNone() throws {
-        let bench = try AdminBench()
         let owner = try bench.token("admin")
         _ = try bench.apps.projects.putInboxMessage(
             json: #"{"id":"i","type":"html","content":{}}"#, in: "shop")
@@ -109,7 +111,6 @@ struct AdminChangeTests {
         "apps", "users", "tokens", "write-keys", "clients", "sessions", "items", "inbox", "audit",
     ])
     func pagesHaveNoGapAndNoRepeat(list: String) throws {
-        let bench = try AdminBench()
         let sessions = try SessionDirectory(dataDirectory: bench.folder)
         var all: Set<String> = []
         func add(_ name: String) throws {
@@ -172,7 +173,6 @@ struct AdminChangeTests {
         ),
     ])
     func whatWasTamperedWithIsFound(sql: String, place: Int) throws {
-        let bench = try AdminBench()
         let headers = try bench.token("read")
         for number in 1...4 { try bench.apps.renameApp("shop", to: "Name \(number)") }
         let whole = try bench.ask("GET", "audit/verify", nil, headers).json
@@ -185,7 +185,6 @@ struct AdminChangeTests {
 
     /// Whoever alters an entry and its own hash must alter every later one too.
     @Test func anEntryWithANewHashBreaksTheChainBehindIt() throws {
-        let bench = try AdminBench()
         let headers = try bench.token("read")
         for number in 1...4 { try bench.apps.renameApp("shop", to: "Name \(number)") }
         var entry = try #require(try bench.apps.auditLog.entries(limit: 10).first { $0.seq == 3 })
@@ -198,7 +197,6 @@ struct AdminChangeTests {
     }
 
     @Test func noEntryHoldsASecret() throws {
-        let bench = try AdminBench()
         let owner = try bench.token("admin")
         var secrets: [String] = []
         func make(_ path: String, _ body: String, _ member: String) throws {

@@ -13,6 +13,10 @@ import Testing
 /// What is read: exports, masked users, settings, backups, and the document that says all of it.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminReadTests {
+    private let bench: AdminBench
+
+    init() throws { bench = try AdminBench() }
+
     /// A whole answer: its header fields, an empty line, and the lines of its body.
     private func download(_ bench: AdminBench, _ path: String) throws -> [String] {
         let answer = try bench.ask("GET", path, nil, bench.token("write"))
@@ -23,7 +27,6 @@ struct AdminReadTests {
     }
 
     @Test func exportsAreWholeAndNoCellIsAFormula() throws {
-        let bench = try AdminBench()
         let names = [
             "=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "plain", #"a "quoted", one"#, "two\nlines",
         ]
@@ -58,7 +61,6 @@ struct AdminReadTests {
     }
 
     @Test func writeKeysAreListedByHowTheyBegin() throws {
-        let bench = try AdminBench()
         let made = try bench.ask("POST", "apps/shop/write-keys", "{}", bench.token("write"))
         let text = try #require(made.json["write_key"] as? String)
         #expect(made.json["prefix"] as? String == String(text.prefix(7)))
@@ -71,7 +73,6 @@ struct AdminReadTests {
     }
 
     @Test func eventsAreFilteredByTheirVerdict() throws {
-        let bench = try AdminBench()
         let key = try GatewayFixture.strangersKey()
         _ = try bench.apps.addKey(key.publicKey.pem, to: "shop")
         let token = try key.sign(claims: [
@@ -116,7 +117,6 @@ struct AdminReadTests {
     }
 
     @Test func theAuditLogIsExportedWhole() throws {
-        let bench = try AdminBench()
         for number in 0..<600 { try bench.apps.renameApp("shop", to: "Shop \(number)") }
         let entries = try bench.apps.auditLog.entries(limit: 1_000)
         #expect(entries.count > 600)
@@ -132,7 +132,6 @@ struct AdminReadTests {
     }
 
     @Test func usersInSamplesAreMaskedAndLookingIsLogged() throws {
-        let bench = try AdminBench()
         let key = try GatewayFixture.strangersKey()
         _ = try bench.apps.addKey(key.publicKey.pem, to: "shop")
         try bench.apps.setEnforcement(.required, for: "shop")
@@ -170,7 +169,6 @@ struct AdminReadTests {
     }
 
     @Test func countsAreToldApartByModeAndCode() throws {
-        let bench = try AdminBench()
         _ = try bench.apps.addKey(try SigningKey.generate(.es256).publicKey.pem, to: "shop")
         for (mode, tokens) in [(Enforcement.optional, ["", "a.b.c"]), (.required, [""])] {
             try bench.apps.setEnforcement(mode, for: "shop")
@@ -201,7 +199,6 @@ struct AdminReadTests {
     }
 
     @Test func theTableOfErrorCodesIsWhole() throws {
-        let bench = try AdminBench()
         let answer = try bench.ask("GET", "error-codes", nil, bench.token("read")).json
         let items = try #require(answer["items"] as? [[String: Any]])
         #expect(items.map { $0["code"] as? Int } == AuthErrorCode.all.map(\.rawValue))
@@ -215,7 +212,6 @@ struct AdminReadTests {
     }
 
     @Test func eachAppIsListedWithWhatItAloneHadToDo() throws {
-        let bench = try AdminBench()
         let kiosk = try bench.apps.createApp(id: "kiosk")
         _ = try bench.apps.createApp(id: "idle")
         for (id, mode) in [("shop", Enforcement.optional), ("kiosk", .required)] {
@@ -270,7 +266,6 @@ struct AdminReadTests {
     }
 
     @Test func whenAWriteKeyWasUsedIsKnownAfterARestart() throws {
-        let bench = try AdminBench()
         let owner = try bench.token("admin")
         func used(_ client: any TestClient) throws -> Int64? {
             let items = try bench.ask("GET", "apps/shop/write-keys", nil, owner, by: client).json["items"]

@@ -7,6 +7,10 @@ import Testing
 /// What makes no sense, would mislead whoever reads it later, or comes as something else than JSON.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminRefusalTests {
+    private let bench: AdminBench
+
+    init() throws { bench = try AdminBench() }
+
     @Test(arguments: [
         ("PUT", "apps/shop/policy", #"{"required":["aud"]}"#),
         ("PUT", "apps/shop/policy", #"{"required":["iss"],"audience":"shop"}"#),
@@ -27,7 +31,6 @@ struct AdminRefusalTests {
         ("GET", "apps/shop/events?from_ms=9&to_ms=3", nil),
     ])
     func isNotValid(method: String, path: String, body: String?) throws {
-        let bench = try AdminBench()
         let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
         let answer = try bench.ask(method, path, body, headers)
         #expect(answer.status == 422, "\(answer.body)")
@@ -41,7 +44,6 @@ struct AdminRefusalTests {
         ), ("webhook", #"{"url":"https://HOST/","allow_private":true}"#),
     ])
     func onlyAnOwnerSendsTheGatewayIntoThePrivateNetwork(resource: String, template: String) throws {
-        let bench = try AdminBench()
         let any = ["If-Match": "*"]
         let owner = try bench.token("admin").merging(any) { $1 }
         let author = try bench.token("write").merging(any) { $1 }
@@ -61,7 +63,6 @@ struct AdminRefusalTests {
     }
 
     @Test func anAlertDoesNotGoToThisMachineByItself() throws {
-        let bench = try AdminBench()
         let headers = try bench.token("write").merging(["If-Match": "*"]) { $1 }
         for host in ["127.0.0.1", "localhost", "[::1]"] {
             let answer = try bench.ask("PUT", "apps/shop/webhook", #"{"url":"http://\#(host):1/"}"#, headers)
@@ -70,7 +71,6 @@ struct AdminRefusalTests {
     }
 
     @Test func aClaimThatIsComparedMayBeRequired() throws {
-        let bench = try AdminBench()
         let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
         let answer = try bench.ask(
             "PUT", "apps/shop/policy", #"{"audience":"shop","required":["aud"]}"#, headers)
@@ -78,7 +78,6 @@ struct AdminRefusalTests {
     }
 
     @Test func aBodyThatIsSaidToBeSomethingElseIsNotRead() throws {
-        let bench = try AdminBench()
         let body = #"{"id":"other"}"#
         for (type, status) in [("text/plain", 415), ("application/json; charset=utf-8", 201)] {
             let connection = try bench.client()
@@ -91,7 +90,6 @@ struct AdminRefusalTests {
     }
 
     @Test func aRefusalNamesTheScheme() throws {
-        let bench = try AdminBench()
         let answer = try bench.ask("GET", "apps")
         #expect(answer.status == 401)
         #expect(answer.headers["www-authenticate"]?.hasPrefix("Bearer ") == true)
@@ -115,7 +113,6 @@ struct AdminRefusalTests {
     }
 
     @Test func whatChangesNothingIsNoChange() throws {
-        let bench = try AdminBench()
         let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
         func put() throws {
             for (path, body) in [
@@ -132,7 +129,6 @@ struct AdminRefusalTests {
     }
 
     @Test func onesOwnPasswordIsChangedWithTheOldOne() throws {
-        let bench = try AdminBench()
         let visitor = try bench.visitor(.viewer, "vi")
         let elsewhere = AdminBench.visitor(try bench.signIn("vi"))
         func change(_ current: String, _ headers: [String: String]) throws -> AdminBench.Answer {
@@ -152,7 +148,6 @@ struct AdminRefusalTests {
 
     /// Who has only the cookie does not get to try passwords without a trace.
     @Test func guessingTheOldPasswordIsStoppedAndWrittenDown() throws {
-        let bench = try AdminBench()
         let visitor = try bench.visitor(.viewer, "vi")
         let statuses = try (0..<6).map { number in
             try bench.ask(

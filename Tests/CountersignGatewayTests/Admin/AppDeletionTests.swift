@@ -12,6 +12,10 @@ import Testing
 /// An app that is deleted: nothing of it is accepted from then on, and nothing of it is kept.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AppDeletionTests {
+    private let bench: AdminBench
+
+    init() throws { bench = try AdminBench() }
+
     private static let databases = ["control", "events", "analytics", "tokens"]
     /// What is kept of an app that was deleted: what was done, and what is still to do.
     private static let lasting: Set<String> = ["audit", "app_deletion", "app"]
@@ -31,7 +35,6 @@ struct AppDeletionTests {
     }
 
     @Test func onlyAnOwnerWhoTypesTheIDDeletesAnApp() throws {
-        let bench = try AdminBench()
         let path = "apps/shop"
         #expect(try bench.ask("DELETE", path, #"{"confirm":"shop"}"#, bench.token("write")).status == 403)
         let owner = try bench.token("admin")
@@ -51,7 +54,6 @@ struct AppDeletionTests {
     }
 
     @Test func nothingIsAcceptedFromThatMomentOn() throws {
-        let bench = try AdminBench()
         let owner = try bench.token("admin")
         let session = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, owner)
         let refresh = try #require(session.json["refresh_token"] as? String)
@@ -76,7 +78,6 @@ struct AppDeletionTests {
 
     /// Knows no table, so that one which is added later is covered.
     @Test func noTableKeepsARowOfTheApp() throws {
-        let bench = try AdminBench()
         let other = try bench.apps.createApp(id: "kiosk").writeKey
         try bench.gateway.refreshApps()
         for (user, id) in [("ada", "m1"), ("bob", "m2")] { #expect(try send(id, of: user, bench) == 200) }
@@ -113,7 +114,6 @@ struct AppDeletionTests {
     }
 
     @Test func manyEventsGoInStepsBesideTheRequests() throws {
-        let bench = try AdminBench()
         let other = try bench.apps.createApp(id: "kiosk").writeKey
         try bench.gateway.refreshApps()
         for part in 0..<3 {
@@ -136,7 +136,6 @@ struct AppDeletionTests {
     }
 
     @Test func theIDIsFreeOnceNothingIsLeftAndTokensAreOver() throws {
-        let bench = try AdminBench()
         let owner = try bench.token("admin")
         #expect(try send("m1", of: "ada", bench) == 200)
         _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, owner)
@@ -175,7 +174,6 @@ struct AppDeletionTests {
     }
 
     @Test func withoutTokensTheIDIsFreeAfterAMinute() throws {
-        let bench = try AdminBench()
         #expect(try delete("shop", of: bench).status == 202)
         bench.gateway.eraseDeletedApps()
         #expect(throws: GatewayError.self) { try bench.apps.createApp(id: "shop") }
@@ -186,7 +184,6 @@ struct AppDeletionTests {
 
     /// Deleted while no gateway ran, or one that ended before it was done.
     @Test func theNextGatewayGoesOn() throws {
-        let bench = try AdminBench()
         #expect(try send("m1", of: "ada", bench) == 200)
         bench.gateway.stop()
         _ = try bench.apps.deleteApp(id: "shop")

@@ -14,6 +14,10 @@ import Testing
 /// What is kept of one person: what makes it, who sees it, and how it is deleted.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct CustomerTests {
+    private let bench: AdminBench
+
+    init() throws { bench = try AdminBench() }
+
     private func send(_ bench: AdminBench, _ events: String) throws {
         let answer = try bench.client().post(
             #"{"batch":[\#(events)]}"#, headers: ["X-Write-Key": bench.writeKey])
@@ -39,7 +43,6 @@ struct CustomerTests {
         """#
 
     @Test func whatANativeClientIdentifiesAppearsAsACustomer() throws {
-        let bench = try AdminBench()
         try send(bench, Self.ada)
         let owner = try bench.token("admin")
         let shown = try bench.ask("GET", "apps/shop/customers/ada?unmask=1", nil, owner)
@@ -69,7 +72,6 @@ struct CustomerTests {
     }
 
     @Test func theLastPurchaseAndSessionOfBrazesShapeStandInTheProfile() throws {
-        let bench = try AdminBench()
         func post(_ events: String) throws {
             let answer = try bench.client().post(
                 #"{"device_id":"phone-1","events":[\#(events)]}"#, path: "/api/v3/data",
@@ -99,7 +101,6 @@ struct CustomerTests {
     }
 
     @Test func attributesOfBrazesShapeAppearAsACustomer() throws {
-        let bench = try AdminBench()
         let answer = try bench.client().post(
             #"""
             {"device_id":"phone-1","attributes":[{"user_id":"ada","first_name":"Ada","time":5,
@@ -124,7 +125,6 @@ struct CustomerTests {
     }
 
     @Test func aViewerSeesAPseudonymAndNoValues() throws {
-        let bench = try AdminBench()
         try send(bench, Self.ada)
         let reader = try bench.token("read")
         let pseudonym = try Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop").user("ada")
@@ -142,7 +142,6 @@ struct CustomerTests {
     }
 
     @Test func deletingACustomerLeavesNothingOfThatPersonAndAllOfOthers() throws {
-        let bench = try AdminBench()
         try send(bench, Self.ada)
         let writer = try bench.token("write")
         _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, writer)
@@ -181,7 +180,6 @@ struct CustomerTests {
 
     /// Wherever a user id may stand. What was sent by others keeps what they sent.
     @Test func noDatabaseNamesAPersonWhoWasDeleted() throws {
-        let bench = try AdminBench()
         try bench.apps.setEnforcement(.optional, for: "shop")
         let (ada, bob) = ("ada-0b7e", "bob-0b7e")
         let writer = try bench.token("write")
@@ -235,7 +233,6 @@ struct CustomerTests {
     }
 
     @Test func manyEventsAreDeletedInPieces() throws {
-        let bench = try AdminBench()
         for part in 0..<3 {
             try send(
                 bench,
@@ -248,7 +245,6 @@ struct CustomerTests {
     }
 
     @Test func largeEventsAndPropertiesAreDeletedInSmallPieces() throws {
-        let bench = try AdminBench()
         let text = String(repeating: "x", count: 500_000)
         for number in 0..<12 {
             try send(
@@ -283,7 +279,6 @@ struct CustomerTests {
 
     /// An id of another name may have the same value as somebody else's device.
     @Test func anIDThatLooksLikeSomebodysDeviceTakesNoneOfItsEventsAlong() throws {
-        let bench = try AdminBench()
         try send(bench, Self.ada)
         let key = ["Authorization": "Token " + bench.writeKey]
         for (ids, path) in [
@@ -305,7 +300,6 @@ struct CustomerTests {
     }
 
     @Test func aViewerSeesNobodyInTheNamesOfIDsAndProperties() throws {
-        let bench = try AdminBench()
         try send(
             bench,
             #"""

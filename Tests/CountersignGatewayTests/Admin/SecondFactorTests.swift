@@ -9,6 +9,10 @@ import Testing
 /// The second factor from its first code to its loss.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SecondFactorTests {
+    private let bench: AdminBench
+
+    init() throws { bench = try AdminBench() }
+
     private static let password = #"{"password":"\#(AdminBench.password)"}"#
 
     /// Somebody with a second factor: the secret and the recovery codes.
@@ -77,7 +81,6 @@ struct SecondFactorTests {
     }
 
     @Test func signingInTakesACodeFromTheFirstOneOn() throws {
-        let bench = try AdminBench()
         let visitor = try bench.visitor(.operator, "ada")
         let elsewhere = AdminBench.visitor(try bench.signIn("ada"))
         let app = try begin(bench, visitor)
@@ -107,7 +110,6 @@ struct SecondFactorTests {
     }
 
     @Test func aRecoveryCodeIsGoodOnceAndItsUseIsWrittenDown() throws {
-        let bench = try AdminBench()
         let ada = try enrol(bench, try bench.visitor(.viewer, "ada"))
         #expect(try signIn(bench, "ada", code: ada.codes[3].uppercased()).status == 200)
         #expect(try signIn(bench, "ada", code: ada.codes[3]).status == 401)
@@ -150,7 +152,6 @@ struct SecondFactorTests {
     }
 
     @Test func everyChangeNeedsThePasswordAgainAndASession() throws {
-        let bench = try AdminBench()
         let visitor = try bench.visitor(.owner, "ada")
         let wrong = #"{"password":"not the password"}"#
         let paths = [
@@ -171,7 +172,6 @@ struct SecondFactorTests {
     }
 
     @Test func whereItIsRequiredNothingElseComesFirst() throws {
-        let bench = try AdminBench()
         let owner = try bench.visitor(.owner, "ada")
         let member = try bench.visitor(.operator, "bob")
         let require = #"{"second_factor_required":true}"#
@@ -206,7 +206,6 @@ struct SecondFactorTests {
     }
 
     @Test func anOwnerTakesAwayWhatWasLostAndTheSessionsWithIt() throws {
-        let bench = try AdminBench()
         let owner = try bench.visitor(.owner, "root")
         let ada = try enrol(bench, try bench.visitor(.operator, "ada"))
         let path = "users/ada/second-factor"
@@ -221,7 +220,6 @@ struct SecondFactorTests {
     }
 
     @Test func theOneTimeLinkTakesItAwayToo() throws {
-        let bench = try AdminBench()
         _ = try enrol(bench, try bench.visitor(.owner, "ada"))
         let link = try bench.apps.admins.makeSetupToken(at: bench.now)
         let body = #"{"token":"\#(link)","name":"ada","password":"a new one of my own"}"#
@@ -230,7 +228,6 @@ struct SecondFactorTests {
     }
 
     @Test func aPasswordThatIsCommonIsRefusedWhereverOneIsSet() throws {
-        let bench = try AdminBench()
         let owner = try bench.visitor(.owner, "ada")
         let any = owner.headers.merging(["If-Match": "*"]) { $1 }
         let link = try bench.apps.admins.makeSetupToken(at: bench.now)

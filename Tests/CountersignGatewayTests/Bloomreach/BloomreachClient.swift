@@ -1,6 +1,5 @@
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignSQLite
 import Foundation
 import GatewayModel
 import GatewayStorage
@@ -47,9 +46,7 @@ struct BloomreachClient {
 
     /// The stored events, each as the columns that matter.
     func events() throws -> [[String?]] {
-        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-        return try database.all(
-            "SELECT type, user_id, anonymous_id, name, timestamp_ms, body FROM event ORDER BY seq"
-        ) { row in (0..<6).map { row.optionalText($0) } }
+        try fixture.rows(
+            "SELECT type, user_id, anonymous_id, name, timestamp_ms, body FROM event ORDER BY seq")
     }
 }

@@ -7,6 +7,10 @@ import Testing
 /// Backends that follow an app's events over HTTP.
 @Suite(.timeLimit(.minutes(5)))
 struct FollowingTests {
+    private let bench: Bench
+
+    init() throws { bench = try Bench() }
+
     /// A gateway with an app and a token that reads its events.
     private struct Bench {
         let fixture: GatewayFixture
@@ -54,7 +58,6 @@ struct FollowingTests {
     }
 
     @Test func eventsAreReadPageByPageWithTheirBytes() throws {
-        let bench = try Bench()
         let odd = trackEvent("m-1", extra: #","properties":{"z":1.10,"a":"é"}"#)
         try bench.store(odd, trackEvent("m-2"), trackEvent("m-3", user: "user-2"))
         let first = try bench.ask("GET", "events?limit=2")
@@ -77,7 +80,6 @@ struct FollowingTests {
     }
 
     @Test func linesAndCompressionAreAnsweredToWhoTakesThem() throws {
-        let bench = try Bench()
         let event = trackEvent("m-1", extra: ",\n\"properties\":{}")
         try bench.store(event, trackEvent("m-2"))
         let lines = try bench.ask("GET", "events", headers: ["Accept": "application/x-ndjson"])
@@ -100,7 +102,6 @@ struct FollowingTests {
             ("verdict=verified", []), ("verdict=unverified", ["m-1", "m-2"]),
         ] as [(String, [String])])
     func aFilterHolds(query: String, found: [String]) throws {
-        let bench = try Bench()
         try bench.store(trackEvent("m-1"), trackEvent("m-2", user: "user-2"))
         let answer = try bench.ask("GET", "events?" + query)
         #expect(ids(answer) == found)
@@ -109,7 +110,6 @@ struct FollowingTests {
     }
 
     @Test func aTokenOfAReaderOpensOneAppAndNothingElse() throws {
-        let bench = try Bench()
         _ = try bench.fixture.apps.createApp(id: "kiosk")
         let other = try bench.fixture.apps.apiTokens.create(name: "o", scopes: ["reader"], appID: "kiosk")
             .text
@@ -136,7 +136,6 @@ struct FollowingTests {
     }
 
     @Test func aConsumerLeasesConfirmsAndGoesOn() throws {
-        let bench = try Bench()
         try bench.store(trackEvent("m-1"), trackEvent("m-2"), trackEvent("m-3"))
         let made = try bench.ask("POST", "consumers", #"{"name":"billing"}"#)
         #expect(made.status == 201)
@@ -181,7 +180,6 @@ struct FollowingTests {
     }
 
     @Test func whatIsWrongIsSaidAndChangesNothing() throws {
-        let bench = try Bench()
         try bench.store(trackEvent("m-1"))
         for (path, code) in [
             ("events?after=x", "422 position_malformed"), ("events?limit=0", "400 invalid_parameter"),
@@ -216,7 +214,6 @@ struct FollowingTests {
 
     /// The pull API does not see what webhooks read by.
     @Test func aConsumerOfAnotherKindIsNotThere() throws {
-        let bench = try Bench()
         let outside = try SQLiteStorage(dataDirectory: bench.fixture.dataDirectory).openConsumers(
             with: nil, now: { 0 })
         let id = EventConsumerID(appID: "shop", kind: .webhook, name: "hook")

@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayStorage
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
-struct CustomerStoreTests {
+final class CustomerStoreTests {
     private let folder: URL
     private let events: SQLiteEventStore
     private let customers: SQLiteCustomerStore
@@ -21,7 +21,7 @@ struct CustomerStoreTests {
         customers = SQLiteCustomerStore(path: path)
     }
 
-    private func close() {
+    deinit {
         customers.close()
         events.close()
         try? FileManager.default.removeItem(at: folder)
@@ -62,7 +62,6 @@ struct CustomerStoreTests {
     }
 
     @Test func aCookieBecomesTheProfileOfWhoSignsIn() throws {
-        defer { close() }
         try apply(["cookie": "A"], ["seen": "1"])
         let anonymous = try #require(try customer(["cookie": "A"]))
         #expect(!anonymous.isIdentified)
@@ -74,7 +73,6 @@ struct CustomerStoreTests {
     }
 
     @Test func anAnonymousProfileIsMergedIntoTheKnownOneOfASecondDevice() throws {
-        defer { close() }
         try apply(["cookie": "A", "registered": "jane"], ["city": "\"Brno\"", "age": "30"], at: 1_000)
         try apply(["cookie": "B"], ["city": "\"Wien\"", "size": "\"M\""], at: 1_500, read: ["m-1"])
         let second = try #require(try customer(["cookie": "B"]))
@@ -91,7 +89,6 @@ struct CustomerStoreTests {
     }
 
     @Test func twoHardIDsAreNeverMergedAndTheCookieStaysWhereItIs() throws {
-        defer { close() }
         try apply(["cookie": "A", "registered": "jane"], ["city": "\"Brno\""])
         try apply(["cookie": "A", "registered": "john"])
         let jane = try #require(try customer(["registered": "jane"]))
@@ -103,7 +100,6 @@ struct CustomerStoreTests {
     }
 
     @Test func softIDsNeitherSelectNorLeaveACustomerWithAHardID() throws {
-        defer { close() }
         try apply(["cookie": "A", "registered": "jane"], ["city": "\"Brno\""])
         try apply(["cookie": "B", "registered": "john"])
         try apply(["cookie": "A"], ["city": "\"Forged\""], at: 3_000, read: ["m-1"])
@@ -118,7 +114,6 @@ struct CustomerStoreTests {
     }
 
     @Test func anOlderUpdateThatComesLaterDoesNotWin() throws {
-        defer { close() }
         try apply(["registered": "jane"], ["city": "\"Wien\""], at: 1_500)
         try apply(["registered": "jane"], ["city": "\"Brno\""], at: 1_000)
         #expect(try property("city", ["registered": "jane"]) == "\"Wien\"")
@@ -127,7 +122,6 @@ struct CustomerStoreTests {
     }
 
     @Test func appsDoNotShareCustomers() throws {
-        defer { close() }
         try apply(["registered": "jane"])
         #expect(try customer(["registered": "jane"], app: "other") == nil)
         try apply(["registered": "jane"], app: "other")
@@ -135,7 +129,6 @@ struct CustomerStoreTests {
     }
 
     @Test func theOldestCookieMakesRoomForTheSixtyFifth() throws {
-        defer { close() }
         for number in 0..<66 { try apply(["cookie": "C\(number)", "registered": "jane"]) }
         let jane = try #require(try customer(["registered": "jane"]))
         #expect(try customer(["cookie": "C1"]) == nil)
@@ -145,13 +138,11 @@ struct CustomerStoreTests {
     }
 
     @Test func idsAreComparedByTheirBytes() throws {
-        defer { close() }
         try apply(["registered": "r\u{E9}mi"])
         #expect(try customer(["registered": "re\u{301}mi"]) == nil)
     }
 
     @Test func readersDoNotWaitForAWriterThatHoldsTheFile() throws {
-        defer { close() }
         try apply(["registered": "jane"])
         let writer = try SQLiteConnection(path: folder.appendingPathComponent("events.sqlite").path)
         try writer.execute("BEGIN EXCLUSIVE; UPDATE customer SET created_ms = 0")
@@ -160,7 +151,6 @@ struct CustomerStoreTests {
     }
 
     @Test func aCustomerKeepsTheNewestOfTooManyIDs() throws {
-        defer { close() }
         for number in 0..<300 { try apply(["registered": "jane", "soft\(number)": "x"]) }
         let jane = try #require(try customer(["registered": "jane"]))
         let ids = try customers.identifiers(of: jane)
@@ -172,7 +162,6 @@ struct CustomerStoreTests {
     }
 
     @Test func theLogShrinksWhenAReaderHasGone() throws {
-        defer { close() }
         let path = folder.appendingPathComponent("events.sqlite").path
         try apply(["cookie": "A"])
         let reader = try SQLiteConnection(path: path, mode: .readOnly)
@@ -194,7 +183,6 @@ struct CustomerStoreTests {
     }
 
     @Test func aPageOfEventsEndsWhereItsBytesDo() throws {
-        defer { close() }
         let body = Array("{\"a\":\"\(String(repeating: "x", count: 400_000))\"}".utf8)
         let stored = DispatchSemaphore(value: 0)
         for number in 0..<5 {

@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignSQLite
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -9,17 +10,10 @@ import Testing
 /// What is counted of apps and keys, whatever happens between two of the seconds at which it is written.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct EventCountsTests {
-    private let folder: URL
-
-    init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("counts-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    }
-
-    private func remove() { try? FileManager.default.removeItem(at: folder) }
+    private let folder = TemporaryFolder()
 
     private func path(in place: String) throws -> String {
-        let place = folder.appendingPathComponent(place)
+        let place = folder.url.appendingPathComponent(place)
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         return place.appendingPathComponent("events.sqlite").path
     }
@@ -61,7 +55,6 @@ struct EventCountsTests {
     }
 
     @Test func countsAreWrittenWithTheCommitThatIsDueAndReadExactlyBetween() throws {
-        defer { remove() }
         let path = try path(in: "live")
         let store = try open(path)
         try append("m-1", to: store)
@@ -75,7 +68,6 @@ struct EventCountsTests {
 
     /// The files of a running store are what a process leaves that is killed.
     @Test func whoeverIsKilledBetweenTwoCountsLosesNone() throws {
-        defer { remove() }
         let live = try path(in: "live")
         let killed = try path(in: "killed")
         let store = try open(live)
@@ -99,7 +91,6 @@ struct EventCountsTests {
     }
 
     @Test func whatOthersDeleteBeforeItIsCountedIsTakenOffOnce() throws {
-        defer { remove() }
         let path = try path(in: "live")
         let store = try open(path)
         try append("m-1", to: store)
@@ -117,7 +108,6 @@ struct EventCountsTests {
     }
 
     @Test func retentionCountsBeforeItDeletes() throws {
-        defer { remove() }
         let path = try path(in: "live")
         let log = try EventLogWriter(path: path)
         defer { log.close() }

@@ -1,6 +1,5 @@
 import CountersignCore
 import CountersignJOSE
-import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
@@ -11,6 +10,10 @@ import Testing
 /// Hourly files of events: each event in one listed file, whatever happened between.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct EventFilesTests {
+    private let bench: Bench
+
+    init() throws { bench = try Bench() }
+
     private static let hour: Int64 = 3_600_000
     /// 2026-11-22T19:00:00Z.
     private static let start: Int64 = 1_795_374_000_000
@@ -110,7 +113,6 @@ struct EventFilesTests {
     }
 
     @Test func eachHourThatIsOverIsAFile() throws {
-        let bench = try Bench()
         bench.store(1...3, minute: 5)
         bench.store(4...5, minute: 59)
         bench.write()
@@ -137,7 +139,6 @@ struct EventFilesTests {
     }
 
     @Test func aLongHourIsSeveralFiles() throws {
-        let bench = try Bench()
         bench.store(1...9, minute: 5)
         bench.clock.advance(by: 3_600)
         bench.files(longestFile: 1_000).finish()
@@ -148,7 +149,6 @@ struct EventFilesTests {
     /// What a process leaves that is killed after each step.
     @Test(arguments: ["tmp", "file", "another hour's file", "half a line", "half a first line"])
     func whatACrashLeavesIsPutRight(_ step: String) throws {
-        let bench = try Bench()
         let manifest = bench.place + "/manifest.ndjson"
         bench.store(1...3, minute: 5)
         if step == "half a first line" {
@@ -184,7 +184,6 @@ struct EventFilesTests {
     }
 
     @Test func whatCannotBeWrittenIsSaidAndTriedAgain() throws {
-        let bench = try Bench()
         bench.store(1...3, minute: 5)
         bench.clock.advance(by: 3_600)
         // A file stands where the folder should be.
@@ -205,7 +204,6 @@ struct EventFilesTests {
     }
 
     @Test func whatWasDeletedUnwrittenIsSaid() throws {
-        let bench = try Bench()
         bench.store(1...2, minute: 5)
         bench.clock.advance(by: 3_600)
         bench.write()
@@ -221,7 +219,6 @@ struct EventFilesTests {
     }
 
     @Test func roomIsLeftForEvents() throws {
-        let bench = try Bench()
         bench.store(1...3, minute: 5)
         bench.clock.advance(by: 3_600)
         bench.files(freeBytes: .max).finish()
@@ -233,7 +230,6 @@ struct EventFilesTests {
 
     /// A log that was put back to an earlier state gives the same numbers to other events.
     @Test func filesOfAnotherLogAreNotContinued() throws {
-        let bench = try Bench()
         bench.store(1...3, minute: 5)
         bench.clock.advance(by: 3_600)
         bench.write()

@@ -1,4 +1,5 @@
 import CountersignSQLite
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -7,13 +8,11 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SessionTableTests {
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-        "countersign-" + UUID().uuidString
-    ).path
+    private let folder = TemporaryFolder()
     private let key = [UInt8](repeating: 7, count: 32)
 
     private func store() throws -> SessionStore {
-        try SessionStore(dataDirectory: DataDirectory(path: folder), refreshKey: key)
+        try SessionStore(dataDirectory: DataDirectory(path: folder.path), refreshKey: key)
     }
 
     private func open(
@@ -192,7 +191,7 @@ struct SessionTableTests {
 
     // The ages of sessions are from before there was an absolute lifetime.
     @Test func sessionsOfAnEarlierVersionLiveOn() throws {
-        let path = try DataDirectory(path: folder).file("tokens.sqlite")
+        let path = try DataDirectory(path: folder.path).file("tokens.sqlite")
         let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
         do {
             let old = try SQLiteConnection(path: path)
@@ -252,7 +251,7 @@ struct SessionTableTests {
         let store = try store()
         let first = try open(store)
         let second = try granted(exchange(first, store))
-        let stored = try Data(contentsOf: URL(fileURLWithPath: folder + "/tokens.sqlite"))
+        let stored = try Data(contentsOf: URL(fileURLWithPath: folder.path + "/tokens.sqlite"))
         for token in [first, second] { #expect(stored.range(of: Data(token.text.utf8)) == nil) }
     }
 

@@ -1,4 +1,5 @@
 import CountersignJOSE
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -6,13 +7,11 @@ import Testing
 @testable import GatewayStorage
 
 struct TokenSecretsTests {
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-        "countersign-" + UUID().uuidString
-    ).path
+    private let folder = TemporaryFolder()
     private let day: Int64 = 86_400_000
 
     private func secrets() throws -> TokenSecrets {
-        try TokenSecrets(dataDirectory: DataDirectory(path: folder))
+        try TokenSecrets(dataDirectory: DataDirectory(path: folder.path))
     }
 
     @Test func keysSurviveARestartAndAreReadableByTheirOwnerOnly() throws {
@@ -21,7 +20,7 @@ struct TokenSecretsTests {
         #expect(try secrets().signer(at: 1).id == signer.id)
         #expect(try secrets().refreshKey() == before.refreshKey())
         #expect(try before.refreshKey().count == 32)
-        let mode = try FileManager.default.attributesOfItem(atPath: folder + "/token-keys.sqlite")
+        let mode = try FileManager.default.attributesOfItem(atPath: folder.path + "/token-keys.sqlite")
         #expect((mode[.posixPermissions] as? NSNumber)?.intValue == 0o600)
     }
 

@@ -49,7 +49,7 @@ final class ListedEvents: WebhookEvents {
     }
 }
 
-/// A runner on a clock of its own, with a webhook in memory.
+/// A runner on a clock of its own, with a webhook in memory; its files are removed with it.
 final class WebhookBench: Sendable {
     struct Sent: Sendable, Equatable {
         var endpoint: String
@@ -133,7 +133,7 @@ final class WebhookBench: Sendable {
         answer.withLock { $0 = { _ in WebhookAttempt(status: 204) } }
     }
 
-    func remove() {
+    deinit {
         runner.stop(graceSeconds: 10)
         try? FileManager.default.removeItem(atPath: folder)
     }

@@ -9,9 +9,11 @@ import Testing
 /// Deliveries to several endpoints, with a webhook in memory and a clock that stands still.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct WebhookRunnerTests {
+    private let bench: WebhookBench
+
+    init() throws { bench = try WebhookBench() }
+
     @Test func eventsComeInOrderAndArePassedOnlyOnceTheyWereTaken() throws {
-        let bench = try WebhookBench()
-        defer { bench.remove() }
         let endpoint = try bench.endpoint(["batch_size": 4])
         bench.events.add(10)
         bench.look()
@@ -31,8 +33,6 @@ struct WebhookRunnerTests {
     }
 
     @Test func whatFailsIsSentAgainAsItWasAlsoAfterARestart() throws {
-        let bench = try WebhookBench()
-        defer { bench.remove() }
         let endpoint = try bench.endpoint()
         bench.events.add(3)
         bench.fail(500)
@@ -45,7 +45,6 @@ struct WebhookRunnerTests {
 
         let again = try WebhookBench(
             bench.folder, events: bench.events, at: bench.now.withLock { $0 } + 10_000)
-        defer { again.remove() }
         again.look()
         let sent = bench.sent.withLock { $0 } + again.sent.withLock { $0 }
         #expect(sent.map(\.events) == [[1, 2, 3], [1, 2, 3], [1, 2, 3], [4, 5]])
@@ -59,8 +58,6 @@ struct WebhookRunnerTests {
     }
 
     @Test func oneThatIsSlowDelaysNoOtherAndHasOneRequestAtATime() async throws {
-        let bench = try WebhookBench()
-        defer { bench.remove() }
         let slow = try bench.endpoint()
         let others = try (0..<8).map { _ in try bench.endpoint() }
         let (began, release, delivered) = (Handshake(), Handshake(), Handshake())
@@ -93,8 +90,6 @@ struct WebhookRunnerTests {
     }
 
     @Test func goneAndDaysOfFailuresPauseAndTellTheAlertWebhook() throws {
-        let bench = try WebhookBench()
-        defer { bench.remove() }
         _ = try bench.directory.setAlertWebhook(
             url: "https://alerts.example/in", secret: nil, for: "shop")
         let endpoint = try bench.endpoint()
@@ -133,8 +128,6 @@ struct WebhookRunnerTests {
     }
 
     @Test func replaysAndTestsGoBesideWhatComesNextAndMoveNothing() throws {
-        let bench = try WebhookBench()
-        defer { bench.remove() }
         let endpoint = try bench.endpoint(["batch_size": 2])
         bench.events.add(6)
         bench.look()
@@ -158,8 +151,6 @@ struct WebhookRunnerTests {
     }
 
     @Test func noMoreMayBeAskedForThanTheGatewayRemembers() throws {
-        let bench = try WebhookBench()
-        defer { bench.remove() }
         let endpoint = try bench.endpoint()
         func ask() throws {
             _ = try bench.directory.webhooks.request(.test, of: endpoint.id, of: "shop", at: 0)
@@ -171,8 +162,6 @@ struct WebhookRunnerTests {
     }
 
     @Test func whatIsRememberedOfDeliveriesIsBounded() throws {
-        let bench = try WebhookBench()
-        defer { bench.remove() }
         let endpoint = try bench.endpoint(["batch_size": 1])
         bench.events.add(DeliveryStore.mostOfEndpoint + 20)
         bench.look()
@@ -184,8 +173,6 @@ struct WebhookRunnerTests {
     }
 
     @Test func aDeletedEndpointLeavesNothing() throws {
-        let bench = try WebhookBench()
-        defer { bench.remove() }
         let endpoint = try bench.endpoint()
         bench.events.add(1)
         bench.look()
@@ -198,8 +185,6 @@ struct WebhookRunnerTests {
     }
 
     @Test func oneDeliveryHasHalfAMebibyteOrOneEvent() throws {
-        let bench = try WebhookBench()
-        defer { bench.remove() }
         _ = try bench.endpoint(["batch_size": 500])
         bench.events.add(5, bytes: 200_000)
         bench.events.add(1, bytes: 600_000)
@@ -215,8 +200,6 @@ struct WebhookRunnerTests {
     }
 
     @Test func twoSecretsSignUntilTheOldOneEnds() throws {
-        let bench = try WebhookBench()
-        defer { bench.remove() }
         let endpoint = try bench.endpoint()
         let now = bench.now.withLock { $0 }
         let secret = try bench.directory.webhooks.rotateSecret(

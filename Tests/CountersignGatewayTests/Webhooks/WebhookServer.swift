@@ -4,6 +4,8 @@ import Foundation
 /// A web server on a free port of this machine that behaves as a test says, and keeps what it is sent.
 final class WebhookServer: Sendable {
     struct Request: Sendable {
+        /// The request line.
+        var head: String
         var headers: [String: String]
         var body: [UInt8]
     }
@@ -51,6 +53,9 @@ final class WebhookServer: Sendable {
 
     var url: String { "http://127.0.0.1:\(port)/in" }
     var requests: [Request] { kept.withLock { $0 } }
+
+    /// The first request, as soon as it has come; nil when none does.
+    func request() -> Request? { waitForRequest() ? requests.first : nil }
 
     /// Returns once another request has come; false when none does.
     func waitForRequest() -> Bool { arrived.wait(timeout: .now() + 30) == .success }
@@ -100,14 +105,15 @@ final class WebhookServer: Sendable {
     private static func parse(_ bytes: [UInt8]) -> Request? {
         let text = String(decoding: bytes, as: UTF8.self)
         guard let end = text.range(of: "\r\n\r\n") else { return nil }
+        let lines = text[..<end.lowerBound].components(separatedBy: "\r\n")
         var headers: [String: String] = [:]
-        for line in text[..<end.lowerBound].components(separatedBy: "\r\n").dropFirst() {
+        for line in lines.dropFirst() {
             guard let colon = line.firstIndex(of: ":") else { continue }
             headers[line[..<colon].lowercased()] = line[line.index(after: colon)...]
                 .trimmingCharacters(in: .whitespaces)
         }
         let body = Array(text[end.upperBound...].utf8)
         guard body.count >= Int(headers["content-length"] ?? "0") ?? 0 else { return nil }
-        return Request(headers: headers, body: body)
+        return Request(head: lines[0], headers: headers, body: body)
     }
 }

@@ -6,7 +6,8 @@ import Foundation
 
 /// An `AccessTokens` on a store of its own, a token server in memory and a manual clock.
 final class AccessTokenBench: Sendable {
-    let directory: URL
+    private let folder = TemporaryFolder()
+    var directory: URL { folder.url }
     let clock = ManualClock()
     let server: TokenServer
     let transport: ScriptedTransport
@@ -19,15 +20,9 @@ final class AccessTokenBench: Sendable {
     let fraction = Lock(1.0)
 
     init(server: TokenServer = TokenServer()) {
-        directory = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "countersign-\(UUID().uuidString)")
         self.server = server
         (changes, changed) = AsyncStream.makeStream()
         transport = ScriptedTransport { request in server.answer(request) }
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(at: directory)
     }
 
     var store: FileTokenStore { FileTokenStore(directory: directory) }
@@ -40,6 +35,31 @@ final class AccessTokenBench: Sendable {
         configuration.refreshUrl = "https://auth.example/tokens"
         configuration.refreshPayload = ["refresh_token": "{refreshToken}"]
         return configuration
+    }
+
+    /// The configuration with another pair.
+    func login(_ accessToken: String?, _ refreshToken: String?) -> AuthorizationConfiguration {
+        var configuration = configuration
+        configuration.accessToken = accessToken
+        configuration.refreshToken = refreshToken
+        return configuration
+    }
+
+    /// The configuration with a token that lives so many seconds.
+    func expiring(in seconds: Double) -> AuthorizationConfiguration {
+        var configuration = configuration
+        configuration.expires = seconds
+        return configuration
+    }
+
+    /// Has the server answer only once the result is signalled.
+    func holdAnswers() -> Handshake {
+        let gate = Handshake()
+        transport.setHandler { [server] request in
+            await gate.wait()
+            return server.answer(request)
+        }
+        return gate
     }
 
     func make(

@@ -7,6 +7,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct AccessTokensTests {
+    private let bench = AccessTokenBench()
+
     /// As the engine does it.
     private func accept(_ generation: Int, by source: any CredentialSource) async {
         await source.accepted(Credential(.bearer, token: nil, generation: generation), of: .anonymous)
@@ -15,7 +17,6 @@ struct AccessTokensTests {
     // MARK: One refresh
 
     @Test func hundredRefusalsAreOneRefresh() async throws {
-        let bench = AccessTokenBench()
         let tokens = bench.make()
         for round in 1...20 {
             let first = await tokens.authorize(rejected: nil)
@@ -35,7 +36,6 @@ struct AccessTokensTests {
     }
 
     @Test func refusalOfAnOlderTokenRefreshesNothing() async {
-        let bench = AccessTokenBench()
         let tokens = bench.make()
         #expect(await tokens.authorize(rejected: 1).token == "A1")
         #expect(await tokens.authorize(rejected: 1).token == "A1")
@@ -43,13 +43,7 @@ struct AccessTokensTests {
     }
 
     @Test func callerThatIsCancelledDoesNotCancelTheRefresh() async {
-        let bench = AccessTokenBench()
-        let gate = Handshake()
-        let server = bench.server
-        bench.transport.setHandler { request in
-            await gate.wait()
-            return server.answer(request)
-        }
+        let gate = bench.holdAnswers()
         let tokens = bench.make()
         let caller = Task { await tokens.authorize(rejected: 1) }
         await bench.transport.waitForRequests(1)
@@ -61,13 +55,7 @@ struct AccessTokensTests {
     }
 
     @Test func twoProcessesOnOneStoreAreOneRefresh() async {
-        let bench = AccessTokenBench()
-        let gate = Handshake()
-        let server = bench.server
-        bench.transport.setHandler { request in
-            await gate.wait()
-            return server.answer(request)
-        }
+        let gate = bench.holdAnswers()
         let first = bench.make()
         let second = bench.make()
         await first.prepare()
@@ -88,10 +76,7 @@ struct AccessTokensTests {
     // MARK: Expiry
 
     @Test func tokenIsReplacedBeforeItExpires() async throws {
-        let bench = AccessTokenBench()
-        var configuration = bench.configuration
-        configuration.expires = 600
-        let tokens = bench.make(configuration)
+        let tokens = bench.make(bench.expiring(in: 600))
         #expect(await tokens.authorize(rejected: nil).token == "A0")
         // 4 % of 600 s are 24 s, and with the longest jitter 36 s.
         bench.clock.advance(by: 563)
@@ -108,7 +93,6 @@ struct AccessTokensTests {
     }
 
     @Test func aTokensLifetimeCountsFromWhenItIsHandedOverNotFromWhenTheStoreCouldBeRead() async {
-        let bench = AccessTokenBench()
         var configuration = bench.configuration
         configuration.expires = 600
         let store = FrozenStore(store: bench.store, savesLeft: 10)
@@ -125,10 +109,7 @@ struct AccessTokensTests {
     }
 
     @Test func expiryIsNoticedWithoutARequestButOnlyOnce() async {
-        let bench = AccessTokenBench()
-        var configuration = bench.configuration
-        configuration.expires = 600
-        let tokens = bench.make(configuration)
+        let tokens = bench.make(bench.expiring(in: 600))
         await tokens.prepare()
         await bench.clock.waitForSleeper()
         bench.clock.advance(by: 600)
@@ -148,11 +129,8 @@ struct AccessTokensTests {
         (0, .infinity), (1_700_000_000, 0),
     ])
     func expiresIsUnderstoodInEveryForm(expires: Double, lifetime: TimeInterval) async {
-        let bench = AccessTokenBench()
         bench.fraction.withLock { $0 = 0 }
-        var configuration = bench.configuration
-        configuration.expires = expires
-        let tokens = bench.make(configuration)
+        let tokens = bench.make(bench.expiring(in: expires))
         await tokens.prepare()
         if lifetime > 0 {
             bench.clock.advance(by: min(lifetime, 1e6) - min(60, lifetime * 0.04) - 1)
@@ -165,7 +143,6 @@ struct AccessTokensTests {
 
     @Test(arguments: [-86_400.0, 86_400.0])
     func wrongDeviceClockNeitherLoopsNorHoldsBack(error: TimeInterval) async {
-        let bench = AccessTokenBench()
         // The server's clock is right; the device's is a day off.
         let truth = bench.clock.now
         bench.clock.setNow(truth + error)
@@ -201,7 +178,6 @@ struct AccessTokensTests {
     // MARK: Chains of pairs
 
     @Test func pairOfTheFirstLoginDoesNotOverwriteTheRotatedOne() async {
-        let bench = AccessTokenBench()
         let first = bench.make()
         #expect(await first.authorize(rejected: 1).token == "A1")
         await first.close()
@@ -210,24 +186,16 @@ struct AccessTokensTests {
         #expect(await second.authorize(rejected: 1).token == "A2")
         await second.close()
         // An app that saves what it hears of may be one pair behind.
-        var behind = bench.configuration
-        behind.accessToken = "A1"
-        behind.refreshToken = "R1"
+        let behind = bench.login("A1", "R1")
         let third = bench.make(behind)
         #expect(await third.authorize(rejected: nil).token == "A2")
         #expect(bench.sent == ["R0", "R1"])
     }
 
     @Test func newPairIsTakenAtOnceAndSurvives() async {
-        let bench = AccessTokenBench()
         let first = bench.make()
         #expect(await first.authorize(rejected: 1).token == "A1")
-        var login = AuthorizationConfiguration()
-        login.accessToken = "NEW"
-        login.refreshToken = "R1"
-        login.refreshUrl = bench.configuration.refreshUrl
-        login.refreshPayload = bench.configuration.refreshPayload
-        login.refreshToken = "RNEW"
+        let login = bench.login("NEW", "RNEW")
         await first.configure(login)
         #expect(await first.authorize(rejected: nil).token == "NEW")
         await first.close()
@@ -239,12 +207,9 @@ struct AccessTokensTests {
     }
 
     @Test func sparseUpdateKeepsTheRest() async {
-        let bench = AccessTokenBench()
         let tokens = bench.make()
         #expect(await tokens.authorize(rejected: 1).token == "A1")
-        var update = bench.configuration
-        update.accessToken = "A1b"
-        update.refreshToken = nil
+        let update = bench.login("A1b", nil)
         await tokens.configure(update)
         #expect(await tokens.authorize(rejected: nil).token == "A1b")
         let generation = await tokens.generation(of: "A1b")
@@ -253,13 +218,10 @@ struct AccessTokensTests {
     }
 
     @Test func startWithoutTokensUsesNoneButForgetsNothing() async {
-        let bench = AccessTokenBench()
         let first = bench.make()
         #expect(await first.authorize(rejected: 1).token == "A1")
         await first.close()
-        var empty = bench.configuration
-        empty.accessToken = nil
-        empty.refreshToken = nil
+        let empty = bench.login(nil, nil)
         let second = bench.make(empty)
         #expect(await second.authorize(rejected: nil) == .ready(Credential(.bearer, token: nil)))
         await second.configure(bench.configuration)
@@ -270,19 +232,11 @@ struct AccessTokensTests {
     }
 
     @Test func newPairDuringARefreshWins() async {
-        let bench = AccessTokenBench()
-        let gate = Handshake()
-        let server = bench.server
-        bench.transport.setHandler { request in
-            await gate.wait()
-            return server.answer(request)
-        }
+        let gate = bench.holdAnswers()
         let tokens = bench.make()
         async let refused = tokens.authorize(rejected: 1)
         await bench.transport.waitForRequests(1)
-        var login = bench.configuration
-        login.accessToken = "NEW"
-        login.refreshToken = "RNEW"
+        let login = bench.login("NEW", "RNEW")
         await tokens.configure(login)
         #expect(await tokens.authorize(rejected: nil).token == "NEW")
         gate.signal()
@@ -293,21 +247,13 @@ struct AccessTokensTests {
     }
 
     @Test func loginInAnotherProcessDuringARefreshWins() async {
-        let bench = AccessTokenBench()
-        let gate = Handshake()
-        let server = bench.server
-        bench.transport.setHandler { request in
-            await gate.wait()
-            return server.answer(request)
-        }
+        let gate = bench.holdAnswers()
         let refreshing = bench.make()
         let other = bench.make()
         await other.prepare()
         async let refused = refreshing.authorize(rejected: 1)
         await bench.transport.waitForRequests(1)
-        var login = bench.configuration
-        login.accessToken = "NEW"
-        login.refreshToken = "RNEW"
+        let login = bench.login("NEW", "RNEW")
         await other.configure(login)
         gate.signal()
         #expect(await refused.token == "NEW")
@@ -319,7 +265,6 @@ struct AccessTokensTests {
     // MARK: Crashes
 
     @Test func newPairIsNotUsedBeforeItIsOnDisk() async {
-        let bench = AccessTokenBench()
         let store = FrozenStore(store: bench.store, savesLeft: 1)
         let tokens = bench.make(store: store)
         let verdict = await tokens.authorize(rejected: 1)
@@ -334,7 +279,6 @@ struct AccessTokensTests {
     }
 
     @Test func answerThatIsLostIsAskedForAgain() async {
-        let bench = AccessTokenBench()
         let server = bench.server
         bench.transport.setHandler { request in
             _ = server.answer(request)
@@ -354,7 +298,6 @@ struct AccessTokensTests {
     // Servers give a lost answer again for a minute only, so however long the network was away, the next try comes within
     // what the exchange that may have succeeded leaves of it.
     @Test func exchangeWithoutAnAnswerIsRepeatedWithinAMinute() async throws {
-        let bench = AccessTokenBench()
         let failure = Lock(HTTPTransportError(.cannotConnect, "offline"))
         bench.transport.setHandler { _ in throw failure.withLock { $0 } }
         let tokens = bench.make()
@@ -372,7 +315,6 @@ struct AccessTokensTests {
     }
 
     @Test func requestDuringTheStartWaitsForTheToken() async {
-        let bench = AccessTokenBench()
         let store = SlowStore(store: bench.store)
         let tokens = bench.make(store: store)
         let start = Task { await tokens.prepare() }
@@ -386,11 +328,8 @@ struct AccessTokensTests {
     }
 
     @Test func aClockThatIsSetWhileTheTokenIsStoredDoesNotExpireIt() async {
-        let bench = AccessTokenBench()
         let store = SlowStore(store: bench.store)
-        var configuration = bench.configuration
-        configuration.expires = 600
-        let tokens = bench.make(configuration, store: store)
+        let tokens = bench.make(bench.expiring(in: 600), store: store)
         let start = Task { await tokens.prepare() }
         await store.isSaving.wait()
         bench.clock.setNow(bench.clock.now + 86_400)
@@ -401,7 +340,6 @@ struct AccessTokensTests {
     }
 
     @Test func storeThatCannotBeReadIsNotTakenForEmpty() async {
-        let bench = AccessTokenBench()
         let first = bench.make()
         #expect(await first.authorize(rejected: 1).token == "A1")
         await first.close()
@@ -422,7 +360,6 @@ struct AccessTokensTests {
         (400, #"{"error":{"code":400,"message":"TOKEN_EXPIRED","status":"INVALID_ARGUMENT"}}"#),
     ])
     func deadRefreshTokenIsTheEndUntilThereIsAnother(status: Int, body: String) async {
-        let bench = AccessTokenBench()
         bench.server.override { _ in .json(status, body) }
         let tokens = bench.make()
         for _ in 0..<100 {
@@ -443,16 +380,13 @@ struct AccessTokensTests {
         #expect(await second.authorize(rejected: 1).problem != nil)
         #expect(await second.state.kind == .reauthenticationRequired)
         #expect(bench.refreshes == 1)
-        var login = bench.configuration
-        login.accessToken = "NEW"
-        login.refreshToken = "RNEW"
+        let login = bench.login("NEW", "RNEW")
         await second.configure(login)
         #expect(await second.authorize(rejected: nil).token == "NEW")
         #expect(await second.state.kind == .ready)
     }
 
     @Test func anAccessTokenOutlivesItsDeadRefreshToken() async {
-        let bench = AccessTokenBench()
         var configuration = bench.configuration
         configuration.accessToken = "A1"
         configuration.expires = 3_600
@@ -477,7 +411,6 @@ struct AccessTokensTests {
 
     @Test(arguments: [408, 425, 429, 500, 502, 503, 599])
     func transientFailuresBackOff(status: Int) async throws {
-        let bench = AccessTokenBench()
         bench.server.override { _ in .json(status, "busy") }
         let tokens = bench.make()
         var waits: [TimeInterval] = []
@@ -498,7 +431,6 @@ struct AccessTokensTests {
     }
 
     @Test func retryAfterIsFollowed() async {
-        let bench = AccessTokenBench()
         bench.fraction.withLock { $0 = 0.5 }
         bench.server.override { _ in .json(503, "", headers: [("Retry-After", "120")]) }
         let tokens = bench.make()
@@ -515,7 +447,6 @@ struct AccessTokensTests {
         #"{"refresh_token":"R9"}"#,
     ])
     func answersWithoutATokenKeepTheOldPair(body: String) async {
-        let bench = AccessTokenBench()
         bench.server.override { _ in .json(200, body) }
         let tokens = bench.make()
         for _ in 0..<3 {
@@ -535,7 +466,6 @@ struct AccessTokensTests {
 
     @Test(arguments: [301, 302, 307, 308])
     func redirectsAreNotFollowed(status: Int) async {
-        let bench = AccessTokenBench()
         bench.server.override { _ in .json(status, "", headers: [("Location", "https://evil.example/")]) }
         let tokens = bench.make()
         #expect(await tokens.authorize(rejected: 1).problem == "redirected")
@@ -545,7 +475,6 @@ struct AccessTokensTests {
     // MARK: No loops
 
     @Test func freshTokensThatAreRefusedEndInASuspension() async {
-        let bench = AccessTokenBench()
         let tokens = bench.make()
         var generation = 1
         for _ in 0..<50 {
@@ -560,7 +489,6 @@ struct AccessTokensTests {
     }
 
     @Test func refreshesWithoutAReasonRunIntoTheWindow() async {
-        let bench = AccessTokenBench()
         let tokens = bench.make()
         var generation = 1
         for _ in 0..<50 {
@@ -572,15 +500,12 @@ struct AccessTokensTests {
         }
         #expect(bench.refreshes == 5)
         #expect(await tokens.state.kind == .suspended)
-        var login = bench.configuration
-        login.accessToken = "NEW"
-        login.refreshToken = "R5"
+        let login = bench.login("NEW", "R5")
         await tokens.configure(login)
         #expect(await tokens.state.kind == .ready)
     }
 
     @Test func tokensThatLiveTwoSecondsAreNoLoop() async {
-        let bench = AccessTokenBench()
         bench.server.state.withLock { $0.lifetime = 2 }
         let tokens = bench.make()
         var generation = await tokens.authorize(rejected: 1).generation ?? 0
@@ -644,7 +569,6 @@ struct AccessTokensTests {
     // MARK: Secrets
 
     @Test func nothingThatIsLoggedHoldsAToken() async throws {
-        let bench = AccessTokenBench()
         let secrets = ["secret-access", "secret-refresh", "fresh-access", "fresh-refresh"]
         var configuration = bench.configuration
         configuration.accessToken = secrets[0]

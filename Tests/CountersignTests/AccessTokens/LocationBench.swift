@@ -13,7 +13,8 @@ final class LocationBench: Sendable {
         let body: JSONValue
     }
 
-    let directory: URL
+    private let folder = TemporaryFolder()
+    var directory: URL { folder.url }
     let clock = ManualClock()
     let tokens = TokenServer()
     let transport: ScriptedTransport
@@ -26,17 +27,11 @@ final class LocationBench: Sendable {
     let lines = Lock([String]())
 
     init() {
-        directory = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "countersign-\(UUID().uuidString)")
         transport = ScriptedTransport { _ in throw CancellationError() }
         transport.setHandler { [weak self] request in
             guard let self else { throw CancellationError() }
             return answer(request)
         }
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(at: directory)
     }
 
     /// The seed's configuration, with its own names.
@@ -63,14 +58,20 @@ final class LocationBench: Sendable {
         return configuration
     }
 
+    /// A client that is closed after the test.
     func make(
         keepsTokens: Bool = false, _ change: (inout LocationConfiguration) -> Void = { _ in }
     ) throws -> LocationClient {
         var configuration = configuration
         change(&configuration)
-        return try LocationClient(
+        let client = try LocationClient(
             configuration: configuration, keepsTokens: keepsTokens, transport: transport, clock: clock,
             random: { 1 })
+        Closing.afterTest { [folder] in
+            await client.close()
+            withExtendedLifetime(folder) {}
+        }
+        return client
     }
 
     private func answer(_ request: TransportRequest) -> TransportResponse {

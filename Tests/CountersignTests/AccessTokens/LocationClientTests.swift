@@ -6,13 +6,14 @@ import Testing
 @testable import Countersign
 @testable import CountersignLocations
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct LocationClientTests {
+    private let bench = LocationBench()
+
     private let here = Location(
         latitude: 46.05, longitude: 14.51, timestamp: Date(timeIntervalSince1970: 1_430_800_314.123))
 
     @Test func refusedTokenIsRefreshedAndTheRecordArrivesOnce() async throws {
-        let bench = LocationBench()
         bench.judge.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
         let client = try bench.make()
         let uuid = try await client.record(here)
@@ -28,11 +29,9 @@ struct LocationClientTests {
         #expect(bench.locations.withLock { $0 } == [uuid])
         #expect(try await client.count() == 0)
         #expect(try await client.sync().isEmpty)
-        await client.close()
     }
 
     @Test func bodyIsByteForByteAsExpected() async throws {
-        let bench = LocationBench()
         let client = try bench.make {
             $0.http.params = ["device": "d", "n": 1]
             $0.http.headers = ["X-App": "a", "authorization": "mine"]
@@ -57,7 +56,6 @@ struct LocationClientTests {
         #expect(
             request.description
                 == "POST https://app.your.server.com/users/locations (\(request.body.count) bytes)")
-        await client.close()
     }
 
     @Test(arguments: [
@@ -83,7 +81,6 @@ struct LocationClientTests {
     }
 
     @Test func templatesMakeTheRecord() async throws {
-        let bench = LocationBench()
         let client = try bench.make {
             $0.persistence.locationTemplate =
                 #"{"lat":<%= latitude %>,"lng":<%=longitude%>,"event":"<%= event %>","ts":<%= timestamp %>,"id":"<%= uuid %>","none":<%= mock %>}"#
@@ -112,11 +109,9 @@ struct LocationClientTests {
         }
         #expect(record["coords"] != nil)
         #expect(bench.lines.withLock { $0.contains { $0.contains("locationTemplate error") } })
-        await client.close()
     }
 
     @Test func insertFillsInAndRefuses() async throws {
-        let bench = LocationBench()
         let client = try bench.make()
         let uuid = try await client.insert(["coords": ["latitude": 1, "longitude": 2.5], "uuid": "mine"])
         #expect(uuid == "mine")
@@ -142,7 +137,6 @@ struct LocationClientTests {
         try await client.record(here)
         try await client.removeAll()
         #expect(try await client.count() == 0)
-        await client.close()
     }
 
     /// The login page of a hotel's network has every status that a server has.
@@ -167,16 +161,13 @@ struct LocationClientTests {
     }
 
     @Test func aPageIsADeliveryWhereTheConfigurationSaysSo() async throws {
-        let bench = LocationBench()
         bench.judge.withLock { $0 = { _ in .json(200, "<ok/>") } }
         let client = try bench.make { $0.http.acceptsPages = true }
         try await client.record(here)
         #expect(try await client.sync().count == 1)
-        await client.close()
     }
 
     @Test func refusedRecordIsListedRequeuedAndDeleted() async throws {
-        let bench = LocationBench()
         let client = try bench.make()
         let bad = try await client.record(here)
         bench.judge.withLock { judge in
@@ -193,11 +184,9 @@ struct LocationClientTests {
         #expect(try await client.deleteQuarantinedRecords() == 1)
         #expect(try await client.quarantinedRecords().isEmpty)
         #expect(try await client.count() == 0)
-        await client.close()
     }
 
     @Test func limitsKeepTheNewest() async throws {
-        let bench = LocationBench()
         let client = try bench.make {
             $0.persistence.maxRecordsToPersist = 3
             $0.persistence.maxDaysToPersist = 2
@@ -221,7 +210,6 @@ struct LocationClientTests {
     }
 
     @Test func autoSyncSendsAtItsThreshold() async throws {
-        let bench = LocationBench()
         let client = try bench.make {
             $0.http.autoSync = true
             $0.http.autoSyncThreshold = 3
@@ -242,7 +230,6 @@ struct LocationClientTests {
         try await client.sync()
         #expect(try await client.count() == 0)
         #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3, 1])
-        await client.close()
     }
 
     // MARK: Which answers mean what
@@ -254,7 +241,6 @@ struct LocationClientTests {
         (403, "", false), (419, "", false), (498, "", false), (500, "", false),
     ])
     func refreshNeedsAReason(status: Int, challenge: String, refreshes: Bool) async throws {
-        let bench = LocationBench()
         bench.judge.withLock {
             $0 = {
                 $0.token == "Bearer A0" ? .json(status, "", headers: [("WWW-Authenticate", challenge)]) : nil
@@ -265,12 +251,10 @@ struct LocationClientTests {
         _ = try? await client.sync()
         #expect(bench.refreshes == (refreshes ? 1 : 0))
         #expect(try await client.count() == (refreshes ? 0 : 1))
-        await client.close()
     }
 
     @Test(arguments: [403, 419, 498])
     func listedStatusesRefreshToo(status: Int) async throws {
-        let bench = LocationBench()
         bench.judge.withLock {
             $0 = { $0.token == "Bearer A0" ? .json(status, #"{"status":401,"error":"Wrong JWT"}"#) : nil }
         }
@@ -278,11 +262,9 @@ struct LocationClientTests {
         try await client.record(here)
         try await client.sync()
         #expect(bench.refreshes == 1)
-        await client.close()
     }
 
     @Test func recordLeavesOnlyAfterAnAnswerOf2xx() async throws {
-        let bench = LocationBench()
         for status in [301, 302, 400, 403, 404, 410, 429, 500, 503] {
             bench.judge.withLock { $0 = { _ in .json(status, "") } }
             let client = try bench.make { $0.instanceName = "s\(status)" }
@@ -302,7 +284,6 @@ struct LocationClientTests {
     }
 
     @Test func withoutAServerRecordsWait() async throws {
-        let bench = LocationBench()
         let client = try bench.make {
             $0.http.url = ""
             $0.http.autoSync = true
@@ -314,11 +295,9 @@ struct LocationClientTests {
         try await client.update { $0.http.url = "https://app.your.server.com/users/locations" }
         try await client.sync()
         #expect(bench.stored.withLock { $0 } == [uuid])
-        await client.close()
     }
 
     @Test func networkThatIsAwayIsSaid() async throws {
-        let bench = LocationBench()
         bench.transport.setHandler { _ in throw HTTPTransportError(.cannotConnect, "refused") }
         let client = try bench.make()
         try await client.record(here)
@@ -326,11 +305,9 @@ struct LocationClientTests {
         #expect(error?.code == .networkConnection)
         await client.callbacksDelivered()
         #expect(bench.http.withLock { $0.map(\.status) } == [0])
-        await client.close()
     }
 
     @Test func configurationsThatCannotWorkAreRefused() async throws {
-        let bench = LocationBench()
         let changes: [(inout LocationConfiguration) -> Void] = [
             { $0.http.url = "ftp://a" }, { $0.http.method = "GET\r\nX: y" },
             { $0.http.headers = ["X": "a\nb"] },
@@ -345,7 +322,6 @@ struct LocationClientTests {
 
     @Test(arguments: ["blocks", "asks for a token", "syncs", "configures"])
     func closureOfTheAppHoldsUpNothing(habit: String) async throws {
-        let bench = LocationBench()
         bench.judge.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
         let end = Handshake()
         let client = Lock<LocationClient?>(nil)
@@ -371,13 +347,11 @@ struct LocationClientTests {
         end.signal()
         await made.callbacksDelivered()
         client.withLock { $0 = nil }
-        await made.close()
     }
 
     /// What the gateway's half of the plan calls S1: after a run with refreshes and failures, nothing but the token store
     /// has a token.
     @Test func tokensAreInTheTokenStoreAlone() async throws {
-        let bench = LocationBench()
         let secrets = ["secret-access-0", "secret-refresh-0", "secret-access-1", "secret-refresh-1"]
         bench.judge.withLock {
             $0 = { $0.token == "Bearer secret-access-1" ? nil : .json(401, "secret-access-0") }
@@ -419,7 +393,6 @@ struct LocationClientTests {
     // MARK: Tokens for the app
 
     @Test func appAndSDKShareOneRefresh() async throws {
-        let bench = LocationBench()
         bench.judge.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
         let client = try bench.make()
         #expect(try await client.accessToken() == "A0")
@@ -437,13 +410,11 @@ struct LocationClientTests {
             $0.authorization.accessToken = nil; $0.authorization.refreshToken = nil
         }
         await #expect(throws: CountersignError.self) { try await next.accessToken() }
-        await next.close()
     }
 
     // MARK: What a server may command
 
     @Test func commandsOfTheAllowListWork() async throws {
-        let bench = LocationBench()
         bench.judge.withLock {
             $0 = { _ in
                 .json(
@@ -458,7 +429,6 @@ struct LocationClientTests {
         #expect(client.configuration.http.batchSync)
         #expect(client.configuration.http.maxBatchSize == 7)
         #expect(bench.lines.withLock { $0.contains { $0.contains("ban") } })
-        await client.close()
     }
 
     @Test(arguments: [
@@ -473,18 +443,15 @@ struct LocationClientTests {
         #"{"a":1}"#,
     ])
     func commandsNeverReachURLsOrCredentials(command: String) async throws {
-        let bench = LocationBench()
         bench.judge.withLock { $0 = { _ in .json(200, #"{"background_geolocation":\#(command)}"#) } }
         let client = try bench.make()
         try await client.record(here)
         try await client.sync()
         #expect(client.configuration.http == bench.configuration.http)
         #expect(client.configuration.authorization == bench.configuration.authorization)
-        await client.close()
     }
 
     @Test func stopEndsARecording() async throws {
-        let bench = LocationBench()
         let isRecorded = Handshake()
         let client = try bench.make { $0.onLocation = { _ in isRecorded.signal() } }
         let (stream, continuation) = AsyncStream<Location>.makeStream()
@@ -494,11 +461,9 @@ struct LocationClientTests {
         client.stop()
         continuation.yield(here)
         #expect(try await count == 1)
-        await client.close()
     }
 
     @Test func recordsATrackFromAFile() async throws {
-        let bench = LocationBench()
         let client = try bench.make {
             $0.http.batchSync = true
             $0.http.maxBatchSize = 2
@@ -513,6 +478,5 @@ struct LocationClientTests {
         #expect(records.count == 3)
         guard case .object(let first) = records[0] else { return }
         #expect(first["timestamp"] == "2010-10-03T13:15:19.000Z")
-        await client.close()
     }
 }

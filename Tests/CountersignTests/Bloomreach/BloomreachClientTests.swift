@@ -4,7 +4,7 @@ import CountersignTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachClientTests {
     private func ids(_ request: TransportRequest?) -> [String: String] {
         request?.json["customer_ids"] as? [String: String] ?? [:]
@@ -39,7 +39,6 @@ struct BloomreachClientTests {
         #expect(
             device.lines.withLock { $0 }
                 == ["You should never set cookie ID directly on a customer. Ignoring."])
-        await device.remove()
     }
 
     @Test func customerAndRowsSurviveARestart() async throws {
@@ -50,7 +49,6 @@ struct BloomreachClientTests {
         #expect(again.client.customerIDs == before)
         #expect(await again.client.flush().delivered == 1)
         #expect(ids(again.requests.first) == before)
-        await again.remove()
     }
 
     @Test func customerThatCannotBeReadIsNotReplaced() async throws {
@@ -77,7 +75,6 @@ struct BloomreachClientTests {
         await device.client.flush()
         #expect(
             device.requests.map { $0.json["properties"] as? [String: Int] } == [["a": 1, "b": 2], ["b": 2]])
-        await device.remove()
     }
 
     // MARK: Delivery
@@ -97,7 +94,6 @@ struct BloomreachClientTests {
         #expect(snapshot.queued == queued)
         #expect(snapshot.quarantined == quarantined)
         #expect(snapshot.sent == (queued + quarantined == 0 ? 1 : 0))
-        await device.remove()
     }
 
     @Test func noEventIsLostHoweverOftenItFails() async throws {
@@ -112,7 +108,6 @@ struct BloomreachClientTests {
         #expect(failures.withLock { $0.first?.projectToken } == "0aef3a96-3804")
         device.server.setHandler { _ in BloomreachDevice.success }
         #expect(await device.client.flush().isComplete)
-        await device.remove()
     }
 
     @Test func whatTheServerOnlyRemarksOnIsNoFailure() async throws {
@@ -128,7 +123,6 @@ struct BloomreachClientTests {
         device.client.trackEvent("event")
         #expect(await device.client.flush().delivered == 1)
         #expect(failures.withLock { $0 } == 0)
-        await device.remove()
     }
 
     @Test(arguments: [401, 403])
@@ -150,7 +144,6 @@ struct BloomreachClientTests {
         await device.client.flush()
         snapshot = await device.client.snapshot()
         #expect(snapshot.sent == 6)
-        await device.remove()
     }
 
     @Test func rowsOfAnEarlierProjectGoThereUnderItsOwnKey() async throws {
@@ -167,7 +160,6 @@ struct BloomreachClientTests {
                     "/track/v2/projects/\(index == 0 ? "0aef3a96-3804" : "new")/customers/events"
                 })
         #expect(again.requests.map { $0.header("Authorization") } == ["Token key", "Token new-key"])
-        await again.remove()
     }
 
     @Test func keysAreNotInTheQueue() async throws {
@@ -192,7 +184,6 @@ struct BloomreachClientTests {
         await device.client.flush()
         #expect(try await device.client.deleteQuarantinedEvents() == 1)
         #expect(try await device.client.quarantinedEvents().isEmpty)
-        await device.remove()
     }
 
     // MARK: Queries
@@ -212,7 +203,6 @@ struct BloomreachClientTests {
         #expect(error?.code.rawValue == code)
         #expect(error?.status == status)
         #expect(error?.isWorthRetrying == isWorthRetrying)
-        await device.remove()
     }
 
     @Test func retryAfterIsPassedOn() async throws {
@@ -221,7 +211,6 @@ struct BloomreachClientTests {
         )
         let error = await #expect(throws: CountersignError.self) { try await device.client.fetchConsents() }
         #expect(error?.retryAfter == 7)
-        await device.remove()
     }
 
     @Test func modelsTakeWhatTheyGet() async throws {
@@ -257,7 +246,6 @@ struct BloomreachClientTests {
         let items = try await device.client.fetchRecommendations(RecommendationOptions(id: "e"))
         #expect(items.map(\.itemID) == ["1"] && items.first?.variantID == nil)
         #expect(try await device.client.fetchAppInbox().isEmpty)
-        await device.remove()
     }
 
     @Test func engineThatFailsIsAFailure() async throws {
@@ -271,7 +259,6 @@ struct BloomreachClientTests {
             try await device.client.fetchRecommendations(RecommendationOptions(id: "e"))
         }
         #expect(error?.code == .refused && error?.detail == "no such engine")
-        await device.remove()
     }
 
     // MARK: App Inbox
@@ -303,7 +290,6 @@ struct BloomreachClientTests {
         #expect(await again.client.cachedAppInbox() == second)
         #expect(try await again.client.fetchAppInbox() == second)
         #expect(again.requests.last?.json["sync_token"] as? String == "s2")
-        await again.remove()
     }
 
     @Test func goneSyncTokenIsForgottenAndTheInboxFetchedOnceMore() async throws {
@@ -321,7 +307,6 @@ struct BloomreachClientTests {
         #expect(device.requests.count == 5)
         #expect(await code { _ = try await device.client.fetchAppInbox() } == .gone)
         #expect(device.requests.count == 6, "there was no token to be gone")
-        await device.remove()
     }
 
     @Test func messageIsMarkedForTheCustomerItWasFetchedFor() async throws {
@@ -334,7 +319,6 @@ struct BloomreachClientTests {
         try await device.client.markAsRead(message)
         #expect(ids(device.requests.last) == ada)
         #expect(device.requests.last?.json["sync_token"] as? String == "s1")
-        await device.remove()
     }
 
     @Test func failedMarkLeavesTheMessageUnread() async throws {
@@ -346,7 +330,6 @@ struct BloomreachClientTests {
         device.server.setHandler { _ in BloomreachDevice.success }
         try await device.client.markAsRead(messageID: "a")
         #expect(await device.client.cachedAppInbox().map(\.isRead) == [true])
-        await device.remove()
     }
 
     @Test func messageThatWasNotFetchedIsNotMarked() async throws {
@@ -354,7 +337,6 @@ struct BloomreachClientTests {
         #expect(await code { try await device.client.markAsRead(messageID: "x") } == .unknownMessage)
         #expect(device.requests.isEmpty)
         #expect(device.lines.withLock { $0 } == ["Unable to mark message x as read, try to fetch AppInbox"])
-        await device.remove()
     }
 
     @Test func answerForAnEarlierCustomerIsFetchedAnewForThePresentOne() async throws {
@@ -371,7 +353,6 @@ struct BloomreachClientTests {
         #expect(try await device.client.fetchAppInbox().map(\.id) == ["adas"])
         #expect(device.requests.map { $0.json["sync_token"] as? String } == [nil, nil])
         box.withLock { $0 = nil }
-        await device.remove()
     }
 
     // A customer token that is refused after the customer has changed says nothing about the present one.
@@ -397,7 +378,6 @@ struct BloomreachClientTests {
         #expect(error?.status == 401)
         #expect(await device.client.cachedAppInbox().isEmpty)
         box.withLock { $0 = nil }
-        await device.remove()
     }
 
     @Test func providerHearsOfAnotherCustomerBeforeItIsAskedAgain() async throws {
@@ -412,7 +392,6 @@ struct BloomreachClientTests {
         device.client.anonymize()
         _ = try await device.client.fetchAppInbox()
         #expect(provider.customers.withLock { $0 } == [ada, device.client.customerIDs])
-        await device.remove()
     }
 
     @Test func classThatWasFoundIsMadeAnewForAnotherCustomer() async throws {
@@ -425,7 +404,6 @@ struct BloomreachClientTests {
         _ = try await device.client.fetchAppInbox()
         let tokens = device.requests.compactMap { $0.header("Authorization") }
         #expect(tokens.count == 2 && Set(tokens).count == 2)
-        await device.remove()
     }
 }
 

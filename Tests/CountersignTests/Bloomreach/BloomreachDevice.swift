@@ -3,7 +3,7 @@ import CountersignCore
 import CountersignTesting
 import Foundation
 
-/// A client with a directory of its own, a clock that a test moves, and a scripted server.
+/// A client with a directory of its own, a clock that a test moves, and a scripted server. All is removed after the test.
 final class BloomreachDevice: Sendable {
     static let success = TransportResponse(status: 200, body: Array(#"{"success":true}"#.utf8))
 
@@ -34,6 +34,10 @@ final class BloomreachDevice: Sendable {
         }
         try configure(&configuration)
         client = try BloomreachClient(configuration: configuration, transport: server, clock: clock)
+        Closing.afterTest { [client, directory = self.directory] in
+            await client.close()
+            try? FileManager.default.removeItem(at: directory)
+        }
     }
 
     static func project(_ token: String = "0aef3a96-3804", key: String = "key") throws -> BloomreachProject {
@@ -48,11 +52,6 @@ final class BloomreachDevice: Sendable {
     ) async throws -> BloomreachDevice {
         await client.close()
         return try BloomreachDevice(directory: directory, clock: clock, server: server, configure)
-    }
-
-    func remove() async {
-        await client.close()
-        try? FileManager.default.removeItem(at: directory)
     }
 }
 

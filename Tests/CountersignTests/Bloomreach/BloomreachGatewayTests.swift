@@ -2,7 +2,6 @@ import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignSQLite
 import CountersignTesting
 import Foundation
 import GatewayModel
@@ -12,7 +11,7 @@ import Testing
 @testable import Countersign
 
 /// Each endpoint once around: the SDK, a real socket, a real gateway, and back.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachGatewayTests {
     private let fixture: GatewayFixture
     private let client: BloomreachClient
@@ -35,6 +34,10 @@ struct BloomreachGatewayTests {
         configuration.authorizationProvider = .instance(
             SampleProvider { tokens.withLock { $0.count > 1 ? $0.removeFirst() : $0.first ?? nil } })
         client = try BloomreachClient(configuration: configuration)
+        Closing.afterTest { [client, fixture] in
+            await client.close()
+            withExtendedLifetime(fixture) {}
+        }
         client.identifyCustomer(["registered": "ada"], properties: ["city": "London"])
     }
 
@@ -59,16 +62,11 @@ struct BloomreachGatewayTests {
         client.trackCampaignClick(try #require(URL(string: "https://shop.example.com/?xnpe_cmp=abc")))
         #expect(await client.flush().isComplete)
         #expect(await client.flush().delivered == 0)
-        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
-        let rows = try database.all("SELECT type, user_id, name FROM event ORDER BY seq") {
-            row throws(SQLiteError) in (0..<3).map { row.optionalText($0) }
-        }
         #expect(
-            rows == [
+            try fixture.rows("SELECT type, user_id, name FROM event ORDER BY seq") == [
                 ["identify", "ada", nil], ["track", "ada", "purchase"], ["track", "ada", "tick"],
                 ["track", "ada", "tick"], ["track", "ada", "campaign_click"],
             ])
-        await client.close()
     }
 
     /// Over the platform's transport: a server that lets a query wait for ever still gets the events.
@@ -96,7 +94,6 @@ struct BloomreachGatewayTests {
         let error = await #expect(throws: CountersignError.self) { try await query.value }
         #expect(error?.code == .cancelled)
         await client.close()
-        await client.close()
     }
 
     @Test func contentIsRead() async throws {
@@ -121,7 +118,6 @@ struct BloomreachGatewayTests {
         #expect(try await client.fetchConsents().map(\.id) == ["newsletter"])
         let message = try #require(try await client.fetchInAppMessages().first)
         #expect(message.id == "hello" && message.triggerEventType == "session_start")
-        await client.close()
     }
 
     @Test func appInboxIsFetchedMarkedAndStartedAnew() async throws {
@@ -141,7 +137,6 @@ struct BloomreachGatewayTests {
         // The gateway calls all sync tokens gone: 410, once, and then from the start.
         try edit { try $0.projects.endSyncTokens(of: fixture.appID) }
         #expect(try await client.fetchAppInbox().map(\.id) == ["a"])
-        await client.close()
     }
 
     @Test func refusedCustomerTokensAreNamed() async throws {
@@ -159,7 +154,6 @@ struct BloomreachGatewayTests {
             #expect(error?.authCode == authCode)
             #expect(error.map { "\($0)".contains(text) } == false)
         }
-        await client.close()
     }
 
     @Test func selfCheckReachesTheProjectsWebhook() async throws {
@@ -171,7 +165,6 @@ struct BloomreachGatewayTests {
         }
         try await client.sendSelfCheck(pushToken: "push")
         #expect(webhook.requests.first?.hasPrefix("POST /push HTTP/1.1") == true)
-        await client.close()
     }
 
     @Test func selfCheckWithoutAWebhookSaysWhatIsMissing() async throws {
@@ -181,7 +174,6 @@ struct BloomreachGatewayTests {
         }
         #expect(error?.code == .refused && error?.status == 409)
         #expect(error?.detail.contains("webhook") == true)
-        await client.close()
     }
 
     @Test func revokedKeyKeepsEverything() async throws {
@@ -200,6 +192,5 @@ struct BloomreachGatewayTests {
                 token: fixture.appID, apiKey: fixture.writeKey,
                 baseURL: "http://127.0.0.1:\(fixture.gateway.port)"))
         #expect(await client.flush().isComplete)
-        await client.close()
     }
 }

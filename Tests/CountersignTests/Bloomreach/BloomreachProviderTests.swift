@@ -28,7 +28,7 @@ private struct SuspendingProvider: AsyncAuthorizationProvider {
     func authorizationToken() async throws -> String? { try await token() }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachProviderTests {
     private func device(
         _ provider: CustomerTokenProvider, server: ScriptedTransport? = nil
@@ -111,14 +111,12 @@ struct BloomreachProviderTests {
         let device = try BloomreachDevice { $0.authorizationProvider = .className("No.Class") }
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.last?.header("Authorization") == "Token key")
-        await device.remove()
     }
 
     @Test func classIsFoundByItsName() async throws {
         let device = try device(.className("CountersignTests.NamedProvider"))
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.last?.header("Authorization") == "Bearer named.to.ken")
-        await device.remove()
     }
 
     // MARK: What a provider returns
@@ -136,7 +134,6 @@ struct BloomreachProviderTests {
         #expect(error?.detail.hasSuffix("nothing was sent") == true)
         #expect(device.requests.isEmpty)
         #expect(device.lines.withLock { $0 } == ["customer token is missing, the request was not sent"])
-        await device.remove()
     }
 
     @Test(arguments: [
@@ -147,7 +144,6 @@ struct BloomreachProviderTests {
         let device = try device { token }
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.map { $0.header("Authorization") } == [header])
-        await device.remove()
     }
 
     @Test func expiredTokenIsNamedAndTheNextOneIsAskedFor() async throws {
@@ -168,7 +164,6 @@ struct BloomreachProviderTests {
         #expect(error?.status == 401)
         #expect("\(error.map { "\($0)" } ?? "")".contains("expired") == false, "no token in a text")
         _ = try await device.client.fetchAppInbox()
-        await device.remove()
     }
 
     /// `{"sub":{"registered":"grace"}}`, as a backend without Countersign's codes would refuse it.
@@ -195,7 +190,6 @@ struct BloomreachProviderTests {
         left.signal()
         _ = try await inbox
         #expect(device.requests.count == 3)
-        await device.remove()
     }
 
     @Test func providerThatTakesTooLongIsGivenUpAndItsLateTokenIsDropped() async throws {
@@ -224,7 +218,6 @@ struct BloomreachProviderTests {
         left.signal()
         await done.wait()
         #expect(device.requests.map { $0.header("Authorization") } == ["Bearer second"])
-        await device.remove()
     }
 
     /// One that may suspend may block as well.
@@ -253,7 +246,6 @@ struct BloomreachProviderTests {
         #expect(await fifth == .providerTimedOut)
         #expect(provider.calls.withLock { $0 } == 4)
         left.signal()
-        await device.remove()
     }
 
     @MainActor
@@ -261,7 +253,6 @@ struct BloomreachProviderTests {
         let device = try device { DispatchQueue.main.sync { "from.main.queue" } }
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.map { $0.header("Authorization") } == ["Bearer from.main.queue"])
-        await device.remove()
     }
 
     @Test func providerThatWaitsForItselfIsTold() async throws {
@@ -284,7 +275,6 @@ struct BloomreachProviderTests {
         _ = try await device.client.fetchAppInbox()
         #expect(inner.withLock { $0 } == .calledFromProvider)
         client.withLock { $0 = nil }
-        await device.remove()
     }
 
     @Test func aHundredCallsWaitForASlowProviderWhileTrackingGoesOn() async throws {
@@ -309,7 +299,6 @@ struct BloomreachProviderTests {
         #expect(provider.calls.withLock { $0 } == 100)
         // So that the caching provider of the documentation, which has no lock, is safe.
         #expect(inside.withLock { $0.most } == 1)
-        await device.remove()
     }
 
     @Test func moreThanMayWaitFailAtOnce() async throws {
@@ -330,7 +319,6 @@ struct BloomreachProviderTests {
         }
         #expect(codes.filter { $0 == .providerBusy }.count == 43)
         #expect(codes.filter { $0 == nil }.count == 257)
-        await device.remove()
     }
 
     @Test func cancelledCallEndsAtOnceAndNothingBeginsBesideItsProvider() async throws {
@@ -350,6 +338,5 @@ struct BloomreachProviderTests {
         #expect(provider.calls.withLock { $0 } == 1)
         left.signal()
         _ = try await next
-        await device.remove()
     }
 }

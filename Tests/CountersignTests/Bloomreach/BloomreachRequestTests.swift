@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// What goes over the wire, endpoint by endpoint, held against the vendor's documentation.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachRequestTests {
     private static let fields = ["Content-Type: application/json", "Accept: application/json"]
     private static let withKey = fields + ["Authorization: Token key"]
@@ -52,7 +52,6 @@ struct BloomreachRequestTests {
             request.text
                 == #"{"customer_ids":\#(ids(device)),"message_id":"\#(try messageID(request))","properties":{"first_name":"Ada"},"timestamp":1750000000.0}"#
         )
-        await device.remove()
     }
 
     // Seed: POST /track/v2/projects/<projectToken>/customers/events for tracking of event data
@@ -67,7 +66,6 @@ struct BloomreachRequestTests {
             request.text
                 == #"{"customer_ids":\#(ids(device)),"event_type":"purchase","message_id":"\#(try messageID(request))","properties":{"total":42.5},"timestamp":1700000000.25}"#
         )
-        await device.remove()
     }
 
     // Seed: POST /track/v2/projects/<projectToken>/campaigns/clicks for tracking campaign events
@@ -85,7 +83,6 @@ struct BloomreachRequestTests {
             request.text
                 == #"{"customer_ids":\#(ids(device)),"event_type":"campaign_click","message_id":"\#(try messageID(request))","properties":{"platform":"ios"},"timestamp":1750000000.0,"url":"https://shop.example.com/?xnpe_cmp=abc&utm_source=mail"}"#
         )
-        await device.remove()
     }
 
     // Seed: POST /data/v2/projects/<projectToken>/customers/attributes for fetching customer attributes
@@ -102,7 +99,6 @@ struct BloomreachRequestTests {
             request.text
                 == #"{"attributes":[{"fillWithRandom":true,"id":"engine","items":{"i":"1"},"no_track":false,"size":5,"type":"recommendation"}],"customer_ids":\#(ids(device))}"#
         )
-        await device.remove()
     }
 
     // Seed: POST /data/v2/projects/<projectToken>/consent/categories for fetching consents
@@ -112,7 +108,6 @@ struct BloomreachRequestTests {
         let request = try #require(device.requests.last)
         #expect(request.head == ["POST /data/v2/projects/0aef3a96-3804/consent/categories"] + Self.withKey)
         #expect(request.text == "{}")
-        await device.remove()
     }
 
     // Seed: POST /webxp/s/<projectToken>/inappmessages?v=1 for fetching InApp messages
@@ -123,7 +118,6 @@ struct BloomreachRequestTests {
         let request = try #require(device.requests.last)
         #expect(request.head == ["POST /webxp/s/0aef3a96-3804/inappmessages?v=1"] + Self.withKey)
         #expect(request.text == #"{"customer_ids":\#(ids(device)),"device":"ios"}"#)
-        await device.remove()
     }
 
     // Seed: POST /webxp/projects/<projectToken>/appinbox/fetch for fetching of AppInbox data
@@ -141,7 +135,6 @@ struct BloomreachRequestTests {
                 #"{"customer_ids":\#(ids(device))}"#,
                 #"{"customer_ids":\#(ids(device)),"sync_token":"s1"}"#,
             ])
-        await device.remove()
     }
 
     // Seed: POST /webxp/projects/<projectToken>/appinbox/markasread for marking of AppInbox message as read
@@ -159,7 +152,6 @@ struct BloomreachRequestTests {
             request.text
                 == #"{"customer_ids":\#(ids(device)),"message_ids":["m1"],"sync_token":"s1"}"#)
         #expect(await device.client.cachedAppInbox().map(\.isRead) == [true])
-        await device.remove()
     }
 
     // Seed: POST /campaigns/send-self-check-notification?project_id=<projectToken>
@@ -174,7 +166,6 @@ struct BloomreachRequestTests {
         #expect(
             request.text
                 == #"{"customer_ids":\#(ids(device)),"platform":"ios","push_notification_id":"push"}"#)
-        await device.remove()
     }
 
     @Test func withCustomerTokensTheOtherSevenStillCarryTheKey() async throws {
@@ -192,14 +183,12 @@ struct BloomreachRequestTests {
         #expect(BloomreachEndpoint.allCases.count == 9)
         #expect(
             BloomreachEndpoint.allCases.filter(\.takesCustomerToken) == [.fetchAppInbox, .markAppInboxAsRead])
-        await device.remove()
     }
 
     @Test func applicationIDGoesAlongWhenThereIsOne() async throws {
         let device = try BloomreachDevice { $0.applicationID = "com.example.shop" }
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.last?.json["application_id"] as? String == "com.example.shop")
-        await device.remove()
     }
 
     @Test(

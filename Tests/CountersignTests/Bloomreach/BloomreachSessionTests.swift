@@ -5,7 +5,7 @@ import Testing
 
 @testable import Countersign
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachSessionTests {
     /// Type, session properties and time of each event that was sent.
     private func events(_ device: BloomreachDevice) async -> [String] {
@@ -34,7 +34,6 @@ struct BloomreachSessionTests {
         #expect(properties["platform"] as? String == "ios")
         #expect(properties["sdk"] as? String == "Countersign")
         #expect(properties["os_version"] is String)
-        await device.remove()
     }
 
     @Test func theAppsComingAndGoingMakesSessionsOverRestarts() async throws {
@@ -55,7 +54,6 @@ struct BloomreachSessionTests {
             await events(device) == [
                 "installation at 0", "session_start at 0", "session_end at 79 (79)", "session_start at 140",
             ])
-        await device.remove()
     }
 
     @Test func withoutAutomaticTrackingOnlyTheAppMakesSessions() async throws {
@@ -71,7 +69,6 @@ struct BloomreachSessionTests {
         #expect(
             await events(device) == ["installation at 0", "session_start at 0", "session_start at 30"],
             "an earlier session that timed out has no end")
-        await device.remove()
     }
 
     @Test func anonymizingEndsTheSessionForTheEarlierCustomer() async throws {
@@ -92,7 +89,6 @@ struct BloomreachSessionTests {
         #expect(customers == Array(repeating: "ada", count: 5) + [nil, nil, nil])
         let push = try #require(device.requests.last?.json["properties"] as? [String: Any])
         #expect(push["push_notification_token"] as? String == "0aff")
-        await device.remove()
     }
 
     @Test(arguments: [
@@ -112,7 +108,6 @@ struct BloomreachSessionTests {
         device.client.trackPushToken(nil)
         device.client.trackPushToken(nil)
         #expect(await events(device).count == count + 1)
-        await device.remove()
     }
 
     @Test func aSettingWithoutEffectIsNamedOnce() async throws {
@@ -148,7 +143,6 @@ struct BloomreachSessionTests {
                 "requirePushAuthorization has no effect: the app hands over its token with trackPushToken",
                 "projectMapping of PUSH_OPENED has no effect: the SDK records nothing of that kind",
             ])
-        await device.remove()
     }
 
     @Test func aMapTurnsTheLogOff() throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Countersign
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct CachingProviderTests {
     /// Gives tokens that are good for ten minutes, each another one.
     private final class Source: AsyncAuthorizationProvider, CustomerObserving {
@@ -96,7 +96,6 @@ struct CachingProviderTests {
         device.client.identifyCustomer(["registered": "grace"])
         _ = try await device.client.fetchAppInbox()
         #expect(source.calls.withLock { $0 } == 3)
-        await device.remove()
     }
 
     @Test func aProviderThatBlocksIsCachedToo() async throws {

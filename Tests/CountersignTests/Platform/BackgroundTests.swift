@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 
 /// What the SDK does when the app goes to the background, with the system's part played by the test.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct BackgroundTests {
     /// Plays `ProcessInfo.performExpiringActivity`.
     private final class System: Sendable {
@@ -60,19 +60,16 @@ struct BackgroundTests {
         await system.released()
         #expect(await client.snapshot().sent == 2)
         #expect(bench.transport.requests.count == 1, "they go together")
-        await client.close()
     }
 
     @Test func withTheManualPolicyTheProcessIsHeldUntilTheDiskHasEverything() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (_, client) = try Bench.open()
         client.track("A")
         let system = System()
         client.pipeline.enterBackground(holding: { system.perform($0, $1) })
         await system.released()
         let snapshot = await client.snapshot()
         #expect((snapshot.queued, snapshot.unsaved, snapshot.sent) == (1, 0, 0))
-        await client.close()
     }
 
     @Test func whenTimeIsUpTheRequestIsBrokenOffAndTheEventStays() async throws {
@@ -99,7 +96,6 @@ struct BackgroundTests {
         #expect(snapshot.queued == 1)
         #expect(snapshot.lastError?.hasPrefix("cancelled") == true)
         #expect(snapshot.nextAttemptIn != nil, "it is tried again when the process runs")
-        await client.close()
     }
 
     @Test func theProcessIsHeldWhileTheTokenProviderIsAsked() async throws {
@@ -131,7 +127,6 @@ struct BackgroundTests {
         await system.released()
         #expect(wasHeld.withLock { $0 })
         #expect(await client.snapshot().sent == 1)
-        await client.close()
     }
 
     /// In the background, with an event, and told that its time is over.
@@ -153,7 +148,6 @@ struct BackgroundTests {
         #expect(bench.transport.requests.isEmpty)
         client.enterForeground()
         #expect(await client.flush().delivered == 1)
-        await client.close()
     }
 
     /// Such as for a location: nobody says when the system lets a process run again.
@@ -164,12 +158,10 @@ struct BackgroundTests {
         #expect(await client.flush().delivered == 0)
         bench.clock.advance(by: 1)
         #expect(await client.flush().delivered == 1)
-        await client.close()
     }
 
     @Test func aClosedClientHoldsNothing() async throws {
-        let bench = try Bench()
-        let client = try bench.makeClient()
+        let (_, client) = try Bench.open()
         await client.close()
         let system = System()
         client.pipeline.enterBackground(holding: { system.perform($0, $1) })

@@ -5,6 +5,7 @@ import Testing
 @testable import Countersign
 
 /// Where queues are when the app says nothing, and what becomes of those of earlier versions.
+@Suite(.closing)
 struct DataFolderTests {
     private let temporary = TemporaryFolder()
     private var shared: URL { temporary.url }
@@ -101,7 +102,6 @@ struct DataFolderTests {
         bench.configuration.dataDirectory = directory.deletingLastPathComponent()
         let after = try bench.makeClient()
         #expect(await after.flush().batches.map(\.deliveredCount) == [1])
-        await after.close()
     }
 
     @Test func withoutADirectoryOfItsOwnTheQueueIsBelowTheAppsName() throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import CountersignLocations
 
 /// What Core Location says, played by the test.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct PositioningTests {
     private func location(accuracy: Double = 5, altitudeAccuracy: Double = 3, speed: Double = 1) -> Location?
     {
@@ -72,14 +72,15 @@ struct PositioningTests {
         #expect(asked.withLock { $0 }.map(\.desiredAccuracy) == [100])
         #expect(asked.withLock { $0 }.map(\.distanceFilter) == [10])
         #expect(bench.lines.withLock { $0 }.contains { $0.hasPrefix("positioning") && $0.contains("denied") })
-        await client.close()
     }
 
     @Test func aSourceDoesNotKeepTheClient() async throws {
         let bench = LocationBench()
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
         let (started, start) = AsyncStream.makeStream(of: Void.self)
-        var client: LocationClient? = try bench.make()
+        // The bench would keep the client until the end of the test.
+        var client: LocationClient? = try LocationClient(
+            configuration: bench.configuration, transport: bench.transport, clock: bench.clock)
         weak let observed = client
         client?.listen { _ in
             let (signals, signal) = AsyncStream.makeStream(of: PositioningSignal.self)
@@ -102,6 +103,5 @@ struct PositioningTests {
         client.listen { _ in signals }
         client.stop()
         for await _ in ended { break }
-        await client.close()
     }
 }

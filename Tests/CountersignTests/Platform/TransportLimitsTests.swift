@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 
 /// Time limits, interruption and the meaning of failures, for transports that cannot be run here too.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct TransportLimitsTests {
     private let clock = ManualClock()
 
@@ -129,7 +129,6 @@ struct TransportLimitsTests {
         #expect(snapshot.nextAttemptIn == 3_600)
         #expect(snapshot.queued == 1)
         #expect(lines.withLock { $0 } == ["nothing is sent until settings change: not_permitted"])
-        await client.close()
     }
 
     @Test func aRefreshThatTheSystemForbidsIsGivenUpForAnHour() {

@@ -1,0 +1,36 @@
+import CountersignCore
+import Testing
+
+/// Closes what a test has opened when the test ends, also when it fails.
+struct Closing: SuiteTrait, TestTrait, TestScoping {
+    @TaskLocal private static var opened: Lock<[@Sendable () async -> Void]>?
+
+    var isRecursive: Bool { true }
+
+    func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        let opened = Lock<[@Sendable () async -> Void]>([])
+        let result: Result<Void, any Error>
+        do {
+            result = .success(try await Self.$opened.withValue(opened, operation: function))
+        } catch {
+            result = .failure(error)
+        }
+        for close in opened.withLock({ $0 }) { await close() }
+        try result.get()
+    }
+
+    /// Keeps `close` for the end of the test that runs.
+    static func afterTest(_ close: @escaping @Sendable () async -> Void) {
+        guard let opened else {
+            Issue.record("what this test opens stays open: its suite lacks the trait .closing")
+            return
+        }
+        opened.withLock { $0.append(close) }
+    }
+}
+
+extension Trait where Self == Closing {
+    static var closing: Self { Closing() }
+}
