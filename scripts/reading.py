@@ -141,8 +141,6 @@ def main():
             stop, read = threading.Event(), [0]
 
             def follow():
-                # The client's own processor time is not what the gateway's reading costs the writer.
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
                 reader = Reader(port, token)
                 while not stop.is_set():
                     events, more = reader.page()

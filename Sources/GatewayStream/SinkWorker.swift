@@ -62,8 +62,6 @@ final class SinkWorker: @unchecked Sendable {
 
     func start() {
         let thread = Thread { [self] in
-            // What the connection starts inherits it.
-            WorkerThreads.giveWay()
             while !bell.isOver {
                 let milliseconds = turn()
                 if milliseconds > 0 { bell.wait(milliseconds: milliseconds) }

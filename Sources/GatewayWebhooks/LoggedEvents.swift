@@ -5,8 +5,6 @@ package import GatewayStorage
 package struct LoggedEvents: WebhookEvents {
     private let log: any EventLog
     private let store: DeliveryStore
-    /// A delivery waits for its events; what sends them may start threads, so it does not give way itself.
-    private let readers = WorkerThreads(name: "webhook reader", count: 2, givesWay: true)
 
     package init(log: any EventLog, store: DeliveryStore) {
         self.log = log
@@ -24,24 +22,15 @@ package struct LoggedEvents: WebhookEvents {
     package func read(
         for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool
     ) throws -> WebhookReading {
-        try readers.sync { [log] in
-            try Self.read(log, for: endpoint, after: sequence, through: through, isReplay: isReplay)
-        }
-    }
-
-    private static func read(
-        _ log: any EventLog, for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?,
-        isReplay: Bool
-    ) throws -> WebhookReading {
         let filter = EventFilter(
             verdict: endpoint.verdictFilter, type: endpoint.type, name: endpoint.name,
             userID: endpoint.userID)
         let stretch = try log.follow(
             EventFollowing(appID: endpoint.appID, filter: filter), after: sequence, limit: endpoint.batchSize)
-        let positions = try log.positions().of(endpoint.appID)
+        let positions = try log.positions()
         return WebhookReading(
             stretch.events, of: endpoint.appID, isReplay: isReplay, reached: stretch.reached,
             hasMore: stretch.hasMore, through: through
-        ) { positions.text(after: $0) }
+        ) { positions.text(after: $0, in: endpoint.appID) }
     }
 }

@@ -7,8 +7,7 @@ internal import GatewayStorage
 
 /// The admin API: who may ask, and what is then done, away from the server's thread.
 ///
-/// Those that read are handled one at a time on a thread that gives way to storing, those that change something on a queue;
-/// passwords, which take a tenth of a second, and backups on others.
+/// One request at a time on a queue of its own; passwords, which take a tenth of a second, and backups on others.
 package final class AdminAPI: Sendable {
     private let directory: AppDirectory
     private let publicURL: String?
@@ -16,7 +15,6 @@ package final class AdminAPI: Sendable {
     private let now: @Sendable () -> Date
     /// Called after each change.
     private let changed: @Sendable () -> Void
-    private let readers = WorkerThreads(name: "admin", givesWay: true)
     private let queue = DispatchQueue(label: "admin")
     private let passwordQueue = DispatchQueue(label: "admin passwords")
     private let backupQueue = DispatchQueue(label: "admin backups")
@@ -52,7 +50,6 @@ package final class AdminAPI: Sendable {
 
     /// Waits for what has begun.
     func close() {
-        try? readers.sync {}
         queue.sync {}
         passwordQueue.sync {}
         backupQueue.sync {}
@@ -67,7 +64,7 @@ package final class AdminAPI: Sendable {
         let slot = Lock<HTTPResponse?>(nil)
         return .later(
             start: { [self] resume in
-                begin(request, route) { [self] in
+                queue(of: route).async { [self] in
                     let response = respond(request, route)
                     places.give(route.operation.lane, of: request.clientAddress)
                     slot.withLock { $0 = response }
@@ -77,14 +74,11 @@ package final class AdminAPI: Sendable {
             poll: { slot.withLock { $0 } })
     }
 
-    private func begin(
-        _ request: AdminRequest, _ route: AdminRoute, _ work: @escaping @Sendable () -> Void
-    ) {
+    private func queue(of route: AdminRoute) -> DispatchQueue {
         switch route.operation.lane {
-        case .common where request.isSafe: readers.async(work)
-        case .common: queue.async(execute: work)
-        case .password: passwordQueue.async(execute: work)
-        case .backup: backupQueue.async(execute: work)
+        case .common: queue
+        case .password: passwordQueue
+        case .backup: backupQueue
         }
     }
 

@@ -5,7 +5,7 @@ package import GatewayModel
 
 /// Requests that read events, and wait until there are some.
 ///
-/// Looking waits for the disk, so it is done on a few threads of its own, which give way to those that store. Waiting costs no thread: a request that waits is
+/// Looking waits for the disk, so it is done on a few threads of its own. Waiting costs no thread: a request that waits is
 /// woken when its app has something new, and by a timer.
 package final class LongPolls: Sendable {
     /// What somebody who looked has found.
@@ -35,9 +35,7 @@ package final class LongPolls: Sendable {
     private let arrivals: EventArrivals
     private let now: @Sendable () -> Int64
     private let schedule: Schedule
-    private let readers = WorkerThreads(name: "event reader", count: LongPolls.threads, givesWay: true)
-    /// What was found is settled here: timers that a reader set could give way too.
-    private let settling = WorkerThreads(name: "event readers", givesWay: false)
+    private let queue = OperationQueue()
     private let state = Lock(State())
 
     /// `now` is milliseconds since 1970.
@@ -52,6 +50,8 @@ package final class LongPolls: Sendable {
                 let delay = DispatchTimeInterval.milliseconds(Int(max(0, time - now())))
                 DispatchQueue.global().asyncAfter(deadline: .now() + delay, execute: work)
             }
+        queue.name = "event readers"
+        queue.maxConcurrentOperationCount = Self.threads
     }
 
     /// Answers everybody who waits, now, and lets nobody wait any more.
@@ -81,7 +81,7 @@ package final class LongPolls: Sendable {
         return .later(
             start: { [self] resume in
                 request.begin(resume)
-                self.look(for: request)
+                queue.addOperation { [self] in self.look(for: request) }
                 if waitSeconds > 0 {
                     schedule(request.deadline) { [weak self] in self?.wake(request, after: 0) }
                 }
@@ -93,18 +93,9 @@ package final class LongPolls: Sendable {
     }
 
     private func look(for request: WaitingRequest) {
-        readers.async { [self] in
-            let ticket = arrivals.ticket
-            let isThere = request.client.withLock { $0.client } != nil
-            let found = isThere ? request.look() : nil
-            settling.async { [self] in settle(request, found, since: ticket) }
-        }
-    }
-
-    /// Answers or waits, as a look has found; nil when nobody wants the answer any more.
-    private func settle(_ request: WaitingRequest, _ found: Look?, since ticket: EventArrivals.Ticket) {
-        switch found {
-        case nil: finish(request, nil)
+        guard request.client.withLock({ $0.client }) != nil else { return finish(request, nil) }
+        let ticket = arrivals.ticket
+        switch request.look() {
         case .answer(let response): finish(request, response)
         case .nothing(let response, let again):
             let time = now()
@@ -133,10 +124,13 @@ package final class LongPolls: Sendable {
 
     private func lookAgain(_ request: WaitingRequest, at time: Int64) {
         guard time > now() else {
-            look(for: request)
+            queue.addOperation { [self] in self.look(for: request) }
             return
         }
-        schedule(time) { [weak self] in self?.look(for: request) }
+        schedule(time) { [weak self] in
+            guard let self else { return }
+            queue.addOperation { [self] in self.look(for: request) }
+        }
     }
 
     private func finish(_ request: WaitingRequest, _ response: HTTPResponse?) {

@@ -1,7 +1,7 @@
 internal import CountersignCore
-internal import GatewayModel
+internal import Foundation
 
-/// A long list, read page by page on a thread that gives way, and sent as fast as the client takes it.
+/// A long list, read page by page on its own queue and sent as fast as the client takes it.
 package final class ListStream: Sendable {
     private struct State {
         var ready: [[UInt8]] = []
@@ -10,7 +10,7 @@ package final class ListStream: Sendable {
         var hasFailed = false
     }
 
-    private static let readers = WorkerThreads(name: "exports", givesWay: true)
+    private static let queue = DispatchQueue(label: "exports")
     private let state = Lock(State())
     private let page: @Sendable () throws -> [UInt8]?
 
@@ -28,7 +28,7 @@ package final class ListStream: Sendable {
                     state.hasFailed ? .failed : state.hasEnded ? .end : .nothing
                 return (next.map { .bytes($0) } ?? rest, mustRead)
             }
-            if mustRead { Self.readers.async { [self] in read() } }
+            if mustRead { Self.queue.async { [self] in read() } }
             return piece
         }
         return ResponseStream(pull: pull, page: page)

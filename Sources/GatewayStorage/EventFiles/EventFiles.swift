@@ -30,8 +30,6 @@ package final class EventFiles: Sendable {
     private let now: @Sendable () -> Date
     private let report: @Sendable (Report) -> Void
     private let queue = DispatchQueue(label: "event files", qos: .utility)
-    /// Waited for on the queue.
-    private let writer = WorkerThreads(name: "event files", givesWay: true)
     private let ticker: Ticker
     private let isStopping = Lock(false)
     /// The hour up to which everything is written, in milliseconds since 1970.
@@ -78,7 +76,7 @@ package final class EventFiles: Sendable {
         do {
             for app in try apps() {
                 do {
-                    try writer.sync { [self] in try write(app, until: hour) }
+                    try write(app, until: hour)
                 } catch {
                     // That of one app is no reason to leave out the others.
                     problem = problem ?? Self.text(error)
