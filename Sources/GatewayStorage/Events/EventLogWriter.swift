@@ -47,6 +47,13 @@ final class EventLogWriter {
         try connection.execute(
             "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0;"
                 + "PRAGMA journal_size_limit = \(Self.logBytes)")
+        guard try connection.first("PRAGMA journal_mode", row: { $0.text(0) }) == "wal" else {
+            throw SQLiteError(
+                extendedCode: 14,
+                message:
+                    "\(path) is on a file system that cannot share memory, which SQLite's write-ahead log needs"
+            )
+        }
         let isBusy = try connection.first("PRAGMA wal_checkpoint(FULL)") { $0.int(0) != 0 } ?? false
         guard !isBusy || !isAfterFailure else {
             throw SQLiteError(extendedCode: 5, message: "a reader holds the log that has to be copied")

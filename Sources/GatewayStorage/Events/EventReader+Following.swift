@@ -29,7 +29,7 @@ extension EventReader {
             while true {
                 let sequences = try index.sequences(
                     of: subject, in: following.appID, .after(stretch.reached), limit: Self.sequencesPerStep)
-                var rest = sequences.prefix { $0 <= head }[...]
+                var rest = sequences.prefix { $0 <= head }
                 while let first = rest.first {
                     if page.isFull || stretch.looked == Self.mostLooked {
                         stretch.hasMore = true

@@ -41,7 +41,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var hasEnded = false
     // Touched by the writer thread only, after `init`.
     private var log: EventLogWriter?
-    /// Those of `log`.
+    /// The files that `log` has open.
     private var files: DatabaseFiles
     private var hasLostFiles = false
     private var sweeper = RetentionSweeper()
@@ -345,10 +345,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 condition.unlock()
                 return
             }
+            guard files.areInPlace else { throw loseFiles() }
             result = .success(())
         } catch {
             if (error as? SQLiteError)?.isFull != true { closeLog() }
-            result = .failure(GatewayError(.storage, "\(error)"))
+            result = .failure(GatewayError(.storage, (error as? StoreFailure)?.detail ?? "\(error)"))
         }
         condition.lock()
         erasures.removeFirst()
@@ -358,7 +359,10 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
 
     private func openLog() throws -> EventLogWriter {
         if hasLostFiles { throw Self.lostFiles }
-        if let log { return log }
+        if let log {
+            guard files.areInPlace else { throw loseFiles() }
+            return log
+        }
         let open = try EventLogWriter(path: path, recent: recent, afterFailure: true)
         log = open
         files = DatabaseFiles(of: path)
@@ -366,15 +370,16 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     }
 
     private func closeLog() {
-        // Closing would write what lies in a deleted log into a database that others have gone on with.
         guard !hasLostFiles else { return }
         log?.close()
         log = nil
     }
 
-    /// From here on nothing is stored: this process's readers hold the old files too, so only its next start finds the new ones.
+    /// Stops storing until the next start: this process's readers still hold the old files.
     private func loseFiles() -> StoreFailure {
         hasLostFiles = true
+        // Never closed: that would copy what lies in a deleted log into a database that others have gone on with.
+        if let log { _ = Unmanaged.passRetained(log) }
         return Self.lostFiles
     }
 

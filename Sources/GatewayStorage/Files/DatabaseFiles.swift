@@ -3,18 +3,20 @@ internal import Foundation
 
 /// Which files an open database with a write-ahead log consists of.
 ///
-/// Somebody may delete or replace them while they are open: by hand, with a backup, or with a program that sees no locks, as on some
-/// network file systems and across virtual machines. What is written then goes to a file that nobody finds again, and SQLite
-/// does not notice.
+/// Somebody may delete or replace them while they are open: by hand, with a backup, or with a program that sees no locks, as
+/// on some network file systems and across virtual machines. What is written then goes to a file that has no name any more,
+/// and SQLite does not notice.
 struct DatabaseFiles {
-    private struct Identity: Equatable {
-        let device: dev_t
-        let number: ino_t
+    private enum Identity: Equatable {
+        case file(device: dev_t, number: ino_t)
+        case missing
+        /// The system did not say, which is no reason to stop.
+        case unknown
     }
 
     private let path: String
-    private let database: Identity?
-    private let log: Identity?
+    private let database: Identity
+    private let log: Identity
 
     /// The files of a database that is open and was read, so that it has a log.
     init(of path: String) {
@@ -24,13 +26,18 @@ struct DatabaseFiles {
     }
 
     /// Whether the same files still have their names.
-    var areInPlace: Bool {
-        database != nil && log != nil && Self.identity(of: path) == database
-            && Self.identity(of: path + "-wal") == log
+    var areInPlace: Bool { isInPlace(path, database) && isInPlace(path + "-wal", log) }
+
+    private func isInPlace(_ path: String, _ known: Identity) -> Bool {
+        let found = Self.identity(of: path)
+        return found == known || found == .unknown || known == .unknown
     }
 
-    private static func identity(of path: String) -> Identity? {
+    private static func identity(of path: String) -> Identity {
         var status = stat()
-        return stat(path, &status) == 0 ? Identity(device: status.st_dev, number: status.st_ino) : nil
+        guard stat(path, &status) != 0 else {
+            return .file(device: status.st_dev, number: status.st_ino)
+        }
+        return errno == ENOENT ? .missing : .unknown
     }
 }

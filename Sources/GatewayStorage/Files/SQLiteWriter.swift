@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
 
-/// The connection that writes a file, which those who use it take turns on.
+/// The connection that writes a file, shared behind a lock.
 final class SQLiteWriter: Sendable {
     private let connection: Lock<Connection>
 
@@ -11,7 +11,7 @@ final class SQLiteWriter: Sendable {
         let sqlite: SQLiteConnection
     }
 
-    /// Of a file that one gateway writes, and whose last moments may be lost when the machine fails.
+    /// A log whose last commits may be lost when the machine fails, though not when the process does.
     static let shortLog = """
         PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304
         """

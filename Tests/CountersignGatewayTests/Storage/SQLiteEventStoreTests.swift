@@ -64,6 +64,7 @@ struct SQLiteEventStoreTests {
             let failure = #expect(throws: StoreFailure.self) { try append("m-2", to: store).get() }
             #expect(failure?.reason == .failed && failure?.detail.contains("until it is restarted") == true)
         }
+        #expect(throws: GatewayError.self) { try store.erase(appID: "shop") }
         store.close()
         // SQLite gives a process that still has the old log open its index, so the new one is for the next process.
         guard file.path == path else { return }
