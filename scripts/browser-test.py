@@ -6,6 +6,7 @@
 Each step says what it saw; the first that fails ends the run with exit code 1 and leaves a picture of the page.
 """
 import argparse
+import contextlib
 import os
 import shutil
 import sys
@@ -72,11 +73,13 @@ def main():
                 else:
                     test(browser, owner, gateway)
             except BaseException:
-                # The window that was used last is mostly the one that failed.
-                browser.contexts[-1].pages[-1].screenshot(path="browser-test-failure.png")
+                say(f"a check failed; what the gateway complained of, and its last lines:\n{gateway.complaints()}")
+                with contextlib.suppress(Exception):
+                    # The window that was used last is mostly the one that failed.
+                    browser.contexts[-1].pages[-1].screenshot(path="browser-test-failure.png")
                 for window in Visitor.windows:
-                    say(f"a check failed; this window is open: {window.describe()}")
-                say(f"what the gateway complained of, and its last lines:\n{gateway.complaints()}")
+                    with contextlib.suppress(Exception):
+                        say(f"this window is open: {window.describe()}")
                 raise
             browser.close()
     finally:

@@ -59,7 +59,7 @@ class Visitor:
         assert not self.page.evaluate("window.hacked"), f"stored markup ran on {self.page.url}"
 
     def open(self, route):
-        """Opens a screen, and waits until it is there: what an address shows is still the screen before for a moment."""
+        """Opens a screen, and waits until it is there: for a moment a new address still shows the previous screen."""
         address = f"{self.url}/admin/#/{route}"
         if self.page.url == address:
             self.page.reload()

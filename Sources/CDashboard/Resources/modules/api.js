@@ -44,14 +44,16 @@ export function useSession(session) {
   csrf = session?.csrf ?? null;
 }
 
-/** How often a busy gateway is asked again for what only reads. */
+/** Further attempts at a GET that a busy gateway refused. */
 const MORE_TRIES = 3;
 
 /** Resolves after a while, or throws when it is no longer wanted. */
-function wait(milliseconds, signal) {
+async function wait(milliseconds, signal) {
+  signal?.throwIfAborted();
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal?.addEventListener("abort", () => { clearTimeout(timer); reject(new DOMException("No longer wanted", "AbortError")); }, { once: true });
+    const leave = () => { clearTimeout(timer); reject(signal.reason); };
+    const timer = setTimeout(() => { signal?.removeEventListener("abort", leave); resolve(); }, milliseconds);
+    signal?.addEventListener("abort", leave, { once: true });
   });
 }
 
@@ -60,7 +62,7 @@ async function call(method, path, options = {}) {
     try {
       return await callOnce(method, path, options);
     } catch (error) {
-      const isBusy = method === "GET" && error.status === 503 && Number(error.retryAfter) > 0;
+      const isBusy = method === "GET" && error.status === 503 && error.code === "busy" && Number(error.retryAfter) > 0;
       if (!isBusy || tries === MORE_TRIES) throw error;
       await wait(Math.min(5, Number(error.retryAfter)) * 1000, options.signal);
     }

@@ -29,6 +29,7 @@ export function live(context) {
   const ids = userIDs(context, () => apply());
   const status = h("p", { class: "live-status", role: "status" });
   const hints = h("div", {});
+  const before = h("div", {});
   const rows = h("tbody", {});
   const empty = emptyState("live", "Waiting for requests", "Each request of this app appears here as it is checked. Send one to see it.", h("a", { class: "button plain", href: "#/" }, "How to send the first event"));
   const head = ["Time", "Verdict", "Code", "User", "App version", "Endpoint"];
@@ -118,7 +119,7 @@ export function live(context) {
       rows.append(h("tr", { class: "earlier" }, h("td", { colspan: head.length }, "Before you opened this page")), ...fresh.map((item) => row(item)));
     } catch (error) {
       // The tail itself works without.
-      if (error.name !== "AbortError") replace(hints, problemNotice(error, () => { replace(hints); prefill(); }));
+      if (error.name !== "AbortError") replace(before, problemNotice(error, () => { replace(before); prefill(); }));
     }
   }
 
@@ -201,7 +202,7 @@ export function live(context) {
     h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); apply(); } },
       field("Verdict", verdict), field("Code", code), field("User", user), h("button", { type: "submit", class: "button plain" }, "Filter"),
       h("div", { class: "push" }, ids.control, pause, button("Clear", { onclick: () => { rows.replaceChildren(); list.hidden = true; empty.hidden = false; } }))),
-    h("div", { class: "live-head" }, status, badge(app.name || app.id), count), hints,
+    h("div", { class: "live-head" }, status, badge(app.name || app.id), count), hints, before,
     h("section", { class: "card flush", "aria-label": "Live tail" }, empty, list));
   context.refresh = connect;
   connect();
