@@ -5,10 +5,10 @@ import CountersignTesting
 import Foundation
 import Testing
 
-/// The seed's samples against servers in memory at the addresses that the samples name.
+/// Transistorsoft's samples against servers in memory at the addresses that the samples name.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 @MainActor
-struct SeedSampleTests {
+struct VendorSampleTests {
     private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
         "countersign-\(UUID().uuidString)")
     private let record: [String: Any] = ["coords": ["latitude": 46.05, "longitude": 14.51]]
@@ -37,7 +37,7 @@ struct SeedSampleTests {
     }
 
     @Test func overviewRefreshesAndDelivers() async throws {
-        let transport = start(SeedSamples.overview) { request in
+        let transport = start(VendorSamples.overview) { request in
             switch (request.url.absoluteString, request.header("Authorization")) {
             case ("https://auth.your.server.com/tokens", _):
                 Self.json(
@@ -87,8 +87,8 @@ struct SeedSampleTests {
 
     @Test func discardedSubscriptionHearsOfFailures() async throws {
         let transport = start({
-            SeedSamples.authorizationEvents()
-            SeedSamples.overview()
+            VendorSamples.authorizationEvents()
+            VendorSamples.overview()
         }) { request in
             request.url.host == "auth.your.server.com"
                 ? Self.json(400, #"{"error":"invalid_grant","error_description":"Log in again."}"#)
@@ -125,7 +125,7 @@ struct SeedSampleTests {
 
     @Test func emptyRefreshHeadersSendNone() async throws {
         let transport = start({
-            SeedSamples.refreshHeaders()
+            VendorSamples.refreshHeaders()
             BGGeo.shared.setConfig { config in
                 config.http.url = "https://app.domain.com/locations"
                 config.http.autoSync = false
@@ -152,7 +152,7 @@ struct SeedSampleTests {
         let serial = Lock(0)
         for launch in 0..<4 {
             let transport = start({
-                SeedSamples.refreshPayload()
+                VendorSamples.refreshPayload()
                 BGGeo.shared.setConfig { config in
                     config.http.url = "https://app.your.server.com/users/locations"
                     config.http.autoSync = false
@@ -183,7 +183,7 @@ struct SeedSampleTests {
     }
 
     @Test func recordsCanBeListedAndRemoved() async throws {
-        _ = start(SeedSamples.refreshPayload) { _ in Self.json(500, "") }
+        _ = start(VendorSamples.refreshPayload) { _ in Self.json(500, "") }
         let (locations, continuation) = AsyncStream<String>.makeStream()
         let subscription = BGGeo.shared.onLocation { event in
             #expect(event.coords.latitude == 46.05)
@@ -293,7 +293,7 @@ struct SeedSampleTests {
     }
 
     @Test func thePresentTokenCanBeReadAfterARefresh() async throws {
-        _ = start(SeedSamples.overview) { request in
+        _ = start(VendorSamples.overview) { request in
             switch (request.url.host, request.header("Authorization")) {
             case ("auth.your.server.com", _):
                 Self.json(200, #"{"access_token":"A.B.C","refresh_token":"R2"}"#)

@@ -3,7 +3,7 @@
 import BackgroundGeolocationCompat
 
 @MainActor
-enum SeedSamples {
+enum VendorSamples {
     static func overview() {
         let bgGeo = BGGeo.shared
         let token = "my-auth-token"

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// That the samples in `SeedSamples.swift` are those of Transistorsoft's page "AuthorizationConfig".
-struct SeedTextTests {
+/// That the samples in `VendorSamples.swift` are those of Transistorsoft's page "AuthorizationConfig".
+struct VendorTextTests {
     private static let blocks = [
         #"""
         let bgGeo = BGGeo.shared
@@ -77,7 +77,7 @@ struct SeedTextTests {
 
     @Test func samplesAreAsPrinted() throws {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-            "SeedSamples.swift")
+            "VendorSamples.swift")
         let text = tokens(try String(contentsOf: file, encoding: .utf8))
         for block in Self.blocks { #expect(text.contains(tokens(block)), "\(block)") }
     }

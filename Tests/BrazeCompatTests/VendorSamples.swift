@@ -8,7 +8,7 @@ final class AppDelegate {
 }
 
 @MainActor
-enum SeedSamples {
+enum VendorSamples {
     static func enable() {
         let configuration = Braze.Configuration(
             apiKey: "{YOUR-BRAZE-API-KEY}",

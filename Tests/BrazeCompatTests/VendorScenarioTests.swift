@@ -4,10 +4,10 @@ import CountersignGatewayTesting
 import Foundation
 import Testing
 
-/// The seed's scenario with its own samples, against a real gateway over a real socket.
+/// Braze's scenario with its own samples, against a real gateway over a real socket.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 @MainActor
-struct SeedScenarioTests {
+struct VendorScenarioTests {
     private func configuration(_ fixture: GatewayFixture) -> Braze.Configuration {
         let configuration = Braze.Configuration(
             apiKey: fixture.writeKey, endpoint: "http://127.0.0.1:\(fixture.gateway.port)")
@@ -23,17 +23,17 @@ struct SeedScenarioTests {
     }
 
     @Test func samplesRunWithPlaceholders() {
-        SeedSamples.enable()
+        VendorSamples.enable()
         #expect(AppDelegate.braze?.configurationProblem != nil, "the placeholder is no host name")
-        SeedSamples.changeUser()
-        SeedSamples.setSignature()
+        VendorSamples.changeUser()
+        VendorSamples.setSignature()
     }
 
     @Test func expiredSignatureIsRefreshedThroughTheDelegateAndEverythingArrivesOnce() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
         let fresh = try fixture.token(for: "userId")
         let delegate = SampleDelegate { _ in fresh }
-        SeedSamples.register(delegate, configuration: configuration(fixture))
+        VendorSamples.register(delegate, configuration: configuration(fixture))
         let braze = try #require(AppDelegate.braze)
         let expired = try fixture.token(for: "userId", lifetime: -600)
         braze.changeUser(userId: "userId", sdkAuthSignature: expired)
@@ -59,7 +59,7 @@ struct SeedScenarioTests {
         let fixture = try GatewayFixture(enforcement: .required)
         let good = try fixture.token(for: "userId")
         let delegate = SampleDelegate { _ in good }
-        SeedSamples.register(delegate, configuration: configuration(fixture))
+        VendorSamples.register(delegate, configuration: configuration(fixture))
         let braze = try #require(AppDelegate.braze)
         let signature: String? =
             switch fault {
@@ -80,7 +80,7 @@ struct SeedScenarioTests {
     @Test func optionalDeliversAndReports() async throws {
         let fixture = try GatewayFixture(enforcement: .optional)
         let delegate = SampleDelegate { _ in "still.no.good" }
-        SeedSamples.register(delegate, configuration: configuration(fixture))
+        VendorSamples.register(delegate, configuration: configuration(fixture))
         let braze = try #require(AppDelegate.braze)
         braze.changeUser(userId: "userId", sdkAuthSignature: try fixture.token(for: "userId", lifetime: -600))
         braze.logCustomEvent(name: "event")

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// That the samples in `SeedSamples.swift` are those of Braze's page "SDK Authentication".
-struct SeedTextTests {
+/// That the samples in `VendorSamples.swift` are those of Braze's page "SDK Authentication".
+struct VendorTextTests {
     private static let blocks = [
         #"""
         let configuration = Braze.Configuration(apiKey: "{YOUR-BRAZE-API-KEY}",
@@ -39,7 +39,7 @@ struct SeedTextTests {
 
     @Test func samplesAreAsPrinted() throws {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-            "SeedSamples.swift")
+            "VendorSamples.swift")
         let text = tokens(try String(contentsOf: file, encoding: .utf8))
         for block in Self.blocks { #expect(text.contains(tokens(block)), "\(block)") }
     }

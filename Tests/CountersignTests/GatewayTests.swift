@@ -10,7 +10,7 @@ import Testing
 
 @testable import Countersign
 
-/// The seed's scenario on the native API: a real gateway, a real socket, real signatures.
+/// Braze's scenario on the native API: a real gateway, a real socket, real signatures.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct GatewayTests {
     private func client(

@@ -110,7 +110,7 @@ struct SenderTests {
         #expect(simulation.queue.isEmpty)
     }
 
-    /// The seed's own sample fetches a new token in the callback; with a server that refuses all, that must not spin.
+    /// Braze's own sample fetches a new token in the callback; with a server that refuses all, that must not spin.
     @Test func appThatAnswersEachRefusalWithANewTokenIsSlowedDown() {
         var simulation = Simulation { _ in .refusedToken(.noMatchingPublicKeys) }
         simulation.generations[UserKey("ada")] = 1

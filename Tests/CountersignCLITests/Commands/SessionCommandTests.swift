@@ -49,6 +49,9 @@ struct SessionCommandTests {
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
         #expect(mode?.intValue == 0o600)
         #expect(await run("client", "create", "shop", "--secret-file", path).code == .conflict)
+        // What could not be made leaves no file in the way of the next attempt.
+        #expect(await run("client", "create", "nobody", "--secret-file", path + "2").code == .notFound)
+        #expect(!FileManager.default.fileExists(atPath: path + "2"))
         let list = await run("client", "list", "shop", "--json")
         #expect(!list.output.contains("css_"))
         let clients = try AppDirectory(dataDirectory: data).clients.all(of: "shop")

@@ -45,7 +45,11 @@ final class WebhookServer: Sendable {
         Thread.detachNewThread { [self] in
             while true {
                 let connection = accept(descriptor, nil, nil)
-                guard connection >= 0 else { return }
+                guard connection >= 0 else {
+                    // Here alone: closed by somebody else, its number could be another server's by the next `accept`.
+                    Foundation.close(descriptor)
+                    return
+                }
                 Thread.detachNewThread { [self] in serve(connection) }
             }
         }
@@ -62,7 +66,6 @@ final class WebhookServer: Sendable {
 
     func close() {
         shutdown(descriptor, Int32(SHUT_RDWR))
-        Foundation.close(descriptor)
     }
 
     private func serve(_ connection: Int32) {

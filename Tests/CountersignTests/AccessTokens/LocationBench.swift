@@ -34,7 +34,7 @@ final class LocationBench: Sendable {
         }
     }
 
-    /// The seed's configuration, with its own names.
+    /// The configuration of Transistorsoft's documentation, with its own names.
     var configuration: LocationConfiguration {
         var configuration = LocationConfiguration()
         configuration.http.url = "https://app.your.server.com/users/locations"

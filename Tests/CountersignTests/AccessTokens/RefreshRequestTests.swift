@@ -28,7 +28,7 @@ struct RefreshRequestTests {
 
     @Test func formIsByteForByteAsCurlWritesIt() throws {
         var configuration = configuration
-        // The seed's example.
+        // The example of Transistorsoft's documentation.
         configuration.refreshPayload = [
             "my_refresh_token": "{refreshToken}", "grant_type": "refresh_token",
             "foo": "another arbitrary field",

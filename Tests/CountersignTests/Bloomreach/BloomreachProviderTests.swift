@@ -74,7 +74,7 @@ struct BloomreachProviderTests {
         }
     }
 
-    // The log lines of the seeds, word for word.
+    // The log lines of Bloomreach's documentation, word for word.
     @Test func withoutAProviderConfigurationFailsInTheWordsOfEachPlatform() throws {
         for (wording, provider, line) in [
             (.ios, nil, "Advanced authorization flag has been enabled without provider"),
