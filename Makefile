@@ -49,6 +49,7 @@ install: .build/libcountersign/countersign.pc ## Install libcountersign as make 
 	cp -P .build/libcountersign/libcountersign.* $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 .build/libcountersign/countersign.h $(DESTDIR)$(PREFIX)/include/
 	sed 's|^prefix=.*|prefix=$(PREFIX)|' .build/libcountersign/countersign.pc >$(DESTDIR)$(PREFIX)/lib/pkgconfig/countersign.pc
+	chmod 644 $(DESTDIR)$(PREFIX)/lib/pkgconfig/countersign.pc
 
 # What records is killed ROUNDS times.
 ROUNDS_OF = $(if $(ROUNDS),--rounds $(ROUNDS))

@@ -113,6 +113,8 @@ def main():
     names = options.clients or list(CLIENTS)
     for name in list(names):
         if reason := lack(name):
+            if options.clients:
+                sys.exit(f"conformance: {name} cannot run here: {reason}")
             print(f"conformance: {name} is left out: {reason}", file=sys.stderr)
             names.remove(name)
     check()

@@ -3,6 +3,7 @@
 # A test that never ends is stopped and named, instead of holding everything until somebody looks.
 set -eu
 cd "$(dirname "$0")/.."
+# Five times what they take on two idle cores.
 limit=600
 
 kill_tree() {

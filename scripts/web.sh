@@ -4,7 +4,7 @@
 #
 #   scripts/web.sh [--accept] [.build/debug/countersign-cli [SCENARIO...] [--rounds N]]
 #
-# With --accept the declarations in Clients/web/types and the file that gateways serve are written anew.
+# With --accept the declarations in Clients/web/types and the file that gateways serve are rewritten.
 set -eu
 cd "$(dirname "$0")/.."
 client=Clients/web

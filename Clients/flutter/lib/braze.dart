@@ -16,7 +16,7 @@ class BrazeSdkAuthenticationError {
   /// 10 to 28 as in Braze's table; 30 and above are Countersign's own.
   final int code;
 
-  /// The same as a word.
+  /// The name of `code`.
   final String reason;
 
   /// Compare it with the current user before getting a new signature; empty for nobody.
@@ -31,7 +31,7 @@ class BrazePlugin {
   static CountersignClient? _client;
   static FutureOr<void> Function(BrazeSdkAuthenticationError error)? _handler;
 
-  /// [apiKey]: the app's write key; [endpoint]: the gateway's URL. The vendor's is configured in native code.
+  /// [apiKey]: the app's write key; [endpoint]: the gateway's URL. Braze's plugin takes both from native configuration instead.
   void initialize(String apiKey, String endpoint) =>
       _client ??= CountersignClient(endpoint, apiKey, onAuthenticationFailure: (failure) {
         if (failure['optional'] != true) _handler?.call(BrazeSdkAuthenticationError(failure));

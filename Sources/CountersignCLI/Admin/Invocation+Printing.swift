@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import Foundation
 internal import GatewayModel
 
 extension Flag {
@@ -34,7 +35,14 @@ extension Invocation {
     ) async throws {
         let path = try value(of: .secretFile)
         let file = try path.map { try PrivateFile(creating: $0) }
-        let made = try await make()
+        let made: JSONValue
+        do {
+            made = try await make()
+        } catch {
+            // An empty file would stand in the way of the next attempt.
+            if let path { unlink(path) }
+            throw error
+        }
         var members = made.members ?? [:]
         let secret = made[name].text
         if let file {

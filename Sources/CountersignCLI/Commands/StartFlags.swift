@@ -9,12 +9,12 @@ extension Flag {
     fileprivate static let startPosition = Flag(
         "position", .text("POSITION"), help: "after the event with this position")
 
-    /// With which event whoever reads events begins.
+    /// Where reading begins.
     static let start = [startFrom, startTime, startPosition]
 }
 
 extension Invocation {
-    /// What the admin API is told of ``Flag/start``; empty when none was given. Throws `usage` for more than one.
+    /// The members of a request for ``Flag/start``; empty when none was given. Throws `usage` for more than one.
     func start() throws -> [String: JSONValue] {
         var body: [String: JSONValue] = [:]
         body["from"] = try value(of: .startFrom).map { .string($0) }

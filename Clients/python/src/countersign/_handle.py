@@ -75,7 +75,7 @@ _open: dict[int, Handle] = {}
 
 
 def _json(members: Mapping[str, JSON]) -> bytes:
-    """What is given, as JSON, which has no word for NaN: a ValueError. Half a surrogate pair is no character."""
+    """The value as JSON. NaN raises ValueError; half a surrogate pair becomes U+FFFD."""
     given = {name: value for name, value in members.items() if value is not None}
     text = json.dumps(given, ensure_ascii=False, allow_nan=False)
     return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
