@@ -93,10 +93,10 @@ public final class GatewayFixture: Sendable {
     }
 
     /// What a query finds in the file of events, as text.
-    package func rows(_ query: String) throws -> [[String?]] {
+    package func rows(_ query: String, columns: Int32) throws -> [[String?]] {
         let database = try SQLiteConnection(path: dataDirectory + "/events.sqlite", mode: .readOnly)
         return try database.all(query) { row throws(SQLiteError) in
-            (0..<row.columnCount).map { row.optionalText($0) }
+            (0..<columns).map { row.optionalText($0) }
         }
     }
 

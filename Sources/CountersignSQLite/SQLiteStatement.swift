@@ -95,9 +95,6 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
-    /// How many columns a row has.
-    package var columnCount: Int32 { sqlite3_column_count(handle) }
-
     /// True when the column is `NULL`.
     package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 

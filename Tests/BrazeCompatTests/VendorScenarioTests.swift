@@ -18,8 +18,9 @@ struct VendorScenarioTests {
     }
 
     private func stored(_ fixture: GatewayFixture) throws -> [String] {
-        try fixture.rows("SELECT name FROM event WHERE name NOT IN ('ss', 'se') ORDER BY seq").compactMap(
-            \.[0])
+        try fixture.rows("SELECT name FROM event WHERE name NOT IN ('ss', 'se') ORDER BY seq", columns: 1)
+            .compactMap(
+                \.[0])
     }
 
     @Test func samplesRunWithPlaceholders() {

@@ -27,7 +27,8 @@ struct BrazeDialectTests {
 
     private func rows() throws -> [[String?]] {
         try fixture.rows(
-            "SELECT type, user_id, anonymous_id, name, timestamp_ms, message_id FROM event ORDER BY seq")
+            "SELECT type, user_id, anonymous_id, name, timestamp_ms, message_id FROM event ORDER BY seq",
+            columns: 6)
     }
 
     @Test func eventsAndAttributesAreStored() throws {

@@ -43,7 +43,8 @@ struct BrazeWebClientTests {
     }
 
     private func stored() throws -> [[String?]] {
-        try fixture.rows("SELECT user_id, anonymous_id, name FROM event WHERE type = 'track' ORDER BY seq")
+        try fixture.rows(
+            "SELECT user_id, anonymous_id, name FROM event WHERE type = 'track' ORDER BY seq", columns: 3)
     }
 
     @Test func aVisitorsSessionIsStoredAndThePageMayReadTheAnswer() throws {

@@ -20,7 +20,7 @@ struct EventProofTests {
             """
             SELECT verdict, code, key_id IS NOT NULL, enforcement, dialect, token_id, length(request_id) > 0
             FROM event ORDER BY seq
-            """)
+            """, columns: 7)
     }
 
     private func native(_ fixture: GatewayFixture, _ event: String, token: String?) throws -> TestAnswer {

@@ -188,7 +188,8 @@ struct BadDayTests {
         #expect(snapshot.quarantined == 0 && snapshot.dropped == 0 && snapshot.unsaved == 0)
         await client.close()
 
-        let stored = try day.fixture.rows("SELECT name FROM event WHERE type = 'track'").compactMap(\.[0])
+        let stored = try day.fixture.rows("SELECT name FROM event WHERE type = 'track'", columns: 1)
+            .compactMap(\.[0])
         #expect(stored.count == Set(stored).count)
         #expect(Set(stored) == Set(accepted))
     }

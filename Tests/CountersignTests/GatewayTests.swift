@@ -28,7 +28,7 @@ struct GatewayTests {
     }
 
     private func stored(_ fixture: GatewayFixture) throws -> [String] {
-        try fixture.rows("SELECT coalesce(name, type) FROM event ORDER BY seq").compactMap(\.[0])
+        try fixture.rows("SELECT coalesce(name, type) FROM event ORDER BY seq", columns: 2).compactMap(\.[0])
     }
 
     @Test func expiredTokenThenCallbackThenNewTokenThenEverythingOnce() async throws {

@@ -47,6 +47,7 @@ struct BloomreachClient {
     /// The stored events, each as the columns that matter.
     func events() throws -> [[String?]] {
         try fixture.rows(
-            "SELECT type, user_id, anonymous_id, name, timestamp_ms, body FROM event ORDER BY seq")
+            "SELECT type, user_id, anonymous_id, name, timestamp_ms, body FROM event ORDER BY seq", columns: 6
+        )
     }
 }

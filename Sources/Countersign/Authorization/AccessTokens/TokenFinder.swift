@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import Foundation
 
 /// Finds the tokens in the answer of an authorization server, whatever they are called and wherever they stand.
 ///
