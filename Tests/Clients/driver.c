@@ -500,7 +500,6 @@ static void record(const char *mode, const char *configuration, const char *roun
         }
         free(name);
         if (number % 20 == 19) free(call(client, "snapshot", NULL));
-        usleep(200);
     }
 }
 

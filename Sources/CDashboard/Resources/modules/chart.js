@@ -42,9 +42,9 @@ export class FailureChart {
       "aria-label": "Failures over time", "aria-describedby": "chart-help",
     });
     this.element = h("div", { class: "chart" }, this.canvas, this.tip,
-      h("p", { class: "chart-help", id: "chart-help" }, "Hover, or focus the chart: ",
-        h("kbd", {}, "←"), " ", h("kbd", {}, "→"), " buckets, ", h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"), " codes, ",
-        h("kbd", {}, "Enter"), " opens the requests behind it, ", h("kbd", {}, "Esc"), " goes back. Drag, or hold ", h("kbd", {}, "Shift"), " with the arrows, to zoom in."));
+      h("p", { class: "chart-help", id: "chart-help" }, "Hover for numbers, or focus the chart and use the keys: ",
+        h("kbd", {}, "←"), " ", h("kbd", {}, "→"), " move between buckets, ", h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"), " between codes, ",
+        h("kbd", {}, "Enter"), " shows the requests, ", h("kbd", {}, "Esc"), " returns to the chart. To zoom in, drag across it or hold ", h("kbd", {}, "Shift"), " and press an arrow key."));
     this.canvas.addEventListener("keydown", (event) => this.#key(event));
     this.canvas.addEventListener("focus", () => {
       if (this.#index < 0 && this.canvas.matches(":focus-visible")) this.#choose(this.#lastBusy(), -1, true);
