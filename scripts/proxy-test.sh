@@ -1,5 +1,6 @@
 #!/bin/sh
 # Runs packaging/nginx.conf and packaging/haproxy.cfg before a gateway, and sends through each what they are there for.
+# Then packaging/cluster before two gateways, one of which is killed.
 # Only ports, paths and the operators' address (127.0.0.3) differ from the files. Programs that are missing are taken from Debian, without installing them.
 set -eu
 cd "$(dirname "$0")/.."
@@ -36,26 +37,33 @@ countersign="$PWD/.build/debug/countersign-cli"
 # Ports that are free now: 8787 and 443 may be taken.
 ports="$(python3 -c '
 import socket
-held = [socket.socket() for _ in range(3)]
+held = [socket.socket() for _ in range(4)]
 for s in held: s.bind(("127.0.0.1", 0))
 print(*(s.getsockname()[1] for s in held))')"
-# shellcheck disable=SC2086 # three numbers
+# shellcheck disable=SC2086 # four numbers
 set -- $ports
-inner=$1 nginx_port=$2 haproxy_port=$3
+inner=$1 nginx_port=$2 haproxy_port=$3 second=$4
 
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=collect.example -addext subjectAltName=DNS:collect.example \
     -keyout "$folder/key.pem" -out "$folder/fullchain.pem" 2>/dev/null
 cat "$folder/fullchain.pem" "$folder/key.pem" >"$folder/collect.pem"
 mkdir -p "$folder/var/lib/nginx" "$folder/var/log/nginx"
-sed -e "s#listen 443#listen $nginx_port#" -e "s#127.0.0.1:8787#127.0.0.1:$inner#" -e "s#/etc/ssl/collect/#$folder/#" \
-    -e "s#/run/nginx.pid#$folder/nginx.pid#" -e "s#/var/log/nginx/error.log#$folder/nginx.log#" \
-    -e "s#127.0.0.0/8#127.0.0.3/32#" -e "s#^user .*#user $(id -un) $(id -gn);#" packaging/nginx.conf >"$folder/nginx.conf"
-# Debian's build keeps temporary files where only its own user may write.
-for kind in client_body proxy fastcgi uwsgi scgi; do
-    sed -i "s#^http {#http {\n    ${kind}_temp_path $folder/$kind;#" "$folder/nginx.conf"
-done
-sed -e "s#bind :443#bind :$haproxy_port#" -e "s#127.0.0.1:8787#127.0.0.1:$inner#" \
-    -e "s#127.0.0.0/8#127.0.0.3/32#" -e "s#/etc/haproxy/collect.pem#$folder/collect.pem#" packaging/haproxy.cfg >"$folder/haproxy.cfg"
+# FOLDER of the file, NAME of the copy
+nginx_configuration() {
+    sed -e "s#listen 443#listen $nginx_port#" -e "s#127.0.0.1:8787#127.0.0.1:$inner#" -e "s#127.0.0.1:8797#127.0.0.1:$second#" \
+        -e "s#/etc/ssl/collect/#$folder/#" -e "s#/run/nginx.pid#$folder/nginx.pid#" -e "s#/var/log/nginx/error.log#$folder/nginx.log#" \
+        -e "s#127.0.0.0/8#127.0.0.3/32#" -e "s#^user .*#user $(id -un) $(id -gn);#" "$1/nginx.conf" >"$folder/$2"
+    # Debian's build keeps temporary files where only its own user may write.
+    for kind in client_body proxy fastcgi uwsgi scgi; do
+        sed -i "s#^http {#http {\n    ${kind}_temp_path $folder/$kind;#" "$folder/$2"
+    done
+}
+haproxy_configuration() {
+    sed -e "s#bind :443#bind :$haproxy_port#" -e "s#127.0.0.1:8787#127.0.0.1:$inner#" -e "s#127.0.0.1:8797#127.0.0.1:$second#" \
+        -e "s#127.0.0.0/8#127.0.0.3/32#" -e "s#/etc/haproxy/collect.pem#$folder/collect.pem#" "$1/haproxy.cfg" >"$folder/$2"
+}
+nginx_configuration packaging nginx.conf
+haproxy_configuration packaging haproxy.cfg
 
 export COUNTERSIGN_DATA="$folder/data"
 key="$("$countersign" app create shop 2>/dev/null)"
@@ -157,7 +165,7 @@ P
 
     # Bodies that stop before their end do not reach the gateway, or no more of them than fills the proxy's buffer.
     python3 - "$port" "$inner" "$folder/fullchain.pem" <<'P' || fail "$name passes on bodies that are not whole"
-import socket, ssl, sys, time, urllib.request
+import http.client, socket, ssl, sys, time
 port, inner, certificate = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 context = ssl.create_default_context(cafile=certificate)
 held = []
@@ -167,10 +175,11 @@ for number in range(100):
     sender.sendall(b"POST /v1/batch HTTP/1.1\r\nHost: collect.example\r\nContent-Length: 60000\r\n\r\n" + b" " * 40000)
     held.append(sender)
 def connections():
-    # As of another address than the proxies', whose requests are looked for in the log.
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{inner}/metrics", headers={"X-Forwarded-For": "127.0.0.5"})
-    text = urllib.request.urlopen(request, timeout=10).read().decode()
+    # From another address than the proxies', whose requests are looked for in the log.
+    connection = http.client.HTTPConnection("127.0.0.1", inner, timeout=10, source_address=("127.0.0.5", 0))
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
     return next(float(line.split()[1]) for line in text.splitlines() if line.startswith("countersign_connections "))
 # What they have sent is on its way for a moment.
 for _ in range(3):
@@ -197,6 +206,46 @@ reload_haproxy() { kill -USR2 "$haproxy_pid"; }
 try nginx "$nginx_port"
 try haproxy "$haproxy_port"
 
+# The same with another list of gateways: whoever comes after one was killed notices nothing.
+differ() {
+    diff "packaging/$1" "packaging/cluster/$1" | grep '^[<>]' | grep -v '^[<>] *#' | grep -vcE "$2" >"$folder/differences" || true
+    [ "$(cat "$folder/differences")" -eq 0 ] || fail "packaging/cluster/$1 differs from packaging/$1 in more than the gateways"
+}
+differ nginx.conf 'least_conn;|server 127'
+differ haproxy.cfg 'balance|retries|option redispatch|default-server|server gateway'
+nginx_configuration packaging/cluster nginx.conf
+haproxy_configuration packaging/cluster haproxy.cfg
+haproxy -c -f "$folder/haproxy.cfg" >"$folder/haproxy.log" 2>&1 || fail "HAProxy refuses the configuration of the cluster"
+reload_nginx
+reload_haproxy
+both() {
+    for port in "$nginx_port" "$haproxy_port"; do
+        n=0
+        while [ $n -lt 20 ]; do
+            n=$((n + 1))
+            # What there is not is in the log.
+            status="$(ask "$port" -o /dev/null -w '%{http_code}' "https://collect.example/$1-$port" || true)"
+            expect "two gateways, request $n, $1" "$status" 404
+        done
+    done
+}
+rm "$folder/url"
+mkfifo "$folder/url"
+"$countersign" serve --port "$second" --data "$folder/second" --trusted-proxies 127.0.0.1 >"$folder/url" 2>"$folder/second.log" &
+second_pid=$!
+read -r _ <"$folder/url"
+# Both check each second whether a gateway is there.
+sleep 3
+both one-of-two
+for port in "$nginx_port" "$haproxy_port"; do
+    for log in gateway second; do
+        grep -q "/one-of-two-$port" "$folder/$log.log" || fail "the proxy at $port asked the gateway of $log.log nothing"
+    done
+done
+kill -KILL "$second_pid"
+both the-other-was-killed
+
 # HAProxy's health checks come from this machine, and are not logged at this level; everything else has its client.
 grep -q '"client":"127.0.0.1"' "$folder/gateway.log" && fail "some request lost its client"
-echo "proxy-test: nginx and HAProxy pass signed events, ids, addresses and refusals; reloads lose nothing ($url)"
+echo "proxy-test: nginx and HAProxy pass signed events, ids, addresses and refusals; reloads lose nothing ($url);"
+echo "proxy-test: before two gateways nobody notices that one is killed"
