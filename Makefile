@@ -73,6 +73,11 @@ demo: setup ## Show events going from devices through the gateway to disk (INPUT
 	swift build --product countersign-cli
 	@$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"}
 
+demo-cluster: setup ## Show devices sending through a proxy to three gateways on one PostgreSQL while these are killed
+	@scripts/setup.sh cluster
+	swift build --product countersign-cli
+	@scripts/demo-cluster.py $(COUNTERSIGN)
+
 test: setup lint ## Check the style, run every test, build the documentation and a release, check the SDK for Apple and by URL, drive the dashboard, check the clients for browsers, readers and C
 	@scripts/test.sh
 	@scripts/docs.sh
@@ -98,6 +103,11 @@ torture: ## Kill devices, gateways, consumers and power, and count what is left 
 	@.build/release/CountersignTorture all $(ROUNDS)
 	@scripts/torture-gateway.py --countersign .build/release/countersign-cli $(if $(ROUNDS),--rounds $(ROUNDS))
 	@scripts/torture-consumers.py --countersign .build/release/countersign-cli $(if $(ROUNDS),--rounds $(ROUNDS))
+
+torture-cluster: setup ## Kill gateways, PostgreSQL and the network between them, and count (ROUNDS=n, FAULT=name, OTHER=program)
+	@scripts/setup.sh cluster
+	swift build -c release --product countersign-cli
+	@scripts/torture-cluster.py $(FAULT) --countersign .build/release/countersign-cli $(ROUNDS_OF) $(if $(OTHER),--other $(OTHER))
 
 openapi: ## Check the running gateway against its OpenAPI document (Schemathesis)
 	@scripts/openapi-test.sh
@@ -176,7 +186,7 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: stream deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
+.PHONY: demo-cluster torture-cluster stream deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic, and the page of demo-web (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 	@scripts/web.sh $(COUNTERSIGN) story

@@ -2,7 +2,8 @@
 # Installs the system packages that building, testing and the demo need, when they are missing.
 # Runs again at no cost: what is there is not touched. With the argument `bench` also what the benchmarks need,
 # with `browser` what the test of the dashboard needs, with `screenshots` what its pictures need besides, with `web` what the
-# quick checks of the browser client need, with `python` and `jvm` what the tests of those clients need.
+# quick checks of the browser client need, with `python` and `jvm` what the tests of those clients need, with `cluster` what the
+# demo and the torture of several gateways need.
 set -eu
 
 minimum_major=6
@@ -67,6 +68,11 @@ if [ "${1:-}" = bench ]; then
     need "command -v wrk" wrk wrk
     need "command -v faketime" faketime libfaketime
     need "PATH=\$PATH:/usr/sbin command -v haproxy" haproxy haproxy
+fi
+if [ "${1:-}" = cluster ]; then
+    need "PATH=\$PATH:/usr/sbin command -v haproxy" haproxy haproxy
+    need "test $(uname -s) = Darwin || ls /usr/lib/*/faketime/libfaketimeMT.so.1" libfaketime -
+    need "test $(uname -s) = Darwin || command -v ip" iproute2 -
 fi
 if [ "${1:-}" = browser ]; then
     need "command -v chromium || command -v chromium-browser" "chromium fonts-inter" -
