@@ -6,6 +6,7 @@ A server is an ordinary process in a folder of its own, also when root calls: th
 import glob
 import os
 import random
+import secrets
 import shutil
 import signal
 import socket
@@ -69,7 +70,8 @@ class Server:
     def __init__(self, folder, name="primary", addresses=("127.0.0.1",), primary=None, through=None):
         """A standby follows its primary, `through` the port of a wire if there is one."""
         self.folder, self.name, self.port = folder / name, name, free_port()
-        self.addresses, self.process = addresses, None
+        self.process, self.parameters = None, ""
+        self.settings = {**self.SETTINGS, "port": self.port, "listen_addresses": ",".join(addresses)}
         self.log = folder / f"{name}.log"
         self.folder.mkdir(mode=0o700)
         if ordinary():
@@ -88,6 +90,24 @@ class Server:
             self.sql(f"CREATE ROLE {DATABASE} LOGIN", "postgres", "postgres")
             self.make(DATABASE)
 
+    def secure(self):
+        """From now on gateways need TLS and a password, which is in a file that `settings` names. The server starts anew."""
+        folder = self.folder.parent
+        key, certificate, password = self.folder / "server.key", folder / "database.pem", folder / "database-password"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=database", "-addext",
+                        "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        if ordinary():
+            shutil.chown(key, "nobody", "nogroup")
+        password.touch(mode=0o600)
+        password.write_text(secrets.token_hex(24) + "\n")
+        self.sql(f"ALTER ROLE {DATABASE} PASSWORD '{password.read_text().strip()}'", "postgres")
+        (self.folder / "pg_hba.conf").write_text(
+            f"host all postgres 127.0.0.1/32 trust\nhostssl {DATABASE} {DATABASE} 127.0.0.1/32 scram-sha-256\n")
+        self.settings |= {"ssl": "on", "ssl_cert_file": certificate, "ssl_key_file": key}
+        self.parameters = f"?sslmode=verify-full&sslrootcert={certificate}"
+        self.stop()
+        self.start()
+
     def run(self, name, *arguments):
         done = subprocess.run([program(name), *map(str, arguments)], capture_output=True, text=True, cwd="/", **ordinary())
         if done.returncode:
@@ -96,8 +116,7 @@ class Server:
 
     def start(self):
         """Starts it, again and again while what is left of the one that was killed is in the way."""
-        settings = {**self.SETTINGS, "port": self.port, "listen_addresses": ",".join(self.addresses)}
-        flags = [word for setting in settings.items() for word in ("-c", "=".join(map(str, setting)))]
+        flags = [word for setting in self.settings.items() for word in ("-c", "=".join(map(str, setting)))]
         for _ in range(200):
             with open(self.log, "a") as log:
                 self.process = subprocess.Popen([program("postgres"), "-D", str(self.folder), *flags], stdout=log, stderr=log,
@@ -141,7 +160,8 @@ class Server:
         self.sql(f"CREATE DATABASE {database} OWNER {DATABASE}", "postgres", "postgres")
 
     def url(self, database=DATABASE, user=DATABASE, address="127.0.0.1", port=None):
-        return f"postgresql://{user}@{address}:{port or self.port}/{database}"
+        parameters = self.parameters if user == DATABASE else ""
+        return f"postgresql://{user}@{address}:{port or self.port}/{database}{parameters}"
 
     def sql(self, text, database=DATABASE, user="postgres"):
         """What psql prints: a line for each row, with tabs between the columns."""
@@ -224,7 +244,7 @@ class Gateway:
     def __init__(self, binary, folder, name, database, environment=None, prefix=(), host="127.0.0.1"):
         self.binary, self.name, self.host, self.port = binary, name, host, free_port()
         self.log, self.prefix = folder / f"{name}.log", prefix
-        self.environment = {**os.environ, **settings(folder, database, name), **(environment or {})}
+        self.environment = {**os.environ, **settings(folder, database), **(environment or {})}
         self.process = None
 
     def launch(self):
@@ -305,9 +325,11 @@ def faketime(offset):
     return {"LD_PRELOAD": libraries[0], "FAKETIME": f"{offset:+d}", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_NO_CACHE": "1"}
 
 
-def settings(folder, database, name="command"):
+def settings(folder, database):
     """The environment of a program that works on a database."""
-    return {"COUNTERSIGN_DATABASE": database, "COUNTERSIGN_DATA": str(folder / f"data-{name}")}
+    made = {"COUNTERSIGN_DATABASE": database, "COUNTERSIGN_DATA": str(folder / "data")}
+    password = folder / "database-password"
+    return {**made, "COUNTERSIGN_DATABASE_PASSWORD_FILE": str(password)} if password.exists() else made
 
 
 def command(binary, folder, database, *arguments):

@@ -3,8 +3,8 @@
 
 Usage: scripts/demo-cluster.py COUNTERSIGN_BINARY
 
-Everything runs as ordinary processes in a temporary folder: a PostgreSQL server, three gateways, HAProxy with
-packaging/cluster/haproxy.cfg, and four devices. In the middle gateways and the database are killed with SIGKILL and started
+Everything runs as ordinary processes in a temporary folder: a PostgreSQL server that wants TLS and a password, three
+gateways, HAProxy with packaging/cluster/haproxy.cfg, and four devices. In the middle gateways and the database are killed with SIGKILL and started
 again. In the end the events are counted in the database and by a consumer.
 
 Exit status: 0 each of 600 events is there exactly once, 1 otherwise.
@@ -98,6 +98,8 @@ def run(binary, folder):
     server = Server(folder)
     started = [server]
     try:
+        server.secure()
+
         def tell(*arguments):
             return command(binary, folder, server.url(), *arguments)
 

@@ -105,7 +105,7 @@ class Reader:
 
     def ask(self, method, path, body=None):
         status, answer = request(random.choice(self.gateways), method, "/v1/apps/shop/" + path, body, self.headers)
-        if status not in (200, 201, 409, 429, 503):
+        if status not in (200, 201, 409, 429, 502, 503, 504):
             self.problems.append(f"{self.name}: {method} {path}: {status} {answer}")
         return status, answer
 
