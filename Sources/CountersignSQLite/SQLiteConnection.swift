@@ -76,7 +76,7 @@ package final class SQLiteConnection {
     }
 
     /// Runs a statement with these values and throws its rows away.
-    package func run(_ sql: String, _ values: SQLiteValue...) throws(SQLiteError) {
+    package func run(_ sql: String, _ values: SQLValue...) throws(SQLiteError) {
         let statement = try cached(sql)
         defer { statement.reset() }
         try statement.bind(values)
@@ -85,7 +85,7 @@ package final class SQLiteConnection {
 
     /// The first row, or nil.
     package func first<Row>(
-        _ sql: String, _ values: SQLiteValue..., row: (SQLiteStatement) throws(SQLiteError) -> Row
+        _ sql: String, _ values: SQLValue..., row: (SQLiteStatement) throws(SQLiteError) -> Row
     ) throws(SQLiteError) -> Row? {
         let statement = try cached(sql)
         defer { statement.reset() }
@@ -96,14 +96,14 @@ package final class SQLiteConnection {
 
     /// All rows.
     package func all<Row>(
-        _ sql: String, _ values: SQLiteValue..., row: (SQLiteStatement) throws(SQLiteError) -> Row
+        _ sql: String, _ values: SQLValue..., row: (SQLiteStatement) throws(SQLiteError) -> Row
     ) throws(SQLiteError) -> [Row] {
         try all(sql, values, row: row)
     }
 
     /// All rows, of a statement whose values were gathered.
     package func all<Row>(
-        _ sql: String, _ values: [SQLiteValue], row: (SQLiteStatement) throws(SQLiteError) -> Row
+        _ sql: String, _ values: [SQLValue], row: (SQLiteStatement) throws(SQLiteError) -> Row
     ) throws(SQLiteError) -> [Row] {
         let statement = try cached(sql)
         defer { statement.reset() }

@@ -1,15 +1,15 @@
 internal import CSQLite
 
 /// A value to bind to a placeholder.
-package enum SQLiteValue: Equatable {
+package enum SQLValue: Hashable, Sendable {
     case null
     case integer(Int64)
     case real(Double)
     case text(String)
     case blob([UInt8])
 
-    package static func optionalText(_ text: String?) -> SQLiteValue { text.map { .text($0) } ?? .null }
-    package static func optionalInteger(_ number: Int64?) -> SQLiteValue {
+    package static func optionalText(_ text: String?) -> SQLValue { text.map { .text($0) } ?? .null }
+    package static func optionalInteger(_ number: Int64?) -> SQLValue {
         number.map { .integer($0) } ?? .null
     }
 }
@@ -51,12 +51,12 @@ package final class SQLiteStatement {
     }
 
     /// Binds `values` to the placeholders from the first on.
-    package func bind(_ values: [SQLiteValue]) throws(SQLiteError) {
+    package func bind(_ values: [SQLValue]) throws(SQLiteError) {
         for (index, value) in values.enumerated() { try bind(value, at: Int32(index + 1)) }
     }
 
     /// Binds one value; SQLite keeps a copy.
-    package func bind(_ value: SQLiteValue, at index: Int32) throws(SQLiteError) {
+    package func bind(_ value: SQLValue, at index: Int32) throws(SQLiteError) {
         let code: Int32
         switch value {
         case .null: code = sqlite3_bind_null(handle, index)

@@ -25,9 +25,9 @@ package struct SQLiteStorage: Storage {
 
     private var reader: EventReader { EventReader(readers: events, runs: runs) }
     package var log: any EventLog { reader }
-    package var analytics: any AnalyticsLog { AnalyticsReader(readers: counts) }
-    package var deliveries: any DeliveryLog { DeliveryReader(readers: attempts) }
-    package var sinks: any SinkStates { SinkStateReader(readers: published) }
+    package var analytics: any AnalyticsLog { AnalyticsReader(counts) }
+    package var deliveries: any DeliveryLog { DeliveryReader(attempts) }
+    package var sinks: any SinkStates { SinkStateReader(published) }
     package var people: any CustomerRecordStore {
         CustomerRecords(events: events, analytics: counts, runs: runs)
     }

@@ -66,10 +66,11 @@ package final class TokenService: Sendable {
     /// Takes over what others have changed: keys, and token families that were ended.
     package func refresh() throws(GatewayError) {
         let now = nowMilliseconds
+        // What is committed after this look changes it again.
+        let version = try store.version()
         // On the store's own queue, as every single revocation is: so none gets lost in between.
         try store.perform { [issued, secrets, sessionsVersion] table in
             if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
-            let version = try table.version()
             guard version != sessionsVersion.withLock({ $0 }) else { return }
             let oldest = now - TokenSecrets.overlapMilliseconds
             issued.replaceRevoked(Set(try table.revokedIDs(after: oldest, at: now)))

@@ -204,7 +204,7 @@ struct AnalyticsTests {
         try earlier.execute("PRAGMA user_version = 1")
         _ = try AnalyticsStore(
             path: path, source: bench.recorder, now: { Date(timeIntervalSince1970: 0) }, report: { _ in })
-        let reader = AnalyticsReader(readers: SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
+        let reader = AnalyticsReader(SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
         var query = AnalyticsQuery(appID: "shop", fromMilliseconds: start, toMilliseconds: start + 60_000)
         for length in BucketLength.allCases {
             let sum = try reader.total(query, by: length)
@@ -251,7 +251,7 @@ struct AnalyticsTests {
         note(bench.recorder, at: start, user: "b")
         bench.store.flush()
         #expect(bench.reports.withLock { $0.count } == 1)
-        let reader = AnalyticsReader(readers: SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
+        let reader = AnalyticsReader(SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
         let query = AnalyticsQuery(appID: "shop", fromMilliseconds: start, toMilliseconds: start + 60_000)
         #expect(try reader.total(query, by: .minute).accepted == 2)
         #expect(try reader.preview(of: "shop", at: start + 1, hours: 1).users == 2)
@@ -262,7 +262,7 @@ struct AnalyticsTests {
         let hour = (bench.now.withLock { $0 } / 3_600_000 + 1) * 3_600_000
         note(bench.recorder, at: hour + 10 * 60_000, user: "a")
         bench.store.flush()
-        let reader = AnalyticsReader(readers: SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
+        let reader = AnalyticsReader(SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
         // More than an hour later: of this hour only users are known, not when each sent.
         let preview = try reader.preview(of: "shop", at: hour + 75 * 60_000, hours: 1)
         #expect(preview.fromMilliseconds == hour)
@@ -274,7 +274,7 @@ struct AnalyticsTests {
         let start = bench.now.withLock { $0 } / 60_000 * 60_000
         for minutes in [0, 1, 61] as [Int64] { note(bench.recorder, at: start + minutes * 60_000, user: "a") }
         bench.store.flush()
-        let reader = AnalyticsReader(readers: SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
+        let reader = AnalyticsReader(SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
         let day = try reader.activity(of: nil, from: start, to: start + 3 * 3_600_000)["shop"]
         #expect(day?.hours.map(\.requests) == [2, 1, 0] && day?.requests == 3)
         #expect(day?.hours.map(\.failures) == [0, 0, 0])

@@ -94,7 +94,7 @@ struct QueueRecovery {
     private func readableRows(of damaged: SQLiteConnection) -> [Row] {
         let columns = "SELECT seq, message_id, user_id, session_id, body FROM event"
         var rows: [Int64: Row] = [:]
-        func read(_ sql: String, _ values: SQLiteValue...) {
+        func read(_ sql: String, _ values: SQLValue...) {
             guard let statement = try? damaged.prepare(sql), (try? statement.bind(values)) != nil else {
                 return
             }

@@ -16,7 +16,7 @@ package struct AnalyticsQuery: Sendable {
     package var keyID: String?
     package var code: AuthErrorCode?
 
-    fileprivate var filters: [SQLiteValue] {
+    fileprivate var filters: [SQLValue] {
         [endpoint, mode?.rawValue, sdk, appVersion, keyID].map { .optionalText($0) }
             + [.optionalInteger(code.map { Int64($0.rawValue) })]
     }
@@ -89,11 +89,15 @@ package enum AnalyticsProperty: String, Sendable, CaseIterable {
     case mode
 }
 
-/// Reads `analytics.sqlite`.
-struct AnalyticsReader: AnalyticsLog {
-    let readers: SQLiteReaders
+/// Reads what ``AnalyticsStore`` writes.
+package struct AnalyticsReader: AnalyticsLog {
+    let database: any SQLReader
 
-    func buckets(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError)
+    package init(_ database: any SQLReader) {
+        self.database = database
+    }
+
+    package func buckets(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError)
         -> [VerdictBucket]
     {
         let step = length.milliseconds
@@ -115,7 +119,8 @@ struct AnalyticsReader: AnalyticsLog {
         return buckets
     }
 
-    func total(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> VerdictBucket {
+    package func total(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> VerdictBucket
+    {
         let first = query.fromMilliseconds - query.fromMilliseconds % length.milliseconds
         var total = VerdictBucket(startMilliseconds: first)
         try each(query, from: first, length, columns: "verdict, code") { row in
@@ -125,10 +130,10 @@ struct AnalyticsReader: AnalyticsLog {
         return total
     }
 
-    func activity(
+    package func activity(
         of appID: String?, from: Int64, to: Int64
     ) throws(GatewayError) -> [String: AppActivity] {
-        guard readers.isThere else { return [:] }
+        guard database.isThere else { return [:] }
         let length = BucketLength.minute
         let first = from - from % length.milliseconds
         let hours = max(1, Int((to - first) / 3_600_000))
@@ -159,7 +164,7 @@ struct AnalyticsReader: AnalyticsLog {
         return found
     }
 
-    func top(
+    package func top(
         _ query: AnalyticsQuery, by property: AnalyticsProperty, _ length: BucketLength, limit: Int
     ) throws(GatewayError) -> [(value: String, requests: Int, failures: Int)] {
         let first = query.fromMilliseconds - query.fromMilliseconds % length.milliseconds
@@ -174,7 +179,7 @@ struct AnalyticsReader: AnalyticsLog {
             .sorted { ($0.2, $0.1, $1.0) > ($1.2, $1.1, $0.0) }.prefix(limit).map { $0 }
     }
 
-    func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError)
+    package func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError)
         -> EnforcementPreview
     {
         // Users are known by the hour: requests are counted from the same full hour on, or there could be more users than
@@ -198,7 +203,7 @@ struct AnalyticsReader: AnalyticsLog {
             var counts: [String: Int] = [:]
             try rows(
                 """
-                SELECT \(columns), count(DISTINCT user) FROM failed_user_hour
+                SELECT \(columns), count(DISTINCT "user") FROM failed_user_hour
                 WHERE app_id = ?1 AND start_ms >= ?2 GROUP BY 1
                 """, .text(appID), .integer(from)
             ) { counts[$0.text(0)] = $0.int(1) }
@@ -222,15 +227,15 @@ struct AnalyticsReader: AnalyticsLog {
         return preview
     }
 
-    func samples(
+    package func samples(
         of appID: String, code: AuthErrorCode?, from: Int64, to: Int64,
         before: (atMilliseconds: Int64, id: String)?, limit: Int
     ) throws(GatewayError) -> [FailureSample] {
         var samples: [FailureSample] = []
         try rows(
             """
-            SELECT \(FailureSample.columns) FROM sample WHERE app_id = ?1 AND (?2 IS NULL OR code = ?2) AND at_ms >= ?3 AND at_ms < ?4
-                AND (?5 IS NULL OR (at_ms, id) < (?5, ?6))
+            SELECT \(FailureSample.columns) FROM sample WHERE app_id = ?1 AND (code = ?2 OR ?2 IS NULL) AND at_ms >= ?3 AND at_ms < ?4
+                AND ((at_ms, id) < (?5, ?6) OR ?5 IS NULL)
             ORDER BY at_ms DESC, id DESC LIMIT ?7
             """, .text(appID), .optionalInteger(code.map { Int64($0.rawValue) }), .integer(from),
             .integer(to),
@@ -239,7 +244,7 @@ struct AnalyticsReader: AnalyticsLog {
         return samples
     }
 
-    func sample(id: String, of appID: String) throws(GatewayError) -> FailureSample {
+    package func sample(id: String, of appID: String) throws(GatewayError) -> FailureSample {
         var found: FailureSample?
         try rows(
             "SELECT \(FailureSample.columns) FROM sample WHERE app_id = ?1 AND id = ?2", .text(appID),
@@ -254,9 +259,9 @@ struct AnalyticsReader: AnalyticsLog {
     /// The counts of a range by these columns, from the sums unless a filter or a property needs more.
     private func each(
         _ query: AnalyticsQuery, from first: Int64, _ length: BucketLength, columns: String,
-        property: AnalyticsProperty? = nil, _ body: (SQLiteStatement) -> Void
+        property: AnalyticsProperty? = nil, _ body: (any SQLRow) -> Void
     ) throws(GatewayError) {
-        let range: [SQLiteValue] = [
+        let range: [SQLValue] = [
             .text(query.appID), .integer(first), .integer(query.toMilliseconds),
         ]
         let filters = query.filters
@@ -266,29 +271,29 @@ struct AnalyticsReader: AnalyticsLog {
             SELECT \(columns), sum(count) FROM \(isSum ? length.sumTable : length.table)
             WHERE app_id = ?1 AND start_ms >= ?2 AND start_ms < ?3
                 \(isSum ? "" : """
-                AND (?4 IS NULL OR endpoint = ?4) AND (?5 IS NULL OR mode = ?5) AND (?6 IS NULL OR sdk = ?6)
-                AND (?7 IS NULL OR app_version = ?7) AND (?8 IS NULL OR key_id = ?8)
-                AND (?9 IS NULL OR code = ?9)
+                AND (endpoint = ?4 OR ?4 IS NULL) AND (mode = ?5 OR ?5 IS NULL) AND (sdk = ?6 OR ?6 IS NULL)
+                AND (app_version = ?7 OR ?7 IS NULL) AND (key_id = ?8 OR ?8 IS NULL)
+                AND (code = ?9 OR ?9 IS NULL)
                 """)
             GROUP BY \(columns)
             """, isSum ? range : range + filters, body: body)
     }
 
     private func rows(
-        _ sql: String, _ values: SQLiteValue..., body: (SQLiteStatement) -> Void
+        _ sql: String, _ values: SQLValue..., body: (any SQLRow) -> Void
     ) throws(GatewayError) {
         try rows(sql, values, body: body)
     }
 
     private func rows(
-        _ sql: String, _ values: [SQLiteValue], body: (SQLiteStatement) -> Void
+        _ sql: String, _ values: [SQLValue], body: (any SQLRow) -> Void
     ) throws(GatewayError) {
-        guard readers.isThere else { throw GatewayError(.notFound, "nothing was counted yet") }
-        try readers.read { sqlite in
-            let statement = try sqlite.cached(sql)
-            defer { statement.reset() }
-            try statement.bind(values)
-            while try statement.step() { body(statement) }
+        guard database.isThere else { throw GatewayError(.notFound, "nothing was counted yet") }
+        try database.read { connection in
+            try connection.each(sql, values) {
+                body($0)
+                return true
+            }
         }
     }
 
@@ -296,7 +301,7 @@ struct AnalyticsReader: AnalyticsLog {
         number == 0 ? nil : AuthErrorCode(rawValue: Int(number))
     }
 
-    private static func sample(_ row: SQLiteStatement) -> FailureSample? {
+    private static func sample(_ row: any SQLRow) -> FailureSample? {
         guard let verdict = VerdictKind(rawValue: row.text(4)) else { return nil }
         let text = Array(row.text(12).utf8)
         let checks = try? StrictJSONParser(maximumBytes: max(1, text.count)).parse(bytes: text) { root in

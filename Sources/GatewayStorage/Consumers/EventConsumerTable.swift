@@ -14,13 +14,13 @@ struct EventConsumerTable {
 
     let sqlite: SQLiteConnection
 
-    private static func key(_ id: EventConsumerID) -> [SQLiteValue] {
+    private static func key(_ id: EventConsumerID) -> [SQLValue] {
         [.text(id.appID), .text(id.kind.rawValue), .text(id.name)]
     }
 
     private static let isIt = "app_id = ?1 AND kind = ?2 AND name = ?3"
 
-    private func run(_ sql: String, _ id: EventConsumerID, _ more: SQLiteValue...) throws {
+    private func run(_ sql: String, _ id: EventConsumerID, _ more: SQLValue...) throws {
         let statement = try sqlite.cached(sql)
         defer { statement.reset() }
         try statement.bind(Self.key(id) + more)

@@ -38,7 +38,7 @@ package struct AdminToken: Sendable {
 
 /// What programs sign their requests to the admin API with.
 package struct APITokenStore: ControlStore {
-    package let database: ControlDatabase
+    package let database: any SQLDatabase
     package let actor: Operator
 
     /// All tokens, the oldest first. Throws `storage`.
@@ -72,12 +72,13 @@ package struct APITokenStore: ControlStore {
             id: id, name: name, scopes: Set(scopes).sorted(), appID: appID,
             createdMilliseconds: Self.now(), usedMilliseconds: nil, expiresMilliseconds: expiresMilliseconds,
             hash: SHA256.digest(text.utf8))
-        try write { sqlite in
+        try write { connection in
             if let appID {
-                let isThere = try sqlite.first("SELECT 1 FROM app WHERE id = ?", .text(appID)) { _ in true }
+                let isThere = try connection.first("SELECT 1 FROM app WHERE id = ?", .text(appID)) { _ in true
+                }
                 guard isThere == true else { throw GatewayError(.notFound, "there is no app \(appID)") }
             }
-            try sqlite.run(
+            try connection.run(
                 """
                 INSERT INTO admin_token (id, name, hash, scopes, created_ms, expires_ms, app_id)
                 VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -85,27 +86,27 @@ package struct APITokenStore: ControlStore {
                 .blob(entry.hash), .text(entry.scopes.joined(separator: " ")),
                 .integer(entry.createdMilliseconds), .optionalInteger(expiresMilliseconds),
                 .optionalText(appID))
-            try audit(sqlite, "token.create", entry.id, after: entry.json)
+            try audit(connection, "token.create", entry.id, after: entry.json)
         }
         return (entry, text)
     }
 
     /// Deletes a token. Throws `notFound`, `storage`.
     package func delete(id: String) throws(GatewayError) {
-        try write { sqlite in
-            let token = try sqlite.first(
+        try write { connection in
+            let token = try connection.first(
                 "SELECT \(Self.columns) FROM admin_token WHERE id = ?", .text(id), row: Self.token)
             guard let token else { throw GatewayError(.notFound, "there is no API token \(id)") }
-            try sqlite.run("DELETE FROM admin_token WHERE id = ?", .text(id))
-            try audit(sqlite, "token.delete", id, before: token.json)
+            try connection.run("DELETE FROM admin_token WHERE id = ?", .text(id))
+            try audit(connection, "token.delete", id, before: token.json)
         }
     }
 
     /// The token with this text; nil when there is none or it has expired. Its use is noted once an hour.
     package func token(_ text: String, at milliseconds: Int64) throws(GatewayError) -> AdminToken? {
         let hash = SHA256.digest(text.utf8)
-        let found = try read { sqlite in
-            try sqlite.first(
+        let found = try read { connection in
+            try connection.first(
                 "SELECT \(Self.columns) FROM admin_token WHERE hash = ?", .blob(hash), row: Self.token)
         }
         guard let found, found.expiresMilliseconds.map({ $0 > milliseconds }) ?? true else { return nil }
@@ -121,7 +122,7 @@ package struct APITokenStore: ControlStore {
 
     private static let columns = "id, name, hash, scopes, created_ms, used_ms, expires_ms, app_id"
 
-    private static func token(_ row: SQLiteStatement) throws(SQLiteError) -> AdminToken {
+    private static func token(_ row: any SQLRow) -> AdminToken {
         AdminToken(
             id: row.text(0), name: row.text(1), scopes: row.text(3).split(separator: " ").map(String.init),
             appID: row.optionalText(7), createdMilliseconds: row.int64(4),

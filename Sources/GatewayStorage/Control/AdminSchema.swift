@@ -90,6 +90,15 @@ enum AdminSchema {
     static let readerTokens =
         "ALTER TABLE admin_token ADD COLUMN app_id TEXT REFERENCES app (id) ON DELETE CASCADE"
 
+    /// The number and the hash of the entry that was written last, which is missed when it is taken away.
+    static let auditHead = """
+        CREATE TABLE audit_head (
+            id INTEGER PRIMARY KEY CHECK (id = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL
+        ) STRICT;
+        INSERT INTO audit_head SELECT 1, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'audit'), 0),
+            coalesce((SELECT hash FROM audit ORDER BY seq DESC LIMIT 1), zeroblob(32));
+        """
+
     static let pseudonym = """
         CREATE TABLE pseudonym_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
         """

@@ -10,19 +10,22 @@ extension AdminStore {
         try read { try Self.requiresSecondFactor($0) }
     }
 
-    static func requiresSecondFactor(_ sqlite: SQLiteConnection) throws -> Bool {
-        try sqlite.first("SELECT second_factor_required FROM sign_in_rules") { $0.int64(0) != 0 } ?? false
+    static func requiresSecondFactor(_ connection: any SQLConnection) throws -> Bool {
+        try connection.first("SELECT second_factor_required FROM sign_in_rules") { $0.int64(0) != 0 } ?? false
     }
 
     /// Says whether a second factor is needed from now on, of those who are signed in too. Throws `storage`.
     package func setRequiresSecondFactor(_ isRequired: Bool) throws(GatewayError) {
-        try write { sqlite in
-            let before = try Self.requiresSecondFactor(sqlite)
-            try sqlite.run(
-                "INSERT OR REPLACE INTO sign_in_rules (id, second_factor_required) VALUES (1, ?)",
+        try write { connection in
+            let before = try Self.requiresSecondFactor(connection)
+            try connection.run(
+                """
+                INSERT INTO sign_in_rules (id, second_factor_required) VALUES (1, ?)
+                ON CONFLICT (id) DO UPDATE SET second_factor_required = excluded.second_factor_required
+                """,
                 .integer(isRequired ? 1 : 0))
             try audit(
-                sqlite, "sign_in_rules.set", "second_factor",
+                connection, "sign_in_rules.set", "second_factor",
                 before: ["second_factor_required": .bool(before)],
                 after: ["second_factor_required": .bool(isRequired)])
         }
@@ -31,13 +34,14 @@ extension AdminStore {
     /// Keeps a secret until its first password has come. One that was kept before is forgotten. Throws `conflict` when
     /// the user has a second factor already, `notFound`, `storage`.
     package func beginSecondFactor(_ password: OneTimePassword, of name: String) throws(GatewayError) {
-        try write { sqlite in
-            guard try !Self.user(name, sqlite).hasSecondFactor else {
+        try write { connection in
+            guard try !Self.user(name, connection).hasSecondFactor else {
                 throw GatewayError(.conflict, "there is a second factor already: turn it off first")
             }
-            try sqlite.run(
+            try connection.run(
                 """
-                INSERT OR REPLACE INTO admin_second_factor (user, secret, is_on, last_step) VALUES (?, ?, 0, 0)
+                INSERT INTO admin_second_factor ("user", secret, is_on, last_step) VALUES (?, ?, 0, 0)
+                ON CONFLICT ("user") DO UPDATE SET secret = excluded.secret, is_on = 0, last_step = 0
                 """, .text(name),
                 .blob(password.secret))
         }
@@ -48,22 +52,22 @@ extension AdminStore {
     package func confirmSecondFactor(
         _ code: String, of name: String, at milliseconds: Int64, keeping session: String
     ) throws(GatewayError) -> [String]? {
-        try write { sqlite in
-            let found = try sqlite.first(
-                "SELECT secret FROM admin_second_factor WHERE user = ? AND is_on = 0", .text(name)
+        try write { connection in
+            let found = try connection.first(
+                "SELECT secret FROM admin_second_factor WHERE \"user\" = ? AND is_on = 0", .text(name)
             ) { OneTimePassword(secret: $0.blob(0)) }
             guard let found else {
                 throw GatewayError(.conflict, "no second factor waits for its first code: begin again")
             }
             guard let step = found.step(of: code, at: milliseconds, after: 0) else { return nil }
-            try sqlite.run(
-                "UPDATE admin_second_factor SET is_on = 1, last_step = ?2 WHERE user = ?1", .text(name),
+            try connection.run(
+                "UPDATE admin_second_factor SET is_on = 1, last_step = ?2 WHERE \"user\" = ?1", .text(name),
                 .integer(step))
-            try sqlite.run(
-                "DELETE FROM admin_session WHERE user = ?1 AND hash IS NOT ?2", .text(name),
+            try connection.run(
+                "DELETE FROM admin_session WHERE \"user\" = ?1 AND hash <> ?2", .text(name),
                 .blob(SHA256.digest(session.utf8)))
-            let codes = try Self.newRecoveryCodes(of: name, sqlite)
-            try audit(sqlite, "second_factor.enable", name)
+            let codes = try Self.newRecoveryCodes(of: name, connection)
+            try audit(connection, "second_factor.enable", name)
             return codes
         }
     }
@@ -73,9 +77,10 @@ extension AdminStore {
     package func useSecondFactor(_ code: String, of name: String, at milliseconds: Int64) throws(GatewayError)
         -> Bool
     {
-        try write { sqlite in
-            let found = try sqlite.first(
-                "SELECT secret, last_step FROM admin_second_factor WHERE user = ? AND is_on = 1", .text(name)
+        try write { connection in
+            let found = try connection.first(
+                "SELECT secret, last_step FROM admin_second_factor WHERE \"user\" = ? AND is_on = 1",
+                .text(name)
             ) { (OneTimePassword(secret: $0.blob(0)), $0.int64(1)) }
             guard let (password, last) = found else { return false }
             let digits = code.filter { $0 != " " }
@@ -83,18 +88,18 @@ extension AdminStore {
                 guard let step = password.step(of: digits, at: milliseconds, after: last) else {
                     return false
                 }
-                try sqlite.run(
-                    "UPDATE admin_second_factor SET last_step = ?2 WHERE user = ?1", .text(name),
+                try connection.run(
+                    "UPDATE admin_second_factor SET last_step = ?2 WHERE \"user\" = ?1", .text(name),
                     .integer(step))
                 return true
             }
-            try sqlite.run(
-                "DELETE FROM admin_recovery_code WHERE user = ?1 AND hash = ?2", .text(name),
+            try connection.run(
+                "DELETE FROM admin_recovery_code WHERE \"user\" = ?1 AND hash = ?2", .text(name),
                 .blob(RecoveryCode.hash(code)))
-            guard sqlite.changes > 0 else { return false }
-            let left = try Self.user(name, sqlite).recoveryCodes
+            guard connection.changes > 0 else { return false }
+            let left = try Self.user(name, connection).recoveryCodes
             try audit(
-                sqlite, "second_factor.recovery_code_used", name, after: ["left": .integer(Int64(left))],
+                connection, "second_factor.recovery_code_used", name, after: ["left": .integer(Int64(left))],
                 at: milliseconds)
             return true
         }
@@ -103,10 +108,10 @@ extension AdminStore {
     /// Makes new recovery codes; those before are void. Returns the codes, which are shown only now. Throws `conflict`
     /// when the user has no second factor, `notFound`, `storage`.
     package func renewRecoveryCodes(of name: String) throws(GatewayError) -> [String] {
-        try write { sqlite in
-            guard try Self.user(name, sqlite).hasSecondFactor else { throw Self.noSecondFactor }
-            let codes = try Self.newRecoveryCodes(of: name, sqlite)
-            try audit(sqlite, "second_factor.recovery_codes", name)
+        try write { connection in
+            guard try Self.user(name, connection).hasSecondFactor else { throw Self.noSecondFactor }
+            let codes = try Self.newRecoveryCodes(of: name, connection)
+            try audit(connection, "second_factor.recovery_codes", name)
             return codes
         }
     }
@@ -114,38 +119,39 @@ extension AdminStore {
     /// Turns a user's own second factor off. Throws `conflict` when there is none or it is required, `notFound`,
     /// `storage`.
     package func disableSecondFactor(of name: String) throws(GatewayError) {
-        try write { sqlite in
-            guard try Self.user(name, sqlite).hasSecondFactor else { throw Self.noSecondFactor }
-            guard try !Self.requiresSecondFactor(sqlite) else {
+        try write { connection in
+            guard try Self.user(name, connection).hasSecondFactor else { throw Self.noSecondFactor }
+            guard try !Self.requiresSecondFactor(connection) else {
                 throw GatewayError(.conflict, "an owner has made the second factor a requirement")
             }
-            try Self.forgetSecondFactor(of: name, sqlite)
-            try audit(sqlite, "second_factor.disable", name)
+            try Self.forgetSecondFactor(of: name, connection)
+            try audit(connection, "second_factor.disable", name)
         }
     }
 
     /// Takes a user's second factor away, for one who has lost it, and ends the user's sessions; nothing when there is
     /// none. Throws `notFound`, `storage`.
     package func resetSecondFactor(of name: String) throws(GatewayError) {
-        try write { sqlite in
-            guard try Self.user(name, sqlite).hasSecondFactor else { return }
-            try Self.forgetSecondFactor(of: name, sqlite)
-            try sqlite.run("DELETE FROM admin_session WHERE user = ?", .text(name))
-            try audit(sqlite, "second_factor.reset", name)
+        try write { connection in
+            guard try Self.user(name, connection).hasSecondFactor else { return }
+            try Self.forgetSecondFactor(of: name, connection)
+            try connection.run("DELETE FROM admin_session WHERE \"user\" = ?", .text(name))
+            try audit(connection, "second_factor.reset", name)
         }
     }
 
-    static func forgetSecondFactor(of name: String, _ sqlite: SQLiteConnection) throws {
-        try sqlite.run("DELETE FROM admin_second_factor WHERE user = ?", .text(name))
-        try sqlite.run("DELETE FROM admin_recovery_code WHERE user = ?", .text(name))
+    static func forgetSecondFactor(of name: String, _ connection: any SQLConnection) throws {
+        try connection.run("DELETE FROM admin_second_factor WHERE \"user\" = ?", .text(name))
+        try connection.run("DELETE FROM admin_recovery_code WHERE \"user\" = ?", .text(name))
     }
 
-    private static func newRecoveryCodes(of name: String, _ sqlite: SQLiteConnection) throws -> [String] {
-        try sqlite.run("DELETE FROM admin_recovery_code WHERE user = ?", .text(name))
+    private static func newRecoveryCodes(of name: String, _ connection: any SQLConnection) throws -> [String]
+    {
+        try connection.run("DELETE FROM admin_recovery_code WHERE \"user\" = ?", .text(name))
         let codes = (0..<RecoveryCode.count).map { _ in RecoveryCode.random() }
         for code in codes {
-            try sqlite.run(
-                "INSERT INTO admin_recovery_code (user, hash) VALUES (?, ?)", .text(name),
+            try connection.run(
+                "INSERT INTO admin_recovery_code (\"user\", hash) VALUES (?, ?)", .text(name),
                 .blob(RecoveryCode.hash(code)))
         }
         return codes

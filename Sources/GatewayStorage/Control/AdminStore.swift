@@ -18,7 +18,7 @@ package struct AdminUser: Sendable {
 
 /// Who may sign in, and who has.
 package struct AdminStore: ControlStore {
-    package let database: ControlDatabase
+    package let database: any SQLDatabase
     package let actor: Operator
 
     package static let setupMilliseconds: Int64 = 30 * 60_000
@@ -33,20 +33,20 @@ package struct AdminStore: ControlStore {
     /// Throws `storage`.
     package func makeSetupToken(at milliseconds: Int64) throws(GatewayError) -> String {
         let token = Base64URL.encode(.random(count: 24))
-        try write { sqlite in
-            try sqlite.run("DELETE FROM admin_setup")
-            try sqlite.run(
+        try write { connection in
+            try connection.run("DELETE FROM admin_setup")
+            try connection.run(
                 "INSERT INTO admin_setup (hash, expires_ms) VALUES (?, ?)", .blob(SHA256.digest(token.utf8)),
                 .integer(milliseconds + Self.setupMilliseconds))
-            try audit(sqlite, "setup.link", "", at: milliseconds)
+            try audit(connection, "setup.link", "", at: milliseconds)
         }
         return token
     }
 
     /// True when a token of ``makeSetupToken(at:)`` is still good. It stays so.
     package func isSetupToken(_ token: String, at milliseconds: Int64) throws(GatewayError) -> Bool {
-        try read { sqlite in
-            try sqlite.first(
+        try read { connection in
+            try connection.first(
                 "SELECT 1 FROM admin_setup WHERE hash = ?1 AND expires_ms > ?2",
                 .blob(SHA256.digest(token.utf8)), .integer(milliseconds)
             ) { _ in true } ?? false
@@ -59,39 +59,39 @@ package struct AdminStore: ControlStore {
         token: String, name: String, password: PasswordHash, at milliseconds: Int64
     ) throws(GatewayError) {
         try Self.check(name: name)
-        try write { sqlite in
-            try sqlite.run(
+        try write { connection in
+            try connection.run(
                 "DELETE FROM admin_setup WHERE hash = ?1 AND expires_ms > ?2",
                 .blob(SHA256.digest(token.utf8)), .integer(milliseconds))
-            guard sqlite.changes > 0 else {
+            guard connection.changes > 0 else {
                 throw GatewayError(
                     .notFound, "the link was used or is older than 30 minutes")
             }
-            try sqlite.run("DELETE FROM admin_session WHERE user = ?", .text(name))
-            try Self.forgetSecondFactor(of: name, sqlite)
-            try sqlite.run(
+            try connection.run("DELETE FROM admin_session WHERE \"user\" = ?", .text(name))
+            try Self.forgetSecondFactor(of: name, connection)
+            try connection.run(
                 """
                 INSERT INTO admin_user (name, role, password, created_ms, signed_in_ms) VALUES (?1, 'owner', ?2, ?3, NULL)
                 ON CONFLICT (name) DO UPDATE SET role = 'owner', password = ?2
                 """, .text(name), .text(password.text), .integer(milliseconds))
-            try audit(sqlite, "user.setup", name, after: ["role": "owner"], at: milliseconds)
+            try audit(connection, "user.setup", name, after: ["role": "owner"], at: milliseconds)
         }
     }
 
     /// Makes a user. Throws `invalid`, `conflict`, `storage`.
     package func createUser(name: String, role: AdminRole, password: PasswordHash) throws(GatewayError) {
         try Self.check(name: name)
-        try write { sqlite in
-            try sqlite.run(
+        try write { connection in
+            try connection.run(
                 """
                 INSERT INTO admin_user (name, role, password, created_ms) VALUES (?, ?, ?, ?)
                 ON CONFLICT DO NOTHING
                 """, .text(name),
                 .text(role.rawValue), .text(password.text), .integer(Self.now()))
-            guard sqlite.changes > 0 else {
+            guard connection.changes > 0 else {
                 throw GatewayError(.conflict, "there is a user \(name) already")
             }
-            try audit(sqlite, "user.create", name, after: ["role": .string(role.rawValue)])
+            try audit(connection, "user.create", name, after: ["role": .string(role.rawValue)])
         }
     }
 
@@ -100,24 +100,24 @@ package struct AdminStore: ControlStore {
     package func changeUser(
         _ name: String, role: AdminRole?, password: PasswordHash?, keeping session: String? = nil
     ) throws(GatewayError) {
-        try write { sqlite in
-            let user = try Self.user(name, sqlite)
+        try write { connection in
+            let user = try Self.user(name, connection)
             if let role {
-                try sqlite.run(
+                try connection.run(
                     "UPDATE admin_user SET role = ?2 WHERE name = ?1", .text(name), .text(role.rawValue))
-                try Self.checkOwner(sqlite)
+                try Self.checkOwner(connection)
             }
             if let password {
-                try sqlite.run(
+                try connection.run(
                     "UPDATE admin_user SET password = ?2 WHERE name = ?1", .text(name), .text(password.text))
             }
             if password != nil || (role ?? user.role) != user.role {
-                try sqlite.run(
-                    "DELETE FROM admin_session WHERE user = ?1 AND hash IS NOT ?2", .text(name),
-                    session.map { .blob(SHA256.digest($0.utf8)) } ?? .null)
+                try connection.run(
+                    "DELETE FROM admin_session WHERE \"user\" = ?1 AND hash <> ?2", .text(name),
+                    .blob(session.map { SHA256.digest($0.utf8) } ?? []))
             }
             try audit(
-                sqlite, "user.change", name, before: ["role": .string(user.role.rawValue)],
+                connection, "user.change", name, before: ["role": .string(user.role.rawValue)],
                 after: [
                     "role": .string((role ?? user.role).rawValue), "password_changed": .bool(password != nil),
                 ])
@@ -127,11 +127,11 @@ package struct AdminStore: ControlStore {
     /// Deletes a user and the user's sessions. Throws `conflict` when there would be no owner left, `notFound`,
     /// `storage`.
     package func deleteUser(_ name: String) throws(GatewayError) {
-        try write { sqlite in
-            let user = try Self.user(name, sqlite)
-            try sqlite.run("DELETE FROM admin_user WHERE name = ?", .text(name))
-            try Self.checkOwner(sqlite)
-            try audit(sqlite, "user.delete", name, before: ["role": .string(user.role.rawValue)])
+        try write { connection in
+            let user = try Self.user(name, connection)
+            try connection.run("DELETE FROM admin_user WHERE name = ?", .text(name))
+            try Self.checkOwner(connection)
+            try audit(connection, "user.delete", name, before: ["role": .string(user.role.rawValue)])
         }
     }
 
@@ -140,13 +140,13 @@ package struct AdminStore: ControlStore {
     /// Opens a session for a user whose password was right. Returns what the cookie holds.
     package func openSession(for name: String, at milliseconds: Int64) throws(GatewayError) -> String {
         let token = Base64URL.encode(.random(count: 32))
-        try write { sqlite in
-            try sqlite.run("DELETE FROM admin_session WHERE expires_ms <= ?", .integer(milliseconds))
-            try sqlite.run(
-                "INSERT INTO admin_session (hash, user, expires_ms) VALUES (?, ?, ?)",
+        try write { connection in
+            try connection.run("DELETE FROM admin_session WHERE expires_ms <= ?", .integer(milliseconds))
+            try connection.run(
+                "INSERT INTO admin_session (hash, \"user\", expires_ms) VALUES (?, ?, ?)",
                 .blob(SHA256.digest(token.utf8)), .text(name),
                 .integer(milliseconds + Self.sessionMilliseconds))
-            try sqlite.run(
+            try connection.run(
                 "UPDATE admin_user SET signed_in_ms = ?2 WHERE name = ?1", .text(name),
                 .integer(milliseconds))
         }
@@ -155,9 +155,9 @@ package struct AdminStore: ControlStore {
 
     /// Writes down that nobody may try this name from there for a while.
     package func noteBlockedSignIn(_ name: String, from address: String) throws(GatewayError) {
-        try write { sqlite in
+        try write { connection in
             try audit(
-                sqlite, "session.blocked", String(name.prefix(64)), after: ["address": .string(address)])
+                connection, "session.blocked", String(name.prefix(64)), after: ["address": .string(address)])
         }
     }
 
@@ -166,14 +166,14 @@ package struct AdminStore: ControlStore {
     package func session(_ token: String, at milliseconds: Int64) throws(GatewayError) -> (
         user: AdminUser, expires: Int64, mustEnrol: Bool
     )? {
-        try read { sqlite in
-            let found = try sqlite.first(
-                "SELECT user, expires_ms FROM admin_session WHERE hash = ?1 AND expires_ms > ?2",
+        try read { connection in
+            let found = try connection.first(
+                "SELECT \"user\", expires_ms FROM admin_session WHERE hash = ?1 AND expires_ms > ?2",
                 .blob(SHA256.digest(token.utf8)), .integer(milliseconds)
             ) { ($0.text(0), $0.int64(1)) }
             return try found.map { name, expires in
-                let user = try Self.user(name, sqlite)
-                return (user, expires, try !user.hasSecondFactor && Self.requiresSecondFactor(sqlite))
+                let user = try Self.user(name, connection)
+                return (user, expires, try !user.hasSecondFactor && Self.requiresSecondFactor(connection))
             }
         }
     }
@@ -198,25 +198,25 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    private static func checkOwner(_ sqlite: SQLiteConnection) throws {
-        guard try users(sqlite).contains(where: { $0.role == .owner }) else {
+    private static func checkOwner(_ connection: any SQLConnection) throws {
+        guard try users(connection).contains(where: { $0.role == .owner }) else {
             throw GatewayError(.conflict, "the last owner stays: make another owner first")
         }
     }
 
-    static func user(_ name: String, _ sqlite: SQLiteConnection) throws -> AdminUser {
-        guard let user = try users(sqlite).first(where: { $0.name == name }) else {
+    static func user(_ name: String, _ connection: any SQLConnection) throws -> AdminUser {
+        guard let user = try users(connection).first(where: { $0.name == name }) else {
             throw GatewayError(.notFound, "there is no user \(name)")
         }
         return user
     }
 
-    private static func users(_ sqlite: SQLiteConnection) throws -> [AdminUser] {
-        try sqlite.all(
+    private static func users(_ connection: any SQLConnection) throws -> [AdminUser] {
+        try connection.all(
             """
             SELECT name, role, created_ms, signed_in_ms, password,
-                EXISTS (SELECT 1 FROM admin_second_factor WHERE user = name AND is_on = 1),
-                (SELECT count(*) FROM admin_recovery_code WHERE user = name)
+                EXISTS (SELECT 1 FROM admin_second_factor WHERE "user" = name AND is_on = 1),
+                (SELECT count(*) FROM admin_recovery_code WHERE "user" = name)
             FROM admin_user ORDER BY name
             """
         ) { row in

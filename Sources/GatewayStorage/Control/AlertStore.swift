@@ -20,18 +20,20 @@ package struct Alert: Sendable {
 
 /// What a gateway has to tell apps' webhooks.
 package struct AlertStore: ControlStore {
-    package let database: ControlDatabase
+    package let database: any SQLDatabase
     package let actor: Operator
 
     /// Has an app's webhook told, in the transaction of what it is told of. Returns the `webhook-id`; nil when the app has no
     /// webhook.
     @discardableResult
     func add(
-        _ body: JSONValue, of appID: String, at milliseconds: Int64, _ sqlite: SQLiteConnection
+        _ body: JSONValue, of appID: String, at milliseconds: Int64, _ connection: any SQLConnection
     ) throws -> String? {
-        guard try SettingTable(sqlite: sqlite).one(PushWebhook.self, of: appID) != nil else { return nil }
+        guard try SettingTable(connection: connection).one(PushWebhook.self, of: appID) != nil else {
+            return nil
+        }
         let id = "msg_" + UUIDv7.make()
-        try sqlite.run(
+        try connection.run(
             "INSERT INTO alert (id, app_id, body, attempts, next_ms) VALUES (?1, ?2, ?3, 0, ?4)",
             .text(id), .text(appID), .blob(body.bytes), .integer(milliseconds))
         return id
@@ -47,13 +49,15 @@ package struct AlertStore: ControlStore {
 
     /// Takes the alerts that are due, and sets when each is due again if it is not delivered. Throws `storage`.
     package func takeDue(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
-        let isDue = try read { sqlite in
-            try sqlite.first("SELECT 1 FROM alert WHERE next_ms <= ?1", .integer(milliseconds)) { _ in true }
+        let isDue = try read { connection in
+            try connection.first("SELECT 1 FROM alert WHERE next_ms <= ?1", .integer(milliseconds)) { _ in
+                true
+            }
         }
         guard isDue == true else { return [] }
-        return try write { sqlite in
-            let webhooks = try SettingTable(sqlite: sqlite).all(PushWebhook.self)
-            let due = try sqlite.all(
+        return try write { connection in
+            let webhooks = try SettingTable(connection: connection).all(PushWebhook.self)
+            let due = try connection.all(
                 "SELECT id, app_id, body, attempts FROM alert WHERE next_ms <= ?1 ORDER BY id",
                 .integer(milliseconds)
             ) { row in
@@ -64,7 +68,7 @@ package struct AlertStore: ControlStore {
                 }
             }.compactMap(\.self)
             for alert in due {
-                try sqlite.run(
+                try connection.run(
                     "UPDATE alert SET attempts = ?1, next_ms = ?2 WHERE id = ?3",
                     .integer(Int64(alert.attempt)),
                     .integer(milliseconds + Alert.pauses[min(alert.attempt, Alert.pauses.count) - 1]),

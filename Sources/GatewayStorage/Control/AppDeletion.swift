@@ -23,17 +23,17 @@ extension AppDirectory {
     /// the background, wherever a gateway runs. Throws `notFound`, `storage`.
     package func deleteApp(id: String) throws(GatewayError) -> AppDeletion {
         let now = Self.now()
-        try write { sqlite in
-            let name = try sqlite.first("SELECT name FROM app WHERE id = ?1", .text(id)) { $0.text(0) }
+        try write { connection in
+            let name = try connection.first("SELECT name FROM app WHERE id = ?1", .text(id)) { $0.text(0) }
             guard let name else { throw Self.noApp(id) }
-            for table in try AppTable.all(in: sqlite) where !Self.lasting.contains(table.name) {
-                try table.delete(of: id, rows: .max, from: sqlite)
+            for table in try connection.appTables() where !Self.lasting.contains(table.name) {
+                try connection.delete(of: id, in: table, most: .max)
             }
-            try sqlite.run("DELETE FROM app WHERE id = ?1", .text(id))
-            try sqlite.run(
+            try connection.run("DELETE FROM app WHERE id = ?1", .text(id))
+            try connection.run(
                 "INSERT INTO app_deletion (app_id, requested_ms) VALUES (?1, ?2)", .text(id), .integer(now))
             try audit(
-                sqlite, "app.delete", id, app: id, before: ["id": .string(id), "name": .string(name)])
+                connection, "app.delete", id, app: id, before: ["id": .string(id), "name": .string(name)])
         }
         return AppDeletion(
             appID: id, requestedMilliseconds: now, freeMilliseconds: nil, erasedMilliseconds: nil)
@@ -44,8 +44,8 @@ extension AppDirectory {
         try read { try Self.deletions($0) }
     }
 
-    static func deletions(_ sqlite: SQLiteConnection) throws -> [AppDeletion] {
-        try sqlite.all(
+    static func deletions(_ connection: any SQLConnection) throws -> [AppDeletion] {
+        try connection.all(
             "SELECT app_id, requested_ms, free_ms, erased_ms FROM app_deletion ORDER BY requested_ms, app_id"
         ) {
             AppDeletion(

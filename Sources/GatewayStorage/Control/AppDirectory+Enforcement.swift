@@ -29,11 +29,11 @@ extension AppDirectory {
         var plan = plan
         plan.returned = nil
         let changed = plan
-        try write { sqlite in
-            try Self.checkApp(appID, sqlite)
-            let now = try SettingTable(sqlite: sqlite).effective(EnforcementPlan.self, of: appID)
+        try write { connection in
+            try Self.checkApp(appID, connection)
+            let now = try SettingTable(connection: connection).effective(EnforcementPlan.self, of: appID)
             if now.json == changed.json { return }
-            try change(changed, of: appID, "enforcement.set", at: milliseconds ?? Self.now(), sqlite)
+            try change(changed, of: appID, "enforcement.set", at: milliseconds ?? Self.now(), connection)
         }
     }
 
@@ -43,10 +43,10 @@ extension AppDirectory {
             $0.value.scheduled.map { $0.atMilliseconds <= milliseconds } ?? false
         }
         if due.isEmpty { return [] }
-        return try write { sqlite in
+        return try write { connection in
             try due.keys.sorted().filter { appID in
                 // Somebody may have changed it meanwhile.
-                guard var plan: EnforcementPlan = try SettingTable(sqlite: sqlite).one(of: appID),
+                guard var plan: EnforcementPlan = try SettingTable(connection: connection).one(of: appID),
                     let planned = plan.scheduled,
                     planned.atMilliseconds <= milliseconds
                 else { return false }
@@ -54,7 +54,7 @@ extension AppDirectory {
                 plan.rampPercent = planned.rampPercent
                 plan.scheduled = nil
                 plan.returned = nil
-                try change(plan, of: appID, "enforcement.scheduled", at: milliseconds, sqlite)
+                try change(plan, of: appID, "enforcement.scheduled", at: milliseconds, connection)
                 return true
             }
         }
@@ -65,30 +65,30 @@ extension AppDirectory {
     package func returnToOptional(
         _ appID: String, rejectedPercent: Double, alert: JSONValue, at milliseconds: Int64
     ) throws(GatewayError) -> Bool {
-        try write { sqlite in
-            guard var plan: EnforcementPlan = try SettingTable(sqlite: sqlite).one(of: appID),
+        try write { connection in
+            guard var plan: EnforcementPlan = try SettingTable(connection: connection).one(of: appID),
                 plan.state == .required
             else { return false }
             plan.state = .optional
             plan.rampPercent = 100
             plan.returned = .init(atMilliseconds: milliseconds, rejectedPercent: rejectedPercent)
-            try change(plan, of: appID, "enforcement.returned", at: milliseconds, sqlite)
-            try alerts.add(alert, of: appID, at: milliseconds, sqlite)
+            try change(plan, of: appID, "enforcement.returned", at: milliseconds, connection)
+            try alerts.add(alert, of: appID, at: milliseconds, connection)
             return true
         }
     }
 
     private func change(
         _ plan: EnforcementPlan, of appID: String, _ action: String, at milliseconds: Int64,
-        _ sqlite: SQLiteConnection
+        _ connection: any SQLConnection
     ) throws {
-        let table = SettingTable(sqlite: sqlite)
+        let table = SettingTable(connection: connection)
         let before = try table.effective(EnforcementPlan.self, of: appID)
         var plan = plan
         plan.sinceMilliseconds = before.state == plan.state ? before.sinceMilliseconds : milliseconds
         try table.put(plan, of: appID)
         try audit(
-            sqlite, action, plan.state.rawValue, app: appID, before: before.json, after: plan.json,
+            connection, action, plan.state.rawValue, app: appID, before: before.json, after: plan.json,
             at: milliseconds)
     }
 }

@@ -1,6 +1,6 @@
 internal import CountersignCore
 public import CountersignJOSE
-package import CountersignSQLite
+internal import CountersignSQLite
 public import GatewayModel
 
 /// What operators set for apps. A running gateway sees a change within a second.
@@ -16,9 +16,9 @@ extension AppDirectory {
     package func settingIfSet<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String
     ) throws(GatewayError) -> Setting? {
-        try read { sqlite in
-            try Self.checkApp(appID, sqlite)
-            return try SettingTable(sqlite: sqlite).one(of: appID)
+        try read { connection in
+            try Self.checkApp(appID, connection)
+            return try SettingTable(connection: connection).one(of: appID)
         }
     }
 
@@ -26,25 +26,26 @@ extension AppDirectory {
     package func settings<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self
     ) throws(GatewayError) -> [String: Setting] {
-        try read { try SettingTable(sqlite: $0).all() }
+        try read { try SettingTable(connection: $0).all() }
     }
 
     /// Sets something for an app; nil forgets it. What is set already is not noted again. Throws `invalid`, `notFound`,
     /// `storage`, and what `check` throws in the transaction.
     package func set<Setting: AppSetting>(
-        _ setting: Setting?, for appID: String, check: (SQLiteConnection) throws -> Void = { _ in }
+        _ setting: Setting?, for appID: String, check: (any SQLConnection) throws -> Void = { _ in }
     ) throws(GatewayError) {
         try setting?.checkFields()
-        try write { sqlite in
-            try Self.checkApp(appID, sqlite)
-            try check(sqlite)
-            let table = SettingTable(sqlite: sqlite)
+        try write { connection in
+            try Self.checkApp(appID, connection)
+            try check(connection)
+            let table = SettingTable(connection: connection)
             let before = try table.one(Setting.self, of: appID)
             let known = before ?? (Setting.mayBeMissing ? nil : .standard(for: appID))
             if known?.kept == setting?.kept { return }
             try table.put(setting, of: appID)
             try audit(
-                sqlite, setting == nil ? Setting.settingName + ".remove" : Setting.action, appID, app: appID,
+                connection, setting == nil ? Setting.settingName + ".remove" : Setting.action, appID,
+                app: appID,
                 before: known?.json, after: setting?.json)
         }
     }
@@ -104,8 +105,8 @@ extension AppDirectory {
         url: String?, secret: String?, allowsPrivateAddresses: Bool = false, for appID: String
     ) throws(GatewayError) -> String? {
         guard let url else {
-            try set(nil as PushWebhook?, for: appID) { sqlite in
-                try sqlite.run("DELETE FROM alert WHERE app_id = ?", .text(appID))
+            try set(nil as PushWebhook?, for: appID) { connection in
+                try connection.run("DELETE FROM alert WHERE app_id = ?", .text(appID))
             }
             return nil
         }
@@ -126,18 +127,18 @@ extension AppDirectory {
     /// Sets how clients of the Bloomreach dialect reach an app. Throws `invalid`, `conflict` when another app has the
     /// token, `notFound`, `storage`.
     package func setProject(_ settings: ProjectSettings, for appID: String) throws(GatewayError) {
-        try set(settings, for: appID) { sqlite in
-            try Self.check(settings.token, of: appID, sqlite)
+        try set(settings, for: appID) { connection in
+            try Self.check(settings.token, of: appID, connection)
         }
     }
 
-    private static func check(_ token: String, of appID: String, _ sqlite: SQLiteConnection) throws {
+    private static func check(_ token: String, of appID: String, _ connection: any SQLConnection) throws {
         // An app's own id is its first token, which may have a `_`.
         guard token == appID || (isWord(token) && !token.contains("_")) else {
             throw GatewayError(.invalid, "a project token has 1 to 64 letters, digits and -")
         }
-        let settings = try SettingTable(sqlite: sqlite).all(ProjectSettings.self)
-        let isTaken = try appIDs(sqlite).contains { $0 != appID && (settings[$0]?.token ?? $0) == token }
+        let settings = try SettingTable(connection: connection).all(ProjectSettings.self)
+        let isTaken = try appIDs(connection).contains { $0 != appID && (settings[$0]?.token ?? $0) == token }
         guard !isTaken else {
             throw GatewayError(.conflict, "another app has the project token \(token); choose another")
         }

@@ -8,11 +8,13 @@ extension AppDirectory {
     package func putUnusableKey(in appID: String) throws(GatewayError) -> String {
         let id = "unusable"
         _ = try app(id: appID)
-        try write { sqlite in
-            try sqlite.run(
-                "INSERT INTO public_key VALUES (?, ?, 1, '', '', ?) ON CONFLICT DO NOTHING", .text(appID),
-                .text(id), .integer(Self.now()))
-            try audit(sqlite, "key.add", id, app: appID)
+        try write { connection in
+            try connection.run(
+                """
+                INSERT INTO public_key (app_id, id, slot, description, text, added_ms) VALUES (?, ?, 1, '', '', ?)
+                ON CONFLICT DO NOTHING
+                """, .text(appID), .text(id), .integer(Self.now()))
+            try audit(connection, "key.add", id, app: appID)
         }
         return id
     }

@@ -43,19 +43,19 @@ extension AppDirectory {
         let entry = WriteKey(
             id: WriteKey.identifier(hash), prefix: Self.prefix(ofWriteKey: text), description: description,
             createdMilliseconds: Self.now())
-        try write { sqlite in
-            guard try Self.writeKeys(of: app.id, sqlite).count < Self.maximumWriteKeys else {
+        try write { connection in
+            guard try Self.writeKeys(of: app.id, connection).count < Self.maximumWriteKeys else {
                 throw GatewayError(
                     .conflict, "the app has \(Self.maximumWriteKeys) write keys, the most there may be")
             }
-            try sqlite.run(
+            try connection.run(
                 """
                 INSERT INTO write_key (hash, app_id, created_ms, description, prefix) VALUES (?, ?, ?, ?, ?)
                 """,
                 .blob(hash), .text(app.id), .integer(entry.createdMilliseconds), .text(description),
                 .text(Self.prefix(ofWriteKey: text)))
             try audit(
-                sqlite, "write_key.create", entry.id, app: app.id,
+                connection, "write_key.create", entry.id, app: app.id,
                 after: entry.json)
         }
         return (entry, text)
@@ -63,34 +63,33 @@ extension AppDirectory {
 
     /// Deletes a write key; requests with it are refused from then on. Throws `notFound`, `storage`.
     package func deleteWriteKey(id: String, of appID: String) throws(GatewayError) {
-        try write { sqlite in
-            let key = try Self.writeKeys(of: appID, sqlite).first { $0.id == id }
-            let hashes = try sqlite.all(
+        try write { connection in
+            let key = try Self.writeKeys(of: appID, connection).first { $0.id == id }
+            let hashes = try connection.all(
                 "SELECT hash FROM write_key WHERE app_id = ?", .text(appID)
             ) { $0.blob(0) }
             guard let key, let hash = hashes.first(where: { WriteKey.identifier($0) == id }) else {
                 throw GatewayError(.notFound, "the app \(appID) has no write key \(id)")
             }
-            try sqlite.run("DELETE FROM write_key WHERE hash = ?", .blob(hash))
-            try audit(sqlite, "write_key.delete", id, app: appID, before: key.json)
+            try connection.run("DELETE FROM write_key WHERE hash = ?", .blob(hash))
+            try audit(connection, "write_key.delete", id, app: appID, before: key.json)
         }
     }
 
     /// Notes when write keys were used last, by their hashes, so that it is known after a restart. No change that an
     /// operator makes: the audit log has nothing of it. Throws `storage`.
     package func noteWriteKeyUses(_ uses: [[UInt8]: Int64]) throws(GatewayError) {
-        try write { sqlite in
+        try write { connection in
             for (hash, milliseconds) in uses {
-                try sqlite.run(
-                    "UPDATE write_key SET used_ms = max(coalesce(used_ms, 0), ?2) WHERE hash = ?1",
-                    .blob(hash),
-                    .integer(milliseconds))
+                try connection.run(
+                    "UPDATE write_key SET used_ms = ?2 WHERE hash = ?1 AND (used_ms < ?2 OR used_ms IS NULL)",
+                    .blob(hash), .integer(milliseconds))
             }
         }
     }
 
-    private static func writeKeys(of appID: String, _ sqlite: SQLiteConnection) throws -> [WriteKey] {
-        try sqlite.all(
+    private static func writeKeys(of appID: String, _ connection: any SQLConnection) throws -> [WriteKey] {
+        try connection.all(
             """
             SELECT hash, prefix, description, created_ms, used_ms FROM write_key WHERE app_id = ?
             ORDER BY created_ms, hash

@@ -10,7 +10,7 @@ public final class AppDirectory: ControlStore {
     /// The most keys that an app may have.
     public static let maximumKeys = 3
 
-    package let database: ControlDatabase
+    package let database: any SQLDatabase
     /// Who changes things through this directory.
     package let actor: Operator
 
@@ -24,10 +24,11 @@ public final class AppDirectory: ControlStore {
         dataDirectory: String, actor: Operator = .account
     ) throws(GatewayError) {
         let path = try DataDirectory(path: dataDirectory).file("control.sqlite")
-        self.init(try ControlDatabase(path: path), actor: actor)
+        self.init(try ControlDatabase.open(path), actor: actor)
     }
 
-    private init(_ database: ControlDatabase, actor: Operator) {
+    /// A directory in a database of any engine that has the tables of `control.sqlite`.
+    package init(_ database: any SQLDatabase, actor: Operator) {
         self.database = database
         self.actor = actor
     }
@@ -87,23 +88,24 @@ public final class AppDirectory: ControlStore {
         if let name { try Self.check(appName: name) }
         let writeKey = Self.newWriteKey()
         let now = Self.now()
-        try write { sqlite in
-            guard try sqlite.first("SELECT 1 FROM app WHERE id = ?", .text(id), row: { _ in true }) == nil
+        try write { connection in
+            guard try connection.first("SELECT 1 FROM app WHERE id = ?", .text(id), row: { _ in true }) == nil
             else {
                 throw GatewayError(.conflict, "there is an app \(id) already; choose another id")
             }
-            if let deletion = try Self.deletions(sqlite).first(where: { $0.appID == id }) {
+            if let deletion = try Self.deletions(connection).first(where: { $0.appID == id }) {
                 throw deletion.conflict
             }
-            try sqlite.run(
+            try connection.run(
                 "INSERT INTO app (id, name, created_ms) VALUES (?, ?, ?)", .text(id), .text(name ?? id),
                 .integer(now))
-            try sqlite.run(
+            try connection.run(
                 "INSERT INTO write_key (hash, app_id, created_ms, prefix) VALUES (?, ?, ?, ?)",
                 .blob(SHA256.digest(writeKey.utf8)), .text(id), .integer(now),
                 .text(Self.prefix(ofWriteKey: writeKey)))
             try audit(
-                sqlite, "app.create", id, app: id, after: ["id": .string(id), "name": .string(name ?? id)])
+                connection, "app.create", id, app: id,
+                after: ["id": .string(id), "name": .string(name ?? id)])
         }
         return (try app(id: id), writeKey)
     }
@@ -149,18 +151,18 @@ public final class AppDirectory: ControlStore {
             throw GatewayError(
                 .invalid, "the JWK Set has no usable public key; each needs kty and its members")
         }
-        return try write { sqlite in
-            let present = try Self.keys(of: appID, sqlite).map(\.key.id)
+        return try write { connection in
+            let present = try Self.keys(of: appID, connection).map(\.key.id)
             return try keys.filter { !present.contains($0.thumbprint) }.map { key in
-                try add(key, text: key.jwk, description: key.kid ?? "", to: appID, sqlite)
+                try add(key, text: key.jwk, description: key.kid ?? "", to: appID, connection)
             }
         }
     }
 
     private func add(
-        _ key: PublicKey, text: String, description: String, to appID: String, _ sqlite: SQLiteConnection
+        _ key: PublicKey, text: String, description: String, to appID: String, _ connection: any SQLConnection
     ) throws -> AppKey {
-        let app = try Self.app(appID, sqlite)
+        let app = try Self.app(appID, connection)
         let id = key.thumbprint
         guard !app.keys.contains(where: { $0.id == id }) else {
             throw GatewayError(.conflict, "the app \(appID) has this key already (\(id))")
@@ -172,14 +174,14 @@ public final class AppDirectory: ControlStore {
             )
         }
         let added = Self.now()
-        try sqlite.run(
+        try connection.run(
             """
             INSERT INTO public_key (app_id, id, slot, description, text, added_ms) VALUES (?, ?, ?, ?, ?, ?)
             """, .text(appID), .text(id),
             .integer(Int64(slot.rawValue)), .text(description), .text(text), .integer(added))
         let kept = AppKey(
             id: id, slot: slot, description: description, text: text, addedMilliseconds: added)
-        try audit(sqlite, "key.add", id, app: appID, after: kept.json)
+        try audit(connection, "key.add", id, app: appID, after: kept.json)
         return kept
     }
 
@@ -187,14 +189,14 @@ public final class AppDirectory: ControlStore {
     ///
     /// - Throws: `notFound`, `storage`.
     public func makePrimary(keyID: String, of appID: String) throws(GatewayError) {
-        try write { sqlite in
-            let keys = try Self.keys(of: appID, sqlite).map(\.key)
+        try write { connection in
+            let keys = try Self.keys(of: appID, connection).map(\.key)
             guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
-            try Self.renumber([chosen] + keys.filter { $0.id != keyID }, of: appID, sqlite)
+            try Self.renumber([chosen] + keys.filter { $0.id != keyID }, of: appID, connection)
             guard chosen.slot != .primary else { return }
             var after = chosen
             after.slot = .primary
-            try audit(sqlite, "key.primary", keyID, app: appID, before: chosen.json, after: after.json)
+            try audit(connection, "key.primary", keyID, app: appID, before: chosen.json, after: after.json)
         }
     }
 
@@ -203,42 +205,44 @@ public final class AppDirectory: ControlStore {
     /// - Throws: `conflict` for the primary key while another exists (seed 003, "Deleting a key"), `notFound`,
     ///   `storage`.
     public func deleteKey(keyID: String, of appID: String) throws(GatewayError) {
-        try write { sqlite in
-            let keys = try Self.keys(of: appID, sqlite).map(\.key)
+        try write { connection in
+            let keys = try Self.keys(of: appID, connection).map(\.key)
             guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
             guard chosen.slot != .primary || keys.count == 1 else {
                 throw GatewayError(
                     .conflict,
                     "the primary key cannot be deleted while there is another; make another primary first")
             }
-            try sqlite.run("DELETE FROM public_key WHERE app_id = ? AND id = ?", .text(appID), .text(keyID))
-            try Self.renumber(keys.filter { $0.id != keyID }, of: appID, sqlite)
-            try audit(sqlite, "key.delete", keyID, app: appID, before: chosen.json)
+            try connection.run(
+                "DELETE FROM public_key WHERE app_id = ? AND id = ?", .text(appID), .text(keyID))
+            try Self.renumber(keys.filter { $0.id != keyID }, of: appID, connection)
+            try audit(connection, "key.delete", keyID, app: appID, before: chosen.json)
         }
     }
 
     /// Sets what is noted beside a key. Throws `notFound`, `storage`.
     package func describeKey(keyID: String, of appID: String, as description: String) throws(GatewayError) {
-        try write { sqlite in
-            let keys = try Self.keys(of: appID, sqlite).map(\.key)
+        try write { connection in
+            let keys = try Self.keys(of: appID, connection).map(\.key)
             guard let chosen = keys.first(where: { $0.id == keyID }) else { throw Self.noKey(keyID, appID) }
-            try sqlite.run(
+            try connection.run(
                 "UPDATE public_key SET description = ?3 WHERE app_id = ?1 AND id = ?2", .text(appID),
                 .text(keyID), .text(description))
             var after = chosen
             after.description = description
-            try audit(sqlite, "key.describe", keyID, app: appID, before: chosen.json, after: after.json)
+            try audit(connection, "key.describe", keyID, app: appID, before: chosen.json, after: after.json)
         }
     }
 
     /// Sets what people call an app. Throws `invalid`, `notFound`, `storage`.
     package func renameApp(_ appID: String, to name: String) throws(GatewayError) {
         try Self.check(appName: name)
-        try write { sqlite in
-            let before = try Self.app(appID, sqlite)
-            try sqlite.run("UPDATE app SET name = ?2 WHERE id = ?1", .text(appID), .text(name))
+        try write { connection in
+            let before = try Self.app(appID, connection)
+            try connection.run("UPDATE app SET name = ?2 WHERE id = ?1", .text(appID), .text(name))
             try audit(
-                sqlite, "app.rename", appID, app: appID, before: .string(before.name), after: .string(name))
+                connection, "app.rename", appID, app: appID, before: .string(before.name),
+                after: .string(name))
         }
     }
 
@@ -255,26 +259,26 @@ public final class AppDirectory: ControlStore {
 
     /// The hashes of all write keys, each with its app's id.
     package func writeKeys() throws(GatewayError) -> [(hash: [UInt8], appID: String)] {
-        try read { sqlite in
-            try sqlite.all("SELECT hash, app_id FROM write_key") { row in (row.blob(0), row.text(1)) }
+        try read { connection in
+            try connection.all("SELECT hash, app_id FROM write_key") { row in (row.blob(0), row.text(1)) }
         }
     }
 
     // MARK: Rows
 
-    private static func app(_ id: String, _ sqlite: SQLiteConnection) throws -> App {
-        guard let app = try apps(id, sqlite).first else { throw noApp(id) }
+    private static func app(_ id: String, _ connection: any SQLConnection) throws -> App {
+        guard let app = try apps(id, connection).first else { throw noApp(id) }
         return app
     }
 
     /// The app with this id, or all by id.
-    private static func apps(_ id: String?, _ sqlite: SQLiteConnection) throws -> [App] {
+    private static func apps(_ id: String?, _ connection: any SQLConnection) throws -> [App] {
         var keys: [String: [AppKey]] = [:]
-        for (appID, key) in try self.keys(of: id, sqlite) { keys[appID, default: []].append(key) }
-        let table = SettingTable(sqlite: sqlite)
+        for (appID, key) in try self.keys(of: id, connection) { keys[appID, default: []].append(key) }
+        let table = SettingTable(connection: connection)
         let policies = try table.all(ClaimsPolicy.self, of: id)
         let plans = try table.all(EnforcementPlan.self, of: id)
-        return try sqlite.all(
+        return try connection.all(
             "SELECT id, name, created_ms FROM app \(id == nil ? "" : "WHERE id = ?1") ORDER BY id",
             id.map { [.text($0)] } ?? []
         ) { row in
@@ -288,9 +292,9 @@ public final class AppDirectory: ControlStore {
 
     /// The keys of an app, or of all, in the order of their slots.
     private static func keys(
-        of appID: String?, _ sqlite: SQLiteConnection
+        of appID: String?, _ connection: any SQLConnection
     ) throws -> [(appID: String, key: AppKey)] {
-        try sqlite.all(
+        try connection.all(
             """
             SELECT app_id, id, slot, description, text, added_ms FROM public_key
             \(appID == nil ? "" : "WHERE app_id = ?1") ORDER BY slot
@@ -303,9 +307,9 @@ public final class AppDirectory: ControlStore {
         }
     }
 
-    private static func renumber(_ keys: [AppKey], of appID: String, _ sqlite: SQLiteConnection) throws {
+    private static func renumber(_ keys: [AppKey], of appID: String, _ connection: any SQLConnection) throws {
         for (index, key) in keys.enumerated() {
-            try sqlite.run(
+            try connection.run(
                 "UPDATE public_key SET slot = ? WHERE app_id = ? AND id = ?", .integer(Int64(index + 1)),
                 .text(appID), .text(key.id))
         }

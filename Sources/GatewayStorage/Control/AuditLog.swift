@@ -5,7 +5,7 @@ package import GatewayModel
 /// What was changed, by whom: entries that each carry the hash of the one before, so that none can be changed or taken
 /// out unnoticed.
 package struct AuditLog: ControlStore {
-    package let database: ControlDatabase
+    package let database: any SQLDatabase
     package let actor: Operator
 
     /// Notes what changes nothing here: a look at what is hidden, or a change to what is kept elsewhere. Throws
@@ -21,10 +21,11 @@ package struct AuditLog: ControlStore {
     package func entries(
         app appID: String? = nil, actor: String? = nil, before: Int64 = .max, limit: Int
     ) throws(GatewayError) -> [AuditEntry] {
-        try read { sqlite in
-            try sqlite.all(
+        try read { connection in
+            try connection.all(
                 """
-                SELECT \(AuditEntry.columns) FROM audit WHERE seq < ?1 AND (?2 IS NULL OR app_id = ?2) AND (?3 IS NULL OR actor = ?3)
+                SELECT \(AuditEntry.columns) FROM audit WHERE seq < ?1 AND (app_id = ?2 OR ?2 IS NULL)
+                    AND (actor = ?3 OR ?3 IS NULL)
                 ORDER BY seq DESC LIMIT ?4
                 """, .integer(before), .optionalText(appID), .optionalText(actor), .integer(Int64(limit)),
                 row: Self.auditEntry)
@@ -35,37 +36,52 @@ package struct AuditLog: ControlStore {
     package func entries(
         app appID: String, actions: [String], from: Int64, to: Int64
     ) throws(GatewayError) -> [AuditEntry] {
-        try read { sqlite in
-            try sqlite.all(
+        try read { connection in
+            try connection.all(
                 "SELECT \(AuditEntry.columns) FROM audit WHERE app_id = ?1 AND at_ms >= ?2 AND at_ms < ?3 ORDER BY seq DESC LIMIT 2000",
                 .text(appID), .integer(from), .integer(to), row: Self.auditEntry
             ).filter { actions.contains($0.action) }.prefix(500).reversed()
         }
     }
 
-    /// Holds the chain against itself. Returns how many entries there are, and the number of the first that is not what
-    /// was written; nil when all are. Throws `storage`.
+    /// Holds the chain against itself, and its end against what was last written. Returns how many entries there are, and
+    /// the number of the first that is not what was written; nil when all are. Throws `storage`.
     package func verify() throws(GatewayError) -> (entries: Int, brokenAt: Int64?) {
-        try read { sqlite in
+        try read { connection in
             var previous = AuditEntry.root
-            var entries = 0
-            var expected: Int64 = 1
-            let statement = try sqlite.prepare("SELECT \(AuditEntry.columns) FROM audit ORDER BY seq")
-            while try statement.step() {
-                let entry = try Self.auditEntry(statement)
+            var (entries, expected) = (0, Int64(1))
+            var head: (seq: Int64, hash: [UInt8])?
+            var brokenAt: Int64?
+            // One statement, so that nobody writes between the head and the entries.
+            try connection.each(
+                """
+                SELECT \(AuditEntry.columns), head_seq, head_hash
+                FROM (SELECT seq AS head_seq, hash AS head_hash FROM audit_head) AS head LEFT JOIN audit ON 1 = 1
+                ORDER BY seq
+                """, []
+            ) { row in
+                head = (row.int64(11), row.blob(12))
+                if row.isNull(0) { return true }
+                let entry = Self.auditEntry(row)
                 entries += 1
                 guard entry.seq == expected, entry.previousHash == previous, entry.hash == entry.computedHash
-                else { return (entries, min(entry.seq, expected)) }
+                else {
+                    brokenAt = min(entry.seq, expected)
+                    return false
+                }
                 previous = entry.hash
                 expected += 1
+                return true
             }
-            let last =
-                try sqlite.first("SELECT seq FROM sqlite_sequence WHERE name = 'audit'") { $0.int64(0) } ?? 0
-            return (entries, last >= expected ? expected : nil)
+            let last = expected - 1
+            if brokenAt == nil, head?.seq != last || head?.hash != previous {
+                brokenAt = max(1, (head?.seq).map { $0 == last ? last : min($0, last) + 1 } ?? 1)
+            }
+            return (entries, brokenAt)
         }
     }
 
-    private static func auditEntry(_ row: SQLiteStatement) throws(SQLiteError) -> AuditEntry {
+    private static func auditEntry(_ row: any SQLRow) -> AuditEntry {
         AuditEntry(
             seq: row.int64(0), atMilliseconds: row.int64(1), actor: row.text(2), role: row.text(3),
             action: row.text(4), target: row.text(5), appID: row.optionalText(6), before: row.optionalText(7),

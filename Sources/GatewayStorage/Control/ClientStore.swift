@@ -4,7 +4,7 @@ public import GatewayModel
 
 /// The clients of the token service. A running gateway sees a change within a second.
 public struct ClientStore: ControlStore {
-    package let database: ControlDatabase
+    package let database: any SQLDatabase
     package let actor: Operator
 
     /// Makes a client, which proves itself by a secret or by assertions that it signs.
@@ -55,9 +55,9 @@ public struct ClientStore: ControlStore {
     ///
     /// - Throws: `notFound`, `storage`.
     public func all(of appID: String) throws(GatewayError) -> [OAuthClient] {
-        try read { sqlite in
-            try Self.checkApp(appID, sqlite)
-            return try Self.clients(sqlite).filter { $0.appID == appID }
+        try read { connection in
+            try Self.checkApp(appID, connection)
+            return try Self.clients(connection).filter { $0.appID == appID }
         }
     }
 
@@ -65,22 +65,22 @@ public struct ClientStore: ControlStore {
     ///
     /// - Throws: `notFound`, `storage`.
     public func delete(id: String) throws(GatewayError) {
-        try write { sqlite in
-            let client = try Self.clients(sqlite).first { $0.id == id }
-            try sqlite.run("DELETE FROM oauth_client WHERE id = ?", .text(id))
+        try write { connection in
+            let client = try Self.clients(connection).first { $0.id == id }
+            try connection.run("DELETE FROM oauth_client WHERE id = ?", .text(id))
             guard let client else {
                 throw GatewayError(
                     .notFound, "there is no client \(id)")
             }
-            try audit(sqlite, "client.delete", id, app: client.appID, before: client.json)
+            try audit(connection, "client.delete", id, app: client.appID, before: client.json)
         }
     }
 
     /// The clients of all apps.
     package func all() throws(GatewayError) -> [OAuthClient] { try read { try Self.clients($0) } }
 
-    private static func clients(_ sqlite: SQLiteConnection) throws -> [OAuthClient] {
-        try sqlite.all(
+    private static func clients(_ connection: any SQLConnection) throws -> [OAuthClient] {
+        try connection.all(
             """
             SELECT id, app_id, name, secret_hash, public_key, grants, created_ms FROM oauth_client
             ORDER BY created_ms, id

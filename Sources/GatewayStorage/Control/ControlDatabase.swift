@@ -1,13 +1,11 @@
-internal import CountersignCore
-internal import CountersignSQLite
 internal import GatewayModel
 
-/// One connection to `control.sqlite`, which the stores in it share.
+/// `control.sqlite`, which the stores in it share.
 ///
 /// Any process may write; a running gateway sees a change within a second. The file keeps a rollback journal with
 /// `synchronous=EXTRA`, because several connections may write it (see `docs/adr/0002-two-databases.md`).
-package final class ControlDatabase: Sendable {
-    package static let migrations = [
+enum ControlDatabase {
+    static let migrations = [
         """
         CREATE TABLE app (
             id TEXT PRIMARY KEY,
@@ -62,26 +60,14 @@ package final class ControlDatabase: Sendable {
         WebhookSchema.script,
         "ALTER TABLE write_key ADD COLUMN prefix TEXT NOT NULL DEFAULT ''",
         SinkSchema.script,
+        AdminSchema.auditHead,
     ]
 
-    private let file: SQLiteWriter
-
-    init(path: String) throws(GatewayError) {
-        file = try SQLiteWriter(
+    /// Opens the file, and makes it when it is not there. Throws `storage`.
+    static func open(_ path: String) throws(GatewayError) -> any SQLDatabase {
+        try SQLiteWriter(
             path: path,
             pragmas: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON",
-            Self.migrations)
-    }
-
-    /// Changes whenever another connection has committed.
-    func version() throws(GatewayError) -> Int64 { try read { try $0.dataVersion() } }
-
-    func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
-        try file.read(body)
-    }
-
-    /// Runs `body` in a transaction: all of it is kept, or nothing.
-    func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
-        try file.write(body)
+            migrations)
     }
 }

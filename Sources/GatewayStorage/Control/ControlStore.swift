@@ -5,43 +5,43 @@ package import GatewayModel
 
 /// A store in the control database, which is changed in somebody's name.
 package protocol ControlStore: Sendable {
-    var database: ControlDatabase { get }
+    var database: any SQLDatabase { get }
     /// Who changes things, for the audit log.
     var actor: Operator { get }
 }
 
 extension ControlStore {
-    func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+    func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
         try database.read(body)
     }
 
-    func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+    func write<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
         try database.write(body)
     }
 
     /// Notes a change in the transaction that makes it.
     func audit(
-        _ sqlite: SQLiteConnection, _ action: String, _ target: String, app appID: String? = nil,
+        _ connection: any SQLConnection, _ action: String, _ target: String, app appID: String? = nil,
         before: JSONValue? = nil, after: JSONValue? = nil, at milliseconds: Int64? = nil
     ) throws {
         func text(_ value: JSONValue?) -> String? { value.map { String(decoding: $0.bytes, as: UTF8.self) } }
-        let last = try sqlite.first("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1") {
-            ($0.int64(0), $0.blob(1))
-        }
-        // AUTOINCREMENT's own number: an entry that was taken off the end leaves a gap.
-        let number = try sqlite.first("SELECT seq FROM sqlite_sequence WHERE name = 'audit'") { $0.int64(0) }
+        // What was last written, so that an entry that was taken off the end is missed.
+        let head = try connection.first("SELECT seq, hash FROM audit_head") { ($0.int64(0), $0.blob(1)) }
+        guard let head else { throw GatewayError(.storage, "the end of the audit log is missing") }
         var entry = AuditEntry(
-            seq: (number ?? 0) + 1, atMilliseconds: milliseconds ?? Self.now(), actor: actor.name,
+            seq: head.0 + 1, atMilliseconds: milliseconds ?? Self.now(), actor: actor.name,
             role: actor.role, action: action, target: target, appID: appID, before: text(before),
-            after: text(after), previousHash: last?.1 ?? AuditEntry.root, hash: [])
+            after: text(after), previousHash: head.1, hash: [])
         entry.hash = entry.computedHash
-        try sqlite.run(
+        try connection.run(
             """
             INSERT INTO audit (\(AuditEntry.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
             """, .integer(entry.seq),
             .integer(entry.atMilliseconds), .text(entry.actor), .text(entry.role), .text(entry.action),
             .text(entry.target), .optionalText(entry.appID), .optionalText(entry.before),
             .optionalText(entry.after), .blob(entry.previousHash), .blob(entry.hash))
+        try connection.run(
+            "UPDATE audit_head SET seq = ?1, hash = ?2", .integer(entry.seq), .blob(entry.hash))
     }
 
     static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
@@ -50,13 +50,13 @@ extension ControlStore {
         GatewayError(.notFound, "there is no app \(id)")
     }
 
-    static func appIDs(_ sqlite: SQLiteConnection) throws -> [String] {
-        try sqlite.all("SELECT id FROM app ORDER BY id") { $0.text(0) }
+    static func appIDs(_ connection: any SQLConnection) throws -> [String] {
+        try connection.all("SELECT id FROM app ORDER BY id") { $0.text(0) }
     }
 
     /// Refuses an app that is not there.
-    static func checkApp(_ id: String, _ sqlite: SQLiteConnection) throws {
-        let isThere = try sqlite.first("SELECT 1 FROM app WHERE id = ?", .text(id)) { _ in true }
+    static func checkApp(_ id: String, _ connection: any SQLConnection) throws {
+        let isThere = try connection.first("SELECT 1 FROM app WHERE id = ?", .text(id)) { _ in true }
         if isThere == nil { throw noApp(id) }
     }
 }

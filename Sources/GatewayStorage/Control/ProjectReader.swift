@@ -4,20 +4,20 @@ internal import GatewayModel
 
 /// Reads projects out of `control.sqlite`.
 struct ProjectReader {
-    let sqlite: SQLiteConnection
+    let connection: any SQLConnection
 
     /// The project of an app, or of every app, by the app's id.
     func projects(of appID: String? = nil) throws -> [String: Project] {
-        let values: [SQLiteValue] = appID.map { [.text($0)] } ?? []
+        let values: [SQLValue] = appID.map { [.text($0)] } ?? []
         func only(_ column: String = "app_id") -> String { appID == nil ? "" : "WHERE \(column) = ?1" }
-        func rows(_ sql: String, _ body: (SQLiteStatement) -> Void) throws {
-            let statement = try sqlite.cached(sql)
-            defer { statement.reset() }
-            try statement.bind(values)
-            while try statement.step() { body(statement) }
+        func rows(_ sql: String, _ body: (any SQLRow) -> Void) throws {
+            try connection.each(sql, values) {
+                body($0)
+                return true
+            }
         }
         var projects: [String: Project] = [:]
-        let settings = try SettingTable(sqlite: sqlite).all(ProjectSettings.self, of: appID)
+        let settings = try SettingTable(connection: connection).all(ProjectSettings.self, of: appID)
         try rows("SELECT id FROM app \(only("id"))") { row in
             let id = row.text(0)
             var project = Project(settings: settings[id] ?? .standard(for: id))

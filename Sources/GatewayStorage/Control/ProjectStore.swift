@@ -6,7 +6,7 @@ package import GatewayModel
 
 /// What operators edit for clients of the Bloomreach dialect. A running gateway sees a change within a second.
 package struct ProjectStore: ControlStore {
-    package let database: ControlDatabase
+    package let database: any SQLDatabase
     package let actor: Operator
 
     /// The most App Inbox messages that a project may have.
@@ -25,15 +25,15 @@ package struct ProjectStore: ControlStore {
             throw GatewayError(.invalid, "a secret for HS256 must have at least 32 bytes")
         }
         let now = Self.now()
-        try writeProject(of: appID) { sqlite in
-            try audit(sqlite, "project.private_key.add", id, app: appID, after: ["id": .string(id)])
-            try sqlite.run(
+        try writeProject(of: appID) { connection in
+            try audit(connection, "project.private_key.add", id, app: appID, after: ["id": .string(id)])
+            try connection.run(
                 """
                 INSERT INTO customer_token_key (app_id, id, secret, created_ms) VALUES (?1, ?2, ?3, ?4)
                 ON CONFLICT DO NOTHING
                 """,
                 .text(appID), .text(id), .blob(Array(secret.utf8)), .integer(now))
-            guard sqlite.changes > 0 else {
+            guard connection.changes > 0 else {
                 throw GatewayError(.conflict, "the app \(appID) has a private key \(id) already")
             }
         }
@@ -53,13 +53,14 @@ package struct ProjectStore: ControlStore {
     package func put(_ kind: ProjectItem.Kind, json: String, in appID: String) throws(GatewayError) -> String
     {
         let item = try ProjectItem(kind, Self.value(of: json))
-        try writeProject(of: appID) { sqlite in
-            let before = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID]?.items(kind)
+        try writeProject(of: appID) { connection in
+            let before = try ProjectReader(connection: connection).projects(of: appID)[appID]?.items(kind)
                 .first { $0.id == item.id }
             try audit(
-                sqlite, "project.item.put", "\(kind.rawValue)/\(item.id)", app: appID, before: before?.json,
+                connection, "project.item.put", "\(kind.rawValue)/\(item.id)", app: appID,
+                before: before?.json,
                 after: item.json)
-            try sqlite.run(
+            try connection.run(
                 """
                 INSERT INTO project_item (app_id, kind, id, body) VALUES (?1, ?2, ?3, ?4)
                 ON CONFLICT (app_id, kind, id) DO UPDATE SET body = excluded.body
@@ -97,30 +98,31 @@ package struct ProjectStore: ControlStore {
         let item = InboxMessage(
             id: id, revision: 0, recipient: recipient, type: type, content: value.bytes,
             createdMilliseconds: now, expiresMilliseconds: expiresMilliseconds)
-        try writeProject(of: appID) { sqlite in
-            let before = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID]?.inbox.all.first {
+        try writeProject(of: appID) { connection in
+            let before = try ProjectReader(connection: connection).projects(of: appID)[appID]?.inbox.all.first
+            {
                 $0.id == id
             }
             try audit(
-                sqlite, "project.item.put", "inbox_message/\(id)", app: appID, before: before?.json,
+                connection, "project.item.put", "inbox_message/\(id)", app: appID, before: before?.json,
                 after: item.json)
             // The first time that it was put stays its time.
             let created =
-                try sqlite.first(
+                try connection.first(
                     "SELECT created_ms FROM inbox_message WHERE app_id = ?1 AND id = ?2", .text(appID),
                     .text(id)
                 ) { $0.int64(0) } ?? now
-            try sqlite.run(
+            try connection.run(
                 "DELETE FROM inbox_message WHERE app_id = ?1 AND id = ?2", .text(appID), .text(id))
             let count =
-                try sqlite.first("SELECT count(*) FROM inbox_message WHERE app_id = ?1", .text(appID)) {
+                try connection.first("SELECT count(*) FROM inbox_message WHERE app_id = ?1", .text(appID)) {
                     $0.int(0)
                 } ?? 0
             guard count < Self.maximumInboxMessages else {
                 throw GatewayError(
                     .conflict, "the inbox of \(appID) has \(count) messages, the most there may be")
             }
-            try sqlite.run(
+            try connection.run(
                 """
                 INSERT INTO inbox_message (app_id, id, recipient_name, recipient_value, type, content, created_ms,
                     expires_ms)
@@ -190,13 +192,13 @@ package struct ProjectStore: ControlStore {
         throws(GatewayError)
         -> Int
     {
-        try write { sqlite in
+        try write { connection in
             try recipients.reduce(0) { count, recipient in
-                try sqlite.run(
+                try connection.run(
                     """
                     DELETE FROM inbox_message WHERE app_id = ?1 AND recipient_name = ?2 AND recipient_value = ?3
                     """, .text(appID), .text(recipient.name), .text(recipient.value))
-                return count + sqlite.changes
+                return count + connection.changes
             }
         }
     }
@@ -206,19 +208,19 @@ package struct ProjectStore: ControlStore {
     /// Clients before iOS SDK 4.0 do not do that by themselves: their inbox stays as it is until they identify. Throws
     /// `notFound`, `storage`.
     package func endSyncTokens(of appID: String) throws(GatewayError) {
-        try writeProject(of: appID) { sqlite in
-            let table = SettingTable(sqlite: sqlite)
+        try writeProject(of: appID) { connection in
+            let table = SettingTable(connection: connection)
             var settings = try table.effective(ProjectSettings.self, of: appID)
             settings.inboxEpoch += 1
             try table.put(settings, of: appID)
-            try audit(sqlite, "project.sync_tokens.end", appID, app: appID)
+            try audit(connection, "project.sync_tokens.end", appID, app: appID)
         }
     }
 
     /// What an app is to clients of the Bloomreach dialect. Throws `notFound`, `storage`.
     package func project(of appID: String) throws(GatewayError) -> Project {
-        try read { sqlite in
-            guard let project = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID] else {
+        try read { connection in
+            guard let project = try ProjectReader(connection: connection).projects(of: appID)[appID] else {
                 throw Self.noApp(appID)
             }
             return project
@@ -227,15 +229,15 @@ package struct ProjectStore: ControlStore {
 
     /// What every app is to clients of the Bloomreach dialect, by the app's id.
     package func all() throws(GatewayError) -> [String: Project] {
-        try read { try ProjectReader(sqlite: $0).projects() }
+        try read { try ProjectReader(connection: $0).projects() }
     }
 
     private func writeProject(
-        of appID: String, _ body: (SQLiteConnection) throws -> Void
+        of appID: String, _ body: (any SQLConnection) throws -> Void
     ) throws(GatewayError) {
-        try write { sqlite in
-            try Self.checkApp(appID, sqlite)
-            try body(sqlite)
+        try write { connection in
+            try Self.checkApp(appID, connection)
+            try body(connection)
         }
     }
 
@@ -243,13 +245,13 @@ package struct ProjectStore: ControlStore {
         _ sql: String, id: String, _ action: String, _ what: String, of appID: String,
         before: (Project) -> JSONValue?
     ) throws(GatewayError) {
-        try write { sqlite in
-            let value = try ProjectReader(sqlite: sqlite).projects(of: appID)[appID].flatMap(before)
-            try sqlite.run(sql, .text(appID), .text(id))
-            guard sqlite.changes > 0 else {
+        try write { connection in
+            let value = try ProjectReader(connection: connection).projects(of: appID)[appID].flatMap(before)
+            try connection.run(sql, .text(appID), .text(id))
+            guard connection.changes > 0 else {
                 throw GatewayError(.notFound, "the app \(appID) has no \(what) \(id)")
             }
-            try audit(sqlite, action, "\(what)/\(id)", app: appID, before: value)
+            try audit(connection, action, "\(what)/\(id)", app: appID, before: value)
         }
     }
 

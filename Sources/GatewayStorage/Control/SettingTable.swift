@@ -5,13 +5,13 @@ internal import GatewayModel
 
 /// The rows of ``AppSetting`` in `control.sqlite`.
 struct SettingTable {
-    let sqlite: SQLiteConnection
+    let connection: any SQLConnection
 
     /// What was set for an app, or for every app, by the app's id. Those for which nothing was set are missing.
     func all<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String? = nil
     ) throws -> [String: Setting] {
-        let rows = try sqlite.all(
+        let rows = try connection.all(
             "SELECT app_id, body FROM app_setting WHERE name = ?1 \(appID == nil ? "" : "AND app_id = ?2")",
             [.text(Setting.settingName)] + (appID.map { [.text($0)] } ?? [])
         ) { ($0.text(0), Array($0.text(1).utf8)) }
@@ -39,12 +39,12 @@ struct SettingTable {
     /// Keeps a setting; nil forgets it.
     func put<Setting: AppSetting>(_ setting: Setting?, of appID: String) throws {
         guard let setting else {
-            try sqlite.run(
+            try connection.run(
                 "DELETE FROM app_setting WHERE app_id = ?1 AND name = ?2", .text(appID),
                 .text(Setting.settingName))
             return
         }
-        try sqlite.run(
+        try connection.run(
             """
             INSERT INTO app_setting (app_id, name, body) VALUES (?1, ?2, ?3)
             ON CONFLICT (app_id, name) DO UPDATE SET body = excluded.body

@@ -5,7 +5,7 @@ package import GatewayModel
 
 /// Which streams events are published to. A running gateway sees a change within a second.
 package struct SinkStore: ControlStore {
-    package let database: ControlDatabase
+    package let database: any SQLDatabase
     package let actor: Operator
 
     /// The most sinks of all apps: each has a thread and a connection.
@@ -13,9 +13,9 @@ package struct SinkStore: ControlStore {
 
     /// An app's sinks, in the order in which they were made. Throws `notFound`, `storage`.
     package func all(of appID: String) throws(GatewayError) -> [EventSink] {
-        try read { sqlite in
-            try Self.checkApp(appID, sqlite)
-            return try Self.sinks(sqlite, where: "WHERE app_id = ?1", [.text(appID)])
+        try read { connection in
+            try Self.checkApp(appID, connection)
+            return try Self.sinks(connection, where: "WHERE app_id = ?1", [.text(appID)])
         }
     }
 
@@ -40,9 +40,9 @@ package struct SinkStore: ControlStore {
         sink.set(members)
         try sink.check()
         let made = sink
-        try write { sqlite in
-            try Self.checkApp(appID, sqlite)
-            let others = try Self.sinks(sqlite)
+        try write { connection in
+            try Self.checkApp(appID, connection)
+            let others = try Self.sinks(connection)
             if others.contains(where: { $0.key == made.key }) {
                 throw GatewayError(
                     .conflict, "there is a sink \(name) already; delete it first, or choose another name")
@@ -59,10 +59,10 @@ package struct SinkStore: ControlStore {
             guard others.count < Self.most else {
                 throw GatewayError(.conflict, "a gateway has at most \(Self.most) sinks; delete one first")
             }
-            try sqlite.run(
+            try connection.run(
                 "INSERT INTO sink (app_id, name, created_ms, body) VALUES (?1, ?2, ?3, ?4)", .text(appID),
                 .text(name), .integer(milliseconds), Self.body(made))
-            try audit(sqlite, "sink.create", name, app: appID, after: made.json, at: milliseconds)
+            try audit(connection, "sink.create", name, app: appID, after: made.json, at: milliseconds)
         }
         return made
     }
@@ -90,10 +90,10 @@ package struct SinkStore: ControlStore {
 
     /// Deletes a sink; what is in the stream stays there. Throws `notFound`, `storage`.
     package func delete(_ name: String, of appID: String) throws(GatewayError) {
-        try write { sqlite in
-            let sink = try Self.sink(name, of: appID, sqlite)
-            try sqlite.run("DELETE FROM sink WHERE app_id = ?1 AND name = ?2", .text(appID), .text(name))
-            try audit(sqlite, "sink.delete", name, app: appID, before: sink.json)
+        try write { connection in
+            let sink = try Self.sink(name, of: appID, connection)
+            try connection.run("DELETE FROM sink WHERE app_id = ?1 AND name = ?2", .text(appID), .text(name))
+            try audit(connection, "sink.delete", name, app: appID, before: sink.json)
         }
     }
 
@@ -103,28 +103,29 @@ package struct SinkStore: ControlStore {
         _ name: String, of appID: String, _ action: String, at milliseconds: Int64,
         _ edit: (inout EventSink) -> Void
     ) throws(GatewayError) {
-        try write { sqlite in
-            let before = try Self.sink(name, of: appID, sqlite)
+        try write { connection in
+            let before = try Self.sink(name, of: appID, connection)
             var after = before
             edit(&after)
             guard after != before else { return }
-            try sqlite.run(
+            try connection.run(
                 "UPDATE sink SET body = ?3 WHERE app_id = ?1 AND name = ?2", .text(appID), .text(name),
                 Self.body(after))
             try audit(
-                sqlite, action, name, app: appID, before: before.json, after: after.json, at: milliseconds)
+                connection, action, name, app: appID, before: before.json, after: after.json, at: milliseconds
+            )
         }
     }
 
-    private static func body(_ sink: EventSink) -> SQLiteValue {
+    private static func body(_ sink: EventSink) -> SQLValue {
         .text(String(decoding: sink.kept.bytes, as: UTF8.self))
     }
 
     private static func sink(
-        _ name: String, of appID: String, _ sqlite: SQLiteConnection
+        _ name: String, of appID: String, _ connection: any SQLConnection
     ) throws -> EventSink {
         let found = try sinks(
-            sqlite, where: "WHERE app_id = ?1 AND name = ?2", [.text(appID), .text(name)])
+            connection, where: "WHERE app_id = ?1 AND name = ?2", [.text(appID), .text(name)])
         guard let sink = found.first else {
             throw GatewayError(.notFound, "the app \(appID) has no sink \(name)")
         }
@@ -132,9 +133,9 @@ package struct SinkStore: ControlStore {
     }
 
     private static func sinks(
-        _ sqlite: SQLiteConnection, where condition: String = "", _ values: [SQLiteValue] = []
+        _ connection: any SQLConnection, where condition: String = "", _ values: [SQLValue] = []
     ) throws -> [EventSink] {
-        let rows = try sqlite.all(
+        let rows = try connection.all(
             "SELECT app_id, name, created_ms, body FROM sink \(condition) ORDER BY created_ms, app_id, name",
             values
         ) { ($0.text(0), $0.text(1), $0.int64(2), Array($0.text(3).utf8)) }

@@ -5,7 +5,7 @@ package import GatewayModel
 
 /// Where events are delivered to. A running gateway sees a change within a second.
 package struct WebhookStore: ControlStore {
-    package let database: ControlDatabase
+    package let database: any SQLDatabase
     package let actor: Operator
 
     /// The most endpoints of all apps: each may hold a thread while it is delivered to, so that none waits for another.
@@ -17,9 +17,9 @@ package struct WebhookStore: ControlStore {
 
     /// An app's endpoints, in the order in which they were made. Throws `notFound`, `storage`.
     package func all(of appID: String) throws(GatewayError) -> [WebhookEndpoint] {
-        try read { sqlite in
-            try Self.checkApp(appID, sqlite)
-            return try Self.endpoints(sqlite, where: "WHERE app_id = ?1", [.text(appID)])
+        try read { connection in
+            try Self.checkApp(appID, connection)
+            return try Self.endpoints(connection, where: "WHERE app_id = ?1", [.text(appID)])
         }
     }
 
@@ -47,20 +47,20 @@ package struct WebhookStore: ControlStore {
         let secret = secret ?? PushWebhook.newSecret()
         endpoint.secret = try Self.key(secret)
         let made = endpoint
-        try write { sqlite in
-            try Self.checkApp(appID, sqlite)
-            let others = try Self.endpoints(sqlite)
+        try write { connection in
+            try Self.checkApp(appID, connection)
+            let others = try Self.endpoints(connection)
             guard others.count < Self.most, others.count(where: { $0.appID == appID }) < Self.mostOfApp else {
                 throw GatewayError(
                     .conflict,
                     "an app has at most \(Self.mostOfApp) webhooks and a gateway \(Self.most); delete one first"
                 )
             }
-            try sqlite.run(
+            try connection.run(
                 "INSERT INTO webhook_endpoint (id, app_id, created_ms, body) VALUES (?1, ?2, ?3, ?4)",
                 .text(made.id), .text(appID), .integer(milliseconds), Self.body(made))
             try audit(
-                sqlite, "webhook.create", made.id, app: appID, after: made.json, at: milliseconds)
+                connection, "webhook.create", made.id, app: appID, after: made.json, at: milliseconds)
         }
         return (made, secret)
     }
@@ -111,10 +111,10 @@ package struct WebhookStore: ControlStore {
 
     /// Deletes an endpoint and what was asked for. Throws `notFound`, `storage`.
     package func delete(_ id: String, of appID: String) throws(GatewayError) {
-        try write { sqlite in
-            let endpoint = try Self.endpoint(id, of: appID, sqlite)
-            try sqlite.run("DELETE FROM webhook_endpoint WHERE id = ?1", .text(id))
-            try audit(sqlite, "webhook.delete", id, app: appID, before: endpoint.json)
+        try write { connection in
+            let endpoint = try Self.endpoint(id, of: appID, connection)
+            try connection.run("DELETE FROM webhook_endpoint WHERE id = ?1", .text(id))
+            try audit(connection, "webhook.delete", id, app: appID, before: endpoint.json)
         }
     }
 
@@ -127,16 +127,16 @@ package struct WebhookStore: ControlStore {
         at milliseconds: Int64
     ) throws(GatewayError) -> String {
         let messageID = WebhookMessage.newID()
-        try write { sqlite in
-            _ = try Self.endpoint(id, of: appID, sqlite)
-            let waiting = try sqlite.first(
+        try write { connection in
+            _ = try Self.endpoint(id, of: appID, connection)
+            let waiting = try connection.first(
                 "SELECT count(*) FROM webhook_request WHERE endpoint_id = ?1", .text(id)
             ) { $0.int(0) }
             guard waiting ?? 0 < Self.mostRequests else {
                 throw GatewayError(
                     .conflict, "\(Self.mostRequests) tests and replays wait already; wait for one of them")
             }
-            try sqlite.run(
+            try connection.run(
                 """
                 INSERT INTO webhook_request (\(Self.requestColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7)
                 """, .text(UUIDv7.make()), .text(id), .text(kind.rawValue), .text(messageID),
@@ -144,15 +144,15 @@ package struct WebhookStore: ControlStore {
             let range: JSONValue? =
                 kind == .replay ? ["after_seq": .integer(after), "through_seq": .integer(through)] : nil
             try audit(
-                sqlite, "webhook.\(kind.rawValue)", id, app: appID, after: range, at: milliseconds)
+                connection, "webhook.\(kind.rawValue)", id, app: appID, after: range, at: milliseconds)
         }
         return messageID
     }
 
     /// What was asked for and has not been delivered yet, the oldest first. Throws `storage`.
     package func requests() throws(GatewayError) -> [WebhookRequest] {
-        try read { sqlite in
-            try sqlite.all("SELECT \(Self.requestColumns) FROM webhook_request ORDER BY id") { row in
+        try read { connection in
+            try connection.all("SELECT \(Self.requestColumns) FROM webhook_request ORDER BY id") { row in
                 WebhookRequest(
                     id: row.text(0), endpointID: row.text(1),
                     kind: WebhookRequest.Kind(rawValue: row.text(2)) ?? .test, messageID: row.text(3),
@@ -164,8 +164,8 @@ package struct WebhookStore: ControlStore {
 
     /// Keeps how far a request has come. Throws `storage`.
     package func keep(_ request: WebhookRequest) throws(GatewayError) {
-        try write { sqlite in
-            try sqlite.run(
+        try write { connection in
+            try connection.run(
                 """
                 UPDATE webhook_request SET message_id = ?2, after_seq = ?3, failures = ?4, next_ms = ?5
                 WHERE id = ?1
@@ -189,20 +189,20 @@ package struct WebhookStore: ControlStore {
         _ id: String, of appID: String, _ action: String, isNoted: Bool = false, alert: JSONValue? = nil,
         at milliseconds: Int64, _ edit: (inout WebhookEndpoint) throws -> Void
     ) throws(GatewayError) {
-        try write { sqlite in
-            let before = try Self.endpoint(id, of: appID, sqlite)
+        try write { connection in
+            let before = try Self.endpoint(id, of: appID, connection)
             var after = before
             try edit(&after)
             guard after != before || isNoted else { return }
             after.revision += 1
-            try sqlite.run(
+            try connection.run(
                 "UPDATE webhook_endpoint SET body = ?2 WHERE id = ?1", .text(id), Self.body(after))
             try audit(
-                sqlite, action, id, app: appID, before: before.json, after: after.json,
+                connection, action, id, app: appID, before: before.json, after: after.json,
                 at: milliseconds)
             if let alert {
                 try AlertStore(database: database, actor: actor)
-                    .add(alert, of: appID, at: milliseconds, sqlite)
+                    .add(alert, of: appID, at: milliseconds, connection)
             }
         }
     }
@@ -214,15 +214,15 @@ package struct WebhookStore: ControlStore {
         return key
     }
 
-    private static func body(_ endpoint: WebhookEndpoint) -> SQLiteValue {
+    private static func body(_ endpoint: WebhookEndpoint) -> SQLValue {
         .text(String(decoding: endpoint.kept.bytes, as: UTF8.self))
     }
 
     private static func endpoint(
-        _ id: String, of appID: String, _ sqlite: SQLiteConnection
+        _ id: String, of appID: String, _ connection: any SQLConnection
     ) throws -> WebhookEndpoint {
         let found = try endpoints(
-            sqlite, where: "WHERE app_id = ?1 AND id = ?2", [.text(appID), .text(id)])
+            connection, where: "WHERE app_id = ?1 AND id = ?2", [.text(appID), .text(id)])
         guard let endpoint = found.first else {
             throw GatewayError(.notFound, "the app \(appID) has no webhook \(id)")
         }
@@ -230,9 +230,9 @@ package struct WebhookStore: ControlStore {
     }
 
     private static func endpoints(
-        _ sqlite: SQLiteConnection, where condition: String = "", _ values: [SQLiteValue] = []
+        _ connection: any SQLConnection, where condition: String = "", _ values: [SQLValue] = []
     ) throws -> [WebhookEndpoint] {
-        let rows = try sqlite.all(
+        let rows = try connection.all(
             "SELECT id, app_id, created_ms, body FROM webhook_endpoint \(condition) ORDER BY created_ms, id",
             values
         ) { ($0.text(0), $0.text(1), $0.int64(2), Array($0.text(3).utf8)) }

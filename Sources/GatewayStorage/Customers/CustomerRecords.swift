@@ -68,7 +68,7 @@ package struct CustomerRecords: CustomerRecordStore {
         -> CustomerRecord?
     {
         guard events.isThere else { return nil }
-        return try events.read { events in
+        return try events.withConnection { events in
             var record = CustomerRecord(identifiers: [identifier])
             let profile = try Self.profile(of: identifier, appID, events)
             if let profile {

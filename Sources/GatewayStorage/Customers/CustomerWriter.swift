@@ -1,21 +1,26 @@
 internal import CountersignCore
 internal import CountersignSQLite
-internal import GatewayModel
+package import GatewayModel
 
 /// Finds, makes and merges customers. Runs inside the writer's transaction.
 ///
 /// No two customers share an id. Only its hard id selects a customer who has one, and no id leaves such a customer: soft
 /// ids are claims of clients, which make customers, merge those without a hard id, and attach to the customer of the hard
 /// id beside them. Of two values of a property the newer wins; the customer that was made first goes on living.
-struct CustomerWriter {
+package struct CustomerWriter {
     /// The most soft ids of one name that a customer keeps; a further one takes the place of the oldest.
     static let maximumSoftIDs: Int64 = 64
 
     /// The most soft ids of all names together.
-    static let maximumAllSoftIDs: Int64 = 256
+    package static let maximumAllSoftIDs: Int64 = 256
 
-    let connection: SQLiteConnection
+    let connection: any SQLConnection
     let appID: String
+
+    package init(connection: any SQLConnection, appID: String) {
+        self.connection = connection
+        self.appID = appID
+    }
 
     private struct Found {
         let id: String
@@ -25,7 +30,7 @@ struct CustomerWriter {
     }
 
     /// Stores the change.
-    func apply(_ change: CustomerChange, receivedMilliseconds: Int64) throws {
+    package func apply(_ change: CustomerChange, receivedMilliseconds: Int64) throws {
         // Without a hard id, and with soft ones that all belong to customers who have one, it is nobody's.
         guard let customer = try resolve(change, receivedMilliseconds: receivedMilliseconds)
         else { return }
@@ -84,11 +89,12 @@ struct CustomerWriter {
     private func find(_ identifier: CustomerIdentifier) throws -> Found? {
         try connection.first(
             """
-            SELECT customer.id, customer.created_ms, hard.value IS NOT NULL
+            SELECT customer.id, customer.created_ms, EXISTS (
+                SELECT 1 FROM customer_identifier AS hard
+                WHERE hard.customer_id = customer.id AND hard.name = ?4)
             FROM customer_identifier AS own
             JOIN customer ON customer.id = own.customer_id
-            LEFT JOIN customer_identifier AS hard ON hard.customer_id = customer.id AND hard.name = ?4
-            WHERE own.app_id = ?1 AND own.name = ?2 AND own.value = ?3
+            WHERE own.app_id = ?1 AND own.name = ?2 AND own.value = ?3\(connection.forUpdate)
             """, .text(appID), .text(identifier.name), .text(identifier.value),
             .text(CustomerIdentifier.hardName)
         ) { Found(id: $0.text(0), createdMilliseconds: $0.int64(1), isIdentified: $0.int(2) != 0) }
@@ -105,15 +111,15 @@ struct CustomerWriter {
     private func trim(_ name: String, of customer: String) throws {
         try connection.run(
             """
-            DELETE FROM customer_identifier WHERE seq IN (
+            DELETE FROM customer_identifier WHERE customer_id = ?1 AND name = ?2 AND seq <= (
                 SELECT seq FROM customer_identifier WHERE customer_id = ?1 AND name = ?2
-                ORDER BY seq DESC LIMIT -1 OFFSET ?3)
+                ORDER BY seq DESC LIMIT 1 OFFSET ?3)
             """, .text(customer), .text(name), .integer(Self.maximumSoftIDs))
         try connection.run(
             """
-            DELETE FROM customer_identifier WHERE seq IN (
+            DELETE FROM customer_identifier WHERE customer_id = ?1 AND name <> ?2 AND seq <= (
                 SELECT seq FROM customer_identifier WHERE customer_id = ?1 AND name <> ?2
-                ORDER BY seq DESC LIMIT -1 OFFSET ?3)
+                ORDER BY seq DESC LIMIT 1 OFFSET ?3)
             """, .text(customer), .text(CustomerIdentifier.hardName), .integer(Self.maximumAllSoftIDs))
     }
 
@@ -122,9 +128,9 @@ struct CustomerWriter {
     ) throws {
         try connection.run(
             """
-            INSERT INTO customer_property VALUES (?1, ?2, ?3, ?4)
+            INSERT INTO customer_property (customer_id, name, value, updated_ms) VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT (customer_id, name) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
-            WHERE excluded.updated_ms >= updated_ms
+            WHERE excluded.updated_ms >= customer_property.updated_ms
             """, .text(customer), .text(name), .text(String(decoding: json, as: UTF8.self)),
             .integer(atMilliseconds))
     }
@@ -139,10 +145,10 @@ struct CustomerWriter {
         for name in names { try trim(name, of: destination) }
         try connection.run(
             """
-            INSERT INTO customer_property
+            INSERT INTO customer_property (customer_id, name, value, updated_ms)
             SELECT ?2, name, value, updated_ms FROM customer_property WHERE customer_id = ?1
             ON CONFLICT (customer_id, name) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
-            WHERE excluded.updated_ms > updated_ms
+            WHERE excluded.updated_ms > customer_property.updated_ms
             """, .text(source), .text(destination))
         try connection.run("DELETE FROM customer_property WHERE customer_id = ?1", .text(source))
         // New places in the sequence, so that the destination's other devices learn of them.
@@ -157,14 +163,15 @@ struct CustomerWriter {
             "UPDATE customer_merge SET destination_id = ?2 WHERE destination_id = ?1", .text(source),
             .text(destination))
         try connection.run(
-            "INSERT INTO customer_merge VALUES (?1, ?2, ?3)", .text(source), .text(destination),
-            .integer(atMilliseconds))
+            "INSERT INTO customer_merge (source_id, destination_id, merged_ms) VALUES (?1, ?2, ?3)",
+            .text(source), .text(destination), .integer(atMilliseconds))
         try connection.run("DELETE FROM customer WHERE id = ?1", .text(source))
     }
 
-    /// Forgets a customer, or a part of one that has much. Returns true when nothing of it is left. Throws
-    /// `SQLiteError`; try again.
-    static func forget(_ customer: String, rows: Int, _ connection: SQLiteConnection) throws -> Bool {
+    /// Forgets a customer, or a part of one that has much. Returns true when nothing of it is left. What the engine throws
+    /// may be tried again.
+    package static func forget(_ customer: String, rows: Int, _ connection: any SQLConnection) throws -> Bool
+    {
         for (table, key) in [
             ("customer_property", "name"), ("inbox_read", "seq"), ("customer_identifier", "seq"),
         ] {

@@ -18,7 +18,7 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func owner(of identifier: CustomerIdentifier, appID: String) throws -> StoredCustomer? {
-        try readers.read { sqlite in
+        try readers.withConnection { sqlite in
             try sqlite.first(
                 """
                 SELECT own.customer_id, EXISTS (
@@ -33,7 +33,7 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func property(_ name: String, of customer: StoredCustomer) throws -> String? {
-        try readers.read { sqlite in
+        try readers.withConnection { sqlite in
             try sqlite.first(
                 """
                 SELECT value FROM customer_property WHERE customer_id = ?1 AND name = ?2 AND value <> 'null'
@@ -43,7 +43,7 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func identifier(_ name: String, of customer: StoredCustomer) throws -> String? {
-        try readers.read { sqlite in
+        try readers.withConnection { sqlite in
             try sqlite.first(
                 """
                 SELECT value FROM customer_identifier WHERE customer_id = ?1 AND name = ?2
@@ -54,7 +54,7 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func identifiers(of customer: StoredCustomer) throws -> [CustomerIdentifier] {
-        try readers.read { sqlite in
+        try readers.withConnection { sqlite in
             try sqlite.all(
                 """
                 SELECT name, value FROM (
@@ -67,7 +67,7 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func inboxReads(of customer: StoredCustomer) throws -> [InboxRead] {
-        try readers.read { sqlite in
+        try readers.withConnection { sqlite in
             try sqlite.all(
                 "SELECT seq, message_id FROM inbox_read WHERE customer_id = ?1 ORDER BY seq",
                 .text(customer.id)
@@ -76,7 +76,7 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func isMerged(_ id: String, into customer: StoredCustomer) throws -> Bool {
-        try readers.read { sqlite in
+        try readers.withConnection { sqlite in
             try sqlite.first(
                 "SELECT 1 FROM customer_merge WHERE source_id = ?1 AND destination_id = ?2", .text(id),
                 .text(customer.id)

@@ -66,11 +66,11 @@ struct EventErasure {
     /// Returns true when no table has a row of the app.
     private func deleteRows(_ connection: SQLiteConnection) throws -> Bool {
         var left = Self.rowsPerStep
-        let tables = try AppTable.all(in: connection)
+        let tables = try connection.appTables()
         for table in tables.filter({ !Self.last.contains($0.name) })
             + tables.filter({ Self.last.contains($0.name) })
         {
-            left -= try table.delete(of: appID, rows: left, from: connection)
+            left -= try connection.delete(of: appID, in: table, most: left)
             if left <= 0 { return false }
         }
         return true

@@ -168,14 +168,14 @@ struct EventIndexReader {
     }
 
     private func sequences(
-        _ source: String, _ values: [SQLiteValue], _ side: Side, _ limit: Int
+        _ source: String, _ values: [SQLValue], _ side: Side, _ limit: Int
     ) throws -> [Int64] {
         let (condition, bound) =
             switch side {
             case .after(let sequence): ("seq > ?5 ORDER BY seq", sequence)
             case .before(let sequence): ("seq < ?5 ORDER BY seq DESC", sequence)
             }
-        let rest = [SQLiteValue](repeating: .null, count: 4 - values.count)
+        let rest = [SQLValue](repeating: .null, count: 4 - values.count)
         return try sqlite.all(
             "SELECT seq FROM \(source) AND \(condition) LIMIT ?6",
             values + rest + [.integer(bound), .integer(Int64(limit))]

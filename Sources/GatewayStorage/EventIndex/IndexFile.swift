@@ -2,7 +2,7 @@ internal import CZlib
 internal import Foundation
 
 /// Why a file of the index is not used. Nothing is lost with it: it can be made again of the events.
-struct IndexFileError: Error, CustomStringConvertible {
+struct IndexFileError: StorageError, CustomStringConvertible {
     let path: String
     let reason: String
     /// True when the disk, or the quota on it, is full.

@@ -111,7 +111,7 @@ extension EventReader {
         guard readers.isThere else {
             throw GatewayError(.notFound, "there are no events yet: no gateway has run on this folder")
         }
-        return try readers.read { sqlite in
+        return try readers.withConnection { sqlite in
             if isAtOnce { try sqlite.execute("BEGIN") }
             defer { if isAtOnce { try? sqlite.execute("COMMIT") } }
             guard try EventConsumerSchema.isThere(sqlite), let log = try EventLogState.read(sqlite) else {
@@ -126,7 +126,7 @@ extension EventReader {
         _ following: EventFollowing, _ sqlite: SQLiteConnection
     ) throws -> SQLiteStatement {
         var conditions = ["seq BETWEEN ?1 AND ?\(lastPlaceholder)", "app_id = ?3"]
-        var values: [SQLiteValue] = [.null, .null, .text(following.appID)]
+        var values: [SQLValue] = [.null, .null, .text(following.appID)]
         func add(_ column: String, _ value: String?) {
             guard let value else { return }
             values.append(.text(value))

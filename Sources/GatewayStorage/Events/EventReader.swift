@@ -40,7 +40,7 @@ struct EventReader: EventLog {
         guard readers.isThere else {
             throw GatewayError(.notFound, "there are no events yet: no gateway has run on this folder")
         }
-        return try readers.read(body)
+        return try readers.withConnection(body)
     }
 
     func count() throws(GatewayError) -> Int64 {
@@ -105,8 +105,8 @@ struct EventReader: EventLog {
         _ query: EventQuery, where condition: String, bound: Int64, order: String, limit: Int
     ) throws(GatewayError) -> EventPage {
         var conditions = ["app_id = ?"]
-        var values: [SQLiteValue] = [.text(query.appID)]
-        func add(_ condition: String, _ value: SQLiteValue?) {
+        var values: [SQLValue] = [.text(query.appID)]
+        func add(_ condition: String, _ value: SQLValue?) {
             guard let value else { return }
             conditions.append(condition)
             values.append(value)

@@ -389,11 +389,3 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             "events.sqlite or its log (events.sqlite-wal) was deleted or replaced while the gateway ran; nothing "
             + "more is stored until it is restarted")
 }
-
-extension StoreFailure {
-    /// What an error of the events' file or of their index means.
-    init(_ error: any Error) {
-        let isFull = (error as? SQLiteError)?.isFull ?? (error as? IndexFileError)?.isFull ?? false
-        self.init(reason: isFull ? .full : .failed, detail: "\(error)")
-    }
-}

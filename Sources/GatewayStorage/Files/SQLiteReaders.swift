@@ -4,7 +4,7 @@ internal import Foundation
 internal import GatewayModel
 
 /// Connections that only read one file; a gateway may write it. Each is opened when it is needed and used again.
-final class SQLiteReaders: Sendable {
+final class SQLiteReaders: SQLReader {
     let path: String
     /// The most that stay open while nobody reads.
     private let mostIdle: Int
@@ -26,11 +26,10 @@ final class SQLiteReaders: Sendable {
         idle.withLock { $0 = nil }
     }
 
-    /// False until a gateway has run on the folder.
     var isThere: Bool { FileManager.default.fileExists(atPath: path) }
 
     /// Reads on a connection of its own. Throws `storage`, and what `body` throws of the gateway's errors.
-    func read<Value>(_ body: (SQLiteConnection) throws -> Value) throws(GatewayError) -> Value {
+    func withConnection<Value>(_ body: (SQLiteConnection) throws -> Value) throws(GatewayError) -> Value {
         try GatewayError.storing {
             let taken = try idle.withLock { idle throws(GatewayError) in
                 guard idle != nil else { throw GatewayError(.storage, "\(path) is closed") }
@@ -42,5 +41,9 @@ final class SQLiteReaders: Sendable {
             idle.withLock { if $0?.count ?? .max < mostIdle { $0?.append(connection) } }
             return value
         }
+    }
+
+    func read<Value>(_ body: (any SQLConnection) throws -> Value) throws(GatewayError) -> Value {
+        try withConnection(body)
     }
 }

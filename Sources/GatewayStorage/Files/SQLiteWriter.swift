@@ -2,8 +2,8 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
 
-/// The connection that writes a file, shared behind a lock.
-final class SQLiteWriter: Sendable {
+/// A file that one connection reads and writes, shared behind a lock.
+final class SQLiteWriter: SQLDatabase {
     private let connection: Lock<Connection>
 
     // A connection has no lock of its own; `Lock` gives it one.
@@ -18,23 +18,33 @@ final class SQLiteWriter: Sendable {
 
     /// Opens the file, and makes it when it is not there. Throws `storage`.
     init(path: String, pragmas: String, _ migrations: [String]) throws(GatewayError) {
-        let sqlite = try GatewayError.storing {
+        do {
             let sqlite = try SQLiteConnection(path: path)
             try sqlite.execute(pragmas)
             try Schema.migrate(sqlite, migrations)
-            return sqlite
+            connection = Lock(Connection(sqlite: sqlite))
+        } catch {
+            throw (error as? GatewayError) ?? GatewayError(.storage, "cannot open \(path): \(error)")
         }
-        connection = Lock(Connection(sqlite: sqlite))
     }
 
-    func read<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
+    func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
         try connection.withLock { connection throws(GatewayError) in
             try GatewayError.storing { try body(connection.sqlite) }
         }
     }
 
-    /// Runs `body` in a transaction: all of it is kept, or nothing.
-    func write<Result>(_ body: (SQLiteConnection) throws -> Result) throws(GatewayError) -> Result {
-        try read { sqlite in try sqlite.transaction { try body(sqlite) } }
+    func transaction<Result>(
+        alone: Bool, _ body: (any SQLConnection) throws -> Result
+    ) throws -> Result {
+        try connection.withLock { connection in
+            try connection.sqlite.transaction { try body(connection.sqlite) }
+        }
+    }
+
+    func version() throws(GatewayError) -> Int64 {
+        try connection.withLock { connection throws(GatewayError) in
+            try GatewayError.storing { try connection.sqlite.dataVersion() }
+        }
     }
 }

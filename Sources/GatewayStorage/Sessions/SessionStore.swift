@@ -1,12 +1,11 @@
 internal import CountersignCore
-internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// `tokens.sqlite`: sessions, spent assertions and revoked access tokens.
+/// Sessions, spent assertions and revoked access tokens, in `tokens.sqlite` or elsewhere.
 ///
 /// Everything goes through one queue, and whatever waits there shares one commit: the answer to each is given when the
-/// disk has it. Rollback journal and `synchronous=EXTRA`, because the command line may write too (see
+/// disk has it. The file keeps a rollback journal with `synchronous=EXTRA`, because the command line may write too (see
 /// `docs/adr/0002-two-databases.md`).
 package final class SessionStore: AppData, Sendable {
     /// The most that may wait.
@@ -14,13 +13,8 @@ package final class SessionStore: AppData, Sendable {
 
     private let queue = DispatchQueue(label: "sessions")
     private let shared: Lock<Shared>
-    private let connection: Connection
-
-    // Used on `queue` only.
-    private struct Connection: @unchecked Sendable {
-        let sqlite: SQLiteConnection
-        let table: SessionTable
-    }
+    private let database: any SQLDatabase
+    private let refreshKey: [UInt8]
 
     private struct Shared {
         var jobs: [Job] = []
@@ -33,23 +27,28 @@ package final class SessionStore: AppData, Sendable {
     }
 
     /// Opens the file in a data directory, and makes it when it is not there. Refresh tokens are derived with `refreshKey`.
-    package init(dataDirectory: DataDirectory, refreshKey: [UInt8]) throws(GatewayError) {
-        let path = try dataDirectory.file("tokens.sqlite")
-        shared = Lock(Shared())
-        do {
-            let sqlite = try SQLiteConnection(path: path)
-            try sqlite.execute(
-                "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON")
-            try Schema.migrate(sqlite, SessionSchema.migrations)
-            connection = Connection(
-                sqlite: sqlite, table: SessionTable(connection: sqlite, key: refreshKey))
-        } catch {
-            throw GatewayError(.storage, "cannot open the sessions: \(error)")
-        }
+    package convenience init(
+        dataDirectory: DataDirectory, refreshKey: [UInt8]
+    ) throws(GatewayError) {
+        let file = try SQLiteWriter(
+            path: try dataDirectory.file("tokens.sqlite"),
+            pragmas: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON",
+            SessionSchema.migrations)
+        self.init(file, refreshKey: refreshKey)
     }
 
+    /// Keeps sessions in a database of any engine that has the tables of `tokens.sqlite`.
+    package init(_ database: any SQLDatabase, refreshKey: [UInt8]) {
+        self.database = database
+        self.refreshKey = refreshKey
+        shared = Lock(Shared())
+    }
+
+    /// Changes whenever somebody else has committed. Not to be asked from within a transaction. Throws `storage`.
+    package func version() throws(GatewayError) -> Int64 { try database.version() }
+
     /// Runs `work` in a transaction that it may share with others, and calls `completion`, from any thread, when the
-    /// result is on disk or has failed.
+    /// result is on disk or has failed. `work` may be run several times: what it does besides must not add up.
     package func submit<Value: Sendable>(
         _ work: @escaping @Sendable (SessionTable) throws -> Value,
         completion: @escaping @Sendable (Result<Value, StoreFailure>) -> Void
@@ -117,12 +116,13 @@ package final class SessionStore: AppData, Sendable {
         guard !jobs.isEmpty else { return }
         var failure: StoreFailure?
         do {
-            try connection.sqlite.transaction {
-                for job in jobs { try job.run(connection.table) }
+            // What a job reads to change it locks by `forUpdate`.
+            try database.commit(alone: false) { connection in
+                let table = SessionTable(connection: connection, key: refreshKey)
+                for job in jobs { try job.run(table) }
             }
         } catch {
-            let isFull = (error as? SQLiteError)?.isFull == true
-            failure = StoreFailure(reason: isFull ? .full : .failed, detail: "\(error)")
+            failure = StoreFailure(error)
         }
         for job in jobs { job.finish(failure) }
     }

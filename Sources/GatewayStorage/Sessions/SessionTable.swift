@@ -1,14 +1,14 @@
 internal import CountersignSQLite
 package import GatewayModel
 
-/// The rules by which sessions are opened, exchanged and ended. Works inside one transaction of `tokens.sqlite`.
+/// The rules by which sessions are opened, exchanged and ended. Works inside one transaction of ``SessionStore``.
 ///
 /// A refresh token is exchanged for its child. The client may never see the answer, and two of its processes may refresh
 /// at once, so the direct parent of the active token gets the active one again until that one is exchanged, or the reuse
 /// window is over. Any other token that was replaced is a copy in somebody else's hands: the session ends (RFC 9700,
 /// section 4.14.2; see `docs/adr/0015-reuse-of-refresh-tokens.md`).
 package struct SessionTable {
-    let connection: SQLiteConnection
+    let connection: any SQLConnection
     /// Derives refresh tokens; see ``RefreshToken``.
     let key: [UInt8]
 
@@ -112,7 +112,7 @@ package struct SessionTable {
     package func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
         let now = presentation.now
         if let assertion = presentation.assertion, try !spend(assertion) { return .refused(.replayed) }
-        guard let session = try session(id: token.sessionID),
+        guard let session = try session(id: token.sessionID, forUpdate: true),
             let rules = presentation.rules(session.appID)
         else { return .refused(.unknown) }
         guard session.clientID == presentation.clientID,
@@ -212,7 +212,9 @@ package struct SessionTable {
     package func revoke(
         _ token: RefreshToken, clientID: String?, publicClientID: String?, _ address: String, at now: Int64
     ) throws -> Revocation {
-        guard let session = try session(id: token.sessionID), session.revokedMilliseconds == nil else {
+        guard let session = try session(id: token.sessionID, forUpdate: true),
+            session.revokedMilliseconds == nil
+        else {
             return .nothing
         }
         guard session.clientID == clientID, publicClientID == nil || publicClientID == session.appID else {
@@ -258,7 +260,9 @@ package struct SessionTable {
     package func end(id: String, _ reason: Session.Revocation, _ address: String, at now: Int64) throws
         -> Session?
     {
-        guard let session = try session(id: id), session.revokedMilliseconds == nil else { return nil }
+        guard let session = try session(id: id, forUpdate: true), session.revokedMilliseconds == nil else {
+            return nil
+        }
         try end(session, reason, generation: nil, address, at: now)
         return session
     }
@@ -304,9 +308,12 @@ package struct SessionTable {
         }
     }
 
-    /// The session with this id, or nil.
-    package func session(id: String) throws -> Session? {
-        try connection.first("SELECT \(Self.columns) FROM session WHERE id = ?", .text(id), row: Self.session)
+    /// The session with this id, or nil. Nobody else changes it until the end of the transaction when it is `forUpdate`.
+    package func session(id: String, forUpdate: Bool = false) throws -> Session? {
+        try connection.first(
+            "SELECT \(Self.columns) FROM session WHERE id = ?\(forUpdate ? connection.forUpdate : "")",
+            .text(id),
+            row: Self.session)
     }
 
     /// An app's sessions, the one opened last first, after `last`; at most `limit`.
@@ -316,7 +323,7 @@ package struct SessionTable {
         try connection.all(
             """
             SELECT \(Self.columns) FROM session
-            WHERE app_id = ?1 AND (?2 IS NULL OR subject = ?2) AND (created_ms, id) < (?4, ?5)
+            WHERE app_id = ?1 AND (subject = ?2 OR ?2 IS NULL) AND (created_ms, id) < (?4, ?5)
             ORDER BY created_ms DESC, id DESC LIMIT ?3
             """, .text(appID), .optionalText(subject), .integer(Int64(limit)),
             .integer(last?.milliseconds ?? .max), .text(last?.id ?? ""), row: Self.session)
@@ -340,8 +347,8 @@ package struct SessionTable {
     /// Removes some of what is kept of an app. Returns true when nothing is left.
     func erase(appID: String) throws -> Bool {
         var left = 200
-        for table in try AppTable.all(in: connection) where left > 0 {
-            left -= try table.delete(of: appID, rows: left, from: connection)
+        for table in try connection.appTables() where left > 0 {
+            left -= try connection.delete(of: appID, in: table, most: left)
         }
         return left > 0
     }
@@ -349,7 +356,7 @@ package struct SessionTable {
     /// Ends all sessions of a user, and keeps nothing that names the user; their access tokens stay refused. Returns how
     /// many sessions had not ended before.
     package func forget(_ subject: String, in appID: String, at now: Int64) throws -> Int {
-        let (app, user): (SQLiteValue, SQLiteValue) = (.text(appID), .text(subject))
+        let (app, user): (SQLValue, SQLValue) = (.text(appID), .text(subject))
         let live =
             try connection.first(
                 """
@@ -359,8 +366,9 @@ package struct SessionTable {
             ) { $0.int(0) } ?? 0
         try connection.run(
             """
-            INSERT OR REPLACE INTO revoked_access_token
+            INSERT INTO revoked_access_token (id, expires_ms)
                 SELECT id, ?3 FROM session WHERE app_id = ?1 AND subject = ?2
+            ON CONFLICT (id) DO UPDATE SET expires_ms = excluded.expires_ms
             """, app, user, .integer(now + TokenSecrets.overlapMilliseconds))
         try connection.run(
             """
@@ -370,9 +378,6 @@ package struct SessionTable {
         try connection.run("DELETE FROM session WHERE app_id = ?1 AND subject = ?2", app, user)
         return live
     }
-
-    /// Changes whenever another connection has committed.
-    package func version() throws -> Int64 { try connection.dataVersion() }
 
     /// The ids of sessions that were ended after `oldest`, and of revoked access tokens that are not over yet.
     package func revokedIDs(after oldest: Int64, at now: Int64) throws -> [String] {
@@ -389,7 +394,7 @@ package struct SessionTable {
         revoked_ms, revocation
         """
 
-    private static func session(_ row: SQLiteStatement) -> Session {
+    private static func session(_ row: any SQLRow) -> Session {
         Session(
             id: row.text(0), appID: row.text(1), subject: row.text(2), clientID: row.optionalText(3),
             scope: row.text(4), generation: row.int(5), createdMilliseconds: row.int64(6),

@@ -1,11 +1,11 @@
 internal import CountersignCore
 internal import CountersignJOSE
-internal import CountersignSQLite
+package import CountersignSQLite
 package import GatewayModel
 
-/// `token-keys.sqlite`: the keys that sign access tokens and the one that refresh tokens are made with.
+/// The keys that sign access tokens and the one that refresh tokens are made with, in `token-keys.sqlite` or elsewhere.
 ///
-/// In a file of its own with mode 0600, so that a copy of the sessions alone is worth nothing. A signing key is made when
+/// The file is one of its own with mode 0600, so that a copy of the sessions alone is worth nothing. A signing key is made when
 /// the first token is; a new one is made every 90 days, published an hour before it signs, and the old one stays published
 /// until the last token that it signed has expired.
 package final class TokenSecrets: Sendable {
@@ -16,54 +16,73 @@ package final class TokenSecrets: Sendable {
     /// How long a key is published after another has begun to sign: no token lives longer.
     package static let overlapMilliseconds = Int64(TokenRules.accessRange.upperBound) * 1000
 
-    private let state: Lock<State>
+    /// How secrets lie in the database.
+    package struct Seal: Sendable {
+        /// What is stored in place of a secret, which is text or a blob.
+        package var seal: @Sendable (SQLValue) throws -> SQLValue
+        /// The bytes of the secret, of those of what was stored.
+        package var open: @Sendable ([UInt8]) throws -> [UInt8]
 
-    // `Lock` gives the connection to one thread at a time.
-    private struct State: @unchecked Sendable {
-        let sqlite: SQLiteConnection
+        package init(
+            seal: @escaping @Sendable (SQLValue) throws -> SQLValue,
+            open: @escaping @Sendable ([UInt8]) throws -> [UInt8]
+        ) {
+            self.seal = seal
+            self.open = open
+        }
+
+        /// As they are, in a file that only the gateway's account may read.
+        static let none = Seal(seal: { $0 }, open: { $0 })
+    }
+
+    private let database: any SQLDatabase
+    private let seal: Seal
+    private let state = Lock(State())
+
+    private struct State {
         var version: Int64?
         var keys: [IssuingKey] = []
         var refreshKey: [UInt8]?
     }
 
     /// Opens the file in a data directory, and makes it when it is not there. Throws `dataDirectory` or `storage`.
-    package init(dataDirectory: DataDirectory) throws(GatewayError) {
-        let path = try dataDirectory.file("token-keys.sqlite")
-        do {
-            let sqlite = try SQLiteConnection(path: path)
-            try sqlite.execute("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA")
-            try Schema.migrate(
-                sqlite,
-                [
-                    """
-                    CREATE TABLE refresh_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
-                    CREATE TABLE signing_key (
-                        id TEXT PRIMARY KEY,
-                        pem TEXT NOT NULL,
-                        signs_from_ms INTEGER NOT NULL
-                    ) STRICT;
-                    """
-                ])
-            state = Lock(State(sqlite: sqlite))
-        } catch {
-            throw GatewayError(.storage, "cannot open the token keys: \(error)")
-        }
+    package convenience init(dataDirectory: DataDirectory) throws(GatewayError) {
+        let file = try SQLiteWriter(
+            path: try dataDirectory.file("token-keys.sqlite"),
+            pragmas: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA",
+            [
+                """
+                CREATE TABLE refresh_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
+                CREATE TABLE signing_key (
+                    id TEXT PRIMARY KEY,
+                    pem TEXT NOT NULL,
+                    signs_from_ms INTEGER NOT NULL
+                ) STRICT;
+                """
+            ])
+        self.init(file, seal: .none)
+    }
+
+    /// Keeps keys in a database of any engine that has the tables of `token-keys.sqlite`; their columns hold what `seal` makes.
+    package init(_ database: any SQLDatabase, seal: Seal) {
+        self.database = database
+        self.seal = seal
     }
 
     /// The key that refresh tokens are made with; the same for ever.
     package func refreshKey() throws(GatewayError) -> [UInt8] {
         try use { state in
             if let key = state.refreshKey { return key }
-            let kept = try state.sqlite.first("SELECT key FROM refresh_key") { $0.blob(0) }
-            let key =
-                try kept
-                ?? state.sqlite.transaction {
+            let kept =
+                try database.read { try Self.refreshKey($0) }
+                ?? database.write { connection in
                     // Another process may have been faster: what is there stays.
-                    try state.sqlite.run(
+                    try connection.run(
                         "INSERT INTO refresh_key (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING",
-                        .blob(.random(count: 32)))
-                    return try state.sqlite.first("SELECT key FROM refresh_key") { $0.blob(0) } ?? []
+                        seal.seal(.blob(.random(count: 32))))
+                    return try Self.refreshKey(connection) ?? []
                 }
+            let key = try seal.open(kept)
             state.refreshKey = key
             return key
         }
@@ -72,7 +91,7 @@ package final class TokenSecrets: Sendable {
     /// The keys that verify now, the one that signs last first. Empty before the first token.
     package func published(at now: Int64) throws(GatewayError) -> [IssuingKey] {
         try use { state in
-            try Self.load(&state)
+            try load(&state)
             return Self.published(state.keys, at: now)
         }
     }
@@ -80,15 +99,11 @@ package final class TokenSecrets: Sendable {
     /// The key that signs now; made when there is none.
     package func signer(at now: Int64) throws(GatewayError) -> IssuingKey {
         try use { state in
-            if state.keys.isEmpty { try Self.load(&state) }
+            if state.keys.isEmpty { try load(&state) }
             if let key = Self.signer(state.keys, at: now) { return key }
             let made = try Self.make(signsFrom: now)
-            try state.sqlite.transaction {
-                try Self.readKeys(&state)
-                // Another process may have been faster.
-                if Self.signer(state.keys, at: now) == nil { try Self.insert(made, state.sqlite) }
-            }
-            try Self.readKeys(&state)
+            // Another process may have been faster.
+            state.keys = try add(made, to: state.keys) { Self.signer($0, at: now) == nil }
             return Self.signer(state.keys, at: now) ?? made
         }
     }
@@ -98,11 +113,12 @@ package final class TokenSecrets: Sendable {
     {
         try use { state in
             let made = try Self.make(signsFrom: instant)
-            try state.sqlite.transaction {
-                if endsOthers { try state.sqlite.run("DELETE FROM signing_key") }
-                try Self.insert(made, state.sqlite)
+            let known = state.keys
+            state.keys = try database.write { connection in
+                if endsOthers { try connection.run("DELETE FROM signing_key") }
+                try insert(made, connection)
+                return try keys(connection, known: known)
             }
-            try Self.readKeys(&state)
             return made
         }
     }
@@ -110,17 +126,24 @@ package final class TokenSecrets: Sendable {
     /// Makes a new key when it is time to, and deletes those that verify nothing any more. Returns the keys that verify
     /// now, when they may have changed since the last call; else nil.
     package func maintain(at now: Int64) throws(GatewayError) -> [IssuingKey]? {
-        let newest = try published(at: now).map(\.signsFromMilliseconds).max()
-        if let newest, now >= newest + Self.signingMilliseconds {
-            _ = try rotate(signsFrom: now + Self.leadMilliseconds)
-        }
-        return try use { state in
+        try use { state in
+            try load(&state)
+            if Self.needsNext(state.keys, at: now) {
+                let made = try Self.make(signsFrom: now + Self.leadMilliseconds)
+                // Another gateway may have been faster.
+                state.keys = try add(made, to: state.keys) { Self.needsNext($0, at: now) }
+            }
             let published = Self.published(state.keys, at: now)
             let retired = state.keys.filter { key in !published.contains { $0.id == key.id } }
-            for key in retired {
-                try state.sqlite.run("DELETE FROM signing_key WHERE id = ?", .text(key.id))
+            if !retired.isEmpty {
+                let known = state.keys
+                state.keys = try database.write { connection in
+                    for key in retired {
+                        try connection.run("DELETE FROM signing_key WHERE id = ?", .text(key.id))
+                    }
+                    return try keys(connection, known: known)
+                }
             }
-            if !retired.isEmpty { try Self.readKeys(&state) }
             return published
         }
     }
@@ -141,34 +164,58 @@ package final class TokenSecrets: Sendable {
         }.map(\.element)
     }
 
+    /// Whether the newest key has signed for as long as one does.
+    private static func needsNext(_ keys: [IssuingKey], at now: Int64) -> Bool {
+        keys.map(\.signsFromMilliseconds).max().map { now >= $0 + signingMilliseconds } ?? false
+    }
+
     private static func make(signsFrom instant: Int64) throws -> IssuingKey {
         IssuingKey(try SigningKey.generate(.rs256), signsFromMilliseconds: instant)
     }
 
     // MARK: Rows
 
-    private static func insert(_ key: IssuingKey, _ sqlite: SQLiteConnection) throws {
-        try sqlite.run(
+    private static func refreshKey(_ connection: any SQLConnection) throws -> [UInt8]? {
+        try connection.first("SELECT key FROM refresh_key") { $0.blob(0) }
+    }
+
+    /// Adds a key if it is needed beside those that there are. Returns all there are then.
+    private func add(
+        _ key: IssuingKey, to known: [IssuingKey], if isNeeded: ([IssuingKey]) -> Bool
+    ) throws -> [IssuingKey] {
+        try database.write { connection in
+            let there = try keys(connection, known: known)
+            guard isNeeded(there) else { return there }
+            try insert(key, connection)
+            return try keys(connection, known: there + [key])
+        }
+    }
+
+    private func insert(_ key: IssuingKey, _ connection: any SQLConnection) throws {
+        try connection.run(
             "INSERT INTO signing_key (id, pem, signs_from_ms) VALUES (?, ?, ?)", .text(key.id),
-            .text(key.key.privatePEM),
-            .integer(key.signsFromMilliseconds))
+            seal.seal(.text(key.key.privatePEM)), .integer(key.signsFromMilliseconds))
     }
 
     /// Reads the keys when somebody else has changed them since the last look.
-    private static func load(_ state: inout State) throws {
-        let version = try state.sqlite.dataVersion()
+    private func load(_ state: inout State) throws {
+        let version = try database.version()
         guard version != state.version else { return }
-        try readKeys(&state)
+        let known = state.keys
+        state.keys = try database.read { try keys($0, known: known) }
         state.version = version
     }
 
-    private static func readKeys(_ state: inout State) throws {
-        let known = Dictionary(state.keys.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-        state.keys = try state.sqlite.all("SELECT id, pem, signs_from_ms FROM signing_key") {
-            ($0.text(0), $0.text(1), $0.int64(2))
+    private func keys(_ connection: any SQLConnection, known: [IssuingKey]) throws -> [IssuingKey] {
+        let known = Dictionary(known.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+        return try connection.all("SELECT id, pem, signs_from_ms FROM signing_key ORDER BY id") {
+            ($0.text(0), $0.blob(1), $0.int64(2))
         }.map { id, pem, signsFrom in
             try known[id]
-                ?? IssuingKey(SigningKey(pem: pem, algorithm: .rs256), signsFromMilliseconds: signsFrom)
+                ?? IssuingKey(
+                    SigningKey(
+                        pem: String(decoding: try seal.open(pem), as: UTF8.self), algorithm: .rs256),
+                    signsFromMilliseconds: signsFrom)
         }
     }
 

@@ -28,32 +28,38 @@ package final class SinkStateStore: Sendable {
         """
     ]
 
-    private let file: SQLiteWriter
+    private let database: any SQLDatabase
 
     /// Opens the file, and makes it when it is not there. Throws `storage`.
-    package init(path: String) throws(GatewayError) {
-        file = try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations)
+    package convenience init(path: String) throws(GatewayError) {
+        self.init(try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations))
+    }
+
+    /// Keeps them in a database of any engine that has the tables of `sinks.sqlite`.
+    package init(_ database: any SQLDatabase) {
+        self.database = database
     }
 
     /// Takes a sink's lease, or makes it last longer. False while another relay has it. Throws `storage`.
     package func lease(_ sink: String, by holder: String, at milliseconds: Int64) throws(GatewayError) -> Bool
     {
-        try file.write { sqlite in
-            try sqlite.run("INSERT OR IGNORE INTO sink_state (sink) VALUES (?1)", .text(sink))
+        try database.write(alone: false) { connection in
+            try connection.run(
+                "INSERT INTO sink_state (sink) VALUES (?1) ON CONFLICT DO NOTHING", .text(sink))
             // One that lasts longer than any lease was taken by a clock that was set back since.
-            try sqlite.run(
+            try connection.run(
                 """
                 UPDATE sink_state SET holder = ?2, until_ms = ?3 + ?4
                 WHERE sink = ?1 AND (holder IS NULL OR holder = ?2 OR until_ms <= ?3 OR until_ms > ?3 + ?4)
                 """, .text(sink), .text(holder), .integer(milliseconds), .integer(Self.leaseMilliseconds))
-            return sqlite.changes > 0
+            return connection.changes > 0
         }
     }
 
     /// Gives a lease back, so that another relay may have it at once. Throws `storage`.
     package func release(_ sink: String, by holder: String) throws(GatewayError) {
-        try file.write { sqlite in
-            try sqlite.run(
+        try database.write(alone: false) { connection in
+            try connection.run(
                 "UPDATE sink_state SET holder = NULL, until_ms = 0 WHERE sink = ?1 AND holder = ?2",
                 .text(sink), .text(holder))
         }
@@ -61,8 +67,8 @@ package final class SinkStateStore: Sendable {
 
     /// Keeps how far the relay that has the lease has come. Throws `storage`.
     package func keep(_ state: SinkState, of sink: String, by holder: String) throws(GatewayError) {
-        try file.write { sqlite in
-            try sqlite.run(
+        try database.write(alone: false) { connection in
+            try connection.run(
                 """
                 UPDATE sink_state SET epoch = ?3, mark_seq = ?4, stream_seq = ?5, mark_ms = ?6, error = ?7,
                     reason = ?8, failing_since_ms = ?9
@@ -76,15 +82,15 @@ package final class SinkStateStore: Sendable {
 
     /// What was kept, by the sink's key. Throws `storage`.
     package func states() throws(GatewayError) -> [String: SinkState] {
-        try file.write { try SinkState.all($0) }
+        try database.read { try SinkState.all($0) }
     }
 
     /// Forgets all sinks but these. Throws `storage`.
     package func sweep(keeping sinks: Set<String>) throws(GatewayError) {
-        try file.write { sqlite in
-            let known = try sqlite.all("SELECT sink FROM sink_state") { $0.text(0) }
+        try database.write(alone: false) { connection in
+            let known = try connection.all("SELECT sink FROM sink_state") { $0.text(0) }
             for sink in known where !sinks.contains(sink) {
-                try sqlite.run("DELETE FROM sink_state WHERE sink = ?1", .text(sink))
+                try connection.run("DELETE FROM sink_state WHERE sink = ?1", .text(sink))
             }
         }
     }
@@ -96,18 +102,23 @@ package protocol SinkStates: Sendable {
     func states() throws(GatewayError) -> [String: SinkState]
 }
 
-struct SinkStateReader: SinkStates {
-    let readers: SQLiteReaders
+/// Reads what ``SinkStateStore`` writes.
+package struct SinkStateReader: SinkStates {
+    let database: any SQLReader
 
-    func states() throws(GatewayError) -> [String: SinkState] {
-        guard readers.isThere else { return [:] }
-        return try readers.read { try SinkState.all($0) }
+    package init(_ database: any SQLReader) {
+        self.database = database
+    }
+
+    package func states() throws(GatewayError) -> [String: SinkState] {
+        guard database.isThere else { return [:] }
+        return try database.read { try SinkState.all($0) }
     }
 }
 
 extension SinkState {
-    static func all(_ sqlite: SQLiteConnection) throws -> [String: SinkState] {
-        let rows = try sqlite.all(
+    static func all(_ connection: any SQLConnection) throws -> [String: SinkState] {
+        let rows = try connection.all(
             """
             SELECT sink, epoch, mark_seq, stream_seq, mark_ms, error, reason, failing_since_ms FROM sink_state
             """

@@ -25,21 +25,25 @@ extension EventLog {
     }
 }
 
-/// Reads `webhooks.sqlite`.
-struct DeliveryReader: DeliveryLog {
-    let readers: SQLiteReaders
+/// Reads what ``DeliveryStore`` writes.
+package struct DeliveryReader: DeliveryLog {
+    let database: any SQLReader
+
+    package init(_ database: any SQLReader) {
+        self.database = database
+    }
 
     private static let columns = """
         seq, endpoint_id, message_id, kind, first_seq, last_seq, events, attempt, at_ms, duration_ms, status, error,
         answer
         """
 
-    func deliveries(
+    package func deliveries(
         of endpointID: String, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> [DeliveryRecord] {
-        guard readers.isThere else { return [] }
-        return try readers.read { sqlite in
-            try sqlite.all(
+        guard database.isThere else { return [] }
+        return try database.read { connection in
+            try connection.all(
                 """
                 SELECT \(Self.columns) FROM delivery WHERE endpoint_id = ?1 AND seq < ?2
                 ORDER BY seq DESC LIMIT ?3
@@ -47,10 +51,11 @@ struct DeliveryReader: DeliveryLog {
         }
     }
 
-    func delivery(_ messageID: String, of endpointID: String) throws(GatewayError) -> DeliveryRecord? {
-        guard readers.isThere else { return nil }
-        return try readers.read { sqlite in
-            try sqlite.first(
+    package func delivery(_ messageID: String, of endpointID: String) throws(GatewayError) -> DeliveryRecord?
+    {
+        guard database.isThere else { return nil }
+        return try database.read { connection in
+            try connection.first(
                 """
                 SELECT \(Self.columns) FROM delivery WHERE endpoint_id = ?1 AND message_id = ?2
                 ORDER BY seq DESC LIMIT 1
@@ -58,12 +63,12 @@ struct DeliveryReader: DeliveryLog {
         }
     }
 
-    func progress() throws(GatewayError) -> [String: DeliveryProgress] {
-        guard readers.isThere else { return [:] }
-        return try readers.read { try DeliveryProgress.all($0) }
+    package func progress() throws(GatewayError) -> [String: DeliveryProgress] {
+        guard database.isThere else { return [:] }
+        return try database.read { try DeliveryProgress.all($0) }
     }
 
-    private static func record(_ row: SQLiteStatement) throws(SQLiteError) -> DeliveryRecord {
+    private static func record(_ row: any SQLRow) -> DeliveryRecord {
         DeliveryRecord(
             sequence: row.int64(0), endpointID: row.text(1), messageID: row.text(2),
             kind: DeliveryRecord.Kind(rawValue: row.text(3)) ?? .events, firstSequence: row.optionalInt64(4),

@@ -41,36 +41,47 @@ package final class DeliveryStore: Sendable {
         """
     ]
 
-    private let file: SQLiteWriter
+    private let database: any SQLDatabase
 
     /// Opens the file, and makes it when it is not there. Throws `storage`.
-    package init(path: String) throws(GatewayError) {
-        file = try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations)
+    package convenience init(path: String) throws(GatewayError) {
+        self.init(try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations))
+    }
+
+    /// Keeps them in a database of any engine that has the tables of `webhooks.sqlite`.
+    package init(_ database: any SQLDatabase) {
+        self.database = database
     }
 
     /// How far the deliveries to each endpoint have come, by the endpoint's id.
     package func progress() throws(GatewayError) -> [String: DeliveryProgress] {
-        try file.write { try DeliveryProgress.all($0) }
+        try database.read { try DeliveryProgress.all($0) }
     }
 
     /// Keeps how far an endpoint's deliveries have come, with the attempt that has brought them there.
     package func keep(
         _ progress: DeliveryProgress?, of endpointID: String, after record: DeliveryRecord?
     ) throws(GatewayError) {
-        try file.write { sqlite in
+        try database.write(alone: false) { connection in
             if let progress {
-                try sqlite.run(
-                    "INSERT OR REPLACE INTO progress (\(DeliveryProgress.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                try connection.run(
+                    """
+                    INSERT INTO progress (\(DeliveryProgress.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                    ON CONFLICT (endpoint_id) DO UPDATE SET committed_seq = excluded.committed_seq,
+                        message_id = excluded.message_id, through_seq = excluded.through_seq,
+                        failures = excluded.failures, failing_since_ms = excluded.failing_since_ms,
+                        next_ms = excluded.next_ms
+                    """,
                     .text(endpointID), .integer(progress.committed), .optionalText(progress.messageID),
                     .optionalInteger(progress.through), .integer(Int64(progress.failures)),
                     .optionalInteger(progress.failingSinceMilliseconds), .integer(progress.nextMilliseconds))
             }
-            if let record { try Self.add(record, sqlite) }
+            if let record { try Self.add(record, connection) }
         }
     }
 
-    private static func add(_ record: DeliveryRecord, _ sqlite: SQLiteConnection) throws {
-        try sqlite.run(
+    private static func add(_ record: DeliveryRecord, _ connection: any SQLConnection) throws {
+        try connection.run(
             """
             INSERT INTO delivery (endpoint_id, message_id, kind, first_seq, last_seq, events, attempt, at_ms,
                 duration_ms, status, error, answer)
@@ -81,7 +92,7 @@ package final class DeliveryStore: Sendable {
             .integer(record.atMilliseconds), .integer(record.durationMilliseconds),
             .optionalInteger(record.status.map { Int64($0) }), .optionalText(record.error),
             .text(record.answer))
-        try sqlite.run(
+        try connection.run(
             """
             DELETE FROM delivery WHERE endpoint_id = ?1 AND seq <= (
                 SELECT seq FROM delivery WHERE endpoint_id = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)
@@ -90,16 +101,16 @@ package final class DeliveryStore: Sendable {
 
     /// Forgets what is too old, and all of endpoints that are no more. An app's alert webhook counts as one.
     package func sweep(keeping endpointIDs: Set<String>, at milliseconds: Int64) throws(GatewayError) {
-        try file.write { sqlite in
-            try sqlite.run(
+        try database.write(alone: false) { connection in
+            try connection.run(
                 "DELETE FROM delivery WHERE at_ms < ?1",
                 .integer(milliseconds - Int64(Self.keptDays) * 86_400_000))
-            let known = try sqlite.all(
+            let known = try connection.all(
                 "SELECT endpoint_id FROM progress UNION SELECT endpoint_id FROM delivery"
             ) { $0.text(0) }
             for id in known where !endpointIDs.contains(id) {
-                try sqlite.run("DELETE FROM progress WHERE endpoint_id = ?1", .text(id))
-                try sqlite.run("DELETE FROM delivery WHERE endpoint_id = ?1", .text(id))
+                try connection.run("DELETE FROM progress WHERE endpoint_id = ?1", .text(id))
+                try connection.run("DELETE FROM delivery WHERE endpoint_id = ?1", .text(id))
             }
         }
     }
@@ -110,8 +121,8 @@ extension DeliveryProgress {
     static let columns =
         "endpoint_id, committed_seq, message_id, through_seq, failures, failing_since_ms, next_ms"
 
-    static func all(_ sqlite: SQLiteConnection) throws -> [String: DeliveryProgress] {
-        let rows = try sqlite.all("SELECT \(columns) FROM progress") { row in
+    static func all(_ connection: any SQLConnection) throws -> [String: DeliveryProgress] {
+        let rows = try connection.all("SELECT \(columns) FROM progress") { row in
             var progress = DeliveryProgress(committed: row.int64(1))
             progress.messageID = row.optionalText(2)
             progress.through = row.optionalInt64(3)

@@ -28,7 +28,7 @@ struct WholeDatabase {
         }
         for (table, columns) in found {
             for number in 1...count {
-                let values = columns.map { column -> SQLiteValue in
+                let values = columns.map { column -> SQLValue in
                     if column.name == "app_id" { return .text(appID) }
                     // A number within 1 to 3 satisfies every check; keys differ by the first column that is free to.
                     let isFree = column.isKey || ["message_id", "value", "id"].contains(column.name)
@@ -74,7 +74,7 @@ struct WholeDatabase {
 }
 
 extension SQLiteConnection {
-    fileprivate func run(_ sql: String, all values: [SQLiteValue]) throws {
+    fileprivate func run(_ sql: String, all values: [SQLValue]) throws {
         _ = try all(sql, values) { _ in }
     }
 }

@@ -1,8 +1,8 @@
-internal import GatewayModel
+package import GatewayModel
 
 extension GatewayError {
     /// What `body` gives; an error that is none of the gateway's own becomes `storage`.
-    static func storing<Value>(_ body: () throws -> Value) throws(GatewayError) -> Value {
+    package static func storing<Value>(_ body: () throws -> Value) throws(GatewayError) -> Value {
         do {
             return try body()
         } catch let error as GatewayError {
