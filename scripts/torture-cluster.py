@@ -19,10 +19,10 @@ by position, one as a named consumer. A fault is survived when
              reader may pass over a stored one, and synchronous, where none may be gone
   migrate    many gateways start at once on an empty database, one is killed: each step is done once
   rolling    each gateway is stopped and started again, with --other by turns as that program
-  clocks     gateways whose clocks are an hour apart
-  refresh    one refresh token at all gateways at once: one rotation a generation
-  keys       keys are added and deleted at one gateway while all are asked: none accepts what begins after the deletion
-             was confirmed, also one whose connection has stopped
+  clocks     gateways whose clocks are an hour apart: no lease and no refresh token is lost by that, and a warning says so
+  refresh    one refresh token at all gateways at once, gateways killed: one rotation a generation
+  keys       keys are added and deleted at one gateway while all are asked, one is killed or its connection stops: none
+             accepts what begins after the deletion was confirmed
   audit      changes through all gateways at once, gateways killed: the chain is whole
 
 Exit status: 0 all was survived, 1 otherwise, 2 it could not be tried.
@@ -380,7 +380,25 @@ def clocks(options, rounds=10):
             request(one, "POST", "/v1/apps/shop/consumers/leased/release", {"lease": second["lease"]["id"]}, reader)
     if stolen:
         problems.append(f"{stolen} leases were given to another")
-    return made.end(f"clocks an hour apart, {rounds} leases", problems)
+    # A refresh token is good, and good once more for a minute, by all of them.
+    token = made.command("session", "create", "shop", "--user", "user-1")
+    for number in range(rounds):
+        one, other = random.sample(made.gateways, 2)
+        answers = [exchange(one, token), exchange(other, token)]
+        if [status for status, _ in answers] != [200, 200] or answers[0][1] != answers[1][1]:
+            problems.append(f"refresh {number} was answered {[status for status, _ in answers]}, or with two tokens")
+            break
+        token = answers[0][1]
+    warned = [warning["code"] for warning in json.loads(made.command("cluster", "status", "--json"))["warnings"]]
+    if warned.count("clock") != 2:
+        problems.append(f"cluster status warns of {warned}")
+    return made.end(f"clocks an hour apart, {rounds} leases, {rounds} refreshes at two gateways", problems)
+
+
+def exchange(gateway, token):
+    """The status and the new refresh token."""
+    status, answer = request(gateway, "POST", "/api/refresh_token", {"refresh_token": token}, {"Content-Type": "application/json"})
+    return status, answer.get("refreshToken") or answer.get("refresh_token")
 
 
 def refresh(options, rounds=100):
@@ -390,21 +408,32 @@ def refresh(options, rounds=100):
     for _ in range(options.gateways):
         made.gateway(environment={"COUNTERSIGN_TOKEN_REQUESTS_PER_SECOND": "0"})
     token = made.command("session", "create", "shop", "--user", "user-1")
-    many, statuses = 16, Counter()
+    many, statuses, kills = 16, Counter(), 0
 
-    def exchange(gateway):
-        return request(gateway, "POST", "/api/refresh_token", {"refresh_token": token}, {"Content-Type": "application/json"})
+    def tried(gateway):
+        try:
+            return exchange(gateway, token)
+        except (OSError, http.client.HTTPException):
+            return None, None
 
     with ThreadPoolExecutor(many) as pool:
         for number in range(rounds):
-            answers = list(pool.map(exchange, [made.gateways[index % len(made.gateways)] for index in range(many)]))
+            asked = pool.map(tried, [made.gateways[index % len(made.gateways)] for index in range(many)])
+            if number % 10 == 9:
+                victim = random.choice(made.gateways)
+                time.sleep(random.uniform(0, 0.03))
+                victim.kill()
+                kills += 1
+            answers = list(asked)
             statuses.update(status for status, _ in answers)
-            children = {answer.get("refresh_token") or answer.get("refreshToken") for status, answer in answers if status == 200}
-            if len(children) != 1 or token in children:
+            if number % 10 == 9:
+                victim.start()
+            children = {child for status, child in answers if status == 200}
+            if len(children) != 1 or token in children or {status for status, _ in answers} - {200, 503, None}:
                 problems.append(f"generation {number}: {len(children)} children, {Counter(status for status, _ in answers)}")
                 break
             token = children.pop()
-    return made.verdict(f"{rounds} generations, each {many} times at once over {options.gateways} gateways, "
+    return made.verdict(f"{rounds} generations, each {many} times at once over {options.gateways} gateways, {kills} of them killed, "
                         f"answers {dict(statuses)}", problems)
 
 
@@ -446,7 +475,7 @@ def keys(options, rounds=40):
     made.app()
     for _ in range(options.gateways - 1):
         made.gateway()
-    _, connection = made.wired()
+    gateway, connection = made.wired()
     made.command("enforcement", "set", "shop", "required")
     pairs = []
     for number in range(4):
@@ -459,8 +488,8 @@ def keys(options, rounds=40):
     gone = []
     for number in range(rounds):
         public, token = pairs[number % len(pairs)]
-        is_cut = number % 5 == 4
-        one, other = random.sample(made.gateways[:-1] if is_cut else made.gateways, 2)
+        is_cut, is_killed = number % 5 == 4, number % 5 == 2
+        one, other = random.sample(made.gateways[:-1] if is_cut or is_killed else made.gateways, 2)
         asked = time.monotonic()
         status, answer = request(one, "POST", "/admin/api/apps/shop/keys", {"text": public}, made.admin)
         if status != 201:
@@ -473,6 +502,8 @@ def keys(options, rounds=40):
         heard += [min(prober.accepted(token, added)) - added for prober in probers]
         if is_cut:
             connection.cut()
+        if is_killed:
+            gateway.kill()
         began = time.monotonic()
         status, answer = request(other, "DELETE", f"/admin/api/apps/shop/keys/{identifier}", headers=made.admin, timeout=60)
         done = time.monotonic()
@@ -483,6 +514,8 @@ def keys(options, rounds=40):
         gone.append((token, done, float("inf")))
         if is_cut:
             connection.mend()
+        if is_killed:
+            gateway.start()
         until("each gateway answers after the deletion", lambda: all(prober.answered(done) for prober in probers), 60)
         time.sleep(0.3)
         for prober in probers:
