@@ -15,6 +15,9 @@ let optimization: [SwiftSetting] =
 /// Without NATS the program loads no library of it, and its sinks say so: COUNTERSIGN_NATS=0 swift build.
 let hasNATS = Context.environment["COUNTERSIGN_NATS"] != "0"
 
+/// Without PostgreSQL everything is kept in SQLite, and the program loads no libpq: COUNTERSIGN_POSTGRESQL=0 swift build.
+let hasPostgreSQL = Context.environment["COUNTERSIGN_POSTGRESQL"] != "0"
+
 /// Samples are compiled as an app would: `import` makes a module's names public.
 let sample: [SwiftSetting] = [.swiftLanguageMode(.v6)] + warnings
 
@@ -216,8 +219,9 @@ let package = Package(
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
                 "GatewayTokens", "GatewayDialects", "GatewayWebhooks", "GatewayStream", "GatewayAdmin",
                 "CountersignCore",
-            ] + (hasNATS ? ["GatewayNATS"] : []),
-            swiftSettings: strict + (hasNATS ? [.define("NATS")] : [])),
+            ] + (hasNATS ? ["GatewayNATS"] : []) + (hasPostgreSQL ? ["GatewayPostgreSQL"] : []),
+            swiftSettings: strict + (hasNATS ? [.define("NATS")] : [])
+                + (hasPostgreSQL ? [.define("POSTGRESQL")] : [])),
 
         // Shipped help for tests: for apps, and for those who can run a gateway beside them.
         .target(
@@ -338,3 +342,25 @@ let package = Package(
     ],
     cxxLanguageStandard: .cxx17
 )
+
+if hasPostgreSQL {
+    package.targets += [
+        .systemLibrary(
+            name: "CPostgreSQL", pkgConfig: "libpq",
+            providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+        // Storage on PostgreSQL, and every line of its own SQL.
+        .target(
+            name: "GatewayPostgreSQL",
+            dependencies: [
+                "GatewayStorage", "GatewayModel", "CountersignCore", "CountersignSQLite", "CPostgreSQL",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "GatewayPostgreSQLTests",
+            dependencies: [
+                "GatewayPostgreSQL", "GatewayStorage", "GatewayModel", "CountersignCore",
+                "CountersignSQLite", "CountersignGatewayTesting",
+            ],
+            swiftSettings: strict),
+    ]
+}

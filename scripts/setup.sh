@@ -56,6 +56,11 @@ need "pkg-config --exists simdjson" libsimdjson-dev simdjson
 need "pkg-config --exists libqrencode" libqrencode-dev qrencode
 need "pkg-config --exists libzstd" libzstd-dev zstd
 if [ "${COUNTERSIGN_NATS:-1}" != 0 ]; then need "pkg-config --exists libnats" libnats-dev cnats; fi
+if [ "${COUNTERSIGN_POSTGRESQL:-1}" != 0 ]; then
+    need "pkg-config --exists libpq" libpq-dev libpq
+    # For tests, which start a server of their own (scripts/postgresql.sh).
+    need "ls /usr/lib/postgresql/*/bin/initdb || command -v initdb" postgresql postgresql
+fi
 need "command -v zstd" zstd zstd
 need "command -v sqlite3" sqlite3 sqlite
 need "command -v openssl" openssl openssl@3

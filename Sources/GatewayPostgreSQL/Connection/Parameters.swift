@@ -1,0 +1,74 @@
+internal import CPostgreSQL
+internal import CountersignSQLite
+
+/// The types of PostgreSQL that values are declared as, by their object ids.
+enum ServerType {
+    static let unknown: Oid = 0
+    static let bytea: Oid = 17
+    static let int8: Oid = 20
+    static let int4: Oid = 23
+    static let text: Oid = 25
+    static let float8: Oid = 701
+    static let int4Array: Oid = 1007
+    static let textArray: Oid = 1009
+    static let int8Array: Oid = 1016
+}
+
+/// The values of one statement in PostgreSQL's binary format.
+struct Parameters {
+    private(set) var types: [Oid] = []
+    private var bytes: [UInt8] = []
+    /// Where each begins; nil for NULL.
+    private var starts: [Int?] = []
+    private var lengths: [Int32] = []
+
+    init() {}
+
+    init(_ values: [SQLValue]) {
+        for value in values { add(value) }
+    }
+
+    var count: Int { types.count }
+
+    mutating func add(_ value: SQLValue) {
+        switch value {
+        case .null:
+            types.append(ServerType.unknown)
+            starts.append(nil)
+            lengths.append(0)
+        case .integer(let number): add(ServerType.int8, bigEndian: UInt64(bitPattern: number))
+        case .real(let number): add(ServerType.float8, bigEndian: number.bitPattern)
+        case .text(var text): text.withUTF8 { add(ServerType.text, UnsafeRawBufferPointer($0)) }
+        case .blob(let blob): blob.withUnsafeBytes { add(ServerType.bytea, $0) }
+        }
+    }
+
+    private mutating func add(_ type: Oid, bigEndian number: UInt64) {
+        withUnsafeBytes(of: number.bigEndian) { add(type, $0) }
+    }
+
+    mutating func add(_ type: Oid, _ value: UnsafeRawBufferPointer) {
+        types.append(type)
+        starts.append(bytes.count)
+        lengths.append(Int32(value.count))
+        bytes.append(contentsOf: value)
+    }
+
+    /// Calls `body` with what libpq's functions take: values, lengths and formats.
+    func withPointers<Value>(
+        _ body: (
+            _ values: UnsafePointer<UnsafePointer<CChar>?>?, _ lengths: UnsafePointer<Int32>?,
+            _ formats: UnsafePointer<Int32>?
+        ) -> Value
+    ) -> Value {
+        // libpq takes a null pointer for NULL, so an empty value needs an address too.
+        (bytes + [0]).withUnsafeBufferPointer { room in
+            room.baseAddress.map { base in
+                base.withMemoryRebound(to: CChar.self, capacity: room.count) { base in
+                    let values = starts.map { start in start.map { UnsafePointer(base + $0) } }
+                    return body(values, lengths, [Int32](repeating: 1, count: count))
+                }
+            } ?? body(nil, nil, nil)
+        }
+    }
+}

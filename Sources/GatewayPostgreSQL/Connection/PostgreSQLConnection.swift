@@ -1,0 +1,185 @@
+internal import CPostgreSQL
+internal import CountersignSQLite
+internal import Foundation
+
+/// One connection to the server. Belongs to one thread at a time.
+///
+/// No call blocks for ever: connecting and every statement have a deadline, after which the connection is lost.
+package final class PostgreSQLConnection {
+    private struct Statement: Hashable {
+        let sql: String
+        let types: [Oid]
+    }
+
+    /// More than the gateway has statements, each by the types of its values.
+    private static let mostStatements = 500
+
+    let handle: OpaquePointer
+    private let deadlineMilliseconds: Int
+    private var prepared: [Statement: String] = [:]
+    /// Rows changed by the last statement.
+    package private(set) var changes = 0
+    /// True once a statement has changed a row, until it is set again.
+    var hasChanged = false
+    /// What the numbers of events begin at here (see ``PositionBase``), once it was asked for.
+    var base: Int64?
+
+    /// Connects. Throws `PostgreSQLError`.
+    package init(_ settings: PostgreSQLSettings) throws {
+        let words = settings.words
+        let names = words.map { strdup($0.0) } + [nil]
+        let values = words.map { strdup($0.1) } + [nil]
+        defer { for text in names + values { free(text) } }
+        let made = names.map { UnsafePointer($0) }.withUnsafeBufferPointer { names in
+            values.map { UnsafePointer($0) }.withUnsafeBufferPointer { values in
+                // With 1, a connection string in `dbname` is taken apart.
+                PQconnectdbParams(names.baseAddress, values.baseAddress, 1)
+            }
+        }
+        guard let made else { throw PostgreSQLError.lost("out of memory") }
+        guard PQstatus(made) == CONNECTION_OK else {
+            let error = PostgreSQLError(nil, of: made)
+            PQfinish(made)
+            throw PostgreSQLError.lost(error.message)
+        }
+        handle = made
+        deadlineMilliseconds = settings.statementMilliseconds + 5_000
+        // Notices are for those who type.
+        PQsetNoticeProcessor(made, { _, _ in }, nil)
+        do {
+            try execute(settings.sessionScript)
+        } catch {
+            PQfinish(made)
+            throw error
+        }
+    }
+
+    deinit { PQfinish(handle) }
+
+    /// False when the connection is lost, as far as can be seen without asking the server.
+    var isSound: Bool {
+        guard PQstatus(handle) == CONNECTION_OK, PQtransactionStatus(handle) == PQTRANS_IDLE else {
+            return false
+        }
+        // A server that was stopped has said so or hung up; nothing else comes unasked but notifications.
+        var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+        while poll(&descriptor, 1, 0) > 0 {
+            guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else { return false }
+        }
+        return true
+    }
+
+    /// Runs one or more statements without values or rows.
+    package func execute(_ sql: String) throws {
+        guard PQsendQuery(handle, sql) == 1 else { throw PostgreSQLError(nil, of: handle) }
+        try finish { note($0) }
+    }
+
+    /// Runs a statement, whose placeholders may be SQLite's, and calls `body` with each row until it answers false.
+    func each(_ sql: String, _ values: [SQLValue], _ body: (PostgreSQLRow) throws -> Bool) throws {
+        try each(sql, Parameters(values), body)
+    }
+
+    func each(_ sql: String, _ parameters: Parameters, _ body: (PostgreSQLRow) throws -> Bool) throws {
+        let name = try prepare(sql, parameters.types)
+        let isSent = parameters.withPointers { values, lengths, formats in
+            PQsendQueryPrepared(handle, name, Int32(parameters.count), values, lengths, formats, 0)
+        }
+        guard isSent == 1 else { throw PostgreSQLError(nil, of: handle) }
+        try finish { result in
+            note(result)
+            for index in 0..<PQntuples(result)
+            where try !body(PostgreSQLRow(result: result, index: index)) { return }
+        }
+    }
+
+    /// Runs `body` in one transaction: all of it is committed, or nothing. Throws what `body` throws, or
+    /// `PostgreSQLError`: what a commit did during which the connection is lost, nobody knows.
+    package func transaction<Value>(_ begin: String = "BEGIN", _ body: () throws -> Value) throws -> Value {
+        try execute(begin)
+        do {
+            let value = try body()
+            try execute("COMMIT")
+            return value
+        } catch {
+            if PQtransactionStatus(handle) != PQTRANS_IDLE { try? execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// What the server has notified about since the last call, by channel.
+    func notifications() -> Set<String> {
+        var channels: Set<String> = []
+        while let notification = PQnotifies(handle) {
+            channels.insert(String(cString: notification.pointee.relname))
+            PQfreemem(notification)
+        }
+        return channels
+    }
+
+    private func note(_ result: OpaquePointer) {
+        changes = PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0
+        guard changes > 0, let status = PQcmdStatus(result) else { return }
+        if status.pointee != CChar(UInt8(ascii: "S")) { hasChanged = true }
+    }
+
+    private func prepare(_ sql: String, _ types: [Oid]) throws -> String {
+        let statement = Statement(sql: sql, types: types)
+        if let name = prepared[statement] { return name }
+        if prepared.count >= Self.mostStatements {
+            try execute("DEALLOCATE ALL")
+            prepared = [:]
+        }
+        let name = "s\(prepared.count)"
+        guard PQsendPrepare(handle, name, Placeholders.numbered(sql), Int32(types.count), types) == 1 else {
+            throw PostgreSQLError(nil, of: handle)
+        }
+        try finish { _ in }
+        prepared[statement] = name
+        return name
+    }
+
+    // MARK: Waiting
+
+    /// Takes all results of what was sent. The first error is thrown once the server has nothing more to say.
+    private func finish(_ body: (OpaquePointer) throws -> Void) throws {
+        let deadline = DispatchTime.now().uptimeNanoseconds + UInt64(deadlineMilliseconds) * 1_000_000
+        var failure: (any Error)?
+        while let result = try nextResult(until: deadline) {
+            defer { PQclear(result) }
+            switch PQresultStatus(result) {
+            case PGRES_COMMAND_OK, PGRES_TUPLES_OK:
+                guard failure == nil else { continue }
+                do { try body(result) } catch { failure = error }
+            default: failure = failure ?? PostgreSQLError(result, of: handle)
+            }
+        }
+        if let failure { throw failure }
+        guard PQstatus(handle) == CONNECTION_OK else { throw PostgreSQLError(nil, of: handle) }
+    }
+
+    /// The next result, or nil when there is none; throws when it does not come in time.
+    func nextResult(until deadline: UInt64) throws -> OpaquePointer? {
+        while true {
+            let unsent = PQflush(handle)
+            guard unsent >= 0 else { throw PostgreSQLError(nil, of: handle) }
+            if unsent == 0, PQisBusy(handle) == 0 { return PQgetResult(handle) }
+            try wait(until: deadline, sending: unsent > 0)
+            guard PQconsumeInput(handle) == 1 else { throw PostgreSQLError(nil, of: handle) }
+        }
+    }
+
+    private func wait(until deadline: UInt64, sending: Bool) throws {
+        let now = DispatchTime.now().uptimeNanoseconds
+        let left = deadline > now ? Int32((deadline - now) / 1_000_000) + 1 : 0
+        var descriptor = pollfd(
+            fd: PQsocket(handle), events: Int16(POLLIN) | (sending ? Int16(POLLOUT) : 0), revents: 0)
+        let ready = poll(&descriptor, 1, left)
+        if ready < 0, errno == EINTR { return }
+        guard ready > 0 else {
+            // Nothing that comes later may be taken for an answer to something else.
+            shutdown(PQsocket(handle), Int32(SHUT_RDWR))
+            throw PostgreSQLError.lost("the server has not answered in time")
+        }
+    }
+}

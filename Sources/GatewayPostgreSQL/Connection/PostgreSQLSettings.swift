@@ -1,0 +1,85 @@
+internal import CPostgreSQL
+internal import Foundation
+package import GatewayModel
+
+/// Where the server is, and how long to wait for it.
+package struct PostgreSQLSettings: Sendable {
+    /// `postgresql://…`, or libpq's keywords and values.
+    let connection: String
+    let password: String?
+    package var connectSeconds = 5
+    package var statementMilliseconds = 30_000
+
+    /// - Parameters:
+    ///   - connection: As psql takes it. A file of passwords or of services is libpq's own affair.
+    ///   - passwordFile: A file that holds the password and nothing else; its last line break does not count.
+    ///
+    /// Throws `invalid` when libpq cannot read the text, and `dataDirectory` when the file cannot be read.
+    package init(_ connection: String, passwordFile: String? = nil) throws(GatewayError) {
+        self.connection = connection
+        guard Self.isReadable(connection) else {
+            // Its own words may quote the text, and with it a password.
+            throw GatewayError(
+                .invalid,
+                "the database's address cannot be read; write postgresql://user@host:port/database, or libpq's "
+                    + "keywords such as \"host=… dbname=…\"")
+        }
+        guard let passwordFile else {
+            password = nil
+            return
+        }
+        guard let text = try? String(contentsOfFile: passwordFile, encoding: .utf8) else {
+            throw GatewayError(.dataDirectory, "cannot read the database's password in \(passwordFile)")
+        }
+        password = text.hasSuffix("\n") ? String(text.dropLast()) : text
+    }
+
+    private static func isReadable(_ connection: String) -> Bool {
+        var message: UnsafeMutablePointer<CChar>?
+        guard let options = PQconninfoParse(connection, &message) else {
+            PQfreemem(message)
+            return false
+        }
+        PQconninfoFree(options)
+        return true
+    }
+
+    /// The server, the port and the database, without what is secret: for logs.
+    package var place: String {
+        guard let options = PQconninfoParse(connection, nil) else { return "PostgreSQL" }
+        defer { PQconninfoFree(options) }
+        var values: [String: String] = [:]
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val { values[String(cString: keyword)] = String(cString: value) }
+            option += 1
+        }
+        return ["host", "port", "dbname", "service"].compactMap { name in values[name].map { "\(name)=\($0)" }
+        }
+        .joined(separator: " ")
+    }
+
+    /// Keywords and values for libpq; what the connection string says comes last but for what the gateway depends on.
+    var words: [(String, String)] {
+        [
+            ("connect_timeout", String(connectSeconds)),
+            ("tcp_user_timeout", "10000"),
+            ("keepalives_idle", "10"), ("keepalives_interval", "5"), ("keepalives_count", "3"),
+            ("fallback_application_name", "countersign"),
+            ("dbname", connection),
+        ] + (password.map { [("password", $0)] } ?? []) + [
+            ("target_session_attrs", "read-write"), ("client_encoding", "UTF8"),
+        ]
+    }
+
+    /// What every session begins with.
+    var sessionScript: String {
+        """
+        SET search_path = countersign; SET statement_timeout = \(statementMilliseconds);
+        SET idle_in_transaction_session_timeout = 20000; SET lock_timeout = \(statementMilliseconds);
+        SET TIME ZONE 'UTC'; SET default_transaction_isolation = 'read committed';
+        SET jit = off; SET extra_float_digits = 1; SET bytea_output = 'hex'; SET standard_conforming_strings = on;
+        SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+        """
+    }
+}

@@ -1,0 +1,3 @@
+internal import CountersignSQLite
+
+typealias SQLValue = SQLiteValue

@@ -1,0 +1,114 @@
+/// The tables of events and of their consumers.
+///
+/// An event's position is `base + (transaction id << 12 | ordinal)`: no sequence, so no row and no lock that all
+/// writers share. Whoever reads stops before the oldest transaction that is still open, and so misses nothing.
+enum EventTables {
+    static let script = """
+        -- What positions begin at, for each cluster and each of its timelines: transaction ids may run backwards when a
+        -- standby takes over. Up to `reached` positions were given, as of a minute ago.
+        CREATE TABLE position_base (
+            system_id BIGINT NOT NULL,
+            timeline INT NOT NULL,
+            base BIGINT NOT NULL,
+            reached BIGINT NOT NULL DEFAULT 0,
+            PRIMARY KEY (system_id, timeline)
+        );
+        CREATE FUNCTION own_base() RETURNS BIGINT LANGUAGE SQL STABLE AS $$
+            SELECT base FROM countersign.position_base
+            WHERE system_id = (SELECT system_identifier FROM pg_control_system())
+            AND timeline = ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
+        $$;
+
+        CREATE TABLE event_log (
+            only_row INT PRIMARY KEY CHECK (only_row = 1),
+            id BYTEA NOT NULL,
+            key_secret BYTEA NOT NULL
+        );
+
+        -- What makes an event unique. The bucket is the day that is in a UUIDv7; other ids are in one of 16 below 0.
+        CREATE TABLE message_id (
+            bucket INT NOT NULL,
+            app_id TEXT NOT NULL,
+            id TEXT NOT NULL,
+            sender TEXT NOT NULL,
+            position BIGINT NOT NULL,
+            PRIMARY KEY (bucket, app_id, id, sender)
+        ) PARTITION BY RANGE (bucket);
+        CREATE TABLE message_id_other PARTITION OF message_id FOR VALUES FROM (MINVALUE) TO (0);
+        CREATE TABLE message_id_default PARTITION OF message_id DEFAULT;
+
+        -- The day is that of receipt, counted from 1970.
+        CREATE TABLE event (
+            position BIGINT NOT NULL,
+            day INT NOT NULL,
+            app_id TEXT NOT NULL,
+            message_id TEXT NOT NULL,
+            type TEXT NOT NULL,
+            user_id TEXT,
+            anonymous_id TEXT,
+            name TEXT,
+            timestamp_ms BIGINT NOT NULL,
+            received_ms BIGINT NOT NULL,
+            sender TEXT,
+            verdict TEXT,
+            code INT,
+            key_id TEXT,
+            enforcement TEXT,
+            dialect TEXT,
+            request_id TEXT,
+            token_id TEXT,
+            body TEXT NOT NULL,
+            PRIMARY KEY (app_id, position, day)
+        ) PARTITION BY RANGE (day);
+        CREATE INDEX event_user ON event (app_id, user_id, position) WHERE user_id IS NOT NULL;
+        CREATE INDEX event_device ON event (app_id, anonymous_id, position)
+            WHERE user_id IS NULL AND anonymous_id IS NOT NULL;
+        CREATE TABLE event_default PARTITION OF event DEFAULT;
+
+        -- A row for each lane that writes, so that none is shared. Sums are what was counted; deletions count below 0.
+        CREATE TABLE app_usage (
+            app_id TEXT NOT NULL,
+            lane INT NOT NULL,
+            events BIGINT NOT NULL DEFAULT 0,
+            bytes BIGINT NOT NULL DEFAULT 0,
+            customer_bytes BIGINT NOT NULL DEFAULT 0,
+            PRIMARY KEY (app_id, lane)
+        ) WITH (fillfactor = 50);
+        CREATE TABLE key_use (
+            app_id TEXT NOT NULL,
+            key_id TEXT NOT NULL,
+            lane INT NOT NULL,
+            verified BIGINT NOT NULL,
+            last_ms BIGINT NOT NULL,
+            PRIMARY KEY (app_id, key_id, lane)
+        ) WITH (fillfactor = 50);
+        CREATE TABLE probe (lane INT PRIMARY KEY, at_ms BIGINT NOT NULL);
+
+        -- Up to where retention has looked, and has deleted.
+        CREATE TABLE retention_mark (app_id TEXT PRIMARY KEY, seq BIGINT NOT NULL);
+        CREATE TABLE event_floor (app_id TEXT PRIMARY KEY, seq BIGINT NOT NULL);
+        CREATE TABLE event_consumer (
+            app_id TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            name TEXT NOT NULL,
+            verdict TEXT,
+            type TEXT,
+            event_name TEXT,
+            user_id TEXT,
+            hold_days BIGINT,
+            created_ms BIGINT NOT NULL,
+            generation BIGINT NOT NULL,
+            missed_ms BIGINT,
+            PRIMARY KEY (app_id, kind, name)
+        );
+        CREATE TABLE event_consumer_position (
+            app_id TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            name TEXT NOT NULL,
+            partition BIGINT NOT NULL,
+            seq BIGINT NOT NULL,
+            PRIMARY KEY (app_id, kind, name, partition)
+        );
+
+        """
+}

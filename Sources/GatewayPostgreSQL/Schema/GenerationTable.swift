@@ -1,0 +1,34 @@
+/// A number for each kind of data, which counts the transactions that have changed it. The row is also what a
+/// transaction that wants to have the kind alone locks.
+enum GenerationTable {
+    static let script = """
+        CREATE TABLE generation (kind TEXT PRIMARY KEY, number BIGINT NOT NULL) WITH (fillfactor = 50);
+        INSERT INTO generation
+            SELECT kind, 1 FROM unnest(ARRAY[\(kinds)]) AS kind;
+
+        """
+
+    private static let kinds = DataKind.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+}
+
+/// What a file of its own is for in a data directory.
+package enum DataKind: String, CaseIterable, Sendable {
+    case control, secrets, sessions, analytics, deliveries, sinks
+
+    /// Where changes are told of (`LISTEN`).
+    package var channel: String { "countersign_\(rawValue)" }
+
+    /// The tables whose rows belong to apps, by their first words; those of control are all others.
+    static func of(table: String) -> DataKind? {
+        switch table {
+        case "session", "session_audit": .sessions
+        case _ where table.hasPrefix("verdict_"): .analytics
+        case "users_hour", "failed_user_hour", "sample": .analytics
+        // These have a store of their own for this engine.
+        case "event", "message_id", "app_usage", "key_use", "retention_mark", "event_floor", "event_consumer",
+            "event_consumer_position", "customer", "customer_identifier":
+            nil
+        default: .control
+        }
+    }
+}

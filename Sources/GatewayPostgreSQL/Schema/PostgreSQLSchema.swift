@@ -1,0 +1,66 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import GatewayModel
+
+/// The schema `countersign` in the operator's database, and how it comes to be this version's.
+package enum PostgreSQLSchema {
+    static let name = "countersign"
+    /// One of the gateway's locks at a time per database: `pg_advisory_lock(class, …)`.
+    static let lockClass = 0x4353
+
+    /// Each runs once, in a transaction of its own, and is then never changed. A program must be able to work with the
+    /// schema of the version after it: a step adds first, and takes away when no older program can be running.
+    static let migrations = [
+        texts(
+            ControlTables.script + CountTables.script + EventTables.script + CustomerTables.script
+                + GenerationTable.script)
+    ]
+
+    /// Texts compare by their bytes, as in SQLite, whatever the database's locale is.
+    static func texts(_ script: String) -> String {
+        script.replacing(" TEXT", with: " TEXT COLLATE \"C\"")
+    }
+
+    /// Brings the database to this version's schema. Any number of programs may do so at once: one does, the others wait
+    /// for it. Throws `storage` when a newer version has written it, or `PostgreSQLError`.
+    package static func migrate(_ settings: PostgreSQLSettings) throws {
+        let connection = try PostgreSQLConnection(settings)
+        // A look without the lock: mostly there is nothing to do, and a lock needs the server's attention.
+        if try version(connection) == migrations.count { return }
+        try connection.execute("SELECT pg_advisory_lock(\(lockClass), 1)")
+        let version = try version(connection)
+        for number in version..<max(version, migrations.count) {
+            try connection.transaction {
+                try connection.execute(number == 0 ? first + migrations[0] : migrations[number])
+                try connection.run(
+                    "INSERT INTO schema_version VALUES (?1, now(), ?2)", .integer(Int64(number + 1)),
+                    .text(countersignVersion))
+            }
+        }
+        try EventPartitions.make(connection)
+        try connection.execute("SELECT pg_advisory_unlock(\(lockClass), 1)")
+    }
+
+    private static let first = """
+        CREATE SCHEMA IF NOT EXISTS countersign;
+        CREATE TABLE schema_version (
+            version BIGINT PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL, program TEXT NOT NULL);
+
+        """
+
+    /// 0 in an empty database.
+    private static func version(_ connection: PostgreSQLConnection) throws -> Int {
+        let isThere = try connection.first("SELECT to_regclass('countersign.schema_version') IS NOT NULL") {
+            $0.int(0) != 0
+        }
+        guard isThere == true else { return 0 }
+        let version = try connection.first("SELECT max(version) FROM schema_version") { $0.int(0) } ?? 0
+        guard version <= migrations.count else {
+            throw GatewayError(
+                .storage,
+                "the database was written by a newer version (schema \(version), this one knows "
+                    + "\(migrations.count)); use that version")
+        }
+        return version
+    }
+}

@@ -1,0 +1,47 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import GatewayPostgreSQL
+
+/// A database of its own in the server that `scripts/postgresql.sh run` has started, dropped at the end.
+final class TestDatabase: Sendable {
+    /// The URL of a superuser's database; nil where there is no server to test with.
+    static let server = ProcessInfo.processInfo.environment["COUNTERSIGN_TEST_POSTGRESQL"]
+
+    let name: String
+    let settings: PostgreSQLSettings
+
+    private init(migrated: Bool) throws {
+        let server = try #require(Self.server)
+        name = "test_" + UUIDv7.make().replacing("-", with: "")
+        let admin = try PostgreSQLConnection(try PostgreSQLSettings(server))
+        try admin.execute("CREATE DATABASE \(name)")
+        var url = try #require(URLComponents(string: server))
+        url.path = "/" + name
+        settings = try PostgreSQLSettings(try #require(url.string))
+        if migrated { try PostgreSQLSchema.migrate(settings) }
+    }
+
+    /// Runs `body` with a database, which is gone afterwards.
+    static func use(migrated: Bool = true, _ body: (TestDatabase) throws -> Void) throws {
+        let database = try TestDatabase(migrated: migrated)
+        defer { database.drop() }
+        try body(database)
+    }
+
+    static func use(migrated: Bool = true, _ body: (TestDatabase) async throws -> Void) async throws {
+        let database = try TestDatabase(migrated: migrated)
+        defer { database.drop() }
+        try await body(database)
+    }
+
+    private func drop() {
+        guard let server = Self.server, let settings = try? PostgreSQLSettings(server),
+            let admin = try? PostgreSQLConnection(settings)
+        else { return }
+        try? admin.execute("DROP DATABASE \(name) WITH (FORCE)")
+    }
+
+    func connect() throws -> PostgreSQLConnection { try PostgreSQLConnection(settings) }
+}
