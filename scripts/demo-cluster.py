@@ -4,20 +4,17 @@
 Usage: scripts/demo-cluster.py COUNTERSIGN_BINARY
 
 Everything runs as ordinary processes in a temporary folder: a PostgreSQL server that wants TLS and a password, three
-gateways, HAProxy with packaging/cluster/haproxy.cfg, and four devices. In the middle gateways and the database are killed with SIGKILL and started
-again. In the end the events are counted in the database and by a consumer.
+gateways, HAProxy with packaging/cluster/haproxy.cfg, and the devices of `countersign demo`. In the middle gateways and the
+database are killed with SIGKILL and started again. In the end the events are counted in the database and by a consumer.
 
 Exit status: 0 each of 600 events is there exactly once, 1 otherwise.
 """
 
-import json
 import os
-import random
 import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -27,8 +24,7 @@ from cluster import Gateway, Server, command, free_port, until
 from histories import Consumer, request
 
 ROOT = Path(__file__).resolve().parent.parent
-DEVICES, PARTS, PART = 4, 15, 10
-SHOP = ["Product Viewed", "Product Added", "Cart Viewed", "Checkout Started", "Order Completed"]
+TOTAL = 600
 
 
 def say(text):
@@ -59,44 +55,19 @@ class Proxy:
             return False
 
 
-class Device(threading.Thread):
-    """One user's events, ten at a time, each signed for with a token of the user's."""
-
-    def __init__(self, binary, folder, number, url):
-        super().__init__()
-        self.number, self.done, self.problem = number, 0, None
-        self.send = [binary, "send", "--server", url, "--write-key-file", folder / "write-key", "--key", folder / "private.pem"]
-        self.parts = []
-        for part in range(PARTS):
-            file = folder / f"device-{number}-{part}.ndjson"
-            file.write_text("".join(json.dumps({"event": random.choice(SHOP), "userId": f"user-{number}", "properties": {
-                "number": part * PART + index}}) + "\n" for index in range(PART)))
-            self.parts.append(file)
-
-    def run(self):
-        for part in self.parts:
-            done = subprocess.run([*self.send, part], capture_output=True, text=True)
-            if done.returncode:
-                self.problem = done.stderr.strip()
-                return
-            self.done += PART
-            time.sleep(0.4)
-
-
-def kill(what, process, start):
+def kill(what, victim):
     """Kills something, and starts it again a second later."""
-    say(f"  kill -9 of {what} (process {process.pid})")
-    process.kill()
-    process.wait()
+    say(f"kill -9 of {what} (process {victim.process.pid})")
+    victim.kill()
     time.sleep(1)
-    start()
-    say(f"  {what} runs again")
+    victim.start()
+    say(f"{what} runs again (process {victim.process.pid})")
 
 
 def run(binary, folder):
     began = time.monotonic()
     server = Server(folder)
-    started = [server]
+    started, devices = [server], None
     try:
         server.secure()
 
@@ -108,6 +79,8 @@ def run(binary, folder):
         tell("key", "generate", "--out", str(folder))
         tell("key", "add", "shop", str(folder / "public.pem"))
         tell("enforcement", "set", "shop", "required")
+        # Or no token would expire within seconds.
+        tell("policy", "set", "shop", "--leeway", "0")
         reader = tell("admin", "token", "create", "--name", "reader", "--scopes", "reader", "--app", "shop")
         tell("consumer", "create", "shop", "books")
         gateways = [Gateway(binary, folder, f"gateway-{number}", server.url(), {"COUNTERSIGN_TRUSTED_PROXIES": "127.0.0.1"})
@@ -121,41 +94,44 @@ def run(binary, folder):
         say(f"PostgreSQL on port {server.port}, gateways on {', '.join(str(gateway.port) for gateway in gateways)}, "
             f"HAProxy before them at {proxy.url} ({time.monotonic() - began:.0f} s)")
 
-        total = DEVICES * PARTS * PART
-        devices = [Device(binary, folder, number, proxy.url) for number in range(1, DEVICES + 1)]
         consumer = Consumer("books", [proxy], reader)
-        for device in devices:
-            device.start()
-        for share, victim in ((0.15, 0), (0.35, None), (0.55, 1), (0.7, 2), (0.85, None)):
-            until("the devices go on", lambda: sum(device.done for device in devices) >= share * total
-                  or any(device.problem for device in devices), 120)
-            say(f"{sum(device.done for device in devices)} of {total} events are acknowledged")
-            if victim is None:
-                kill("PostgreSQL", server.process, server.start)
+        devices = subprocess.Popen([binary, "demo", "--server", proxy.url, "--write-key-file", folder / "write-key", "--key",
+                                    folder / "private.pem", "--data", folder / "devices"])
+        time.sleep(1)
+        for gateway in (gateways[0], None, gateways[1], gateways[2], None):
+            if gateway:
+                kill(f"gateway {gateways.index(gateway) + 1}", gateway)
             else:
-                kill(f"gateway {victim + 1}", gateways[victim].process, gateways[victim].start)
-        for device in devices:
-            device.join(timeout=120)
-        problems = [f"device {device.number}: {device.problem or 'is not done'}" for device in devices if device.done < PARTS * PART]
+                kill("PostgreSQL", server)
+            time.sleep(0.5)
+        problems = ["the devices are not content"] if devices.wait(timeout=120) else []
         consumer.stop()
         problems += consumer.problems
 
-        rows = Counter(identifier for identifier, in server.rows("SELECT message_id FROM countersign.event"))
+        rows = server.rows("SELECT message_id, user_id, coalesce(body::json->'properties'->>'replay_row', '') "
+                           "FROM countersign.event")
+        recorded = Counter(number for _, _, number in rows if number)
         seen = Counter(identifier for _, _, identifier in dict.fromkeys(consumer.seen))
+        read = Counter({number: seen[identifier] for identifier, _, number in rows if number})
         counts = []
-        for where, found in (("in the database", rows), ("by the consumer", seen)):
+        for where, found in (("in the database", recorded), ("by the consumer", read)):
             once = sum(count == 1 for count in found.values())
-            counts.append(once == total and len(found) == total)
-            say(f"{'ok   ' if counts[-1] else 'WRONG'} {once} of {total} events are counted exactly once {where}"
+            counts.append(once == TOTAL and len(found) == TOTAL)
+            say(f"{'ok    ' if counts[-1] else 'WRONG '} {once} of {TOTAL} events are counted exactly once {where}"
                 + ("" if counts[-1] else f"; {len(found)} different ones, {sum(found.values())} in all"))
+        forged = sum(user == "mallory" for _, user, _ in rows)
+        if forged:
+            problems.append(f"{forged} events of the device with forged tokens are in the database")
+        if seen.keys() != {identifier for identifier, _, _ in rows}:
+            problems.append("the consumer has not seen what is in the database")
         for problem in problems:
-            say(f"WRONG {problem}")
+            say(f"WRONG  {problem}")
         return all(counts) and not problems
     finally:
-        for one in started[::-1]:
-            if one.process and one.process.poll() is None:
-                one.process.kill()
-                one.process.wait()
+        for process in [one.process for one in started[::-1]] + ([devices] if devices else []):
+            if process and process.poll() is None:
+                process.kill()
+                process.wait()
 
 
 def main():

@@ -1,4 +1,5 @@
 internal import CountersignGateway
+internal import CountersignJOSE
 internal import Foundation
 internal import GatewayModel
 
@@ -12,6 +13,13 @@ enum DemoCommand {
     private static let data = Flag(
         "data", .path("PATH"),
         help: "folder to keep the run in; without it a temporary one is deleted at the end")
+    private static let server = Flag(
+        "server", .text("URL"),
+        help: "devices alone: send to gateways that run there; with --write-key-file and --key")
+    private static let writeKeyFile = Flag(
+        "write-key-file", .path("FILE"), help: "with --server: the write key of an app that requires tokens")
+    private static let key = Flag(
+        "key", .path("FILE"), help: "with --server: a private key that signs the users' tokens")
 
     static let command = Command(
         "demo", summary: "Show events going from devices through the gateway to disk",
@@ -19,15 +27,17 @@ enum DemoCommand {
             Starts a gateway with an app that requires tokens, and devices that each have a queue of their own. Tokens
             expire on the way, one device loses its network, one signs its tokens with a key of its own. At the end
             the database is compared with what was recorded. Kill the gateway while it runs: it is started again.
-            Ends with 0 when each event is stored exactly once, and with 3 when not.
+            Ends with 0 when each event is stored exactly once, and with 3 when not. With --server it ends with 0 when all
+            that the honest devices have recorded is delivered, and nothing of the other one; what is stored, it does not see.
             """,
-        flags: [input, devices, data],
+        flags: [input, devices, data, server, writeKeyFile, key],
         examples: [
             "A sample of shop events": "countersign demo",
             "The visitors of a web site": "countersign demo --input access.log",
             "Keep the databases to look at": "countersign demo --devices 3 --data ./demo",
         ]
     ) { invocation in
+        let destination = try destination(invocation)
         let replay: Replay
         let count: Int
         if let path = try invocation.value(of: input) {
@@ -49,10 +59,30 @@ enum DemoCommand {
         defer { if kept == nil { try? FileManager.default.removeItem(at: folder) } }
         let run = DemoRun(
             plan: DemoPlan(replay: replay, devices: count), folder: folder,
-            executable: executable, io: invocation.io)
+            executable: executable, destination: destination, io: invocation.io)
         guard let isRight = try await finish(run, folder) else { throw ExitCode.interrupted }
-        if let kept { invocation.io.say("Look at it: sqlite3 '\(kept)/gateway/events.sqlite'") }
+        if let kept, destination == nil {
+            invocation.io.say("Look at it: sqlite3 '\(kept)/gateway/events.sqlite'")
+        }
         guard isRight else { throw ExitCode.verificationFailed }
+    }
+
+    /// Where the devices send when it is not to a gateway of the demo's own.
+    private static func destination(_ invocation: Invocation) throws -> DemoRun.Destination? {
+        let files = (try invocation.value(of: writeKeyFile), try invocation.value(of: key))
+        switch (try invocation.value(of: server), files.0, files.1) {
+        case (nil, nil, nil): return nil
+        case (let server?, let writeKeyFile?, let key?):
+            return DemoRun.Destination(
+                endpoint: try Invocation.gatewayURL(server),
+                writeKey: try invocation.text(ofFile: writeKeyFile).trimmingCharacters(
+                    in: .whitespacesAndNewlines),
+                key: try SigningKey(pem: try invocation.text(ofFile: key)))
+        default:
+            throw CommandError(
+                .usage, "--server, --write-key-file and --key belong together",
+                hint: "without all of them the demo starts a gateway of its own")
+        }
     }
 
     /// Asks the person at the terminal, if there is one, and serves the dashboard over the run's data until Ctrl-C.
@@ -100,7 +130,7 @@ enum DemoCommand {
         let signals = StopSignals()
         let work = Task {
             let isRight = try await run.run()
-            try await offerDashboard(folder, run.io)
+            if run.destination == nil { try await offerDashboard(folder, run.io) }
             return isRight
         }
         let watch = Task { [stream = signals.stream] in

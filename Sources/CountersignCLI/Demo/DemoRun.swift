@@ -10,15 +10,31 @@ struct DemoRun: Sendable {
     /// How long the rest may take to be delivered, in seconds.
     static let drainSeconds = 40.0
 
+    /// Gateways that run, and what it takes to send to them.
+    struct Destination: Sendable {
+        let endpoint: URL
+        let writeKey: String
+        /// Signs the users' tokens.
+        let key: SigningKey
+    }
+
     let plan: DemoPlan
     /// Where the gateway's data and the devices' queues go.
     let folder: URL
     /// The path of the `countersign` program.
     let executable: String
+    /// Where the devices send; nil starts a gateway for them.
+    let destination: Destination?
     let io: CommandIO
 
     /// Runs the demo and prints its table. Returns true when everything is as it should be.
     func run() async throws -> Bool {
+        if let destination {
+            let devices = try makeDevices(
+                endpoint: destination.endpoint, writeKey: destination.writeKey, key: destination.key)
+            try await replay(devices)
+            return try judge(devices)
+        }
         let dataDirectory = folder.appendingPathComponent("gateway").path
         let key = try SigningKey.generate(.rs256)
         let (appID, writeKey) = try Self.makeApp(in: dataDirectory, publicKey: key.publicKey.pem)
@@ -82,6 +98,25 @@ struct DemoRun: Sendable {
         await progress.value
     }
 
+    /// By what the devices were told.
+    private func judge(_ devices: [DemoDevice]) throws -> Bool {
+        let report = DemoReport(devices: devices.map(\.report))
+        for line in report.lines { try io.print(line) }
+        let left = report.devices.filter { $0.plan.role != .forged }.reduce(0) { $0 + $1.queued }
+        let forged = report.devices.filter { $0.plan.role == .forged }.reduce(0) { $0 + $1.tally.delivered }
+        return try say([
+            ("\(left) events of the honest devices are still in their queues", left == 0),
+            ("\(forged) events of the device with forged tokens were taken", forged == 0),
+        ])
+    }
+
+    /// Prints each verdict. Returns true when all are right.
+    private func say(_ verdicts: [(text: String, isRight: Bool)]) throws -> Bool {
+        try io.print("")
+        for (text, isRight) in verdicts { try io.print("\(isRight ? "ok    " : "WRONG ") \(text)") }
+        return verdicts.allSatisfy(\.isRight)
+    }
+
     private func judge(
         _ devices: [DemoDevice], gatewayStatus: Int32?, dataDirectory: String, appID: String
     ) throws -> Bool {
@@ -94,7 +129,7 @@ struct DemoRun: Sendable {
         let check = DemoCheck(
             stored: try DemoCheck.read(database: dataDirectory + "/events.sqlite", appID: appID),
             rows: plan.honestRows, identified: identified)
-        let verdicts = [
+        return try say([
             (
                 "\(check.exact) of \(plan.honestRows.count) events are in the database exactly once, "
                     + "beside \(identified.values.reduce(0, +)) identify events "
@@ -112,9 +147,6 @@ struct DemoRun: Sendable {
                 }
             ),
             ("the gateway stopped cleanly", gatewayStatus == 0),
-        ]
-        try io.print("")
-        for (text, isRight) in verdicts { try io.print("\(isRight ? "ok    " : "WRONG ") \(text)") }
-        return verdicts.allSatisfy(\.1)
+        ])
     }
 }

@@ -32,6 +32,12 @@ struct MistakeTests {
         #expect(io.talk.contains("--name"))
     }
 
+    @Test func devicesNeedAKeyToSendWithSomewhereElse() async {
+        let (code, io) = await run("demo", "--server", "http://127.0.0.1:1")
+        #expect(code == .usage)
+        #expect(io.talk.contains("--server, --write-key-file and --key belong together"))
+    }
+
     @Test func aTimeThatHasPassedIsNamedByItsFlag() async {
         let (code, io) = await run("enforcement", "set", "shop", "required", "--at", "2020-01-01T00:00:00Z")
         #expect(code == .usage)
