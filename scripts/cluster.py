@@ -58,6 +58,14 @@ def until(what, holds, seconds=60):
     return time.monotonic() - began
 
 
+def is_open(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    except OSError:
+        return False
+
+
 class Skipped(Exception):
     """Why a fault cannot be made on this machine."""
 
@@ -175,6 +183,32 @@ class Server:
         return [line.split("\t") for line in self.sql(text, database).splitlines()]
 
 
+class Pooler:
+    """pgbouncer before a server, with a session of the server for each that it is asked for."""
+
+    def __init__(self, folder, server):
+        self.binary = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
+        if not self.binary:
+            raise Skipped("pgbouncer is not installed")
+        self.port, self.folder = free_port(), folder
+        self.file = folder / "pgbouncer.ini"
+        (folder / "users.txt").write_text(f'"{DATABASE}" ""\n')
+        self.file.write_text(
+            f"[databases]\n{DATABASE} = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+            f"listen_port = {self.port}\nunix_socket_dir =\nauth_type = trust\nauth_file = {folder}/users.txt\n"
+            "pool_mode = session\nmax_client_conn = 1000\ndefault_pool_size = 150\n")
+        self.start()
+
+    def start(self):
+        with open(self.folder / "pgbouncer.log", "a") as log:
+            self.process = subprocess.Popen([self.binary, str(self.file)], stdout=log, stderr=log, cwd="/", **ordinary())
+        until("pgbouncer", lambda: is_open(self.port))
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
 class Wire:
     """A connection between a gateway and its server as a process of its own, which can be stopped, and can lose answers:
     of so many requests that reach the server it drops one answer and closes the connection, so that nobody knows what became
@@ -183,14 +217,7 @@ class Wire:
     def __init__(self, port, lose=0.0):
         self.port = free_port()
         self.process = subprocess.Popen([sys.executable, __file__, str(self.port), str(port), str(lose)])
-        until("the wire", self.answers)
-
-    def answers(self):
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-            return True
-        except OSError:
-            return False
+        until("the wire", lambda: is_open(self.port))
 
     def cut(self):
         self.process.send_signal(signal.SIGSTOP)

@@ -15,10 +15,12 @@ by position, one as a named consumer. A fault is survived when
   wire       the connection of one gateway stops without ending: it says 503 meanwhile
   network    the network of one gateway is gone (a namespace; needs root): it says 503, and /readyz no
   unknown    answers of the database are lost, so that nobody knows whether a commit was one
+  pooler     kill -9 of pgbouncer, which gives each connection a session of its own
   failover   the primary is killed and its standby promoted: asynchronous, where acknowledged events may be gone but no
              reader may pass over a stored one, and synchronous, where none may be gone
   migrate    many gateways start at once on an empty database, one is killed: each step is done once
   rolling    each gateway is stopped and started again, with --other by turns as that program
+  upgrade    the schema gains what a later version adds, while gateways work: they go on, and none starts on it any more
   clocks     gateways whose clocks are an hour apart: no lease and no refresh token is lost by that, and a warning says so
   refresh    one refresh token at all gateways at once, gateways killed: one rotation a generation
   keys       keys are added and deleted at one gateway while all are asked, one is killed or its connection stops: none
@@ -43,7 +45,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import cluster
-from cluster import Gateway, Namespace, Server, Skipped, Wire, faketime, until
+from cluster import Gateway, Namespace, Pooler, Server, Skipped, Wire, faketime, until
 from histories import Consumer, Follower, Load, account, request
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -268,6 +270,26 @@ def unknown(options, rounds=20):
                     [] if refused else ["no answer was lost"])
 
 
+def pooler(options, rounds=10):
+    made, back = Cluster(options, "pooler"), []
+    server = made.server()
+    made.app()
+    between = Pooler(made.folder, server)
+    made.wires.append(between)
+    for _ in range(options.gateways):
+        made.gateway(database=server.url(port=between.port))
+    made.begin()
+    made.progress()
+    for _ in range(rounds):
+        time.sleep(random.uniform(0.2, 0.8))
+        began = time.monotonic()
+        between.stop()
+        between.start()
+        made.progress()
+        back.append(time.monotonic() - began)
+    return made.end(f"pgbouncer killed {rounds} times, back in {statistics.median(back):.2f} s, at most {max(back):.2f} s")
+
+
 def failover(options, rounds=2):
     return all([promotion(options, synchronous=number % 2 == 1) for number in range(rounds)])
 
@@ -349,6 +371,32 @@ def rolling(options, rounds=10):
     refused = made.load.answers[503]
     return made.end(f"{rounds} rounds over {options.gateways} gateways{' of two programs' if options.other else ''}, "
                     f"503 to {refused} requests", problems)
+
+
+def upgrade(options, rounds=3):
+    made, problems = usual(options, "upgrade"), []
+    server = made.servers[0]
+    newest = int(server.rows("SELECT max(version) FROM countersign.schema_version")[0][0])
+    for number in range(newest + 1, newest + 1 + rounds):
+        server.sql(f"""
+            BEGIN;
+            ALTER TABLE countersign.event ADD COLUMN later_{number} TEXT;
+            ALTER TABLE countersign.app ADD COLUMN later_{number} BIGINT NOT NULL DEFAULT 0;
+            INSERT INTO countersign.schema_version VALUES ({number}, now(), 'later');
+            COMMIT""")
+        made.progress()
+        time.sleep(1)
+    failed = {status: count for status, count in made.load.answers.items() if status not in (200, 503)}
+    if failed:
+        problems.append(f"devices were told {failed}")
+    late = Gateway(options.countersign, made.folder, "late", made.database)
+    late.launch()
+    if late.started():
+        problems.append("an older program starts on a newer schema")
+        late.kill()
+    elif late.wait() == 0 or "newer version" not in late.log.read_text():
+        problems.append(f"a newer schema is not refused in words; see {late.log}")
+    return made.end(f"{rounds} later versions' steps under load", problems)
 
 
 def clocks(options, rounds=10):
@@ -569,7 +617,7 @@ def audit(options, rounds=20):
 
 
 FAULTS = {fault.__name__: fault for fault in (
-    gateways, database, wire, network, unknown, failover, migrate, rolling, clocks, refresh, keys, audit)}
+    gateways, database, wire, network, unknown, pooler, failover, migrate, rolling, upgrade, clocks, refresh, keys, audit)}
 
 
 def main():
