@@ -5,7 +5,7 @@ package struct StoreFailure: Error, Sendable {
         case full
         /// More waits for the disk than may.
         case overloaded
-        /// SQLite or the disk failed.
+        /// The database or the disk failed.
         case failed
         /// The gateway is stopping.
         case closed

@@ -183,17 +183,18 @@ struct AdminChangeTests {
         #expect(broken["broken_at"] as? Int == place)
     }
 
-    /// Whoever alters an entry and its own hash must alter every later one too.
-    @Test func anEntryWithANewHashBreaksTheChainBehindIt() throws {
+    /// Whoever alters an entry and its own hash must alter every later one too, and what was noted of the last.
+    @Test(arguments: [(3, 4), (6, 6)])
+    func anEntryWithANewHashBreaksTheChainBehindIt(seq: Int64, place: Int) throws {
         let headers = try bench.token("read")
         for number in 1...4 { try bench.apps.renameApp("shop", to: "Name \(number)") }
-        var entry = try #require(try bench.apps.auditLog.entries(limit: 10).first { $0.seq == 3 })
+        var entry = try #require(try bench.apps.auditLog.entries(limit: 10).first { $0.seq == seq })
         entry.actor = "nobody"
         try SQLiteConnection(path: bench.folder + "/control.sqlite").run(
-            "UPDATE audit SET actor = ?1, hash = ?2 WHERE seq = 3", .text(entry.actor),
-            .blob(entry.computedHash))
+            "UPDATE audit SET actor = ?1, hash = ?2 WHERE seq = ?3", .text(entry.actor),
+            .blob(entry.computedHash), .integer(seq))
         let broken = try bench.ask("GET", "audit/verify", nil, headers).json
-        #expect(broken["ok"] as? Bool == false && broken["broken_at"] as? Int == 4)
+        #expect(broken["ok"] as? Bool == false && broken["broken_at"] as? Int == place)
     }
 
     @Test func noEntryHoldsASecret() throws {

@@ -74,6 +74,32 @@ struct SchemaTests {
         return connection
     }
 
+    /// An entry that was taken off the end before the upgrade is missed after it too.
+    @Test(arguments: [nil, 3 as Int64?])
+    func theAuditLogGoesOnAfterItsLastEntry(taken: Int64?) throws {
+        let data = folder.path + "/data"
+        let old = try control(in: data, schema: 19)
+        var previous = AuditEntry.root
+        for seq in 1...3 {
+            var entry = AuditEntry(
+                seq: Int64(seq), atMilliseconds: 1, actor: "ada", role: "owner", action: "app.rename",
+                target: "shop", previousHash: previous, hash: [])
+            entry.hash = entry.computedHash
+            try old.run(
+                """
+                INSERT INTO audit (seq, at_ms, actor, role, action, target, previous_hash, hash)
+                VALUES (?, 1, 'ada', 'owner', 'app.rename', 'shop', ?, ?)
+                """, .integer(entry.seq), .blob(previous), .blob(entry.hash))
+            previous = entry.hash
+        }
+        if let taken { try old.run("DELETE FROM audit WHERE seq = ?", .integer(taken)) }
+        let log = try AppDirectory(dataDirectory: data).auditLog
+        #expect(try log.verify().brokenAt == taken)
+        try log.note("app.rename", "shop")
+        #expect(try log.entries(limit: 1).first?.seq == 4)
+        #expect(try log.verify().brokenAt == taken)
+    }
+
     @Test func whatLayInTablesOfItsOwnIsFoundAmongTheSettings() throws {
         let data = folder.path + "/data"
         let secret = String(repeating: "0a", count: 32)

@@ -1,9 +1,11 @@
 import CountersignJOSE
+import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayModel
 @testable import GatewayStorage
 
 struct TokenSecretsTests {
@@ -38,6 +40,70 @@ struct TokenSecretsTests {
         #expect(try secrets.maintain(at: begins + day - 1)?.map(\.id) == [new.id, old.id])
         #expect(try secrets.maintain(at: begins + day)?.map(\.id) == [new.id])
         #expect(try self.secrets().published(at: begins + day).map(\.id) == [new.id])
+    }
+
+    /// Two gateways on one database find at the same time that the next key is due.
+    @Test func twoGatewaysMakeOneNewKey() throws {
+        let first = try secrets()
+        let old = try first.signer(at: 0)
+        let file = try SQLiteWriter(
+            path: folder.path + "/token-keys.sqlite", pragmas: "PRAGMA foreign_keys = ON", ["SELECT 1"])
+        let time = 90 * day
+        let second = TokenSecrets(
+            Overtaken(database: file) { _ = try first.maintain(at: time) }, seal: .none)
+        let keys = try #require(try second.maintain(at: time)).map(\.id)
+        #expect(keys.count == 2 && keys.contains(old.id))
+        #expect(try Set(keys) == Set(first.published(at: time).map(\.id)))
+    }
+
+    /// Somebody else does something before each transaction.
+    private struct Overtaken: SQLDatabase {
+        let database: any SQLDatabase
+        let other: @Sendable () throws -> Void
+
+        func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
+            try database.read(body)
+        }
+
+        func transaction<Result>(
+            alone: Bool, _ body: (any SQLConnection) throws -> Result
+        ) throws -> Result {
+            try other()
+            return try database.transaction(alone: alone, body)
+        }
+
+        func version() throws(GatewayError) -> Int64 { try database.version() }
+    }
+
+    @Test func secretsLieSealedInADatabaseThatOthersRead() throws {
+        let file = try SQLiteWriter(
+            path: DataDirectory(path: folder.path).file("shared.sqlite"), pragmas: SQLiteWriter.shortLog,
+            [
+                """
+                CREATE TABLE refresh_key (id INTEGER PRIMARY KEY, key BLOB NOT NULL) STRICT;
+                CREATE TABLE signing_key (
+                    id TEXT PRIMARY KEY, pem BLOB NOT NULL, signs_from_ms INTEGER NOT NULL) STRICT;
+                """
+            ])
+        let turned: @Sendable ([UInt8]) -> [UInt8] = { $0.map { ~$0 } }
+        let seal = TokenSecrets.Seal(
+            seal: { secret in
+                if case .text(let text) = secret { return .blob(turned(Array(text.utf8))) }
+                guard case .blob(let bytes) = secret else { return secret }
+                return .blob(turned(bytes))
+            }, open: turned)
+        let before = TokenSecrets(file, seal: seal)
+        let (key, signer) = (try before.refreshKey(), try before.signer(at: 0))
+        let after = TokenSecrets(file, seal: seal)
+        #expect(try after.refreshKey() == key)
+        #expect(try after.signer(at: 1).id == signer.id)
+        let kept = try file.read { connection in
+            try connection.all("SELECT key FROM refresh_key UNION ALL SELECT pem FROM signing_key") {
+                $0.blob(0)
+            }
+        }
+        #expect(kept.contains(turned(key)))
+        #expect(!kept.contains { String(decoding: $0, as: UTF8.self).contains("PRIVATE KEY") })
     }
 
     @Test func aKeyInWrongHandsIsEndedAtOnce() throws {

@@ -1,0 +1,93 @@
+import CountersignCore
+import CountersignSQLite
+import Testing
+
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// What stores do when others are in the way of their transactions, as on an engine with several writers.
+struct SQLDatabaseTests {
+    private struct Trouble: StorageError {
+        var isFull = false
+        var isRetryable = false
+    }
+
+    /// Undoes the first transactions at their end.
+    private final class Contended: SQLDatabase {
+        private struct State: @unchecked Sendable {
+            let sqlite: SQLiteConnection
+            var troubles: [Trouble]
+            var runs = 0
+            var areAlone: [Bool] = []
+        }
+
+        private let state: Lock<State>
+        var runs: Int { state.withLock { $0.runs } }
+        var areAlone: [Bool] { state.withLock { $0.areAlone } }
+
+        init(_ troubles: [Trouble]) throws {
+            let sqlite = try SQLiteConnection(path: ":memory:")
+            try sqlite.migrate(SessionSchema.migrations)
+            state = Lock(State(sqlite: sqlite, troubles: troubles))
+        }
+
+        func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
+            try state.withLock { state throws(GatewayError) in
+                try GatewayError.storing { try body(state.sqlite) }
+            }
+        }
+
+        func transaction<Result>(
+            alone: Bool, _ body: (any SQLConnection) throws -> Result
+        ) throws -> Result {
+            try state.withLock { state in
+                state.runs += 1
+                state.areAlone.append(alone)
+                return try state.sqlite.transaction {
+                    let result = try body(state.sqlite)
+                    if let trouble = state.troubles.popLast() { throw trouble }
+                    return result
+                }
+            }
+        }
+
+        func version() -> Int64 { 0 }
+    }
+
+    private let opening = SessionTable.Opening(appID: "shop", subject: "user-1", rules: TokenRules())
+
+    private func sessions(_ database: Contended) throws -> Int? {
+        try database.read { try $0.first("SELECT count(*) FROM session") { $0.int(0) } }
+    }
+
+    @Test func aBatchThatOthersWereInTheWayOfRunsAgain() throws {
+        let database = try Contended(Array(repeating: Trouble(isRetryable: true), count: 4))
+        let store = SessionStore(database, refreshKey: Array(repeating: 7, count: 32))
+        let (session, token) = try store.perform { [opening] in try $0.open(opening, at: 0, address: "") }
+        #expect(database.runs == 5 && database.areAlone.allSatisfy { !$0 })
+        #expect(try sessions(database) == 1)
+        // The answer is that of the run that was kept.
+        #expect(try store.perform { try $0.session(id: session.id) }?.id == token.sessionID)
+    }
+
+    @Test func itGivesUpAfterFiveRuns() throws {
+        let database = try Contended(Array(repeating: Trouble(isRetryable: true), count: 5))
+        #expect(throws: GatewayError.self) { try database.write { _ in } }
+        #expect(database.runs == 5 && database.areAlone.allSatisfy { $0 })
+        try database.write { _ in }
+        #expect(database.runs == 6)
+    }
+
+    @Test func whatWouldFailAgainIsNotRunAgain() throws {
+        let database = try Contended([Trouble(isFull: true)])
+        let store = SessionStore(database, refreshKey: Array(repeating: 7, count: 32))
+        let reason = Lock<StoreFailure.Reason?>(nil)
+        store.submit({ [opening] in try $0.open(opening, at: 0, address: "") }) { result in
+            if case .failure(let failure) = result { reason.withLock { $0 = failure.reason } }
+        }
+        store.close()
+        #expect(reason.withLock { $0 } == .full)
+        #expect(database.runs == 1)
+        #expect(try sessions(database) == 0)
+    }
+}
