@@ -1,3 +1,0 @@
-internal import CountersignSQLite
-
-typealias SQLValue = SQLiteValue
