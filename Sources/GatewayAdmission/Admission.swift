@@ -25,7 +25,7 @@ package enum Verdict {
     /// Enforcement is disabled; the token was not looked at.
     case notJudged
     /// The token is good.
-    case accepted(VerificationReport)
+    case accepted(VerificationReport, from: TokenHolder)
     /// The token is not good, and enforcement is optional: report it and go on.
     case acceptedWithWarning(VerificationReport)
     /// The token is not good, and enforcement is required.
@@ -39,29 +39,38 @@ extension AdmittedApp {
         case .userToken:
             guard !request.userIDs.isEmpty else { return .anonymous }
             guard enforcement != .disabled else { return .notJudged }
-            let report = report(on: request, at: instant)
-            if report.isAccepted { return .accepted(report) }
+            let (report, holder) = judge(request, at: instant)
+            if report.isAccepted { return .accepted(report, from: holder) }
             return enforcement(of: request.userIDs) == .required
                 ? .rejected(report) : .acceptedWithWarning(report)
         case .accessToken:
-            let report = report(on: request, at: instant)
+            let (report, holder) = judge(request, at: instant)
             let namesUser = report.claims.map { !$0.subject.isEmpty } ?? false
-            return report.isAccepted && namesUser ? .accepted(report) : .rejected(report)
+            return report.isAccepted && namesUser ? .accepted(report, from: holder) : .rejected(report)
         }
     }
 
     /// Judges the token of a request by this app's keys and policy, whatever its enforcement.
     package func report(on request: AdmissionRequest, at instant: Double) -> VerificationReport {
+        judge(request, at: instant).report
+    }
+
+    private func judge(
+        _ request: AdmissionRequest, at instant: Double
+    ) -> (report: VerificationReport, holder: TokenHolder) {
         let token = request.credential.token
         switch request.credential.scheme {
         case .userToken:
-            return issued.report(on: token, appID: id, userIDs: request.userIDs, at: instant)
-                ?? verifier.verify(
-                    token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
-                    deviceTime: request.deviceTime)
+            if let judged = issued.judge(token, appID: id, userIDs: request.userIDs, at: instant) {
+                return judged
+            }
+            let report = verifier.verify(
+                token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
+                deviceTime: request.deviceTime)
+            return (report, .device)
         case .accessToken:
-            return issued.report(on: token, appID: id, userIDs: nil, at: instant)
-                ?? verifier.inspect(token, at: instant)
+            return issued.judge(token, appID: id, userIDs: nil, at: instant)
+                ?? (verifier.inspect(token, at: instant), .device)
         }
     }
 }

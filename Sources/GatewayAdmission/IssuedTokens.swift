@@ -1,5 +1,5 @@
 internal import CountersignCore
-package import CountersignJOSE
+internal import CountersignJOSE
 package import GatewayModel
 
 /// Judges access tokens that this gateway has issued, for any app.
@@ -66,16 +66,16 @@ package final class IssuedTokens: Sendable {
         return IssuedClaims(json: jws.payload)?.audience
     }
 
-    /// Judges a token; nil when it is none of ours. Returns what was found, or nil.
-    package func report(
-        on token: String?, appID: String, userIDs: [String]?, at instant: Double
-    ) -> VerificationReport? {
+    /// Judges a token; nil when it is none of ours. Returns what was found, and who has it.
+    func judge(
+        _ token: String?, appID: String, userIDs: [String]?, at instant: Double
+    ) -> (report: VerificationReport, holder: TokenHolder)? {
         guard let token, let verifier = verifier(of: token) else { return nil }
         var report = verifier.inspect(token, at: instant)
-        guard let verified = report.claims else { return report }
+        guard let verified = report.claims else { return (report, .device) }
         guard let claims = IssuedClaims(json: verified.json) else {
             report.add(.invalidPayload, "the claims are not those of an access token")
-            return report
+            return (report, .device)
         }
         if claims.audience != appID { report.add(.audienceMismatch, "aud does not name this app") }
         if isRevoked(claims) { report.add(.revoked, "the token, its session or its client was revoked") }
@@ -88,7 +88,7 @@ package final class IssuedTokens: Sendable {
                 report.add(.payloadUserIDMismatch, "the request carries ids of more than one user")
             }
         }
-        return report
+        return (report, claims.sessionID == nil ? .server : .device)
     }
 
     /// The claims of a token of ours that is good now, whatever its app; nil for all others.

@@ -9,8 +9,9 @@ extension RequestTrail {
         switch verdict {
         case .anonymous: self.verdict = .anonymous
         case .notJudged: self.verdict = .notJudged
-        case .accepted(let report):
+        case .accepted(let report, let holder):
             self.verdict = .accepted
+            isFromServer = holder == .server
             keyID = report.matchedKeyID
             tokenID = report.claims?.tokenID
         case .acceptedWithWarning(let report):

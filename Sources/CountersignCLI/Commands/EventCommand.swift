@@ -11,7 +11,9 @@ enum EventCommand {
     private static let verdict = Flag(
         "verdict", .choice(verdicts), help: "only events that were judged so when they came")
     private static let unverified = Flag("unverified", help: "only events that no valid token vouches for")
-    private static let verdicts = ["verified", "warned", "not_judged", "anonymous", "unknown", "unverified"]
+    private static let verdicts = [
+        "verified", "server", "warned", "not_judged", "anonymous", "unknown", "unverified",
+    ]
     private static let since = Flag(
         "since", .text("TIME"), help: "received from then on: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
     private static let until = Flag("until", .text("TIME"), help: "received before this time")

@@ -14,6 +14,8 @@ public struct ConsumedEvent: Sendable {
 
         /// A valid token vouched for `userID`: signed by your backend for this user.
         public static let verified = Verdict(rawValue: "verified")
+        /// Your own backend sent it, with a token that one of the app's OAuth clients has for itself.
+        public static let server = Verdict(rawValue: "server")
         /// The token was missing or not valid (`code` says why), and the app does not require one.
         public static let warned = Verdict(rawValue: "warned")
         /// Nobody looked: the app's enforcement was disabled.

@@ -76,7 +76,7 @@ struct BloomreachCall {
         }
         let (report, identifiers) = app.customerTokens.verify(token, at: path.now().timeIntervalSince1970)
         guard report.isAccepted else { throw rejection(report, app: app, path: path, request: request) }
-        request.trail.note(.accepted(report), app: app)
+        request.trail.note(.accepted(report, from: .device), app: app)
         return CustomerToken(
             report: report,
             identifiers: identifiers.map { CustomerIdentifier(name: $0.name, value: $0.value) })

@@ -48,7 +48,7 @@ package struct RequestPath: Sendable {
             request.trail.client = ClientInfo(userAgent: request.headerBytes("user-agent"))
         }
         switch verdict {
-        case .accepted(let report):
+        case .accepted(let report, _):
             noteKeyUse(report, app: app, request: request)
             if credential.scheme == .accessToken { request.trail.userID = report.claims?.subject }
         case .rejected(let report), .acceptedWithWarning(let report):

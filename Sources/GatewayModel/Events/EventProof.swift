@@ -5,6 +5,8 @@ package struct EventProof: Sendable, Equatable {
     package enum Verdict: String, Sendable, CaseIterable {
         /// A valid token vouched for the user.
         case verified
+        /// The app's own backend sent it: the token was one that an OAuth client of the app has for itself.
+        case server
         /// The token was missing or not valid, and the app did not require one.
         case warned
         /// The app's enforcement was disabled: no token was looked at.
@@ -45,7 +47,7 @@ package enum VerdictFilter: Sendable, Equatable {
     case verdict(EventProof.Verdict)
     /// Events that were stored before verdicts were.
     case unknown
-    /// All but the verified ones.
+    /// Those that nobody vouched for: all but the verified ones and those of the app's own backend.
     case unverified
 
     package static let words = EventProof.Verdict.allCases.map(\.rawValue) + ["unknown", "unverified"]

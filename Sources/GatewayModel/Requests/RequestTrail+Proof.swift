@@ -5,15 +5,16 @@ extension RequestTrail {
     package func proof(dialect: String, requestID: String) -> EventProof? {
         let judged: EventProof.Verdict
         switch verdict {
-        case .accepted: judged = .verified
+        case .accepted: judged = isFromServer ? .server : .verified
         case .acceptedWithWarning: judged = .warned
         case .notJudged: judged = .notJudged
         case .anonymous: judged = .anonymous
         case .rejected, nil: return nil
         }
+        let isProven = verdict == .accepted
         return EventProof(
-            verdict: judged, code: authCode?.rawValue, keyID: judged == .verified ? keyID : nil,
+            verdict: judged, code: authCode?.rawValue, keyID: isProven ? keyID : nil,
             enforcement: enforcement?.rawValue, dialect: dialect, requestID: requestID,
-            tokenID: judged == .verified ? tokenID : nil)
+            tokenID: isProven ? tokenID : nil)
     }
 }

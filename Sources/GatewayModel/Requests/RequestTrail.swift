@@ -12,6 +12,8 @@ package struct RequestTrail: Sendable {
     package var verdict: VerdictKind?
     /// Why the token was not good, when it was not.
     package var authCode: AuthErrorCode?
+    /// True when the token is good and one that a client of the app has for itself.
+    package var isFromServer = false
     /// Whom the request speaks for; nil when anonymous.
     package var userID: String?
     /// The key that verified the token; nil when none did.

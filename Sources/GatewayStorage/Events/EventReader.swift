@@ -97,7 +97,7 @@ struct EventReader: EventLog {
         case .verdict(let verdict): hasVerdicts ? "verdict = '\(verdict.rawValue)'" : "0"
         case .unknown: hasVerdicts ? "verdict IS NULL" : "1"
         case .unverified:
-            hasVerdicts ? "verdict IS NOT '\(EventProof.Verdict.verified.rawValue)'" : "1"
+            hasVerdicts ? "coalesce(verdict, '') NOT IN ('verified', 'server')" : "1"
         }
     }
 

@@ -92,7 +92,9 @@ struct AdminReadTests {
         try SQLiteConnection(path: bench.folder + "/events.sqlite").execute(
             """
             INSERT INTO event (seq, app_id, message_id, type, timestamp_ms, received_ms, body)
-            VALUES (100, 'shop', 'm4', 'track', 1, 1, '{}')
+            VALUES (100, 'shop', 'm4', 'track', 1, 1, '{}');
+            INSERT INTO event (seq, app_id, message_id, type, timestamp_ms, received_ms, body, verdict)
+            VALUES (101, 'shop', 'm5', 'track', 1, 1, '{}', 'server')
             """)
         let reader = try bench.token("read")
         func found(_ filter: String) throws -> [String] {
@@ -100,8 +102,9 @@ struct AdminReadTests {
             let items = answer.json["items"] as? [[String: Any]] ?? []
             return items.compactMap { $0["message_id"] as? String }
         }
-        #expect(try found("") == ["m4", "m3", "m2", "m1"])
+        #expect(try found("") == ["m5", "m4", "m3", "m2", "m1"])
         #expect(try found("?verdict=verified") == ["m1"])
+        #expect(try found("?verdict=server") == ["m5"])
         #expect(try found("?verdict=warned") == ["m2"])
         #expect(try found("?verdict=not_judged") == ["m3"])
         #expect(try found("?verdict=unknown") == ["m4"])

@@ -103,6 +103,15 @@ struct OAuthTests {
         }
     }
 
+    @Test func whatABackendSendsSaysSo() throws {
+        let answer = try post("grant_type=client_credentials", basic: (client.id, secret))
+        let access = try #require(answer.json["access_token"] as? String)
+        #expect(try upload(access, user: "user-1", id: "m-1") == 200)
+        let rows = try fixture.rows(
+            "SELECT verdict, code, key_id IS NOT NULL, token_id IS NOT NULL, user_id FROM event", columns: 5)
+        #expect(rows == [["server", nil, "1", "1", "user-1"]])
+    }
+
     @Test func aDeletedClientsTokensAreRefused() throws {
         let answer = try post("grant_type=client_credentials", basic: (client.id, secret))
         let access = try #require(answer.json["access_token"] as? String)

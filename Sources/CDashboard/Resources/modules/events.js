@@ -16,6 +16,7 @@ import { sinks } from "./sinks.js";
 /** How each verdict is called, its colour, and what it is worth. */
 const VERDICTS = {
   verified: ["Verified", "good", "A valid token says that this user's device sent it."],
+  server: ["Server", "good", "Your own backend sent it, with the token of an OAuth client."],
   warned: ["Warned", "amber", "Its token was missing or invalid: anybody may have sent it in this user's name."],
   not_judged: ["Not judged", "neutral", "Tokens were not checked when it arrived: anybody may have sent it in this user's name."],
   anonymous: ["Anonymous", "neutral", "It names no user, so that there was nothing to verify."],
@@ -35,7 +36,7 @@ export function events(context) {
   const inputs = {
     user: text("user", { "data-search": true, placeholder: "id or pseudonym" }), name: text("name"),
     type: select([["", "Any"], ...types.map((word) => [word, word])], query.get("type") ?? ""),
-    verdict: select([["", "Any"], ["unverified", "All but verified"], ...Object.entries(VERDICTS).map(([value, [label]]) => [value, label])], query.get("verdict") ?? ""),
+    verdict: select([["", "Any"], ["unverified", "Unverified"], ...Object.entries(VERDICTS).map(([value, [label]]) => [value, label])], query.get("verdict") ?? ""),
     message_id: text("message_id"),
   };
   const from = time("from_ms");

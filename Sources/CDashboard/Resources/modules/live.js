@@ -15,7 +15,7 @@ const LIMIT = 300;
 /** How many requests from before are shown at first. */
 const EARLIER = 50;
 /** What an event's verdict is called where requests are listed. */
-const ofEvent = { verified: "accepted", warned: "warned", anonymous: "anonymous", not_judged: "not_judged" };
+const ofEvent = { verified: "accepted", server: "accepted", warned: "warned", anonymous: "anonymous", not_judged: "not_judged" };
 
 export function live(context) {
   const { app, body, query, signal } = context;

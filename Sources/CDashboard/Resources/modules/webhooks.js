@@ -9,7 +9,7 @@ import { attempt, pagedView, view } from "./views.js";
 import { remember } from "./address.js";
 import { facts } from "./sample.js";
 
-const verdicts = [["verified", "Verified"], ["unverified", "All but verified"], ["warned", "Warned"], ["not_judged", "Not judged"], ["anonymous", "Anonymous"], ["unknown", "Unknown"]];
+const verdicts = [["verified", "Verified"], ["server", "Server"], ["unverified", "Unverified"], ["warned", "Warned"], ["not_judged", "Not judged"], ["anonymous", "Anonymous"], ["unknown", "Unknown"]];
 const verdictName = Object.fromEntries(verdicts);
 const kinds = ["track", "identify", "page", "screen", "group", "alias"];
 const filterName = { verdict: "Verdict", type: "Type", name: "Name", user: "User" };
