@@ -213,9 +213,10 @@ while True:
             database = sqlite3.connect(path, timeout=5)
             database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             database.close()
+            if path.name == "events.sqlite":
+                print("read", flush=True)
         except sqlite3.Error:
             pass
-    print("read", flush=True)
 """
 
 

@@ -27,8 +27,8 @@ package enum Base64URL {
 
     /// Decodes `text` into `output`, which has room for `decodedCount` bytes.
     ///
-    /// padding too), an impossible length, or bits left over in the last character. Returns the number of bytes
-    /// written; nil for a character outside the alphabet (white space and.
+    /// Returns the number of bytes written; nil for a character outside the alphabet (white space and padding too), an
+    /// impossible length, or bits left over in the last character.
     package static func decode(
         _ text: UnsafeBufferPointer<UInt8>, into output: UnsafeMutablePointer<UInt8>
     ) -> Int? {

@@ -2,7 +2,7 @@ public import Countersign
 public import CountersignCore
 public import Foundation
 
-// What becomes a record.
+// Recording locations.
 extension LocationClient {
     /// Stores a location; when it returns, the record is on disk.
     ///

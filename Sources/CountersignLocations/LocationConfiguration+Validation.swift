@@ -2,26 +2,6 @@ internal import Countersign
 internal import CountersignCore
 internal import Foundation
 
-extension AuthorizationConfiguration {
-    func warnAboutPayload(log: CountersignLog?) {
-        func names(_ value: JSONValue) -> Bool {
-            switch value {
-            case .string(let text): text.contains("{refreshToken}")
-            case .array(let elements): elements.contains(where: names)
-            case .object(let members): members.values.contains(where: names)
-            default: false
-            }
-        }
-        guard let refreshPayload, !refreshPayload.isEmpty, !refreshPayload.values.contains(where: names)
-        else {
-            return
-        }
-        log?(
-            .warning,
-            "no field of refreshPayload has {refreshToken}: the server will not know what to refresh", [:])
-    }
-}
-
 extension LocationConfiguration {
     /// All apps have the same key: what is uploaded, and where, may change.
     var folder: InstanceFolder {

@@ -67,6 +67,10 @@ struct BadDayTests {
                 dialect: NativeDialect(
                     endpoint: configuration.endpoint, writeKey: configuration.writeKey, timeout: 30),
                 transport: road, clock: clock, random: { 1 })
+            Closing.afterTest { [fixture] in
+                await client.close()
+                withExtendedLifetime(fixture) {}
+            }
             _ = client.setUser("ada", token: token)
             return client
         }

@@ -5,7 +5,7 @@ import Foundation
 
 /// A client on a directory of its own, a scripted server and a manual clock.
 struct Bench {
-    private let folder = TemporaryFolder()
+    let folder = TemporaryFolder()
     var directory: URL { folder.url }
     let clock = ManualClock()
     let gateway = FakeGateway()

@@ -17,7 +17,7 @@ struct Closing: SuiteTrait, TestTrait, TestScoping {
         } catch {
             result = .failure(error)
         }
-        for close in opened.withLock({ $0 }) { await close() }
+        for close in opened.withLock({ $0 }).reversed() { await close() }
         try result.get()
     }
 

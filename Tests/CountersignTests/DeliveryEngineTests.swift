@@ -72,13 +72,16 @@ struct DeliveryEngineTests {
             configuration: bench.configuration,
             dialect: NativeDialect(endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 300),
             transport: bench.transport, clock: bench.clock, random: { 1 })
+        Closing.afterTest { [folder = bench.folder] in
+            await client.close()
+            withExtendedLifetime(folder) {}
+        }
         client.track("of nobody")
         #expect(await client.flush().delivered == 1)
         client.identify(userID: "ada")
         #expect(await client.flush().delivered == 1)
         #expect(lapses.withLock { $0.count } == 1)
         #expect(lapses.withLock { $0.allSatisfy { $0 != nil } })
-        await client.close()
     }
 
     @Test func aClientThatIsClosedWhileItSendsLetsOthersSend() async throws {

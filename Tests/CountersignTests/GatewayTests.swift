@@ -28,7 +28,7 @@ struct GatewayTests {
     }
 
     private func stored(_ fixture: GatewayFixture) throws -> [String] {
-        try fixture.rows("SELECT coalesce(name, type) FROM event ORDER BY seq", columns: 2).compactMap(\.[0])
+        try fixture.rows("SELECT coalesce(name, type) FROM event ORDER BY seq", columns: 1).compactMap(\.[0])
     }
 
     @Test func expiredTokenThenCallbackThenNewTokenThenEverythingOnce() async throws {
@@ -101,6 +101,10 @@ struct GatewayTests {
                 arrivedAt.withLock { if $0 == 0 { $0 = sentAt } }
                 arrived.signal()
             }, clock: clock, random: { 1 })
+        Closing.afterTest {
+            await client.close()
+            withExtendedLifetime(fixture) {}
+        }
         client.identify(userID: "ada")
         for number in 0..<5 { try await client.record("\(number)") }
         await refused.wait()
@@ -123,7 +127,6 @@ struct GatewayTests {
         #expect(arrivedAt.withLock { $0 } - switchedAt <= longest)
         #expect(await client.flush().isComplete)
         #expect(try stored(fixture) == ["identify", "0", "1", "2", "3", "4"])
-        await client.close()
     }
 
     @Test func eventsThatAreAllRejectedAreKnownAfterOneRequestAndSetAsideOnceOthersAreTaken() async throws {
@@ -136,6 +139,10 @@ struct GatewayTests {
             transport: WatchedTransport(clock: ManualClock()) { status, _ in
                 statuses.withLock { $0.append(status) }
             })
+        Closing.afterTest {
+            await client.close()
+            withExtendedLifetime(fixture) {}
+        }
         // An event must have a name.
         for _ in 0..<3 { client.track("") }
         await client.flush()
@@ -149,7 +156,6 @@ struct GatewayTests {
         #expect(
             try await client.quarantinedEvents().map(\.code) == Array(repeating: "invalid_event", count: 3))
         #expect(await client.snapshot().queued == 0)
-        await client.close()
     }
 
     /// "After 50 consecutive failed attempts, retries will be paused until the next session start."
@@ -163,6 +169,10 @@ struct GatewayTests {
             configuration: configuration,
             transport: WatchedTransport(clock: clock) { status, _ in if status == 401 { refusals.signal() } },
             clock: clock)
+        Closing.afterTest {
+            await client.close()
+            withExtendedLifetime(fixture) {}
+        }
         client.identify(
             userID: "ada", token: try fixture.token(for: "ada", key: GatewayFixture.strangersKey()))
         for refusal in 1...50 {
@@ -183,7 +193,6 @@ struct GatewayTests {
         client.startSession()
         await client.pipeline.engine.idle()
         #expect(try stored(fixture) == ["identify", "later"])
-        await client.close()
     }
 
     @Test(arguments: [("wrong key", 27), ("other user", 21), ("missing", 26)])

@@ -45,10 +45,15 @@ extension Invocation {
         }
         var members = made.members ?? [:]
         let secret = made[name].text
-        if let file {
-            if let secret { try file.write(secret) }
-            members[name] = nil
-            members["secret_file"] = path.map { .string($0) }
+        if let file, let path {
+            if let secret {
+                try file.write(secret)
+                members[name] = nil
+                members["secret_file"] = .string(path)
+            } else {
+                // What was made has no secret, such as a client with a public key.
+                unlink(path)
+            }
         }
         try print(.object(members)) {
             if let notice { io.say(notice) }

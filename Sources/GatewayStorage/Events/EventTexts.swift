@@ -56,10 +56,10 @@ struct EventTexts: Sendable {
         return (index == 0 ? 0 : Int(ends[index - 1]))..<Int(ends[index])
     }
 
-    /// Writes members of a JSON object with these texts, and with one more word at most of `extra`'s length.
+    /// Writes members of a JSON object with these texts, and with `extra` as one more word.
     func withWriter(of extra: String, to output: inout [UInt8], _ body: (inout Writer) -> Void) {
         bytes.withUnsafeBufferPointer { bytes in
-            // A byte that is escaped becomes six. Names and numbers take less than the rest.
+            // A byte that is escaped becomes six. Names, numbers and the verdict take less than the rest.
             let isPlain = Self.isPlain(bytes)
             let most = (isPlain ? 1 : 6) * bytes.count + extra.utf8.count + 512
             withUnsafeTemporaryAllocation(of: UInt8.self, capacity: most) { room in

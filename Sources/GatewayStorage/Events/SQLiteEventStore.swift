@@ -322,7 +322,9 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         guard !sweeper.isDone else { return }
         let uses = takeUses()
         do {
-            for consumer in try openLog().sweep(&sweeper, counting: uses) {
+            let passed = try openLog().sweep(&sweeper, counting: uses)
+            guard files.areInPlace else { throw loseFiles() }
+            for consumer in passed {
                 observer?.eventsMissed(
                     by: consumer.name, ofKind: consumer.kind.rawValue, appID: consumer.appID)
             }
@@ -363,6 +365,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             guard files.areInPlace else { throw loseFiles() }
             return log
         }
+        guard files.databaseIsInPlace else { throw loseFiles() }
         let open = try EventLogWriter(path: path, recent: recent, afterFailure: true)
         log = open
         files = DatabaseFiles(of: path)
@@ -370,9 +373,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     }
 
     private func closeLog() {
-        guard !hasLostFiles else { return }
-        log?.close()
-        log = nil
+        guard !hasLostFiles, let log else { return }
+        guard files.areInPlace else {
+            _ = loseFiles()
+            return
+        }
+        log.close()
+        self.log = nil
     }
 
     /// Stops storing until the next start: this process's readers still hold the old files.

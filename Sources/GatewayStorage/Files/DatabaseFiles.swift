@@ -26,9 +26,14 @@ struct DatabaseFiles {
     }
 
     /// Whether the same files still have their names.
-    var areInPlace: Bool { isInPlace(path, database) && isInPlace(path + "-wal", log) }
+    var areInPlace: Bool { databaseIsInPlace && isInPlace(path + "-wal", log) }
+
+    /// Whether the same database still has its name. Its log comes and goes with the last connection.
+    var databaseIsInPlace: Bool { isInPlace(path, database) }
 
     private func isInPlace(_ path: String, _ known: Identity) -> Bool {
+        // One that had gone before anybody looked.
+        guard known != .missing else { return false }
         let found = Self.identity(of: path)
         return found == known || found == .unknown || known == .unknown
     }

@@ -71,9 +71,49 @@ struct SQLiteEventStoreTests {
         if !isReplaced { try FileManager.default.copyItem(at: copy, to: file) }
         let again = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
         #expect(try append("m-1", to: again).get().duplicates == 1)
-        let late = try append("m-2", to: again).get()
-        #expect(late.accepted + late.duplicates == 1)
+        #expect(try append("m-2", to: again).get().accepted == 1)
         again.close()
+    }
+
+    /// The commit itself succeeds, in a file that has no name any more.
+    @Test(arguments: ["events.sqlite-wal", "events.sqlite"])
+    func aFileThatIsTakenAwayDuringACommitFailsIt(name: String) throws {
+        let store = try SQLiteEventStore(
+            path: folder.appendingPathComponent("events.sqlite").path, pendingBytes: 1 << 20)
+        defer { store.close() }
+        _ = try append("m-1", to: store).get()
+        let file = folder.appendingPathComponent(name)
+        let failure = #expect(throws: StoreFailure.self) {
+            try store.change { _ in try FileManager.default.removeItem(at: file) }
+        }
+        #expect(failure?.detail.contains("until it is restarted") == true)
+    }
+
+    /// A new and empty file in its place would be stored in, and known by nobody.
+    @Test func aFileThatIsTakenAwayAfterAFailureIsNotMadeAgain() throws {
+        let path = folder.appendingPathComponent("events.sqlite").path
+        let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
+        defer { store.close() }
+        _ = try append("m-1", to: store).get()
+        #expect(throws: StoreFailure.self) {
+            try store.change { _ in throw SQLiteError(extendedCode: 10, message: "planned") }
+        }
+        try FileManager.default.removeItem(atPath: path)
+        let failure = #expect(throws: StoreFailure.self) { try append("m-2", to: store).get() }
+        #expect(failure?.detail.contains("until it is restarted") == true)
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    /// SQLite deletes the log by its name when the last connection closes: it may be another program's by then.
+    @Test func stoppingLeavesALogThatIsSomebodyElses() throws {
+        let path = folder.appendingPathComponent("events.sqlite").path
+        let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
+        _ = try append("m-1", to: store).get()
+        try FileManager.default.removeItem(atPath: path + "-wal")
+        let log = Data("of another program".utf8)
+        try log.write(to: URL(fileURLWithPath: path + "-wal"))
+        store.close()
+        #expect(FileManager.default.contents(atPath: path + "-wal") == log)
     }
 
     /// A folder of the index on a file system without room.

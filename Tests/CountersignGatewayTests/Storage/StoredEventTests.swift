@@ -47,7 +47,7 @@ struct StoredEventTests {
         #expect(String(decoding: line, as: UTF8.self).hasSuffix(#""user_id":"u","verdict":"unknown"}"#))
     }
 
-    /// Two apps that store by turns, in stretches, and a hole where events are gone: every page goes on where the one before
+    /// Two apps that store by turns, in stretches, and holes where events are gone: every page goes on where the one before
     /// ended, whatever its size.
     @Test(arguments: [1, 2, 7, 300, 1_000])
     func pagesJoinWhereverTheyEnd(limit: Int) throws {
@@ -60,11 +60,15 @@ struct StoredEventTests {
         for stretch in 0..<12 {
             let ids = (0..<(stretch * 13 % 60 + 1)).map { "m-\(stretch)-\($0)" }
             for app in ["shop", "kiosk"] {
-                let batch = ids.map { StorageConformance.event($0, user: "ada") }
+                let batch = ids.enumerated().map { index, id in
+                    StorageConformance.event(id, user: index % 7 == 3 ? "eve" : "ada")
+                }
                 _ = try StorageConformance.append(batch, of: app, to: store)
             }
-            wanted += ids
+            wanted += ids.enumerated().filter { $0.offset % 7 != 3 }.map(\.element)
         }
+        let eve = CustomerIdentifier(name: "registered", value: "eve")
+        #expect(try storage.people.delete(eve, in: "shop").events > 0)
         var found: [String] = []
         var reached: Int64 = 0
         while true {

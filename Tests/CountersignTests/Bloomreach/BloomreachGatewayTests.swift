@@ -86,6 +86,7 @@ struct BloomreachGatewayTests {
             "slow")
         configuration.flushPolicy = .manual
         let client = try BloomreachClient(configuration: configuration)
+        Closing.afterTest { await client.close() }
         let query = Task { try await client.fetchConsents() }
         await asked.wait()
         client.trackEvent("meanwhile")
@@ -93,7 +94,6 @@ struct BloomreachGatewayTests {
         query.cancel()
         let error = await #expect(throws: CountersignError.self) { try await query.value }
         #expect(error?.code == .cancelled)
-        await client.close()
     }
 
     @Test func contentIsRead() async throws {

@@ -108,6 +108,7 @@ export function live(context) {
   }
 
   async function prefill() {
+    replace(before);
     try {
       const items = await earlier();
       if (signal.aborted) return;
@@ -119,7 +120,7 @@ export function live(context) {
       rows.append(h("tr", { class: "earlier" }, h("td", { colspan: head.length }, "Before you opened this page")), ...fresh.map((item) => row(item)));
     } catch (error) {
       // The tail itself works without.
-      if (error.name !== "AbortError") replace(before, problemNotice(error, () => { replace(before); prefill(); }));
+      if (error.name !== "AbortError") replace(before, problemNotice(error, prefill));
     }
   }
 
