@@ -15,7 +15,10 @@ extension StorageConformance {
         StorageConformance(
             description: "who seeks ends all leases, and kinds do not see each other", body: seeking),
         StorageConformance(
-            description: "what was confirmed outlives a restart and a backup", restoring: positionsStay),
+            description: "what was confirmed outlives a restart", body: positionsStay),
+        StorageConformance(
+            description: "what was confirmed is in a copy, whose positions are its own",
+            restoring: positionsAreCopied),
         StorageConformance(
             description: "a filter that lets nothing through passes on", body: filtersPass),
         StorageConformance(
@@ -227,34 +230,72 @@ extension StorageConformance {
         try expect(try consumers.find(hook).lag == 0, "and goes on")
     }
 
-    private static func positionsStay(_ storage: any Storage, _ restore: Restore) throws {
+    private static func positionsStay(_ storage: any Storage) throws {
+        let clock = Clock()
+        let id = EventConsumerID(appID: "shop", name: "one")
+        var store = try open(storage)
+        var consumers = storage.openConsumers(with: store, now: clock.now)
+        _ = try consumers.create(id, EventConsumerSettings(partitions: 1, holdDays: 3), from: .start)
+        _ = try append((0..<4).map { event("m-\($0)", user: "ada") }, to: store)
+        let lease = try unwrap(try leased(consumers, id, limit: 2), "there is something to lease")
+        try consumers.acknowledge(lease.id, of: id, through: nil)
+        let lost = try unwrap(try leased(consumers, id, seconds: 10), "the rest")
+        store.close()
+
+        // What was leased may have ended with the gateway; at the latest it does in its own time.
+        clock.advance(seconds: 11)
+        store = try open(storage)
+        defer { store.close() }
+        consumers = storage.openConsumers(with: store, now: clock.now)
+        let next = try unwrap(try leased(consumers, id), "what was leased is leased again")
+        try expect(next.events.map(\.messageID) == ["m-2", "m-3"], "from what was confirmed on")
+        try expect(
+            try code { try consumers.acknowledge(lost.id, of: id, through: nil) } == .leaseExpired,
+            "a lease from before does not move the position")
+        try expect(try consumers.find(id).settings.holdDays == 3, "settings stay")
+        try checkPositions(of: storage, next.events[0].sequence)
+    }
+
+    /// Checks that a position is found again, and that one of another app, a later one and a damaged one are recognized.
+    private static func checkPositions(of storage: any Storage, _ sequence: Int64) throws {
+        let here = try storage.log.positions()
+        let position = here.text(after: sequence, in: "shop")
+        try expect(try here.sequence(of: position, in: "shop") == sequence, "a position is found again")
+        for (text, fault) in [
+            (here.text(after: 1, in: "kiosk"), EventPositions.Fault.otherApp),
+            (here.text(after: here.head + 1, in: "shop"), .ahead),
+            (String(here.text(after: 1, in: "shop").dropLast(2)) + "AA", .malformed), ("x", .malformed),
+            ("", .malformed),
+        ] {
+            try expectFault(fault, text, here)
+        }
+    }
+
+    private static func expectFault(
+        _ fault: EventPositions.Fault, _ text: String, _ positions: EventPositions
+    ) throws {
+        do {
+            _ = try positions.sequence(of: text, in: "shop")
+            throw Violation(description: "a position of \(fault) is taken")
+        } catch let found as EventPositions.Fault {
+            try expect(found == fault, "a position is \(fault), not \(found)")
+        }
+    }
+
+    private static func positionsAreCopied(_ storage: any Storage, _ restore: Restore) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "copies-" + UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: folder) }
         _ = try storage.openControl(as: .account).createApp(id: "shop")
         let id = EventConsumerID(appID: "shop", name: "one")
-        var store = try open(storage)
-        var consumers = storage.openConsumers(with: store, now: Clock().now)
-        _ = try consumers.create(id, EventConsumerSettings(partitions: 1, holdDays: 3), from: .start)
+        let store = try open(storage)
+        let consumers = storage.openConsumers(with: store, now: Clock().now)
+        _ = try consumers.create(id, EventConsumerSettings(), from: .start)
         _ = try append((0..<4).map { event("m-\($0)", user: "ada") }, to: store)
         let lease = try unwrap(try leased(consumers, id, limit: 2), "there is something to lease")
         try consumers.acknowledge(lease.id, of: id, through: nil)
-        let lost = try unwrap(try leased(consumers, id), "the rest")
-        store.close()
-
-        store = try open(storage)
-        consumers = storage.openConsumers(with: store, now: Clock().now)
-        try expect(
-            try code { try consumers.acknowledge(lost.id, of: id, through: nil) } == .leaseExpired,
-            "a lease ends with the gateway")
-        let next = try unwrap(try leased(consumers, id), "what was leased is leased again")
-        try expect(next.events.map(\.messageID) == ["m-2", "m-3"], "from what was confirmed on")
-        try expect(try consumers.find(id).settings.holdDays == 3, "settings stay")
-        let positions = try storage.log.positions()
-        let position = positions.text(after: next.events[0].sequence, in: "shop")
-        try expect(
-            try positions.sequence(of: position, in: "shop") == next.events[0].sequence,
-            "a position is found again")
+        let next = try unwrap(try leased(consumers, id), "the rest")
+        let position = try storage.log.positions().text(after: next.events[0].sequence, in: "shop")
         let backup = try storage.backUp(in: folder.path)
         try consumers.acknowledge(next.id, of: id, through: nil)
         store.close()
@@ -266,30 +307,8 @@ extension StorageConformance {
         try expect(
             try leased(copied, id)?.events.map(\.messageID) == ["m-2", "m-3"],
             "a copy has the position of its moment")
-        for (text, app, fault) in [
-            (position, "shop", EventPositions.Fault.otherLog), ("x", "shop", .malformed),
-            ("", "shop", .malformed),
-        ] {
-            do {
-                _ = try copy.log.positions().sequence(of: text, in: app)
-                throw Violation(description: "a position of \(fault) is taken")
-            } catch let found as EventPositions.Fault {
-                try expect(found == fault, "a position is \(fault), not \(found)")
-            }
-        }
-        let here = try copy.log.positions()
-        for (text, app, fault) in [
-            (here.text(after: 1, in: "kiosk"), "shop", EventPositions.Fault.otherApp),
-            (here.text(after: here.head + 1, in: "shop"), "shop", .ahead),
-            (String(here.text(after: 1, in: "shop").dropLast(2)) + "AA", "shop", .malformed),
-        ] {
-            do {
-                _ = try here.sequence(of: text, in: app)
-                throw Violation(description: "a position of \(fault) is taken")
-            } catch let found as EventPositions.Fault {
-                try expect(found == fault, "a position is \(fault), not \(found)")
-            }
-        }
+        try expectFault(.otherLog, position, try copy.log.positions())
+        try checkPositions(of: copy, next.events[0].sequence)
     }
 
     private static func filtersPass(_ storage: any Storage) throws {

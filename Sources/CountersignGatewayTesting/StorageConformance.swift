@@ -15,7 +15,8 @@ package import GatewayStorage
 /// }
 /// ```
 ///
-/// Each check needs a storage in which nothing is kept yet.
+/// Each check needs a storage in which nothing is kept yet. An engine that leaves copies to tools of its own does what the
+/// checks ask that need none.
 package struct StorageConformance: Sendable, CustomStringConvertible {
     /// What was done differently.
     package struct Violation: Error, CustomStringConvertible {
@@ -27,17 +28,22 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
 
     /// What is checked.
     package let description: String
+    /// True when the storage must make a copy of itself.
+    package let needsCopy: Bool
     private let body: @Sendable (any Storage, Restore) throws -> Void
 
     init(
         description: String, restoring body: @escaping @Sendable (any Storage, Restore) throws -> Void
     ) {
         self.description = description
+        needsCopy = true
         self.body = body
     }
 
     init(description: String, body: @escaping @Sendable (any Storage) throws -> Void) {
-        self.init(description: description, restoring: { storage, _ in try body(storage) })
+        self.description = description
+        needsCopy = false
+        self.body = { storage, _ in try body(storage) }
     }
 
     /// Throws ``Violation``, or what the engine itself has thrown.

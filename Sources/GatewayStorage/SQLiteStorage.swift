@@ -65,7 +65,7 @@ package struct SQLiteStorage: Storage {
     }
 
     package func openCustomers() throws(GatewayError) -> any CustomerStore {
-        SQLiteCustomerStore(path: try folder.file("events.sqlite"))
+        StoredCustomers(path: try folder.file("events.sqlite"))
     }
 
     package func openAnalytics(

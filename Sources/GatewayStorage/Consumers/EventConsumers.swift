@@ -78,6 +78,24 @@ package struct EventConsumer: Sendable {
         package var committed: Int64
         /// Until when somebody has it leased, in milliseconds since 1970; nil when it is free.
         package var leasedUntilMilliseconds: Int64?
+
+        package init(committed: Int64, leasedUntilMilliseconds: Int64?) {
+            self.committed = committed
+            self.leasedUntilMilliseconds = leasedUntilMilliseconds
+        }
+    }
+
+    package init(
+        id: EventConsumerID, settings: EventConsumerSettings, createdMilliseconds: Int64,
+        partitions: [Partition], lag: Int, oldestUnreadMilliseconds: Int64?, hasMissed: Bool
+    ) {
+        self.id = id
+        self.settings = settings
+        self.createdMilliseconds = createdMilliseconds
+        self.partitions = partitions
+        self.lag = lag
+        self.oldestUnreadMilliseconds = oldestUnreadMilliseconds
+        self.hasMissed = hasMissed
     }
 }
 
@@ -94,6 +112,18 @@ package struct EventLease: Sendable {
     package let reached: Int64
     /// True when events after the position were deleted unread.
     package let hasMissed: Bool
+
+    package init(
+        id: String, partition: Int, deadlineMilliseconds: Int64, events: [StoredEvent], reached: Int64,
+        hasMissed: Bool
+    ) {
+        self.id = id
+        self.partition = partition
+        self.deadlineMilliseconds = deadlineMilliseconds
+        self.events = events
+        self.reached = reached
+        self.hasMissed = hasMissed
+    }
 }
 
 package enum LeaseOutcome: Sendable {

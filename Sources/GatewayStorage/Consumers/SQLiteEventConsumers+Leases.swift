@@ -8,7 +8,7 @@ extension SQLiteEventConsumers {
     ) throws(ConsumerFailure) -> LeaseOutcome {
         guard let row = try row(id) else {
             leases.withLock { _ = $0.removeValue(forKey: id) }
-            throw Self.notFound(id)
+            throw EventConsumerRules.notFound(id)
         }
         let free = leases.withLock { leases in
             var table = leases[id] ?? ConsumerLeases(partitions: row.positions.count)
@@ -47,7 +47,9 @@ extension SQLiteEventConsumers {
         guard isReserved else { return (nil, 0, false) }
         do throws(ConsumerFailure) {
             // Only now, when nobody else moves the position.
-            guard let row = try row(id), partition < row.positions.count else { throw Self.notFound(id) }
+            guard let row = try row(id), partition < row.positions.count else {
+                throw EventConsumerRules.notFound(id)
+            }
             let from = row.positions[partition]
             let following = EventFollowing(
                 appID: id.appID, filter: row.settings.filter,
@@ -85,7 +87,7 @@ extension SQLiteEventConsumers {
         let (found, target) = try leases.withLock {
             leases throws(ConsumerFailure) -> (ConsumerLeases.Lease?, Int64) in
             switch leases[id]?.find(lease) ?? .expired {
-            case .expired: throw Self.leaseExpired
+            case .expired: throw EventConsumerRules.leaseExpired
             case .busy:
                 throw ConsumerFailure(
                     .storage, "this lease's acknowledgement is on its way to the disk; send it again")
@@ -93,8 +95,7 @@ extension SQLiteEventConsumers {
             case .lease(let found):
                 let target = sequence.map { $0 >= found.last ? found.reached : $0 } ?? found.reached
                 guard sequence.map({ $0 >= found.from && $0 <= found.reached }) ?? true else {
-                    throw ConsumerFailure(
-                        .notInLease, "this position is not in the lease; give that of one of its events")
+                    throw EventConsumerRules.notInLease
                 }
                 leases[id]?.settle(found)
                 return (found, target)
@@ -120,22 +121,19 @@ extension SQLiteEventConsumers {
         }
         noteChange(of: id)
         guard isMoved else {
-            if try row(id) == nil { throw Self.notFound(id) }
-            throw Self.leaseExpired
+            if try row(id) == nil { throw EventConsumerRules.notFound(id) }
+            throw EventConsumerRules.leaseExpired
         }
         return target
     }
 
     package func release(_ lease: String, of id: EventConsumerID) throws(ConsumerFailure) {
         try leases.withLock { leases throws(ConsumerFailure) in
-            guard case .lease(let found)? = leases[id]?.find(lease) else { throw Self.leaseExpired }
+            guard case .lease(let found)? = leases[id]?.find(lease) else {
+                throw EventConsumerRules.leaseExpired
+            }
             leases[id]?.release(found)
         }
         noteChange(of: id)
     }
-
-    private static let leaseExpired = ConsumerFailure(
-        .leaseExpired,
-        "this lease has ended: it expired and somebody else has its events, the consumer was moved, or the "
-            + "gateway was restarted; poll again")
 }

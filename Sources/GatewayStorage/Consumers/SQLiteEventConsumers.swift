@@ -11,8 +11,6 @@ package final class SQLiteEventConsumers: EventConsumers {
         case file(String)
     }
 
-    package static let mostOfApp = 64
-
     let reader: EventReader
     private let writer: Writer
     /// Milliseconds since 1970.
@@ -30,48 +28,21 @@ package final class SQLiteEventConsumers: EventConsumers {
     package func create(
         _ id: EventConsumerID, _ settings: EventConsumerSettings, from start: EventStart
     ) throws(ConsumerFailure) -> EventConsumer {
-        try check(id, settings)
+        try EventConsumerRules.check(id, settings)
         let sequence = try sequence(of: start, in: id.appID)
         let milliseconds = now()
         let failure = try write { table -> ConsumerFailure? in
             if try table.row(id) != nil {
-                return ConsumerFailure(
-                    .exists, "there is a consumer \(id.name) already; delete it first, or choose another name"
-                )
+                return EventConsumerRules.exists(id)
             }
-            if try table.count(id.kind, of: id.appID) >= Self.mostOfApp {
-                return ConsumerFailure(
-                    .tooMany, "an app has at most \(Self.mostOfApp) consumers; delete one that is not used")
+            if try table.count(id.kind, of: id.appID) >= EventConsumerRules.mostOfApp {
+                return EventConsumerRules.tooMany
             }
             try table.insert(id, settings, at: sequence, milliseconds: milliseconds)
             return nil
         }
         if let failure { throw failure }
         return try find(id)
-    }
-
-    private func check(_ id: EventConsumerID, _ settings: EventConsumerSettings) throws(ConsumerFailure) {
-        guard EventConsumerID.isName(id.name) else {
-            throw ConsumerFailure(.invalid, "a consumer's name is 1 to 64 of A-Z a-z 0-9 . _ -")
-        }
-        guard 1...EventConsumerSettings.mostPartitions ~= settings.partitions else {
-            throw ConsumerFailure(.invalid, "partitions is 1 to \(EventConsumerSettings.mostPartitions)")
-        }
-        guard settings.holdDays.map({ 1...EventConsumerSettings.longestHold ~= $0 }) ?? true else {
-            throw ConsumerFailure(
-                .invalid, "the days that retention waits are 1 to \(EventConsumerSettings.longestHold)")
-        }
-        try check(settings.filter)
-    }
-
-    private func check(_ filter: EventFilter) throws(ConsumerFailure) {
-        for (text, most) in [(filter.type, 64), (filter.name, 512), (filter.userID, 512)] {
-            guard let text else { continue }
-            guard 1...most ~= text.utf8.count, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-                throw ConsumerFailure(
-                    .invalid, "a filter has 1 to \(most) bytes without control characters")
-            }
-        }
     }
 
     package func all(
@@ -86,12 +57,8 @@ package final class SQLiteEventConsumers: EventConsumers {
         let found = try read { sqlite, _ in
             try EventConsumerTable(sqlite: sqlite).row(id).map { try self.consumer($0, sqlite) }
         }
-        guard let found else { throw Self.notFound(id) }
+        guard let found else { throw EventConsumerRules.notFound(id) }
         return found
-    }
-
-    static func notFound(_ id: EventConsumerID) -> ConsumerFailure {
-        ConsumerFailure(.notFound, "the app has no consumer \(id.name); create it first")
     }
 
     private func consumer(_ row: EventConsumerTable.Row, _ sqlite: SQLiteConnection) throws -> EventConsumer {
@@ -130,13 +97,13 @@ package final class SQLiteEventConsumers: EventConsumers {
     }
 
     package func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws(ConsumerFailure) {
-        try check(filter)
+        try EventConsumerRules.check(filter)
         let isThere = try write { table in
             let isThere = try table.row(id) != nil
             if isThere { try table.setFilter(filter, of: id) }
             return isThere
         }
-        if !isThere { throw Self.notFound(id) }
+        if !isThere { throw EventConsumerRules.notFound(id) }
     }
 
     package func seek(
@@ -148,7 +115,7 @@ package final class SQLiteEventConsumers: EventConsumers {
             if isThere { try table.seek(id, to: sequence) }
             return isThere
         }
-        guard isThere else { throw Self.notFound(id) }
+        guard isThere else { throw EventConsumerRules.notFound(id) }
         forgetLeases(of: id)
         return try find(id)
     }
@@ -159,7 +126,7 @@ package final class SQLiteEventConsumers: EventConsumers {
             if isThere { try table.place(id, after: sequence) }
             return isThere
         }
-        if !isThere { throw Self.notFound(id) }
+        if !isThere { throw EventConsumerRules.notFound(id) }
     }
 
     package func delete(_ id: EventConsumerID) throws(ConsumerFailure) {
@@ -169,7 +136,7 @@ package final class SQLiteEventConsumers: EventConsumers {
             return isThere
         }
         forgetLeases(of: id)
-        if !isThere { throw Self.notFound(id) }
+        if !isThere { throw EventConsumerRules.notFound(id) }
     }
 
     private func forgetLeases(of id: EventConsumerID) {

@@ -10,6 +10,12 @@ package struct CustomerRecord: Sendable {
         package let name: String
         package let value: JSONValue
         package let updatedMilliseconds: Int64
+
+        package init(name: String, value: JSONValue, updatedMilliseconds: Int64) {
+            self.name = name
+            self.value = value
+            self.updatedMilliseconds = updatedMilliseconds
+        }
     }
 
     package var identifiers: [CustomerIdentifier]
@@ -22,6 +28,10 @@ package struct CustomerRecord: Sendable {
     package var seenMilliseconds: Int64?
     /// How many events are kept; 100,000 stands for as many or more.
     package var events = 0
+
+    package init(identifiers: [CustomerIdentifier]) {
+        self.identifiers = identifiers
+    }
 }
 
 /// What was deleted of one person.
@@ -30,6 +40,8 @@ package struct CustomerDeletion: Sendable, Equatable {
     package var events = 0
     /// Samples of failed requests.
     package var samples = 0
+
+    package init() {}
 
     package var isEmpty: Bool { self == CustomerDeletion() }
 }

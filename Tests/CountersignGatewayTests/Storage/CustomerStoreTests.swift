@@ -10,7 +10,7 @@ import Testing
 final class CustomerStoreTests {
     private let folder: URL
     private let events: SQLiteEventStore
-    private let customers: SQLiteCustomerStore
+    private let customers: StoredCustomers
 
     init() throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent(
@@ -18,7 +18,7 @@ final class CustomerStoreTests {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let path = folder.appendingPathComponent("events.sqlite").path
         events = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
-        customers = SQLiteCustomerStore(path: path)
+        customers = StoredCustomers(path: path)
     }
 
     deinit {

@@ -2,24 +2,31 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Customers in `events.sqlite`, read through connections of its own.
+/// Customers, read in a database of any engine that has their tables.
 ///
-/// In WAL mode a reader neither waits for the writer nor holds it up, so a server's thread may read.
-package final class SQLiteCustomerStore: CustomerStore {
-    private let readers: SQLiteReaders
+/// A reader neither waits for the writer nor holds it up, so a server's thread may read.
+package final class StoredCustomers: CustomerStore {
+    private let database: any SQLReader
+    private let end: @Sendable () -> Void
 
-    package init(path: String) {
-        // As many as threads have read at once: each request of a dialect may ask.
-        readers = SQLiteReaders(path: path, mostIdle: .max)
+    /// In `events.sqlite`, through connections of its own: as many as threads have read at once, as each request of a
+    /// dialect may ask.
+    package convenience init(path: String) {
+        let readers = SQLiteReaders(path: path, mostIdle: .max)
+        self.init(readers) { readers.close() }
     }
 
-    package func close() {
-        readers.close()
+    /// In another engine's database, to which `end` gives back what is used up.
+    package init(_ database: any SQLReader, end: @escaping @Sendable () -> Void = {}) {
+        self.database = database
+        self.end = end
     }
+
+    package func close() { end() }
 
     package func owner(of identifier: CustomerIdentifier, appID: String) throws -> StoredCustomer? {
-        try readers.withConnection { sqlite in
-            try sqlite.first(
+        try database.read { connection in
+            try connection.first(
                 """
                 SELECT own.customer_id, EXISTS (
                     SELECT 1 FROM customer_identifier AS hard
@@ -33,8 +40,8 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func property(_ name: String, of customer: StoredCustomer) throws -> String? {
-        try readers.withConnection { sqlite in
-            try sqlite.first(
+        try database.read { connection in
+            try connection.first(
                 """
                 SELECT value FROM customer_property WHERE customer_id = ?1 AND name = ?2 AND value <> 'null'
                 """, .text(customer.id), .text(name)
@@ -43,8 +50,8 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func identifier(_ name: String, of customer: StoredCustomer) throws -> String? {
-        try readers.withConnection { sqlite in
-            try sqlite.first(
+        try database.read { connection in
+            try connection.first(
                 """
                 SELECT value FROM customer_identifier WHERE customer_id = ?1 AND name = ?2
                 ORDER BY seq DESC LIMIT 1
@@ -54,8 +61,8 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func identifiers(of customer: StoredCustomer) throws -> [CustomerIdentifier] {
-        try readers.withConnection { sqlite in
-            try sqlite.all(
+        try database.read { connection in
+            try connection.all(
                 """
                 SELECT name, value FROM (
                     SELECT seq, name, value FROM customer_identifier WHERE customer_id = ?1
@@ -67,8 +74,8 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func inboxReads(of customer: StoredCustomer) throws -> [InboxRead] {
-        try readers.withConnection { sqlite in
-            try sqlite.all(
+        try database.read { connection in
+            try connection.all(
                 "SELECT seq, message_id FROM inbox_read WHERE customer_id = ?1 ORDER BY seq",
                 .text(customer.id)
             ) { InboxRead(sequence: $0.int64(0), messageID: $0.text(1)) }
@@ -76,8 +83,8 @@ package final class SQLiteCustomerStore: CustomerStore {
     }
 
     package func isMerged(_ id: String, into customer: StoredCustomer) throws -> Bool {
-        try readers.withConnection { sqlite in
-            try sqlite.first(
+        try database.read { connection in
+            try connection.first(
                 "SELECT 1 FROM customer_merge WHERE source_id = ?1 AND destination_id = ?2", .text(id),
                 .text(customer.id)
             ) { _ in true } ?? false

@@ -1,0 +1,80 @@
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import Foundation
+package import GatewayModel
+
+/// Keeps the keys of the token service unreadable in a database that others copy, restore and look into: they are sealed
+/// with a key that lies in a file beside each gateway and never in the database.
+package struct TokenKeySeal: Sendable {
+    /// The file.
+    package let path: String
+    private let key: [UInt8]
+
+    /// Reads the key of a file, a line of base64url; nil when there is no such file. Throws `dataDirectory` when it cannot be
+    /// read, and `invalid` when it holds something else.
+    package init?(file path: String) throws(GatewayError) {
+        guard FileManager.default.fileExists(atPath: path) else { return nil }
+        guard let bytes = FileManager.default.contents(atPath: path) else {
+            throw GatewayError(.dataDirectory, "cannot read the file of the token key, \(path)")
+        }
+        let text = String(decoding: bytes.prefix(1_000), as: UTF8.self).trimmingCharacters(
+            in: .whitespacesAndNewlines)
+        guard let key = Base64URL.decode(text), key.count == AES256GCM.keyBytes else {
+            throw GatewayError(
+                .invalid,
+                "\(path) holds no token key, which is \(AES256GCM.keyBytes) bytes in base64url; copy the file of another gateway"
+            )
+        }
+        self.path = path
+        self.key = key
+    }
+
+    /// Makes a file with a new key, which its owner alone may read. Throws `dataDirectory`, also when there is one.
+    package init(making path: String) throws(GatewayError) {
+        self.path = path
+        key = .random(count: AES256GCM.keyBytes)
+        let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw GatewayError(
+                .dataDirectory,
+                "cannot make the file of the token key, \(path): \(String(cString: strerror(errno)))")
+        }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+            try file.write(contentsOf: Data((Base64URL.encode(key) + "\n").utf8))
+            try file.synchronize()
+        } catch {
+            throw GatewayError(.dataDirectory, "cannot write the file of the token key, \(path)")
+        }
+    }
+
+    /// Text and blobs become base64url, for what is opened is bytes in either case. What was sealed with another key throws
+    /// `conflict`.
+    package var seal: TokenSecrets.Seal {
+        TokenSecrets.Seal(
+            seal: { secret in
+                switch secret {
+                case .text(let text): .text(sealed(Array(text.utf8)))
+                case .blob(let bytes): .blob(Array(sealed(bytes).utf8))
+                case .null, .integer, .real: throw GatewayError(.storage, "this is no secret")
+                }
+            },
+            open: { stored in
+                guard let sealed = Base64URL.decode(String(decoding: stored, as: UTF8.self)),
+                    let bytes = AES256GCM.open(sealed, key: key, context: Self.context)
+                else {
+                    throw GatewayError(
+                        .conflict,
+                        "the key in \(path) does not open the token keys in the database; copy the file of the gateway "
+                            + "that made them")
+                }
+                return bytes
+            })
+    }
+
+    private static let context = Array("countersign token key".utf8)
+
+    private func sealed(_ bytes: [UInt8]) -> String {
+        Base64URL.encode(AES256GCM.seal(bytes, key: key, context: Self.context))
+    }
+}
