@@ -352,7 +352,8 @@ if hasPostgreSQL {
         .target(
             name: "GatewayPostgreSQL",
             dependencies: [
-                "GatewayStorage", "GatewayModel", "CountersignCore", "CountersignSQLite", "CPostgreSQL",
+                "GatewayStorage", "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE",
+                "CPostgreSQL",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -1,6 +1,7 @@
 import CountersignSQLite
 import Foundation
 import GatewayModel
+import GatewayStorage
 import Testing
 
 @testable import GatewayPostgreSQL

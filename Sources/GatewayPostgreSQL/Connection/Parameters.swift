@@ -30,6 +30,8 @@ struct Parameters {
 
     var count: Int { types.count }
 
+    mutating func reserve(_ count: Int) { bytes.reserveCapacity(count + 1) }
+
     mutating func add(_ value: SQLValue) {
         switch value {
         case .null:
@@ -54,6 +56,18 @@ struct Parameters {
         bytes.append(contentsOf: value)
     }
 
+    mutating func add(texts: [String?]) {
+        var array = BinaryArray(.text, count: texts.count)
+        for text in texts { array.add(text) }
+        array.bytes.withUnsafeBytes { add(ServerType.textArray, $0) }
+    }
+
+    mutating func add(integers: [Int64]) {
+        var array = BinaryArray(.int8, count: integers.count)
+        for integer in integers { array.add(integer) }
+        array.bytes.withUnsafeBytes { add(ServerType.int8Array, $0) }
+    }
+
     /// Calls `body` with what libpq's functions take: values, lengths and formats.
     func withPointers<Value>(
         _ body: (
@@ -61,14 +75,13 @@ struct Parameters {
             _ formats: UnsafePointer<Int32>?
         ) -> Value
     ) -> Value {
-        // libpq takes a null pointer for NULL, so an empty value needs an address too.
-        (bytes + [0]).withUnsafeBufferPointer { room in
-            room.baseAddress.map { base in
-                base.withMemoryRebound(to: CChar.self, capacity: room.count) { base in
-                    let values = starts.map { start in start.map { UnsafePointer(base + $0) } }
-                    return body(values, lengths, [Int32](repeating: 1, count: count))
-                }
-            } ?? body(nil, nil, nil)
+        bytes.withUnsafeBytes { room in
+            // libpq takes a null pointer for NULL, so an empty value needs an address too.
+            let base = room.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
+            let values = starts.map { start in
+                start.flatMap { base?.advanced(by: $0).assumingMemoryBound(to: CChar.self) }
+            }
+            return body(values, lengths, [Int32](repeating: 1, count: count))
         }
     }
 }

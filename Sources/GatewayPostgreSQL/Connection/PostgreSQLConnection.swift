@@ -1,11 +1,12 @@
 internal import CPostgreSQL
-internal import CountersignSQLite
+package import CountersignSQLite
 internal import Foundation
+package import GatewayStorage
 
 /// One connection to the server. Belongs to one thread at a time.
 ///
 /// No call blocks for ever: connecting and every statement have a deadline, after which the connection is lost.
-package final class PostgreSQLConnection {
+package final class PostgreSQLConnection: SQLConnection {
     private struct Statement: Hashable {
         let sql: String
         let types: [Oid]
@@ -23,6 +24,8 @@ package final class PostgreSQLConnection {
     var hasChanged = false
     /// What the numbers of events begin at here (see ``PositionBase``), once it was asked for.
     var base: Int64?
+    /// What it is used for; for ``appTables()``.
+    var kind: DataKind?
 
     /// Connects. Throws `PostgreSQLError`.
     package init(_ settings: PostgreSQLSettings) throws {
@@ -76,8 +79,35 @@ package final class PostgreSQLConnection {
     }
 
     /// Runs a statement, whose placeholders may be SQLite's, and calls `body` with each row until it answers false.
-    func each(_ sql: String, _ values: [SQLValue], _ body: (PostgreSQLRow) throws -> Bool) throws {
-        try each(sql, Parameters(values), body)
+    package func each(
+        _ sql: String, _ values: [SQLValue], _ body: (any SQLRow) throws -> Bool
+    ) throws {
+        try each(sql, Parameters(values)) { row in try body(row) }
+    }
+
+    package var forUpdate: String { " FOR UPDATE" }
+
+    package func appTables() throws -> [AppTable] { try appTables(of: kind) }
+
+    /// Nil for what has a store of its own for this engine.
+    func appTables(of kind: DataKind?) throws -> [AppTable] {
+        let columns = try all(
+            """
+            SELECT relname, attname, attnum = ANY (conkey) FROM pg_class
+            JOIN pg_attribute ON attrelid = pg_class.oid
+            JOIN pg_constraint ON conrelid = pg_class.oid AND contype = 'p'
+            WHERE relnamespace = 'countersign'::regnamespace AND NOT relispartition AND attnum > 0
+            AND NOT attisdropped AND (attname = ?1 OR attnum = ANY (conkey)) ORDER BY relname, attnum
+            """, .text(AppTable.column)
+        ) { (table: $0.text(0), column: $0.text(1), isKey: $0.int(2) > 0) }
+        return Dictionary(grouping: columns, by: \.table)
+            .filter {
+                $0.value.contains { $0.column == AppTable.column } && DataKind.of(table: $0.key) == kind
+            }
+            .map { name, columns in
+                AppTable(name: name, key: columns.filter(\.isKey).map { "\"\($0.column)\"" })
+            }
+            .sorted { $0.name < $1.name }
     }
 
     func each(_ sql: String, _ parameters: Parameters, _ body: (PostgreSQLRow) throws -> Bool) throws {
@@ -105,6 +135,23 @@ package final class PostgreSQLConnection {
             if PQtransactionStatus(handle) != PQTRANS_IDLE { try? execute("ROLLBACK") }
             throw error
         }
+    }
+
+    /// Runs `body` in a transaction, again from its beginning when others were in its way: at most 5 times.
+    func committing<Value>(_ body: () throws -> Value) throws -> Value {
+        try retrying { try transaction { try body() } }
+    }
+
+    /// Runs `body`, again when others were in its way: at most 5 times.
+    func retrying<Value>(_ body: () throws -> Value) throws -> Value {
+        for _ in 1..<5 {
+            do {
+                return try body()
+            } catch let error as PostgreSQLError where error.isRetryable {
+                continue
+            }
+        }
+        return try body()
     }
 
     /// What the server has notified about since the last call, by channel.

@@ -1,9 +1,10 @@
 internal import CPostgreSQL
+internal import GatewayStorage
 
 /// What PostgreSQL or the way to it reported: its words and its code.
 ///
 /// Bound values are never part of it: PostgreSQL's detail, hint and context, which may quote them, are left out.
-package struct PostgreSQLError: Error, CustomStringConvertible {
+package struct PostgreSQLError: StorageError, CustomStringConvertible {
     /// The SQLSTATE, five characters; `08006` where the connection failed before the server had said anything.
     package let sqlState: String
     package let message: String
@@ -41,7 +42,7 @@ package struct PostgreSQLError: Error, CustomStringConvertible {
     package var isFull: Bool { sqlState == "53100" }
 
     /// True when the same transaction may succeed if it is tried again.
-    package var isWorthAnotherTry: Bool { sqlState == "40001" || sqlState == "40P01" }
+    package var isRetryable: Bool { sqlState == "40001" || sqlState == "40P01" }
 
     /// True when a value can never be stored: a text that PostgreSQL does not take, a number that is too large, or a
     /// row that breaks a rule of the schema.

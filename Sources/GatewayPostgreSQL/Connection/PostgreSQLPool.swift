@@ -17,7 +17,7 @@ package final class PostgreSQLPool: Sendable {
     private let state = Lock(State())
     private let places: DispatchSemaphore
 
-    /// - Parameter connections: The most that are open at a time; who wants one more waits.
+    /// At most so many connections are open at a time; who wants one more waits.
     package init(_ settings: PostgreSQLSettings, connections: Int) {
         self.settings = settings
         places = DispatchSemaphore(value: connections)

@@ -1,7 +1,8 @@
 internal import CPostgreSQL
+internal import GatewayStorage
 
 /// A row of a result, in PostgreSQL's text format.
-struct PostgreSQLRow {
+struct PostgreSQLRow: SQLRow {
     let result: OpaquePointer
     let index: Int32
 

@@ -10,11 +10,9 @@ package struct PostgreSQLSettings: Sendable {
     package var connectSeconds = 5
     package var statementMilliseconds = 30_000
 
-    /// - Parameters:
-    ///   - connection: As psql takes it. A file of passwords or of services is libpq's own affair.
-    ///   - passwordFile: A file that holds the password and nothing else; its last line break does not count.
-    ///
-    /// Throws `invalid` when libpq cannot read the text, and `dataDirectory` when the file cannot be read.
+    /// `connection` is as psql takes it; a file of passwords or of services is libpq's own affair. `passwordFile` holds the
+    /// password and nothing else; its last line break does not count. Throws `invalid` when libpq cannot read the text, and
+    /// `dataDirectory` when the file cannot be read.
     package init(_ connection: String, passwordFile: String? = nil) throws(GatewayError) {
         self.connection = connection
         guard Self.isReadable(connection) else {

@@ -103,6 +103,12 @@ enum ControlTables {
             hash BYTEA NOT NULL
         );
         CREATE INDEX audit_app ON audit (app_id, seq);
+        CREATE TABLE audit_head (
+            id BIGINT PRIMARY KEY CHECK (id = 1),
+            seq BIGINT NOT NULL,
+            hash BYTEA NOT NULL
+        );
+        INSERT INTO audit_head VALUES (1, 0, decode(repeat('00', 32), 'hex'));
         CREATE TABLE alert (
             id TEXT PRIMARY KEY,
             app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,

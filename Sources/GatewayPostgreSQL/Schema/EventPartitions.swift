@@ -1,4 +1,5 @@
 internal import CountersignSQLite
+internal import GatewayStorage
 
 /// The partitions of `event` and of `message_id`, one for each day.
 ///

@@ -86,29 +86,6 @@ enum EventTables {
 
         -- Up to where retention has looked, and has deleted.
         CREATE TABLE retention_mark (app_id TEXT PRIMARY KEY, seq BIGINT NOT NULL);
-        CREATE TABLE event_floor (app_id TEXT PRIMARY KEY, seq BIGINT NOT NULL);
-        CREATE TABLE event_consumer (
-            app_id TEXT NOT NULL,
-            kind TEXT NOT NULL,
-            name TEXT NOT NULL,
-            verdict TEXT,
-            type TEXT,
-            event_name TEXT,
-            user_id TEXT,
-            hold_days BIGINT,
-            created_ms BIGINT NOT NULL,
-            generation BIGINT NOT NULL,
-            missed_ms BIGINT,
-            PRIMARY KEY (app_id, kind, name)
-        );
-        CREATE TABLE event_consumer_position (
-            app_id TEXT NOT NULL,
-            kind TEXT NOT NULL,
-            name TEXT NOT NULL,
-            partition BIGINT NOT NULL,
-            seq BIGINT NOT NULL,
-            PRIMARY KEY (app_id, kind, name, partition)
-        );
 
         """
 }

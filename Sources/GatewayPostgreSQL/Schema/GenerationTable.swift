@@ -15,6 +15,9 @@ enum GenerationTable {
 package enum DataKind: String, CaseIterable, Sendable {
     case control, secrets, sessions, analytics, deliveries, sinks
 
+    /// True when each transaction that changes it has it alone, and so counts the generation up.
+    var isWrittenAlone: Bool { self == .control || self == .secrets }
+
     /// Where changes are told of (`LISTEN`).
     package var channel: String { "countersign_\(rawValue)" }
 

@@ -1,6 +1,7 @@
 internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
+internal import GatewayStorage
 
 /// The schema `countersign` in the operator's database, and how it comes to be this version's.
 package enum PostgreSQLSchema {
@@ -12,7 +13,8 @@ package enum PostgreSQLSchema {
     /// schema of the version after it: a step adds first, and takes away when no older program can be running.
     static let migrations = [
         texts(
-            ControlTables.script + CountTables.script + EventTables.script + CustomerTables.script
+            ControlTables.script + CountTables.script + EventTables.script + EventConsumerTables.script
+                + CustomerTables.script
                 + GenerationTable.script)
     ]
 

@@ -1,0 +1,51 @@
+/// An array in PostgreSQL's binary format, one-dimensional.
+struct BinaryArray {
+    /// The type of the elements, by its object id.
+    enum Element: UInt32 {
+        case int8 = 20
+        case int4 = 23
+        case text = 25
+    }
+
+    private(set) var bytes: [UInt8] = []
+    private var count = 0
+
+    /// `count` elements are added then.
+    init(_ element: Element, count: Int) {
+        append(UInt32(count == 0 ? 0 : 1))
+        // Says that there may be NULLs, which none needs to be.
+        append(1 as UInt32)
+        append(element.rawValue)
+        guard count > 0 else { return }
+        append(UInt32(count))
+        append(1 as UInt32)
+    }
+
+    mutating func reserve(_ count: Int) { bytes.reserveCapacity(bytes.count + count) }
+
+    mutating func add(_ number: Int64?) {
+        guard let number else { return append(UInt32.max) }
+        append(8 as UInt32)
+        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    mutating func add(_ number: Int32?) {
+        guard let number else { return append(UInt32.max) }
+        append(4 as UInt32)
+        append(UInt32(bitPattern: number))
+    }
+
+    mutating func add(_ text: String?) {
+        guard var text else { return append(UInt32.max) }
+        text.withUTF8 { add(UnsafeRawBufferPointer($0)) }
+    }
+
+    mutating func add(_ text: UnsafeRawBufferPointer) {
+        append(UInt32(text.count))
+        bytes.append(contentsOf: text)
+    }
+
+    private mutating func append(_ number: UInt32) {
+        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+}
