@@ -6,7 +6,7 @@
 #     scripts/postgresql.sh run [--fast] [--max-connections N] [--set NAME=VALUE]... COMMAND [ARGUMENT...]
 #
 # COMMAND finds the server in COUNTERSIGN_TEST_POSTGRESQL, a URL of a superuser, and its folder in
-# COUNTERSIGN_TEST_POSTGRESQL_FOLDER. With --fast a commit does not wait for the disk.
+# COUNTERSIGN_TEST_POSTGRESQL_FOLDER. With --fast a commit does not wait for the disk, and nothing is cleaned up.
 set -eu
 
 fail() {
@@ -17,11 +17,15 @@ fail() {
 [ "${1:-}" = run ] || fail "usage: scripts/postgresql.sh run [--fast] [--max-connections N] [--set NAME=VALUE]... COMMAND"
 shift
 fsync=on
+autovacuum=on
 connections=100
 settings=""
 while [ $# -gt 0 ]; do
     case "$1" in
-    --fast) fsync=off ;;
+    --fast)
+        fsync=off
+        autovacuum=off
+        ;;
     --max-connections)
         connections="$2"
         shift
@@ -94,6 +98,7 @@ unix_socket_directories = '$folder'
 max_connections = $connections
 fsync = $fsync
 full_page_writes = $fsync
+autovacuum = $autovacuum
 wal_level = replica
 max_wal_size = 4GB
 shared_buffers = 128MB

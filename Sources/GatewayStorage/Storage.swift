@@ -58,13 +58,13 @@ package protocol Storage: Sendable {
 /// What the events of a running gateway are kept by.
 package struct EventStoreOptions: Sendable {
     /// The most bytes that may wait for the disk.
-    var pendingBytes: Int
+    package var pendingBytes: Int
     /// Nothing is stored while less of the disk is free.
-    var diskFloorBytes: Int
-    var observer: (any GatewayObserver)?
+    package var diskFloorBytes: Int
+    package var observer: (any GatewayObserver)?
     /// How long each app's events are kept, by the app's id. A store asks when it is opened, before it answers its first
     /// batch, and every minute from then on.
-    var retention: @Sendable () -> [String: AppRules]
+    package var retention: @Sendable () -> [String: AppRules]
 
     package init(
         pendingBytes: Int, diskFloorBytes: Int = 0, observer: (any GatewayObserver)? = nil,

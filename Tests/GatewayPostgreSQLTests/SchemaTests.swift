@@ -6,82 +6,86 @@ import Testing
 
 @testable import GatewayPostgreSQL
 
-@Suite(.enabled(if: TestDatabase.server != nil))
-struct SchemaTests {
-    @Test func eightProgramsAtOnceMigrateOnce() async throws {
-        try await TestDatabase.use(migrated: false) { database in
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<8 {
-                    group.addTask { try PostgreSQLSchema.migrate(database.settings) }
-                }
-                try await group.waitForAll()
-            }
-            let steps = try database.connect().all("SELECT version FROM schema_version ORDER BY 1") {
-                $0.int(0)
-            }
-            #expect(steps == Array(1...PostgreSQLSchema.migrations.count))
-        }
-    }
-
-    @Test func aNewerSchemaIsRefusedInWords() throws {
-        try TestDatabase.use { database in
-            try database.connect().execute("INSERT INTO schema_version VALUES (999, now(), 'later')")
-            let error = #expect(throws: GatewayError.self) { try PostgreSQLSchema.migrate(database.settings) }
-            #expect(error?.code == .storage)
-            #expect(error?.reason.contains("newer version") == true)
-        }
-    }
-
-    /// Every table that both engines have holds the same columns in the same order, since they share the SQL.
-    @Test func sharedTablesHaveTheColumnsOfSQLite() throws {
-        try TestDatabase.use { database in
-            let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
-            defer { try? FileManager.default.removeItem(atPath: folder) }
-            let storage = try SQLiteStorage(dataDirectory: folder)
-            _ = try storage.openControl(as: .schedule)
-            _ = try storage.openSecrets()
-            _ = try storage.openSessions(refreshKey: [])
-            _ = try storage.openAnalytics(from: NoAnalytics()) { _ in }
-            _ = try storage.openDeliveries()
-            _ = try storage.openSinks()
-            let connection = try database.connect()
-            var compared = 0
-            for file in try FileManager.default.contentsOfDirectory(atPath: folder)
-            where file.hasSuffix(".sqlite") {
-                let sqlite = try SQLiteConnection(path: folder + "/" + file)
-                let tables = try sqlite.all(
-                    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'schema_version'"
-                ) { $0.text(0) }
-                for table in tables {
-                    let expected = try sqlite.all("SELECT name FROM pragma_table_info(?)", .text(table)) {
-                        $0.text(0)
+extension PostgreSQLTests {
+    @Suite struct SchemaTests {
+        @Test func eightProgramsAtOnceMigrateOnce() async throws {
+            try await TestDatabase.use(migrated: false) { database in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<8 {
+                        group.addTask { try PostgreSQLSchema.migrate(database.settings) }
                     }
-                    let found = try connection.all(
-                        """
-                        SELECT attname FROM pg_attribute
-                        WHERE attrelid = to_regclass(?1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
-                        """, .text("countersign.\"\(table)\"")
-                    ) { $0.text(0) }
-                    #expect(found == expected, "\(file): \(table)")
-                    compared += 1
+                    try await group.waitForAll()
                 }
+                let steps = try database.connect().all("SELECT version FROM schema_version ORDER BY 1") {
+                    $0.int(0)
+                }
+                #expect(steps == Array(1...PostgreSQLSchema.migrations.count))
             }
-            #expect(compared > 30)
         }
-    }
 
-    /// A text that has another collation would be compared and ordered otherwise than by SQLite.
-    @Test func textsCompareByTheirBytes() throws {
-        try TestDatabase.use { database in
-            let others = try database.connect().all(
-                """
-                SELECT attrelid::regclass::text || '.' || attname FROM pg_attribute
-                JOIN pg_class ON pg_class.oid = attrelid JOIN pg_collation ON pg_collation.oid = attcollation
-                WHERE relnamespace = 'countersign'::regnamespace AND attnum > 0 AND collname <> 'C'
-                AND relname NOT LIKE 'schema_version%'
-                """
-            ) { $0.text(0) }
-            #expect(others == [])
+        @Test func aNewerSchemaIsRefusedInWords() throws {
+            try TestDatabase.use { database in
+                try database.connect().execute("INSERT INTO schema_version VALUES (999, now(), 'later')")
+                let error = #expect(throws: GatewayError.self) {
+                    try PostgreSQLSchema.migrate(database.settings)
+                }
+                #expect(error?.code == .storage)
+                #expect(error?.reason.contains("newer version") == true)
+            }
+        }
+
+        /// Every table that both engines have holds the same columns in the same order, since they share the SQL.
+        @Test func sharedTablesHaveTheColumnsOfSQLite() throws {
+            try TestDatabase.use { database in
+                let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+                    .path
+                defer { try? FileManager.default.removeItem(atPath: folder) }
+                let storage = try SQLiteStorage(dataDirectory: folder)
+                _ = try storage.openControl(as: .schedule)
+                _ = try storage.openSecrets()
+                _ = try storage.openSessions(refreshKey: [])
+                _ = try storage.openAnalytics(from: NoAnalytics()) { _ in }
+                _ = try storage.openDeliveries()
+                _ = try storage.openSinks()
+                let connection = try database.connect()
+                var compared = 0
+                for file in try FileManager.default.contentsOfDirectory(atPath: folder)
+                where file.hasSuffix(".sqlite") {
+                    let sqlite = try SQLiteConnection(path: folder + "/" + file)
+                    let tables = try sqlite.all(
+                        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'schema_version'"
+                    ) { $0.text(0) }
+                    for table in tables {
+                        let expected = try sqlite.all("SELECT name FROM pragma_table_info(?)", .text(table)) {
+                            $0.text(0)
+                        }
+                        let found = try connection.all(
+                            """
+                            SELECT attname FROM pg_attribute
+                            WHERE attrelid = to_regclass(?1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+                            """, .text("countersign.\"\(table)\"")
+                        ) { $0.text(0) }
+                        #expect(found == expected, "\(file): \(table)")
+                        compared += 1
+                    }
+                }
+                #expect(compared > 30)
+            }
+        }
+
+        /// A text that has another collation would be compared and ordered otherwise than by SQLite.
+        @Test func textsCompareByTheirBytes() throws {
+            try TestDatabase.use { database in
+                let others = try database.connect().all(
+                    """
+                    SELECT attrelid::regclass::text || '.' || attname FROM pg_attribute
+                    JOIN pg_class ON pg_class.oid = attrelid JOIN pg_collation ON pg_collation.oid = attcollation
+                    WHERE relnamespace = 'countersign'::regnamespace AND attnum > 0 AND collname <> 'C'
+                    AND relname NOT LIKE 'schema_version%'
+                    """
+                ) { $0.text(0) }
+                #expect(others == [])
+            }
         }
     }
 }

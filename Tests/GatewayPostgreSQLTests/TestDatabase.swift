@@ -4,6 +4,9 @@ import Testing
 
 @testable import GatewayPostgreSQL
 
+/// All tests that need a server, one at a time: whoever reads events waits for every open transaction of the server.
+@Suite(.serialized, .enabled(if: TestDatabase.server != nil)) struct PostgreSQLTests {}
+
 /// A database of its own in the server that `scripts/postgresql.sh run` has started, dropped at the end.
 final class TestDatabase: Sendable {
     /// The URL of a superuser's database; nil where there is no server to test with.

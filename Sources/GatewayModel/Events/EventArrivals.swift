@@ -47,6 +47,11 @@ package final class EventArrivals: Sendable {
         state.withLock { $0.waiting[waiter.appID]?.removeValue(forKey: waiter.number) != nil }
     }
 
+    /// The apps whose events somebody waits for now.
+    package var awaited: [String] {
+        state.withLock { state in state.waiting.compactMap { $1.isEmpty ? nil : $0 } }
+    }
+
     /// Something has happened to these apps.
     package func note(_ appIDs: some Sequence<String>) {
         let wakes = state.withLock { state in

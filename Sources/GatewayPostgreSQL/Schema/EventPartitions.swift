@@ -22,27 +22,25 @@ enum EventPartitions {
                 WHERE inhparent IN ('countersign.event'::regclass, 'countersign.message_id'::regclass)
                 """
             ) { $0.text(0) })
-        for day in today...(today + daysAhead) {
-            if !existing.contains("event_\(day)") { try add(day, to: "event", key: "day", connection) }
-        }
-        for day in (today - idDays)...(today + daysAhead) where !existing.contains("message_id_\(day)") {
-            try add(day, to: "message_id", key: "bucket", connection)
-        }
+        let missing =
+            (today...(today + daysAhead)).map { ("event", "day", $0) }
+            + ((today - idDays)...(today + daysAhead)).map { ("message_id", "bucket", $0) }
+        let script = missing.filter { !existing.contains("\($0.0)_\($0.2)") }
+            .map { add($0.2, to: $0.0, key: $0.1) }.joined()
+        guard !script.isEmpty else { return }
+        // Whoever stores waits, so this does not wait long itself: it is tried again.
+        try connection.transaction("BEGIN; SET LOCAL lock_timeout = 2000") { try connection.execute(script) }
     }
 
-    private static func add(_ day: Int, to table: String, key: String, _ connection: PostgreSQLConnection)
-        throws
-    {
-        try connection.transaction {
-            // Nobody may add to the default partition what belongs into the new one.
-            try connection.execute(
-                """
-                LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE;
-                CREATE TABLE \(table)_\(day) (LIKE \(table) INCLUDING ALL);
-                WITH moved AS (DELETE FROM \(table)_default WHERE \(key) = \(day) RETURNING *)
-                    INSERT INTO \(table)_\(day) SELECT * FROM moved;
-                ALTER TABLE \(table) ATTACH PARTITION \(table)_\(day) FOR VALUES FROM (\(day)) TO (\(day + 1))
-                """)
-        }
+    private static func add(_ day: Int, to table: String, key: String) -> String {
+        // Nobody may add to the default partition meanwhile what belongs into the new one.
+        """
+        LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE;
+        CREATE TABLE \(table)_\(day) (LIKE \(table) INCLUDING ALL);
+        WITH moved AS (DELETE FROM \(table)_default WHERE \(key) = \(day) RETURNING *)
+            INSERT INTO \(table)_\(day) SELECT * FROM moved;
+        ALTER TABLE \(table) ATTACH PARTITION \(table)_\(day) FOR VALUES FROM (\(day)) TO (\(day + 1));
+
+        """
     }
 }

@@ -21,9 +21,9 @@ enum EventTables {
 
         CREATE TABLE event_log (
             only_row INT PRIMARY KEY CHECK (only_row = 1),
-            id BYTEA NOT NULL,
-            key_secret BYTEA NOT NULL
+            id BYTEA NOT NULL
         );
+        INSERT INTO event_log VALUES (1, uuid_send(gen_random_uuid()));
 
         -- What makes an event unique. The bucket is the day that is in a UUIDv7; other ids are in one of 16 below 0.
         CREATE TABLE message_id (
@@ -36,6 +36,9 @@ enum EventTables {
         ) PARTITION BY RANGE (bucket);
         CREATE TABLE message_id_other PARTITION OF message_id FOR VALUES FROM (MINVALUE) TO (0);
         CREATE TABLE message_id_default PARTITION OF message_id DEFAULT;
+        -- These are deleted with their events, those of a day all at once.
+        CREATE INDEX message_id_other_position ON message_id_other (app_id, position);
+        CREATE INDEX message_id_default_position ON message_id_default (app_id, position);
 
         -- The day is that of receipt, counted from 1970.
         CREATE TABLE event (
@@ -71,7 +74,6 @@ enum EventTables {
             lane INT NOT NULL,
             events BIGINT NOT NULL DEFAULT 0,
             bytes BIGINT NOT NULL DEFAULT 0,
-            customer_bytes BIGINT NOT NULL DEFAULT 0,
             PRIMARY KEY (app_id, lane)
         ) WITH (fillfactor = 50);
         CREATE TABLE key_use (
@@ -84,7 +86,7 @@ enum EventTables {
         ) WITH (fillfactor = 50);
         CREATE TABLE probe (lane INT PRIMARY KEY, at_ms BIGINT NOT NULL);
 
-        -- Up to where retention has looked, and has deleted.
+        -- Up to where retention has deleted.
         CREATE TABLE retention_mark (app_id TEXT PRIMARY KEY, seq BIGINT NOT NULL);
 
         """

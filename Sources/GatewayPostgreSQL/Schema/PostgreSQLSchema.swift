@@ -14,8 +14,7 @@ package enum PostgreSQLSchema {
     static let migrations = [
         texts(
             ControlTables.script + CountTables.script + EventTables.script + EventConsumerTables.script
-                + CustomerTables.script
-                + GenerationTable.script)
+                + CustomerTables.script + GenerationTable.script)
     ]
 
     /// Texts compare by their bytes, as in SQLite, whatever the database's locale is.

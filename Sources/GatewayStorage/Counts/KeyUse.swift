@@ -9,6 +9,13 @@ package struct KeyUse: Sendable, Equatable {
     /// Milliseconds since 1970 of the last of them.
     package var lastMilliseconds: Int64
 
+    package init(appID: String, keyID: String, verified: Int64, lastMilliseconds: Int64) {
+        self.appID = appID
+        self.keyID = keyID
+        self.verified = verified
+        self.lastMilliseconds = lastMilliseconds
+    }
+
     static let schema = """
         CREATE TABLE key_use (
             app_id TEXT NOT NULL,

@@ -35,7 +35,8 @@ package struct EventPositions: Sendable {
     package let head: Int64
     private let logID: ArraySlice<UInt8>
 
-    init(logID: [UInt8], head: Int64) {
+    /// Of a log with this id, whose newest event has the number `head`.
+    package init(logID: [UInt8], head: Int64) {
         self.logID = logID.prefix(8)
         self.head = head
     }

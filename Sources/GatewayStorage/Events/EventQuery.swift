@@ -27,6 +27,8 @@ package struct EventPage: Sendable {
     package var events: [StoredEvent] = []
     /// True when there may be more after the last one.
     package var hasMore = false
+
+    package init() {}
 }
 
 /// What was read by following an app's events.
@@ -40,4 +42,9 @@ package struct EventStretch: Sendable {
     package var hasMore = false
     /// True when events after where this began were deleted before they were read, as they were kept no longer.
     package var hasMissed = false
+
+    /// Nothing was looked at yet.
+    package init(reached: Int64) {
+        self.reached = reached
+    }
 }

@@ -1,0 +1,79 @@
+internal import CountersignSQLite
+internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Tells those who wait for an app's events of what other gateways have stored, and of what this one has stored that could
+/// not be read at once, since a transaction before it was still open.
+final class ArrivalWatch: @unchecked Sendable {
+    private static let seconds = 0.25
+
+    private let pool: PostgreSQLPool
+    private let arrivals: EventArrivals
+    // `condition` guards `isStopping` and `hasEnded`.
+    private let condition = NSCondition()
+    private var isStopping = false
+    private var hasEnded = false
+    // The thread's own.
+    private var looked: Int64?
+
+    init(_ pool: PostgreSQLPool, _ arrivals: EventArrivals) {
+        self.pool = pool
+        self.arrivals = arrivals
+    }
+
+    func start() {
+        let thread = Thread { [self] in
+            condition.lock()
+            while !isStopping {
+                condition.unlock()
+                look()
+                condition.lock()
+                if !isStopping { _ = condition.wait(until: Date(timeIntervalSinceNow: Self.seconds)) }
+            }
+            hasEnded = true
+            condition.broadcast()
+            condition.unlock()
+        }
+        thread.name = "event arrivals"
+        thread.start()
+    }
+
+    func stop() {
+        condition.lock()
+        isStopping = true
+        condition.broadcast()
+        while !hasEnded { condition.wait() }
+        condition.unlock()
+    }
+
+    /// Nobody is asked while nobody waits. What fails is looked for again.
+    private func look() {
+        let awaited = arrivals.awaited
+        // From now on everything is new to whoever begins to wait.
+        guard !awaited.isEmpty else { return }
+        let found = try? pool.use { connection in
+            let head = try EventHorizon.head(connection)
+            defer { looked = head }
+            // Since the last look; at the first one everybody looks.
+            guard let looked else { return awaited }
+            guard head > looked else { return [] }
+            var parameters = Parameters()
+            parameters.add(texts: awaited.sorted())
+            parameters.add(.integer(looked))
+            parameters.add(.integer(head))
+            var apps: [String] = []
+            try connection.each(
+                """
+                SELECT app FROM unnest($1) AS app WHERE EXISTS (
+                    SELECT 1 FROM event WHERE app_id = app AND position > $2 AND position <= $3)
+                """, parameters
+            ) { row in
+                apps.append(row.text(0))
+                return true
+            }
+            return apps
+        }
+        if let found, !found.isEmpty { arrivals.note(found) }
+    }
+}

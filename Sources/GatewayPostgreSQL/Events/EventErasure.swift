@@ -1,0 +1,110 @@
+internal import CountersignSQLite
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Deletes events with their ids.
+enum EventErasure {
+    /// Rows that one transaction deletes, so that nobody waits long for it.
+    static let rowsPerStep = 500
+
+    struct Row {
+        let position: Int64
+        let day: Int64
+    }
+
+    /// Deletes these events of an app within a transaction, and their ids. Returns how many there were.
+    static func delete(_ rows: [Row], of appID: String, _ connection: PostgreSQLConnection) throws -> Int {
+        guard !rows.isEmpty else { return 0 }
+        var parameters = Parameters()
+        parameters.add(.text(appID))
+        parameters.add(integers: rows.map(\.position))
+        parameters.add(integers: rows.map(\.day))
+        var keys: [MessageKey] = []
+        var bytes: Int64 = 0
+        try connection.each(
+            """
+            DELETE FROM event USING unnest($2, $3) AS gone (position, day)
+            WHERE app_id = $1 AND event.position = gone.position AND event.day = gone.day
+            RETURNING message_id, sender, user_id, anonymous_id, octet_length(body)
+            """, parameters
+        ) { row in
+            let whose =
+                row.optionalText(1) ?? row.optionalText(2).map { "user " + $0 }
+                ?? row.optionalText(3).map { "device " + $0 } ?? ""
+            keys.append(MessageKey(id: row.text(0), app: appID, whose: whose))
+            bytes += row.int64(4)
+            return true
+        }
+        keys.sort()
+        var ids = Parameters()
+        ids.add(.text(appID))
+        ids.add(integers: keys.map { Int64($0.bucket) })
+        ids.add(texts: keys.map(\.id))
+        ids.add(texts: keys.map(\.whose))
+        try connection.each(
+            """
+            DELETE FROM message_id AS own USING unnest($2, $3, $4) AS gone (bucket, id, sender)
+            WHERE own.bucket = gone.bucket AND app_id = $1 AND own.id = gone.id AND own.sender = gone.sender
+            """, ids
+        ) { _ in true }
+        try uncount(keys.count, bytes, of: appID, connection)
+        return keys.count
+    }
+
+    /// Takes what was deleted off an app's sums.
+    static func uncount(
+        _ events: Int, _ bytes: Int64, of appID: String, _ connection: PostgreSQLConnection
+    ) throws {
+        guard events > 0 else { return }
+        try connection.run(
+            """
+            INSERT INTO app_usage AS own (app_id, lane, events, bytes) VALUES (?1, \(EventLane.ofDeletions), -?2, -?3)
+            ON CONFLICT (app_id, lane)
+            DO UPDATE SET events = own.events + excluded.events, bytes = own.bytes + excluded.bytes
+            """, .text(appID), .integer(Int64(events)), .integer(bytes))
+    }
+
+    /// Removes everything that is kept of an app's events, a step at a time. It may be asked for again.
+    static func erase(_ appID: String, _ connection: PostgreSQLConnection) throws {
+        while try step(appID, connection) {}
+        // Ids that are known although their events are kept no longer.
+        for bucket in try connection.all("SELECT DISTINCT bucket FROM message_id", row: { $0.int64(0) }) {
+            repeat {
+                try connection.run(
+                    """
+                    DELETE FROM message_id WHERE bucket = ?1 AND app_id = ?2 AND (id, sender) IN (
+                        SELECT id, sender FROM message_id WHERE bucket = ?1 AND app_id = ?2 LIMIT \(rowsPerStep))
+                    """, .integer(bucket), .text(appID))
+            } while connection.changes == rowsPerStep
+        }
+        while try forgetCustomer(of: appID, connection) {}
+        let others = try connection.appTables(of: nil).filter { !["event", "message_id"].contains($0.name) }
+        for table in others {
+            repeat {
+                try connection.delete(of: appID, in: table, most: rowsPerStep)
+            } while connection.changes == rowsPerStep
+        }
+    }
+
+    private static func forgetCustomer(of appID: String, _ connection: PostgreSQLConnection) throws -> Bool {
+        try connection.committing {
+            try connection.first(
+                """
+                SELECT forget_customer(id, \(rowsPerStep)) FROM (
+                    SELECT id FROM customer WHERE app_id = ?1 ORDER BY id LIMIT 1 FOR UPDATE) AS one
+                """, .text(appID)
+            ) { _ in true } == true
+        }
+    }
+
+    private static func step(_ appID: String, _ connection: PostgreSQLConnection) throws -> Bool {
+        try connection.committing {
+            let rows = try connection.all(
+                "SELECT position, day FROM event WHERE app_id = ?1 ORDER BY position LIMIT \(rowsPerStep)",
+                .text(appID)
+            ) { Row(position: $0.int64(0), day: $0.int64(1)) }
+            _ = try delete(rows, of: appID, connection)
+            return rows.count == rowsPerStep
+        }
+    }
+}

@@ -1,0 +1,196 @@
+internal import CPostgreSQL
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+
+/// The statement that stores the events of batches: ids first, then those events whose id was new.
+///
+/// One statement is one transaction, without a `BEGIN` and a `COMMIT` that the gateway would wait for.
+enum EventInsert {
+    /// Counts what it stores in the row of the lane, in the same transaction. Answers with the ordinals of the duplicates.
+    static func sql(base: Int64) -> String {
+        """
+        WITH u AS MATERIALIZED (
+            SELECT (SELECT \(base) + (pg_current_xact_id()::text::bigint << 12)) + n AS position, u.*
+            FROM unnest(\(columns.indices.map { "$\($0 + 2)" }.joined(separator: ", ")))
+                AS u (\(columns.map(\.name).joined(separator: ", "))))
+        , fresh AS (
+            INSERT INTO message_id (bucket, app_id, id, sender, position)
+                SELECT bucket, app_id, message_id, whose, position FROM u
+                ON CONFLICT DO NOTHING RETURNING position)
+        , stored AS (
+            INSERT INTO event (position, day, \(kept))
+                SELECT position, floor(received_ms / 86400000.0)::int, \(kept) FROM u
+                WHERE position IN (SELECT position FROM fresh)
+                RETURNING app_id, octet_length(body) AS bytes)
+        , counted AS (
+            INSERT INTO app_usage AS own (app_id, lane, events, bytes)
+                SELECT app_id, $1, count(*), sum(bytes) FROM stored GROUP BY app_id
+                ON CONFLICT (app_id, lane)
+                DO UPDATE SET events = own.events + excluded.events, bytes = own.bytes + excluded.bytes)
+        SELECT n FROM u WHERE position NOT IN (SELECT position FROM fresh)
+        """
+    }
+
+    private static let columns: [(name: String, element: BinaryArray.Element)] = [
+        ("n", .int4), ("bucket", .int4), ("whose", .text), ("app_id", .text), ("message_id", .text),
+        ("type", .text), ("user_id", .text), ("anonymous_id", .text), ("name", .text),
+        ("timestamp_ms", .int8), ("received_ms", .int8), ("sender", .text), ("verdict", .text),
+        ("code", .int4), ("key_id", .text), ("enforcement", .text), ("dialect", .text),
+        ("request_id", .text), ("token_id", .text), ("body", .text),
+    ]
+    private static let kept = columns.dropFirst(3).map(\.name).joined(separator: ", ")
+
+    /// An event with what it is sorted by.
+    struct Row {
+        let batch: Int
+        let event: Int
+        /// The place in the order of arrival, from 1.
+        let ordinal: Int32
+        let key: MessageKey
+    }
+
+    /// The statement's values. Rows must be sorted by their keys.
+    static func parameters(_ rows: [Row], of batches: [EventBatch], lane: Int32) -> Parameters {
+        var arrays = columns.map { BinaryArray($0.element, count: rows.count) }
+        arrays[columns.count - 1].reserve(
+            rows.reduce(0) { $0 + batches[$1.batch].events[$1.event].json.count + 4 })
+        for row in rows {
+            let batch = batches[row.batch]
+            let event = batch.events[row.event]
+            let proof = batch.proof
+            arrays[0].add(row.ordinal)
+            arrays[1].add(row.key.bucket)
+            arrays[2].add(row.key.whose)
+            arrays[3].add(batch.appID)
+            arrays[4].add(event.messageID)
+            arrays[5].add(event.kind.rawValue)
+            arrays[6].add(event.userID)
+            arrays[7].add(event.anonymousID)
+            arrays[8].add(event.name)
+            arrays[9].add(event.timestampMilliseconds)
+            arrays[10].add(batch.receivedMilliseconds)
+            arrays[11].add(event.sender)
+            arrays[12].add(proof?.verdict.rawValue)
+            arrays[13].add((proof?.code).map { Int32(clamping: $0) })
+            arrays[14].add(proof?.keyID)
+            arrays[15].add(proof?.enforcement)
+            arrays[16].add(proof?.dialect)
+            arrays[17].add(proof?.requestID)
+            arrays[18].add(proof?.tokenID)
+            batch.body.withUnsafeBytes { arrays[19].add(UnsafeRawBufferPointer(rebasing: $0[event.json])) }
+        }
+        var parameters = Parameters()
+        parameters.reserve(arrays.reduce(8) { $0 + $1.bytes.count })
+        withUnsafeBytes(of: lane.bigEndian) { parameters.add(ServerType.int4, $0) }
+        for (array, column) in zip(arrays, columns) {
+            let type =
+                switch column.element {
+                case .int4: ServerType.int4Array
+                case .int8: ServerType.int8Array
+                case .text: ServerType.textArray
+                }
+            array.bytes.withUnsafeBytes { parameters.add(type, $0) }
+        }
+        return parameters
+    }
+
+    /// The rows of these batches, in the order in which all writers take ids: two that took the same ids in another order would
+    /// wait for each other.
+    static func rows(of batches: [EventBatch]) -> [Row] {
+        var rows: [Row] = []
+        var ordinal: Int32 = 0
+        for (number, batch) in batches.enumerated() {
+            for (place, event) in batch.events.enumerated() {
+                ordinal += 1
+                rows.append(
+                    Row(
+                        batch: number, event: place, ordinal: ordinal,
+                        key: MessageKey(event, of: batch.appID)))
+            }
+        }
+        rows.sort { one, other in
+            if one.key != other.key { return one.key < other.key }
+            return one.ordinal < other.ordinal
+        }
+        return rows
+    }
+}
+
+/// What makes an event unique.
+struct MessageKey: Comparable {
+    let bucket: Int32
+    /// The first 16 bytes of the id: mostly two differ there.
+    private let start: (UInt64, UInt64)
+    let id: String
+    let app: String
+    /// The sender, as SQLite's store has it.
+    let whose: String
+
+    init(_ event: EventBatch.Event, of app: String) {
+        self.init(
+            id: event.messageID, app: app,
+            whose: event.sender ?? event.userID.map { "user " + $0 } ?? event.anonymousID.map {
+                "device " + $0
+            } ?? "")
+    }
+
+    init(id: String, app: String, whose: String) {
+        var id = id
+        (start, bucket) = id.withUTF8 { (Self.start(of: $0), Self.bucket(of: $0)) }
+        self.id = id
+        self.app = app
+        self.whose = whose
+    }
+
+    /// Texts by their bytes: Swift takes some for equal that are written otherwise.
+    static func < (one: MessageKey, other: MessageKey) -> Bool {
+        if one.bucket != other.bucket { return one.bucket < other.bucket }
+        if one.start != other.start { return one.start < other.start }
+        for (a, b) in [(one.id, other.id), (one.app, other.app), (one.whose, other.whose)] {
+            if a.utf8.lexicographicallyPrecedes(b.utf8) { return true }
+            if b.utf8.lexicographicallyPrecedes(a.utf8) { return false }
+        }
+        return false
+    }
+
+    static func == (one: MessageKey, other: MessageKey) -> Bool {
+        one.start == other.start && one.id.utf8.elementsEqual(other.id.utf8)
+            && one.app.utf8.elementsEqual(other.app.utf8) && one.whose.utf8.elementsEqual(other.whose.utf8)
+    }
+
+    private static func start(of id: UnsafeBufferPointer<UInt8>) -> (UInt64, UInt64) {
+        var words: (UInt64, UInt64) = (0, 0)
+        withUnsafeMutableBytes(of: &words) { $0.copyBytes(from: id.prefix(16)) }
+        return (UInt64(bigEndian: words.0), UInt64(bigEndian: words.1))
+    }
+
+    /// The day that a UUIDv7 says; another id gets one of -16 to -1 by its hash.
+    static func bucket(of id: UnsafeBufferPointer<UInt8>) -> Int32 {
+        if id.count == 36, id[8] == UInt8(ascii: "-"), id[13] == UInt8(ascii: "-"),
+            id[14] == UInt8(ascii: "7")
+        {
+            var milliseconds: Int64 = 0
+            for index in [0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12] {
+                guard let digit = digit(id[index]) else { return other(id) }
+                milliseconds = milliseconds << 4 | digit
+            }
+            return Int32(clamping: milliseconds / 86_400_000)
+        }
+        return other(id)
+    }
+
+    private static func digit(_ byte: UInt8) -> Int64? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): Int64(byte - UInt8(ascii: "0"))
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): Int64(byte - UInt8(ascii: "a")) + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): Int64(byte - UInt8(ascii: "A")) + 10
+        default: nil
+        }
+    }
+
+    /// FNV-1a.
+    private static func other(_ id: UnsafeBufferPointer<UInt8>) -> Int32 {
+        -1 - Int32(id.reduce(0x811C_9DC5 as UInt32) { ($0 ^ UInt32($1)) &* 0x0100_0193 } >> 28)
+    }
+}

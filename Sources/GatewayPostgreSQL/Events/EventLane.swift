@@ -1,0 +1,158 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
+
+/// A connection that stores events. Belongs to one thread.
+final class EventLane {
+    /// What is counted has a row for each lane of all gateways; a lane takes the first number that no other has.
+    private static let lockClass = 0x4C41
+    /// Those who delete count in a row of their own.
+    static let ofDeletions: Int32 = -1
+
+    private let pool: PostgreSQLPool
+    private var connection: PostgreSQLConnection?
+    private var number: Int32 = 0
+
+    init(_ pool: PostgreSQLPool) {
+        self.pool = pool
+    }
+
+    /// Stores batches, of no more than ``EventHorizon/mostOfTransaction`` events together, in one transaction. Throws
+    /// `PostgreSQLError`: nothing was stored then, unless the connection was lost during the commit.
+    func store(_ batches: [EventBatch]) throws -> [AppendOutcome] {
+        try using { connection in
+            try connection.retrying {
+                let claims = ContentClaims(batches)
+                guard !claims.isEmpty || batches.contains(where: { !$0.customers.isEmpty }) else {
+                    return try insert(EventInsert.rows(of: batches), of: batches, connection)
+                }
+                return try connection.transaction {
+                    let rows = EventInsert.rows(of: batches)
+                    // Events without a user first: a later one of the same group may claim them.
+                    let (claiming, others) = claims.split(rows, batches)
+                    var outcomes = try insert(others, of: batches, connection)
+                    let left = try claims.claim(claiming, of: batches, &outcomes, connection)
+                    let rest = try insert(left, of: batches, connection)
+                    for index in outcomes.indices {
+                        outcomes[index].accepted += rest[index].accepted
+                        outcomes[index].duplicates += rest[index].duplicates
+                    }
+                    try CustomerChanges.store(batches, connection)
+                    return outcomes
+                }
+            }
+        }
+    }
+
+    private func insert(
+        _ rows: [EventInsert.Row], of batches: [EventBatch], _ connection: PostgreSQLConnection
+    ) throws -> [AppendOutcome] {
+        var outcomes = [AppendOutcome](repeating: AppendOutcome(), count: batches.count)
+        guard !rows.isEmpty else { return outcomes }
+        for row in rows { outcomes[row.batch].accepted += 1 }
+        var owners: [Int32: Int] = [:]
+        let parameters = EventInsert.parameters(rows, of: batches, lane: number)
+        try connection.each(EventInsert.sql(base: try EventHorizon.base(connection)), parameters) { row in
+            if owners.isEmpty {
+                owners = Dictionary(uniqueKeysWithValues: rows.map { ($0.ordinal, $0.batch) })
+            }
+            if let batch = owners[Int32(row.int(0))] {
+                outcomes[batch].accepted -= 1
+                outcomes[batch].duplicates += 1
+            }
+            return true
+        }
+        return outcomes
+    }
+
+    /// Adds up uses of keys.
+    func note(_ uses: KeyUses) throws {
+        try using { connection in
+            let sorted = uses.sorted
+            var parameters = Parameters()
+            parameters.add(.integer(Int64(number)))
+            parameters.add(texts: sorted.map(\.appID))
+            parameters.add(texts: sorted.map(\.keyID))
+            parameters.add(integers: sorted.map(\.count))
+            parameters.add(integers: sorted.map(\.lastMilliseconds))
+            try connection.each(
+                """
+                INSERT INTO key_use AS own (app_id, key_id, lane, verified, last_ms)
+                    SELECT app, key, $1::int, uses, last FROM unnest($2, $3, $4, $5) AS u (app, key, uses, last)
+                    ON CONFLICT (app_id, key_id, lane) DO UPDATE
+                    SET verified = own.verified + excluded.verified, last_ms = greatest(own.last_ms, excluded.last_ms)
+                """, parameters
+            ) { _ in true }
+        }
+    }
+
+    /// Proves that the database can be written.
+    func probe() throws {
+        try using { connection in
+            try connection.execute(
+                """
+                INSERT INTO probe VALUES (\(number), extract(epoch FROM now()) * 1000)
+                ON CONFLICT (lane) DO UPDATE SET at_ms = excluded.at_ms
+                """)
+        }
+    }
+
+    private func using<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {
+        let connection = try self.connection.flatMap { $0.isSound ? $0 : nil } ?? connect()
+        do {
+            return try body(connection)
+        } catch {
+            if (error as? PostgreSQLError)?.isConnectionLost == true || !connection.isSound {
+                self.connection = nil
+            }
+            throw error
+        }
+    }
+
+    private func connect() throws -> PostgreSQLConnection {
+        let made = try pool.connect()
+        // A statement's plan does not depend on what a group holds.
+        try made.execute("SET plan_cache_mode = force_generic_plan")
+        number =
+            try made.first(
+                """
+                SELECT number FROM generate_series(0, 9999) AS number
+                WHERE pg_try_advisory_lock(\(Self.lockClass), number) LIMIT 1
+                """
+            ) { Int32($0.int(0)) } ?? 0
+        connection = made
+        return made
+    }
+}
+
+/// Uses of keys that are not written yet, added up.
+struct KeyUses {
+    private struct Key: Hashable {
+        let appID: String
+        let keyID: String
+    }
+
+    private var uses: [Key: (count: Int64, lastMilliseconds: Int64)] = [:]
+
+    var isEmpty: Bool { uses.isEmpty }
+
+    mutating func add(appID: String, keyID: String, count: Int64 = 1, milliseconds: Int64) {
+        let use = uses[Key(appID: appID, keyID: keyID)] ?? (0, 0)
+        uses[Key(appID: appID, keyID: keyID)] =
+            (use.count + count, max(use.lastMilliseconds, milliseconds))
+    }
+
+    /// Puts back what could not be written.
+    mutating func add(_ other: KeyUses) {
+        for use in other.sorted {
+            add(appID: use.appID, keyID: use.keyID, count: use.count, milliseconds: use.lastMilliseconds)
+        }
+    }
+
+    var sorted: [(appID: String, keyID: String, count: Int64, lastMilliseconds: Int64)] {
+        uses.map { ($0.appID, $0.keyID, $1.count, $1.lastMilliseconds) }
+            .sorted { ($0.appID, $0.keyID) < ($1.appID, $1.keyID) }
+    }
+}

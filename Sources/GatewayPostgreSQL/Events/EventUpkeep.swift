@@ -1,0 +1,110 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Makes partitions ahead and deletes what is kept no longer: in one gateway at a time, whichever has the lock.
+final class EventUpkeep: @unchecked Sendable {
+    /// What may be deleted before a store answers its first batch.
+    private static let secondsAtStart = 2.0
+
+    private let pool: PostgreSQLPool
+    private let retention: @Sendable () -> [String: AppRules]
+    private let observer: (any GatewayObserver)?
+    private let everySeconds: Double
+    private let bytes = Lock(0)
+    // `condition` guards `isStopping` and `hasEnded`.
+    private let condition = NSCondition()
+    private var isStopping = false
+    private var hasEnded = false
+
+    init(
+        _ pool: PostgreSQLPool, retention: @escaping @Sendable () -> [String: AppRules],
+        observer: (any GatewayObserver)?, everySeconds: Double
+    ) {
+        self.pool = pool
+        self.retention = retention
+        self.observer = observer
+        self.everySeconds = everySeconds
+    }
+
+    /// What the database takes on the server's disk, as of the last look.
+    var databaseBytes: Int { bytes.withLock { $0 } }
+
+    /// Does a first round, and goes on with a thread. Throws what the database says.
+    func begin() throws {
+        let isDone = try round(until: Date(timeIntervalSinceNow: Self.secondsAtStart))
+        let thread = Thread { [self] in run(atOnce: !isDone) }
+        thread.name = "event upkeep"
+        thread.start()
+    }
+
+    func stop() {
+        condition.lock()
+        isStopping = true
+        condition.broadcast()
+        while !hasEnded { condition.wait() }
+        condition.unlock()
+    }
+
+    private func run(atOnce: Bool) {
+        var next = Date(timeIntervalSinceNow: atOnce ? 0 : everySeconds)
+        condition.lock()
+        while !isStopping {
+            if condition.wait(until: next) { continue }
+            condition.unlock()
+            // What fails is tried again in the next round.
+            _ = try? round(until: .distantFuture)
+            next = Date(timeIntervalSinceNow: everySeconds)
+            condition.lock()
+        }
+        hasEnded = true
+        condition.broadcast()
+        condition.unlock()
+    }
+
+    /// False when there may be more to do.
+    private func round(until end: Date) throws -> Bool {
+        try pool.use { connection in
+            let size = try connection.first("SELECT pg_database_size(current_database())") { $0.int(0) } ?? 0
+            bytes.withLock { $0 = size }
+            let isMine = try connection.first(
+                "SELECT pg_try_advisory_lock(\(PostgreSQLSchema.lockClass), 2)"
+            ) { $0.int(0) != 0 }
+            guard isMine == true else { return true }
+            defer { try? connection.execute("SELECT pg_advisory_unlock(\(PostgreSQLSchema.lockClass), 2)") }
+            // Without them events lie in the default partition until the next round.
+            try? EventPartitions.make(connection)
+            try EventHorizon.note(connection)
+            let rules = retention()
+            try EventPartitions.dropIDs(connection)
+            let now =
+                try connection.first("SELECT floor(extract(epoch FROM now()) * 1000)::bigint") { $0.int64(0) }
+                ?? 0
+            for id in try EventPartitions.dropEvents(rules, nowMilliseconds: now, connection) { tell(id) }
+            var sweeps = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }
+                .map { RetentionSweep(appID: $0.key, rules: $0.value, nowMilliseconds: now) }
+            // The apps take turns.
+            while let sweep = sweeps.first, Date() < end, !isEnding {
+                var sweep = sweep
+                let goesOn = try connection.committing { try sweep.step(connection) }
+                for id in sweep.passed { tell(id) }
+                sweep.passed = []
+                sweeps.removeFirst()
+                if goesOn { sweeps.append(sweep) }
+            }
+            return sweeps.isEmpty
+        }
+    }
+
+    private var isEnding: Bool {
+        condition.lock()
+        defer { condition.unlock() }
+        return isStopping
+    }
+
+    private func tell(_ consumer: EventConsumerID) {
+        observer?.eventsMissed(by: consumer.name, ofKind: consumer.kind.rawValue, appID: consumer.appID)
+    }
+}

@@ -1,0 +1,99 @@
+internal import CountersignSQLite
+internal import GatewayModel
+internal import GatewayStorage
+
+extension EventPartitions {
+    /// How long to wait for those who read or write, who wait in the meantime too.
+    private static let lock = "BEGIN; SET LOCAL lock_timeout = 2000"
+
+    /// The days of a table that have a partition.
+    private static func days(of table: String, _ connection: PostgreSQLConnection) throws -> [Int] {
+        try connection.all(
+            """
+            SELECT substr(relname, length(?1) + 2)::int FROM pg_inherits
+            JOIN pg_class ON pg_class.oid = inhrelid
+            WHERE inhparent = to_regclass('countersign.' || ?1) AND relname ~ '_[0-9]+$' ORDER BY 1
+            """, .text(table)
+        ) { $0.int(0) }
+    }
+
+    private static func today(_ connection: PostgreSQLConnection) throws -> Int {
+        try connection.first("SELECT floor(extract(epoch FROM now()) / 86400)::int") { $0.int(0) } ?? 0
+    }
+
+    /// Drops ids that no device sends again.
+    static func dropIDs(_ connection: PostgreSQLConnection) throws {
+        let first = try today(connection) - idDays
+        for day in try days(of: "message_id", connection) where day < first {
+            try connection.transaction(lock) { try connection.execute("DROP TABLE message_id_\(day)") }
+        }
+    }
+
+    /// Drops the days of which no app keeps anything. Returns the consumers that have lost events which were held for
+    /// them.
+    static func dropEvents(
+        _ rules: [String: AppRules], nowMilliseconds: Int64, _ connection: PostgreSQLConnection
+    ) throws -> [EventConsumerID] {
+        guard let shortest = rules.values.compactMap(\.retentionDays).min() else { return [] }
+        let last = Int((nowMilliseconds - Int64(shortest) * 86_400_000) / 86_400_000) - 1
+        var passed: [EventConsumerID] = []
+        for day in try days(of: "event", connection) where day <= last {
+            let apps = try apps(of: day, connection)
+            let end = Int64(day + 1) * 86_400_000
+            let isOver = apps.allSatisfy { app in
+                guard let kept = rules[app]?.retentionDays else { return false }
+                return end <= nowMilliseconds - Int64(kept) * 86_400_000
+            }
+            guard isOver else { continue }
+            passed += try connection.transaction(lock) {
+                try drop(day, of: apps, rules, nowMilliseconds, connection)
+            }
+        }
+        return passed
+    }
+
+    /// From app to app, whatever the number of events.
+    private static func apps(of day: Int, _ connection: PostgreSQLConnection) throws -> [String] {
+        var apps: [String] = []
+        while true {
+            let next = try connection.first(
+                "SELECT app_id FROM event_\(day) WHERE app_id > ?1 ORDER BY app_id LIMIT 1",
+                .text(apps.last ?? "")
+            ) { $0.text(0) }
+            guard let next else { return apps }
+            apps.append(next)
+        }
+    }
+
+    private static func drop(
+        _ day: Int, of apps: [String], _ rules: [String: AppRules], _ now: Int64,
+        _ connection: PostgreSQLConnection
+    ) throws -> [EventConsumerID] {
+        // Whoever still stores something of that day waits, and finds the default partition.
+        try connection.execute("LOCK TABLE event_\(day) IN SHARE MODE")
+        let sums = try connection.all(
+            """
+            SELECT app_id, count(*), sum(octet_length(body))::bigint, max(position) FROM event_\(day)
+            GROUP BY app_id ORDER BY app_id
+            """
+        ) { (app: $0.text(0), events: $0.int(1), bytes: $0.int64(2), last: $0.int64(3)) }
+        guard sums.allSatisfy({ apps.contains($0.app) }) else { return [] }
+        var passed: [EventConsumerID] = []
+        for sum in sums {
+            let holders = try RetentionHolders.all(of: sum.app, connection)
+            let kept = Int64(rules[sum.app]?.retentionDays ?? 0)
+            let end = Int64(day + 1) * 86_400_000
+            let isHeld = holders.contains { holder in
+                let cutoff: Int64 = now - (kept + holder.holdDays) * 86_400_000
+                return holder.position < sum.last && end > cutoff
+            }
+            // Then the sweep deletes what is not held.
+            guard !isHeld else { return [] }
+            try EventErasure.uncount(sum.events, sum.bytes, of: sum.app, connection)
+            passed += try RetentionHolders.noteDeleted(
+                through: sum.last, of: sum.app, atMilliseconds: now, holders, connection)
+        }
+        try connection.execute("DROP TABLE event_\(day)")
+        return passed
+    }
+}

@@ -1,0 +1,168 @@
+internal import CountersignSQLite
+package import GatewayModel
+package import GatewayStorage
+
+/// Reads what is stored, up to the oldest transaction that is still open.
+package struct PostgreSQLEventLog: EventLog {
+    let pool: PostgreSQLPool
+
+    private func read<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws(GatewayError) -> Value {
+        try GatewayError.storing { try pool.use { try body($0) } }
+    }
+
+    package func newest(
+        _ query: EventQuery, before sequence: Int64?, limit: Int
+    ) throws(GatewayError) -> EventPage {
+        // Nobody goes on from here, so what is stored is shown at once, also before one that is still being stored.
+        try read {
+            try EventRows.page(query, .before(sequence ?? .max), limit: limit, $0)
+        }
+    }
+
+    package func oldest(
+        _ query: EventQuery, after sequence: Int64, limit: Int
+    ) throws(GatewayError) -> EventPage {
+        try read { connection in
+            let head = try EventHorizon.head(connection)
+            return try EventRows.page(query, .after(sequence, through: head), limit: limit, connection)
+        }
+    }
+
+    package func follow(
+        _ following: EventFollowing, after sequence: Int64, limit: Int
+    ) throws(GatewayError) -> EventStretch {
+        try read { try Self.follow(following, after: sequence, limit: limit, $0) }
+    }
+
+    package func positions() throws(GatewayError) -> EventPositions {
+        try read { connection in
+            EventPositions(
+                logID: try connection.first("SELECT id FROM event_log") { $0.blob(0) } ?? [],
+                head: try EventHorizon.head(connection))
+        }
+    }
+
+    package func users(
+        of appID: String, after last: String, _ isEnough: (String) -> Bool
+    ) throws(GatewayError) {
+        try read { connection in
+            // From user to user, whatever the number of events.
+            var last = last
+            while let user = try connection.first(
+                """
+                SELECT least(
+                    (SELECT user_id FROM event WHERE app_id = ?1 AND user_id > ?2 AND user_id IS NOT NULL
+                        ORDER BY user_id LIMIT 1),
+                    (SELECT min(value) FROM customer_identifier
+                        WHERE app_id = ?1 AND name = 'registered' AND value > ?2))
+                """, .text(appID), .text(last), row: { $0.optionalText(0) }
+            ) ?? nil, !isEnough(user) {
+                last = user
+            }
+        }
+    }
+
+    package func count() throws(GatewayError) -> Int64 {
+        try read { connection in
+            try connection.first("SELECT coalesce(sum(events), 0)::bigint FROM app_usage") { $0.int64(0) }
+                ?? 0
+        }
+    }
+
+    package func keyUses(of appID: String) throws(GatewayError) -> [KeyUse] {
+        try read { connection in
+            try connection.all(
+                """
+                SELECT key_id, sum(verified)::bigint, max(last_ms) FROM key_use WHERE app_id = ?1
+                GROUP BY key_id ORDER BY key_id
+                """, .text(appID)
+            ) { row in
+                KeyUse(
+                    appID: appID, keyID: row.text(0), verified: row.int64(1), lastMilliseconds: row.int64(2))
+            }
+        }
+    }
+}
+
+extension PostgreSQLEventLog {
+    /// Reads on within whatever the connection is in.
+    static func follow(
+        _ following: EventFollowing, after sequence: Int64, limit: Int, _ connection: PostgreSQLConnection
+    ) throws -> EventStretch {
+        let head = try EventHorizon.head(connection)
+        var stretch = EventStretch(reached: sequence)
+        // After the head: what was deleted until then could have been read.
+        let floor = try connection.first(
+            "SELECT seq FROM event_floor WHERE app_id = ?1", .text(following.appID)
+        ) { $0.int64(0) }
+        stretch.hasMissed = (floor ?? 0) > sequence
+        guard sequence < head else { return stretch }
+        var page = EventRows(limit: limit)
+        while true {
+            let most = min(EventRows.rowsPerStep, EventFollowing.mostLooked - stretch.looked)
+            let (values, sql) = statement(following, after: stretch.reached, through: head, most: most)
+            var count = 0
+            try connection.each(sql, values) { row in
+                if page.isFull { return false }
+                count += 1
+                stretch.looked += 1
+                stretch.reached = row.int64(0)
+                if row.int(EventRows.columnCount) != 0, isIn(following.partition, row) { page.add(row) }
+                return true
+            }
+            if page.isFull || stretch.looked >= EventFollowing.mostLooked {
+                stretch.hasMore = stretch.reached < head
+                stretch.events = page.found.events
+                return stretch
+            }
+            if count < most {
+                stretch.reached = head
+                stretch.events = page.found.events
+                return stretch
+            }
+        }
+    }
+
+    /// What the filter leaves out is looked at without its body.
+    private static func statement(
+        _ following: EventFollowing, after sequence: Int64, through head: Int64, most: Int
+    ) -> (Parameters, String) {
+        var values: [SQLValue] = [.text(following.appID), .integer(sequence), .integer(head)]
+        var range = "app_id = ?1 AND position > ?2 AND position <= ?3"
+        var conditions: [String] = []
+        if let user = following.filter.userID {
+            values.append(.text(user))
+            // One that became the user's later is not theirs here.
+            range += " AND user_id = ?\(values.count)"
+            conditions.append("sender IS DISTINCT FROM '\(EventBatch.Event.anonymousContentSender)'")
+        }
+        for (column, value) in [("type", following.filter.type), ("name", following.filter.name)] {
+            guard let value else { continue }
+            values.append(.text(value))
+            conditions.append("\(column) IS NOT DISTINCT FROM ?\(values.count)")
+        }
+        if let verdict = following.filter.verdict { conditions.append(EventRows.condition(verdict)) }
+        let matches = conditions.isEmpty ? "true" : conditions.joined(separator: " AND ")
+        let columns = EventRows.columns.replacing("body", with: "CASE WHEN \(matches) THEN body ELSE '' END")
+        return (
+            Parameters(values),
+            "SELECT \(columns), \(matches) FROM event WHERE \(range) ORDER BY position LIMIT \(most)"
+        )
+    }
+
+    /// An event that became a user's after it was stored stays in the part of its device, or it would go from one that was
+    /// not read to one that was.
+    private static func isIn(_ partition: EventPartition, _ row: PostgreSQLRow) -> Bool {
+        guard partition.count > 1 else { return true }
+        let wasAnonymous = row.optionalText(EventRows.sender) == EventBatch.Event.anonymousContentSender
+        let id =
+            (wasAnonymous ? nil : row.optionalText(EventRows.userID)) ?? row.optionalText(
+                EventRows.anonymousID) ?? ""
+        return EventPartition.index(of: id, count: partition.count) == partition.index
+    }
+}
+
+extension EventFollowing {
+    /// Events that one call looks at, so that a filter that matches nothing costs a bounded time.
+    static let mostLooked = 10_000
+}

@@ -1,0 +1,118 @@
+internal import CountersignSQLite
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Deletes the events and customers of one app that it keeps no longer, a few at a time.
+///
+/// It walks the app's events from the oldest on and remembers how far it came. Ids of a day stay for as long as devices
+/// may send them again; others go with their events.
+struct RetentionSweep {
+    static let rowsPerStep = 500
+    static let bytesPerStep: Int64 = 4 << 20
+
+    let appID: String
+    let rules: AppRules
+    let nowMilliseconds: Int64
+    /// Consumers that have lost events which were held for them.
+    var passed: [EventConsumerID] = []
+
+    init(appID: String, rules: AppRules, nowMilliseconds: Int64) {
+        self.appID = appID
+        self.rules = rules
+        self.nowMilliseconds = nowMilliseconds
+    }
+
+    /// Does a part of it within a transaction. Returns true when there may be more.
+    mutating func step(_ connection: PostgreSQLConnection) throws -> Bool {
+        passed = []
+        let cutoff = rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? .min
+        if try forgetCustomers(before: cutoff, connection) { return true }
+        let events =
+            try connection.first(
+                "SELECT coalesce(sum(bytes), 0)::bigint FROM app_usage WHERE app_id = ?1", .text(appID)
+            ) { $0.int64(0) } ?? 0
+        let customers =
+            try connection.first(
+                "SELECT coalesce(sum(bytes), 0)::bigint FROM customer WHERE app_id = ?1", .text(appID)
+            ) { $0.int64(0) } ?? 0
+        var excess = rules.retentionBytes.map { events + customers - Int64($0) } ?? 0
+        let mark =
+            try connection.first(
+                "SELECT seq FROM retention_mark WHERE app_id = ?1", .text(appID)
+            ) { $0.int64(0) } ?? 0
+        let rows = try connection.all(
+            """
+            SELECT position, day, received_ms, octet_length(body) FROM event
+            WHERE app_id = ?1 AND position > ?2 AND position < \(try EventHorizon.end(connection))
+            ORDER BY position LIMIT \(Self.rowsPerStep)
+            """, .text(appID), .integer(mark)
+        ) { (position: $0.int64(0), day: $0.int64(1), received: $0.int64(2), bytes: $0.int64(3)) }
+        let holders = try RetentionHolders.all(of: appID, connection)
+        var gone: [(position: Int64, day: Int64, bytes: Int64)] = []
+        var bytes: Int64 = 0
+        var isHeld = false
+        let days = Int64(rules.retentionDays ?? 0)
+        for row in rows {
+            guard row.received < cutoff || excess > 0, bytes < Self.bytesPerStep else { break }
+            isHeld = holders.contains { holder in
+                let cutoff: Int64 = nowMilliseconds - (days + holder.holdDays) * 86_400_000
+                return row.position > holder.position && row.received >= cutoff
+            }
+            if isHeld { break }
+            // Of events and customers that are too much the older go first.
+            if row.received >= cutoff, try forgetOne(seenUntil: row.received, connection) { return true }
+            gone.append((row.position, row.day, row.bytes))
+            bytes += row.bytes
+            excess -= row.bytes
+        }
+        guard let last = gone.last else {
+            return try excess > 0 && !isHeld && forgetOne(seenUntil: .max, connection)
+        }
+        try delete(gone.map { ($0.position, $0.day) }, bytes, through: last.position, connection)
+        passed = try RetentionHolders.noteDeleted(
+            through: last.position, of: appID, atMilliseconds: nowMilliseconds, holders, connection)
+        return true
+    }
+
+    private func delete(
+        _ rows: [(position: Int64, day: Int64)], _ bytes: Int64, through last: Int64,
+        _ connection: PostgreSQLConnection
+    ) throws {
+        var parameters = Parameters()
+        parameters.add(.text(appID))
+        parameters.add(integers: rows.map(\.position))
+        parameters.add(integers: rows.map(\.day))
+        try connection.each(
+            """
+            DELETE FROM event USING unnest($2, $3) AS gone (position, day)
+            WHERE app_id = $1 AND event.position = gone.position AND event.day = gone.day
+            """, parameters
+        ) { _ in true }
+        try EventErasure.uncount(connection.changes, bytes, of: appID, connection)
+        for table in ["message_id_other", "message_id_default"] {
+            try connection.run(
+                "DELETE FROM \(table) WHERE app_id = ?1 AND position <= ?2", .text(appID), .integer(last))
+        }
+        try connection.run(
+            """
+            INSERT INTO retention_mark VALUES (?1, ?2)
+            ON CONFLICT (app_id) DO UPDATE SET seq = greatest(retention_mark.seq, excluded.seq)
+            """, .text(appID), .integer(last))
+    }
+
+    /// Returns true when there was one, so that there may be more.
+    private func forgetCustomers(before cutoff: Int64, _ connection: PostgreSQLConnection) throws -> Bool {
+        cutoff > .min ? try forgetOne(seenUntil: cutoff - 1, connection) : false
+    }
+
+    /// Forgets the customer who was seen longest ago, or a part of one that has much.
+    private func forgetOne(seenUntil milliseconds: Int64, _ connection: PostgreSQLConnection) throws -> Bool {
+        try connection.first(
+            """
+            SELECT forget_customer(id, \(Self.rowsPerStep)) FROM (
+                SELECT id FROM customer WHERE app_id = ?1 AND seen_ms <= ?2 ORDER BY seen_ms LIMIT 1
+                FOR UPDATE SKIP LOCKED) AS oldest
+            """, .text(appID), .integer(milliseconds)
+        ) { _ in true } == true
+    }
+}

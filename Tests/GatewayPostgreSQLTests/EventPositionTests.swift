@@ -1,0 +1,152 @@
+import CountersignCore
+import CountersignSQLite
+import Foundation
+import GatewayModel
+import GatewayStorage
+import Testing
+
+@testable import GatewayPostgreSQL
+
+extension PostgreSQLTests {
+    @Suite struct EventPositionTests {
+        /// The one that began first commits last: who reads meanwhile must not pass it.
+        @Test func whatIsStillBeingStoredIsNotPassed() throws {
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
+                defer { store.close() }
+                let slow = try database.connect()
+                let base = try EventHorizon.base(slow)
+                let batches = [EventBatch.of(["first"])]
+                try slow.transaction {
+                    let parameters = EventInsert.parameters(
+                        EventInsert.rows(of: batches), of: batches, lane: 99)
+                    try slow.each(EventInsert.sql(base: base), parameters) { _ in true }
+                    #expect(try store.store(.of(["second"])).get().accepted == 1)
+                    let stretch = try database.log.follow(EventFollowing(appID: "shop"), after: 0, limit: 9)
+                    #expect(stretch.events.isEmpty)
+                }
+                #expect(try database.log.ids() == ["first", "second"])
+            }
+        }
+
+        /// Two gateways with two lanes each, and somebody who follows.
+        @Test func whoFollowsFourWritersMissesNothing() async throws {
+            try await TestDatabase.use { database in
+                let stores = [try database.openEvents(), try database.openEvents()]
+                defer { for store in stores { store.close() } }
+                let perWriter = 300
+                let isDone = Lock(false)
+                async let read: [String] = Task.detached {
+                    var ids: [String] = []
+                    var reached: Int64 = 0
+                    while true {
+                        let wasDone = isDone.withLock { $0 }
+                        let stretch = try database.log.follow(
+                            EventFollowing(appID: "shop"), after: reached, limit: 50)
+                        ids += stretch.events.map(\.messageID)
+                        reached = stretch.reached
+                        if wasDone, !stretch.hasMore { return ids }
+                    }
+                }.value
+                let acknowledged = await withTaskGroup(of: [String].self) { group in
+                    for writer in 0..<4 {
+                        group.addTask {
+                            (0..<perWriter).compactMap { number in
+                                let id = "\(writer)-\(number)"
+                                return (try? stores[writer % 2].store(.of([id])).get().accepted) == 1
+                                    ? id : nil
+                            }
+                        }
+                    }
+                    return await group.reduce(into: [String]()) { $0 += $1 }
+                }
+                isDone.withLock { $0 = true }
+                let ids = try await read
+                #expect(ids.count == 4 * perWriter && Set(ids) == Set(acknowledged))
+                // What one writer has stored one after the other is read in that order.
+                for writer in 0..<4 {
+                    let own = ids.filter { $0.hasPrefix("\(writer)-") }
+                    #expect(own == (0..<perWriter).map { "\(writer)-\($0)" })
+                }
+            }
+        }
+
+        /// As gateways get it whose clients try again together.
+        @Test func theSameIDsInAnyOrderWaitForNobody() async throws {
+            try await TestDatabase.use { database in
+                let stores = [
+                    try database.openEvents(), try database.openEvents(), try database.openEvents(),
+                ]
+                for round in 0..<40 {
+                    let ids = (0..<200).map { "\(round)-\($0)" }
+                    let accepted = await withTaskGroup(of: Int.self) { group in
+                        for (number, store) in stores.enumerated() {
+                            let own = number == 0 ? ids : number == 1 ? ids.reversed() : ids.shuffled()
+                            group.addTask { (try? store.store(.of(own)).get().accepted) ?? -1_000 }
+                        }
+                        return await group.reduce(0, +)
+                    }
+                    #expect(accepted == 200)
+                }
+                for store in stores { store.close() }
+                let connection = try database.connect()
+                try connection.execute("SELECT pg_stat_clear_snapshot()")
+                let deadlocks = try connection.first(
+                    "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+                ) { $0.int(0) }
+                #expect(deadlocks == 0)
+            }
+        }
+
+        @Test func whatIsAcknowledgedIsStoredOnceWhileConnectionsAreCut() async throws {
+            try await TestDatabase.use { database in
+                let store = try database.openEvents()
+                defer { store.close() }
+                let killer = try database.connect()
+                let acknowledged = Lock<[String]>([])
+                let failures = Lock(0)
+                let left = Lock(4)
+                await withTaskGroup(of: Void.self) { group in
+                    for writer in 0..<4 {
+                        group.addTask {
+                            for number in 0..<150 {
+                                let ids = (0..<3).map { "\(writer)-\(number)-\($0)" }
+                                // As a device does: the same again, until it is told that it is there.
+                                while (try? store.store(.of(ids)).get()) == nil {
+                                    failures.withLock { $0 += 1 }
+                                }
+                                acknowledged.withLock { $0 += ids }
+                            }
+                            left.withLock { $0 -= 1 }
+                        }
+                    }
+                    while left.withLock({ $0 }) > 0 {
+                        _ = try? killer.first(
+                            """
+                            SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                            WHERE datname = current_database() AND pid <> pg_backend_pid()
+                            AND state = 'active' AND query LIKE 'WITH u AS%'
+                            """
+                        ) { $0.int(0) }
+                    }
+                }
+                let stored = try database.log.ids()
+                #expect(stored.count == 1_800 && Set(stored) == Set(acknowledged.withLock { $0 }))
+                #expect(try database.log.count() == 1_800)
+                #expect(failures.withLock { $0 } > 0)
+            }
+        }
+
+        @Test func anotherTimelineBeginsHigher() throws {
+            try TestDatabase.use { database in
+                let connection = try database.connect()
+                #expect(try EventHorizon.base(connection) == 0)
+                // As a standby finds it that has taken over.
+                try connection.execute("UPDATE position_base SET timeline = timeline - 1, reached = 5")
+                let after = try database.connect()
+                #expect(try EventHorizon.base(after) == 1 << 44 + 5)
+                #expect(try EventHorizon.base(try database.connect()) == 1 << 44 + 5)
+            }
+        }
+    }
+}

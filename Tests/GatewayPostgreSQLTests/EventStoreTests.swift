@@ -1,0 +1,120 @@
+import CountersignCore
+import CountersignGatewayTesting
+import CountersignSQLite
+import Foundation
+import GatewayModel
+import GatewayStorage
+import Testing
+
+@testable import GatewayPostgreSQL
+
+extension PostgreSQLTests {
+    @Suite struct EventStoreTests {
+        static let checks = [
+            "an event is kept once by app, sender and message id",
+            "events are read in their order, page after page",
+            "a batch is kept whole or not at all, and not after the end", "the uses of keys add up",
+        ]
+
+        @Test(arguments: checks)
+        func conforms(description: String) throws {
+            let check = try #require(StorageConformance.checks.first { $0.description == description })
+            try TestDatabase.use { database in
+                try check.run(on: EventStorage(database: database)) { _ in throw CancellationError() }
+            }
+        }
+
+        @Test func whatAnEventSaysComesBack() throws {
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
+                defer { store.close() }
+                let body = #"{"a":"é \u0000 \\"}"#
+                var batch = EventBatch.of(["m"], device: "d", received: 1_700_000_000_123, body: body)
+                batch.proof = EventProof(
+                    verdict: .verified, code: 7, keyID: "k", enforcement: "required", dialect: "native",
+                    requestID: "r",
+                    tokenID: "t")
+                #expect(try store.store(batch).get().accepted == 1)
+                let event = try #require(try database.log.everything().first)
+                #expect(event.body == Array(body.utf8))
+                #expect(event.messageID == "m" && event.userID == "ada" && event.anonymousID == "d")
+                #expect(event.receivedMilliseconds == 1_700_000_000_123 && event.timestampMilliseconds == 1)
+                #expect(event.proof?.code == 7 && event.proof?.tokenID == "t" && event.verdict == "verified")
+                var query = EventQuery(appID: "shop")
+                query.messageID = "m"
+                #expect(try database.log.newest(query, before: nil, limit: 9).events.count == 1)
+                query.messageID = "n"
+                #expect(try database.log.newest(query, before: nil, limit: 9).events.isEmpty)
+            }
+        }
+
+        @Test func aLargeBatchIsSplit() throws {
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
+                defer { store.close() }
+                let ids = (0..<10_000).map { "m-\($0)" }
+                #expect(try store.store(.of(ids)).get() == AppendOutcome(accepted: 10_000))
+                #expect(try store.store(.of(ids)).get() == AppendOutcome(duplicates: 10_000))
+                #expect(try database.log.ids() == ids)
+                #expect(try database.log.count() == 10_000)
+            }
+        }
+
+        /// PostgreSQL holds no text with U+0000.
+        @Test func whatCannotBeStoredFailsAlone() throws {
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
+                defer { store.close() }
+                let results = store.store([.of(["a"]), .of(["b\0"]), .of(["c"])])
+                #expect(try results[0].get().accepted == 1)
+                #expect(throws: StoreFailure.self) { try results[1].get() }
+                #expect(try results[2].get().accepted == 1)
+                #expect(try database.log.ids() == ["a", "c"])
+            }
+        }
+
+        @Test func anEventKnownByItsContentBecomesItsUsers() throws {
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
+                defer { store.close() }
+                let anonymous = EventBatch.of(["m"], user: nil, device: "d", byContent: true)
+                #expect(try store.store(anonymous).get().accepted == 1)
+                // In another group, and in the same.
+                for user in ["ada", "ada"] {
+                    #expect(
+                        try store.store(.of(["m"], user: user, device: "d", byContent: true)).get()
+                            == AppendOutcome(duplicates: 1))
+                }
+                #expect(
+                    try store.store(.of(["m"], user: "bob", device: "d", byContent: true)).get().accepted == 1
+                )
+                let both = store.store([
+                    .of(["n"], user: nil, device: "d", byContent: true),
+                    .of(["n"], user: "eve", device: "d", byContent: true),
+                ])
+                #expect(try both.map { try $0.get().accepted } == [1, 0])
+                let events = try database.log.everything()
+                #expect(events.map(\.userID) == ["ada", "bob", "eve"])
+                // Who follows ada's events does not see what became hers later.
+                let own = EventFollowing(appID: "shop", filter: EventFilter(userID: "ada"))
+                #expect(try database.log.follow(own, after: 0, limit: 9).events.isEmpty)
+            }
+        }
+
+        @Test func erasingAnAppLeavesTheOthers() throws {
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
+                defer { store.close() }
+                let ids = (0..<1_200).map { _ in UUIDv7.make() } + ["x"]
+                for app in ["shop", "kiosk"] { _ = store.store(.of(ids, app: app)) }
+                try store.erase(appID: "shop")
+                #expect(try database.log.ids(of: "shop") == [])
+                #expect(try database.log.ids(of: "kiosk") == ids)
+                #expect(try database.log.count() == 1_201)
+                let left = try database.connect().all("SELECT DISTINCT app_id FROM message_id") { $0.text(0) }
+                #expect(left == ["kiosk"])
+                #expect(try store.store(.of(ids)).get().accepted == 1_201)
+            }
+        }
+    }
+}

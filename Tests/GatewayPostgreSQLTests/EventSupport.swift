@@ -1,0 +1,113 @@
+import CountersignCore
+import Foundation
+import GatewayModel
+import GatewayStorage
+
+@testable import GatewayPostgreSQL
+
+extension TestDatabase {
+    func pool() -> PostgreSQLPool { PostgreSQLPool(settings, connections: 8) }
+
+    func openEvents(retention: @escaping @Sendable () -> [String: AppRules] = { [:] }) throws
+        -> PostgreSQLEventStore
+    {
+        try PostgreSQLEventStore(
+            pool(), EventStoreOptions(pendingBytes: 1 << 30, retention: retention), retentionSeconds: 3_600)
+    }
+
+    var log: PostgreSQLEventLog { PostgreSQLEventLog(pool: pool()) }
+}
+
+extension EventBatch {
+    static func of(
+        _ ids: [String], app: String = "shop", user: String? = "ada", device: String? = nil,
+        received: Int64 = 5,
+        body: String = "{}", byContent: Bool = false
+    ) -> EventBatch {
+        EventBatch(
+            appID: app, receivedMilliseconds: received, body: Array(body.utf8),
+            events: ids.map { id in
+                EventBatch.Event(
+                    messageID: id, kind: .track, userID: user, anonymousID: device, name: "Order",
+                    timestampMilliseconds: 1, json: 0..<body.utf8.count, isIdentifiedByContent: byContent)
+            })
+    }
+}
+
+extension EventStore {
+    /// Stores a batch and waits.
+    func store(_ batch: EventBatch) -> Result<AppendOutcome, StoreFailure> { store([batch])[0] }
+
+    /// Stores batches in one group and waits.
+    func store(_ batches: [EventBatch]) -> [Result<AppendOutcome, StoreFailure>] {
+        let results = Lock<[Int: Result<AppendOutcome, StoreFailure>]>([:])
+        let done = DispatchSemaphore(value: 0)
+        together {
+            for (number, batch) in batches.enumerated() {
+                append(batch) { result in
+                    results.withLock { $0[number] = result }
+                    done.signal()
+                }
+            }
+        }
+        for _ in batches { done.wait() }
+        return results.withLock { results in
+            batches.indices.map {
+                results[$0] ?? .failure(StoreFailure(reason: .failed, detail: "no answer"))
+            }
+        }
+    }
+}
+
+extension PostgreSQLEventLog {
+    /// All of an app's events, read as a consumer does, once every transaction has ended that was open before.
+    func everything(of app: String = "shop") throws -> [StoredEvent] {
+        let newest = try newest(EventQuery(appID: app), before: nil, limit: 1).events.first?.sequence ?? 0
+        while try positions().head < newest {}
+        var events: [StoredEvent] = []
+        var reached: Int64 = 0
+        while true {
+            let stretch = try follow(EventFollowing(appID: app), after: reached, limit: 100)
+            events += stretch.events
+            reached = stretch.reached
+            if !stretch.hasMore { return events }
+        }
+    }
+
+    func ids(of app: String = "shop") throws -> [String] { try everything(of: app).map(\.messageID) }
+}
+
+/// The events alone, for the checks that need no more.
+struct EventStorage: Storage {
+    let database: TestDatabase
+
+    var log: any EventLog { database.log }
+    var analytics: any AnalyticsLog { fatalError("not of events") }
+    var deliveries: any DeliveryLog { fatalError("not of events") }
+    var sinks: any SinkStates { fatalError("not of events") }
+    var people: any CustomerRecordStore { fatalError("not of events") }
+
+    func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore {
+        do {
+            return try PostgreSQLEventStore(database.pool(), options)
+        } catch {
+            throw GatewayError(.storage, "\(error)")
+        }
+    }
+
+    func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory { throw Self.none }
+    func openSecrets() throws(GatewayError) -> TokenSecrets { throw Self.none }
+    func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore { throw Self.none }
+    func openConsumers(
+        with events: (any EventStore)?, now: @escaping @Sendable () -> Int64
+    ) -> any EventConsumers { fatalError("not of events") }
+    func openCustomers() throws(GatewayError) -> any CustomerStore { throw Self.none }
+    func openAnalytics(
+        from source: any AnalyticsSource, report: @escaping @Sendable (String) -> Void
+    ) throws(GatewayError) -> AnalyticsStore { throw Self.none }
+    func openDeliveries() throws(GatewayError) -> DeliveryStore { throw Self.none }
+    func openSinks() throws(GatewayError) -> SinkStateStore { throw Self.none }
+    func backUp(in folder: String) throws(GatewayError) -> Backup { throw Self.none }
+
+    private static let none = GatewayError(.storage, "not of events")
+}

@@ -1,0 +1,96 @@
+import CountersignCore
+import CountersignSQLite
+import Foundation
+import GatewayModel
+import GatewayStorage
+import Testing
+
+@testable import GatewayPostgreSQL
+
+extension PostgreSQLTests {
+    @Suite struct RetentionTests {
+        private static let day: Int64 = 86_400_000
+        private static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
+
+        private static func rules(days: Int? = nil, bytes: Int? = nil) -> AppRules {
+            var rules = AppRules()
+            rules.retentionDays = days
+            rules.retentionBytes = bytes
+            return rules
+        }
+
+        @Test func whatIsTooOldOrTooMuchIsDeleted() throws {
+            try TestDatabase.use { database in
+                var store = try database.openEvents()
+                for app in ["shop", "kiosk"] {
+                    _ = store.store(.of(["old"], app: app))
+                    _ = store.store(.of(["new"], app: app, received: Self.now))
+                }
+                store.close()
+                store = try database.openEvents { ["shop": Self.rules(days: 1)] }
+                _ = store.store(.of(["later"], received: Self.now))
+                store.close()
+                #expect(try database.log.ids() == ["new", "later"])
+                #expect(try database.log.ids(of: "kiosk") == ["old", "new"])
+                #expect(try database.log.follow(EventFollowing(appID: "shop"), after: 0, limit: 9).hasMissed)
+                // Each has two bytes.
+                store = try database.openEvents { ["shop": Self.rules(bytes: 2)] }
+                store.close()
+                #expect(try database.log.ids() == ["later"])
+                #expect(try database.log.count() == 3)
+            }
+        }
+
+        @Test func aDayThatNobodyKeepsIsDropped() throws {
+            try TestDatabase.use { database in
+                let old = Self.now - 10 * Self.day
+                let day = Int(old / Self.day)
+                let connection = try database.connect()
+                try connection.execute(
+                    "CREATE TABLE event_\(day) PARTITION OF event FOR VALUES FROM (\(day)) TO (\(day + 1))")
+                var store = try database.openEvents()
+                for app in ["shop", "kiosk"] {
+                    _ = store.store(.of(["old"], app: app, received: old))
+                    _ = store.store(.of(["new"], app: app, received: Self.now))
+                }
+                store.close()
+                func isThere() throws -> Bool? {
+                    try connection.first("SELECT to_regclass('event_\(day)') IS NOT NULL") { $0.int(0) != 0 }
+                }
+                // One app keeps everything.
+                store = try database.openEvents { ["shop": Self.rules(days: 3)] }
+                store.close()
+                #expect(try isThere() == true)
+                #expect(try database.log.ids(of: "kiosk") == ["old", "new"])
+                store = try database.openEvents {
+                    ["shop": Self.rules(days: 3), "kiosk": Self.rules(days: 5)]
+                }
+                store.close()
+                #expect(try isThere() == false)
+                #expect(try database.log.ids(of: "kiosk") == ["new"])
+                #expect(try database.log.count() == 2)
+                #expect(try database.log.follow(EventFollowing(appID: "kiosk"), after: 0, limit: 9).hasMissed)
+            }
+        }
+
+        @Test func whatCameBeforeItsPartitionMovesIntoIt() throws {
+            try TestDatabase.use { database in
+                let connection = try database.connect()
+                let today = Int(Self.now / Self.day)
+                try connection.execute("DROP TABLE event_\(today); DROP TABLE message_id_\(today)")
+                var store = try database.openEvents()
+                // The first round has made them again; they go once more, with the store running.
+                try connection.execute("DROP TABLE event_\(today); DROP TABLE message_id_\(today)")
+                let id = UUIDv7.make()
+                #expect(try store.store(.of([id], received: Self.now)).get().accepted == 1)
+                #expect(try connection.first("SELECT count(*) FROM event_default") { $0.int(0) } == 1)
+                store.close()
+                store = try database.openEvents()
+                defer { store.close() }
+                #expect(try connection.first("SELECT count(*) FROM event_\(today)") { $0.int(0) } == 1)
+                #expect(try store.store(.of([id], received: Self.now)).get().duplicates == 1)
+                #expect(try database.log.ids() == [id])
+            }
+        }
+    }
+}
