@@ -109,7 +109,7 @@ EOF
 # A port may be taken between the look and the start: then another.
 tries=0
 while :; do
-    port="$(awk -v seed="$$$(date +%N)" 'BEGIN { srand(seed + 0); print 20000 + int(rand() * 12000) }')"
+    port=$((20000 + $(od -An -N2 -tu2 /dev/urandom) % 12000))
     if (cd / && $as_user "$programs/pg_ctl" start -D "$folder/data" -o "-p $port" -l "$folder/server.log" -s -w -t 60 >/dev/null 2>&1); then
         break
     fi

@@ -1,0 +1,62 @@
+internal import CountersignSQLite
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Finds places among an app's events.
+enum EventPlaces {
+    private static let dayMilliseconds: Int64 = 86_400_000
+
+    /// The number after which the events begin that were received at a time or later. Clocks are set back, and a request may
+    /// take its time, so it looks from a minute before on.
+    static func before(
+        _ milliseconds: Int64, of appID: String, head: Int64, _ connection: PostgreSQLConnection
+    ) throws -> Int64 {
+        // What was received on an earlier day is none of them; what was on a later one begins after them.
+        let day = floorDay(milliseconds - 60_000)
+        var low = try first(of: appID, fromDay: day, connection).map { $0 - 1 } ?? head
+        var high = try max(low, first(of: appID, fromDay: floorDay(milliseconds) + 1, connection) ?? head)
+        while low < high {
+            let middle = low + (high - low) / 2
+            let next = try connection.first(
+                """
+                SELECT position, received_ms FROM event WHERE app_id = ?1 AND position > ?2 AND day >= ?3
+                ORDER BY position LIMIT 1
+                """, .text(appID), .integer(middle), .integer(day)
+            ) { (position: $0.int64(0), received: $0.int64(1)) }
+            if let next, next.received < milliseconds - 60_000 { low = next.position } else { high = middle }
+        }
+        var reached = low
+        var found: Int64?
+        var count = 0
+        try connection.each(
+            """
+            SELECT position, received_ms FROM event WHERE app_id = ?1 AND position > ?2 AND day >= ?3
+            ORDER BY position LIMIT \(EventFollowing.mostLooked)
+            """, [.text(appID), .integer(low), .integer(day)]
+        ) { row in
+            if row.int64(1) >= milliseconds {
+                found = row.int64(0) - 1
+                return false
+            }
+            reached = row.int64(0)
+            count += 1
+            return true
+        }
+        if let found { return found }
+        return count < EventFollowing.mostLooked ? max(reached, head) : reached
+    }
+
+    private static func floorDay(_ milliseconds: Int64) -> Int64 {
+        milliseconds >= 0
+            ? milliseconds / dayMilliseconds : (milliseconds - dayMilliseconds + 1) / dayMilliseconds
+    }
+
+    private static func first(
+        of appID: String, fromDay day: Int64, _ connection: PostgreSQLConnection
+    ) throws -> Int64? {
+        try connection.first(
+            "SELECT position FROM event WHERE app_id = ?1 AND day >= ?2 ORDER BY position LIMIT 1",
+            .text(appID), .integer(day)
+        ) { $0.int64(0) }
+    }
+}

@@ -1,0 +1,101 @@
+internal import CountersignJOSE
+package import GatewayModel
+package import GatewayStorage
+
+extension PostgreSQLEventConsumers {
+    package func lease(
+        _ id: EventConsumerID, limit: Int, seconds: Int
+    ) throws(ConsumerFailure) -> LeaseOutcome {
+        let (count, free) = try read { connection in
+            guard let row = try ConsumerRows(connection: connection).row(id) else {
+                throw EventConsumerRules.notFound(id)
+            }
+            let now = try clock.now(connection)
+            return (
+                row.partitions.count,
+                row.partitions.indices.filter { row.partitions[$0].leaseEnd.map { $0 <= now } ?? true }
+            )
+        }
+        // Beginning with another one each time, so that none waits for ever.
+        let start = Int.random(in: 0..<max(1, count))
+        var hasMore = false
+        var looked = 0
+        for partition in free.filter({ $0 >= start }) + free.filter({ $0 < start }) {
+            guard looked < EventFollowing.mostLooked else {
+                hasMore = true
+                break
+            }
+            let attempt = try write { connection in
+                try lease(id, partition, limit: limit, seconds: seconds, connection)
+            }
+            if let lease = attempt.lease { return .leased(lease) }
+            hasMore = hasMore || attempt.hasMore
+            looked += attempt.looked
+        }
+        let expiry = try read { connection in
+            let now = try clock.now(connection)
+            return try ConsumerRows(connection: connection).row(id)?.partitions.compactMap(\.leaseEnd)
+                .filter { $0 > now }.min()
+        }
+        return .nothing(hasMore: hasMore, nextExpiry: expiry)
+    }
+
+    /// Leases the next events of one partition, if nobody has it and there are any.
+    private func lease(
+        _ id: EventConsumerID, _ partition: Int, limit: Int, seconds: Int, _ connection: PostgreSQLConnection
+    ) throws -> (lease: EventLease?, looked: Int, hasMore: Bool) {
+        let rows = ConsumerRows(connection: connection)
+        guard try rows.reserve(partition, of: id) else { return (nil, 0, false) }
+        // Only now, when nobody else reads on from the position.
+        guard let row = try rows.row(id), partition < row.partitions.count else {
+            throw EventConsumerRules.notFound(id)
+        }
+        let now = try clock.now(connection)
+        let from = row.partitions[partition].position
+        guard row.partitions[partition].leaseEnd.map({ $0 <= now }) ?? true else { return (nil, 0, false) }
+        let following = EventFollowing(
+            appID: id.appID, filter: row.settings.filter,
+            partition: EventPartition(partition, of: row.partitions.count))
+        let stretch = try PostgreSQLEventLog.follow(following, after: from, limit: limit, connection)
+        guard let last = stretch.events.last else {
+            // What the filter leaves out is passed, so that nobody looks at it again.
+            if stretch.looked > 0 {
+                try rows.pass(partition, of: id, from: from, to: stretch.reached, at: now)
+            }
+            return (nil, stretch.looked, stretch.hasMore)
+        }
+        let lease = EventLease(
+            id: Base64URL.encode(.random(count: 12)), partition: partition,
+            deadlineMilliseconds: now + Int64(seconds) * 1_000, events: stretch.events,
+            reached: stretch.reached, hasMissed: stretch.hasMissed)
+        let isLeased = try rows.lease(
+            lease.id, partition, of: id, from: from, last: last.sequence, reached: lease.reached,
+            until: lease.deadlineMilliseconds, at: now)
+        return (isLeased ? lease : nil, stretch.looked, stretch.hasMore)
+    }
+
+    package func acknowledge(
+        _ lease: String, of id: EventConsumerID, through sequence: Int64?
+    ) throws(ConsumerFailure) -> Int64 {
+        let target = try write { connection in
+            let rows = ConsumerRows(connection: connection)
+            guard try rows.holds(id) else { throw EventConsumerRules.notFound(id) }
+            guard let found = try rows.find(lease, of: id) else { throw EventConsumerRules.leaseExpired }
+            if let settled = found.settled { return settled }
+            guard sequence.map({ $0 >= found.position && $0 <= found.reached }) ?? true else {
+                throw EventConsumerRules.notInLease
+            }
+            let target = sequence.map { $0 >= found.last ? found.reached : $0 } ?? found.reached
+            try rows.settle(lease, found, of: id, through: target)
+            return target
+        }
+        noteChange(of: id)
+        return target
+    }
+
+    package func release(_ lease: String, of id: EventConsumerID) throws(ConsumerFailure) {
+        let isReleased = try write { try ConsumerRows(connection: $0).release(lease, of: id) }
+        guard isReleased else { throw EventConsumerRules.leaseExpired }
+        noteChange(of: id)
+    }
+}

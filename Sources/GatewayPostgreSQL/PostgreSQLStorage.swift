@@ -1,0 +1,102 @@
+internal import Foundation
+package import GatewayModel
+package import GatewayStorage
+
+/// One PostgreSQL database that any number of gateways share; see `docs/scaling.md`.
+package struct PostgreSQLStorage: Storage {
+    /// Connections for everything but the writing of events: as many as threads wait for the database.
+    private static let connections = 16
+
+    private let settings: PostgreSQLSettings
+    private let tokenKeyFile: String
+    private let pool: PostgreSQLPool
+    /// Leases end by the clock that ``openConsumers(with:now:)`` is given, not by the database's: for tests.
+    var takesGivenTime = false
+
+    /// Connects, and brings the database to this version's schema. `tokenKeyFile` is the file whose key seals the token service's
+    /// keys in the database; it is made where none has been made, and every gateway needs the same one. Throws `storage`.
+    package init(_ settings: PostgreSQLSettings, tokenKeyFile: String) throws(GatewayError) {
+        try GatewayError.storing { try PostgreSQLSchema.migrate(settings) }
+        self.settings = settings
+        self.tokenKeyFile = tokenKeyFile
+        pool = PostgreSQLPool(settings, connections: Self.connections)
+    }
+
+    private func database(_ kind: DataKind) -> PostgreSQLDatabase { PostgreSQLDatabase(pool, kind) }
+
+    package var log: any EventLog { PostgreSQLEventLog(pool: pool) }
+    package var analytics: any AnalyticsLog { AnalyticsReader(database(.analytics)) }
+    package var deliveries: any DeliveryLog { DeliveryReader(database(.deliveries)) }
+    package var sinks: any SinkStates { SinkStateReader(database(.sinks)) }
+    package var people: any CustomerRecordStore { PostgreSQLPeople(pool: pool) }
+
+    package func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory {
+        AppDirectory(database(.control), actor: actor)
+    }
+
+    package func openSecrets() throws(GatewayError) -> TokenSecrets {
+        let secrets = TokenSecrets(database(.secrets), seal: try tokenKeySeal().seal)
+        // Another gateway may have sealed with another file at the same moment: better said now than to whoever signs in.
+        _ = try secrets.refreshKey()
+        return secrets
+    }
+
+    private func tokenKeySeal() throws(GatewayError) -> TokenKeySeal {
+        if let seal = try TokenKeySeal(file: tokenKeyFile) { return seal }
+        let isKept = try database(.secrets).read { connection in
+            try connection.first("SELECT 1 FROM refresh_key UNION ALL SELECT 1 FROM signing_key") { _ in
+                true
+            } == true
+        }
+        guard !isKept else {
+            throw GatewayError(
+                .conflict,
+                "the database has token keys, and their file \(tokenKeyFile) is not there; copy it from the gateway that "
+                    + "made it")
+        }
+        return try TokenKeySeal(making: tokenKeyFile)
+    }
+
+    package func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore {
+        SessionStore(database(.sessions), refreshKey: refreshKey)
+    }
+
+    package func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore {
+        try GatewayError.storing { try PostgreSQLEventStore(pool, options) }
+    }
+
+    package func openConsumers(
+        with events: (any EventStore)?, now: @escaping @Sendable () -> Int64
+    ) -> any EventConsumers {
+        PostgreSQLEventConsumers(
+            pool: pool, arrivals: events?.arrivals, clock: takesGivenTime ? .given(now) : .database)
+    }
+
+    package func openCustomers() throws(GatewayError) -> any CustomerStore {
+        StoredCustomers(database(.control))
+    }
+
+    package func openAnalytics(
+        from source: any AnalyticsSource, report: @escaping @Sendable (String) -> Void
+    ) throws(GatewayError) -> AnalyticsStore {
+        let counts = database(.analytics)
+        return try AnalyticsStore(
+            open: { () throws(GatewayError) -> any SQLDatabase in counts }, source: source, now: { Date() },
+            report: report)
+    }
+
+    package func openDeliveries() throws(GatewayError) -> DeliveryStore {
+        DeliveryStore(database(.deliveries))
+    }
+
+    package func openSinks() throws(GatewayError) -> SinkStateStore {
+        SinkStateStore(database(.sinks))
+    }
+
+    package func backUp(in folder: String) throws(GatewayError) -> Backup {
+        throw GatewayError(
+            .invalid,
+            "a database is copied by its own tools, such as pg_dump or pg_basebackup, together with the file of the token "
+                + "key; see docs/scaling.md")
+    }
+}

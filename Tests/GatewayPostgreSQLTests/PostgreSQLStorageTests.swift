@@ -1,0 +1,57 @@
+import Foundation
+import Testing
+
+@testable import CountersignGatewayTesting
+@testable import GatewayModel
+@testable import GatewayPostgreSQL
+@testable import GatewayStorage
+
+extension StorageConformance: CustomTestStringConvertible {
+    package var testDescription: String { description }
+}
+
+extension PostgreSQLTests {
+    @Suite(.timeLimit(.minutes(5)))
+    struct PostgreSQLStorageTests {
+        @Test(arguments: StorageConformance.checks.filter { !$0.needsCopy })
+        func doesWhatEveryEngineMust(_ check: StorageConformance) throws {
+            try TestDatabase.use { database in
+                let folder = try TestFolder()
+                try check.run(on: try folder.storage(database)) { _ in
+                    throw StorageConformance.Violation(description: "a check that needs no copy wants one")
+                }
+            }
+        }
+
+        @Test func copiesAreMadeByTheDatabasesOwnTools() throws {
+            try TestDatabase.use { database in
+                let folder = try TestFolder()
+                let storage = try folder.storage(database)
+                let error = #expect(throws: GatewayError.self) { try storage.backUp(in: folder.path) }
+                #expect(error?.code == .invalid)
+                #expect(error?.reason.contains("pg_dump") == true)
+            }
+        }
+    }
+}
+
+/// A folder for the file of the token key, removed at the end.
+final class TestFolder: Sendable {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.path + "/postgresql-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    var tokenKeyFile: String { path + "/token-key" }
+
+    /// The storage as one of any number of gateways has it. Leases end by the clock that a test gives.
+    func storage(_ database: TestDatabase) throws -> PostgreSQLStorage {
+        var storage = try PostgreSQLStorage(database.settings, tokenKeyFile: tokenKeyFile)
+        storage.takesGivenTime = true
+        return storage
+    }
+}

@@ -1,0 +1,127 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import GatewayModel
+@testable import GatewayPostgreSQL
+@testable import GatewayStorage
+
+extension PostgreSQLTests {
+    /// What the stores that any engine may have promise to several gateways on one database.
+    @Suite(.timeLimit(.minutes(2)))
+    struct SharedStoresTests {
+        /// Runs `body` on as many threads, and waits for all.
+        static func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
+            let failures = Lock<[any Error]>([])
+            let group = DispatchGroup()
+            for number in 0..<count {
+                group.enter()
+                Thread.detachNewThread {
+                    do { try body(number) } catch { failures.withLock { $0.append(error) } }
+                    group.leave()
+                }
+            }
+            group.wait()
+            if let failure = failures.withLock({ $0.first }) { throw failure }
+        }
+
+        @Test func aRefreshTokenThatIsShownAtThreeGatewaysAtOnceIsExchangedOnce() throws {
+            try TestDatabase.use { database in
+                let folder = try TestFolder()
+                let storages = try (0..<3).map { _ in try folder.storage(database) }
+                let stores = try storages.map {
+                    try $0.openSessions(refreshKey: $0.openSecrets().refreshKey())
+                }
+                defer { for store in stores { store.close() } }
+                var (_, token) = try stores[0].perform { table in
+                    try table.open(
+                        .init(appID: "shop", subject: "ada", clientID: nil, rules: TokenRules()), at: 0,
+                        address: "")
+                }
+                for round in 1...10 {
+                    let (shown, children) = (token, Lock<[RefreshToken]>([]))
+                    try Self.onThreads(16) { number in
+                        let child = try stores[number % 3].perform { table -> RefreshToken? in
+                            let presentation = SessionTable.Presentation(
+                                address: "", now: Int64(round) * 1_000, rules: { _ in TokenRules() })
+                            guard case .granted(_, let child) = try table.exchange(shown, presentation) else {
+                                return nil
+                            }
+                            return child
+                        }
+                        if let child { children.withLock { $0.append(child) } }
+                    }
+                    let given = children.withLock { $0 }
+                    #expect(given.count == 16)
+                    #expect(Set(given.map(\.text)).count == 1)
+                    token = try #require(given.first)
+                    let session = try stores[0].perform { try $0.session(id: shown.sessionID) }
+                    #expect(session?.generation == round)
+                }
+            }
+        }
+
+        @Test func sixWritersLeaveOneAuditChain() throws {
+            try TestDatabase.use { database in
+                let folder = try TestFolder()
+                let storages = try (0..<3).map { _ in try folder.storage(database) }
+                _ = try storages[0].openControl(as: .account).createApp(id: "shop")
+                try Self.onThreads(6) { number in
+                    let control = try storages[number % 3].openControl(
+                        as: Operator(name: "operator \(number)", role: "owner"))
+                    for round in 0..<20 { try control.renameApp("shop", to: "\(number) \(round)") }
+                }
+                let control = try storages[1].openControl(as: .account)
+                let (entries, brokenAt) = try control.auditLog.verify()
+                #expect(entries == 121 && brokenAt == nil)
+            }
+        }
+
+        @Test func tokenKeysLieSealedInTheDatabase() throws {
+            try TestDatabase.use { database in
+                let folder = try TestFolder()
+                let secrets = try folder.storage(database).openSecrets()
+                let key = try secrets.refreshKey()
+                let signer = try secrets.signer(at: 1)
+                let mode = try FileManager.default.attributesOfItem(atPath: folder.tokenKeyFile)[
+                    .posixPermissions]
+                #expect(mode as? Int == 0o600)
+
+                let other = try folder.storage(database).openSecrets()
+                #expect(try other.refreshKey() == key)
+                #expect(try other.signer(at: 1).id == signer.id)
+                let connection = try database.connect()
+                let kept = try connection.all(
+                    "SELECT key FROM refresh_key UNION ALL SELECT convert_to(pem, 'UTF8') FROM signing_key"
+                ) { $0.blob(0) }
+                #expect(kept.count == 2)
+                for bytes in kept {
+                    #expect(bytes != key)
+                    #expect(!String(decoding: bytes, as: UTF8.self).contains("PRIVATE KEY"))
+                }
+            }
+        }
+
+        @Test func aFileThatDoesNotOpenTheTokenKeysIsRefused() throws {
+            try TestDatabase.use { database in
+                let (folder, other) = (try TestFolder(), try TestFolder())
+                _ = try folder.storage(database).openSecrets()
+                var error = #expect(throws: GatewayError.self) { try other.storage(database).openSecrets() }
+                #expect(error?.code == .conflict)
+                #expect(error?.reason.contains(other.tokenKeyFile) == true)
+                #expect(!FileManager.default.fileExists(atPath: other.tokenKeyFile))
+
+                _ = try TokenKeySeal(making: other.tokenKeyFile)
+                error = #expect(throws: GatewayError.self) { try other.storage(database).openSecrets() }
+                #expect(error?.code == .conflict)
+                try Data("short".utf8).write(to: URL(fileURLWithPath: other.tokenKeyFile))
+                error = #expect(throws: GatewayError.self) { try other.storage(database).openSecrets() }
+                #expect(error?.code == .invalid)
+                // The file is a line of text, so it can be copied by hand.
+                try FileManager.default.removeItem(atPath: other.tokenKeyFile)
+                try FileManager.default.copyItem(atPath: folder.tokenKeyFile, toPath: other.tokenKeyFile)
+                _ = try other.storage(database).openSecrets()
+            }
+        }
+    }
+}
