@@ -10,6 +10,13 @@ package struct PostgreSQLSettings: Sendable {
     package var connectSeconds = 5
     package var statementMilliseconds = 30_000
 
+    /// For what takes long, such as another index over all events.
+    var patient: PostgreSQLSettings {
+        var settings = self
+        settings.statementMilliseconds = 1_800_000
+        return settings
+    }
+
     /// `connection` is as psql takes it; a file of passwords or of services is libpq's own affair. `passwordFile` holds the
     /// password and nothing else; its last line break does not count. Throws `invalid` when libpq cannot read the text, and
     /// `dataDirectory` when the file cannot be read.

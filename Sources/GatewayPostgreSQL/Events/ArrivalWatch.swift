@@ -15,7 +15,8 @@ final class ArrivalWatch: @unchecked Sendable {
     private var isStopping = false
     private var hasEnded = false
     // The thread's own.
-    private var looked: Int64?
+    private var looked: Int64 = 0
+    private var known: Set<String> = []
 
     init(_ pool: PostgreSQLPool, _ arrivals: EventArrivals) {
         self.pool = pool
@@ -50,19 +51,22 @@ final class ArrivalWatch: @unchecked Sendable {
     /// Nobody is asked while nobody waits. What fails is looked for again.
     private func look() {
         let awaited = arrivals.awaited
-        // From now on everything is new to whoever begins to wait.
-        guard !awaited.isEmpty else { return }
+        guard !awaited.isEmpty else {
+            known = []
+            return
+        }
         let found = try? pool.use { connection in
             let head = try EventHorizon.head(connection)
-            defer { looked = head }
-            // Since the last look; at the first one everybody looks.
-            guard let looked else { return awaited }
-            guard head > looked else { return [] }
+            // Whoever was not waiting at the last look may have read before it, and reads again.
+            var apps = awaited.filter { !known.contains($0) }
+            let rest = awaited.filter { known.contains($0) }
+            let last = looked
+            defer { (looked, known) = (head, Set(awaited)) }
+            guard head > last, !rest.isEmpty else { return apps }
             var parameters = Parameters()
-            parameters.add(texts: awaited.sorted())
-            parameters.add(.integer(looked))
+            parameters.add(texts: rest)
+            parameters.add(.integer(last))
             parameters.add(.integer(head))
-            var apps: [String] = []
             try connection.each(
                 """
                 SELECT app FROM unnest($1) AS app WHERE EXISTS (

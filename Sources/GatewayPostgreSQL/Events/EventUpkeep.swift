@@ -23,7 +23,8 @@ final class EventUpkeep: @unchecked Sendable {
         _ pool: PostgreSQLPool, retention: @escaping @Sendable () -> [String: AppRules],
         observer: (any GatewayObserver)?, everySeconds: Double
     ) {
-        self.pool = pool
+        // Sums over a day may take longer than a request would wait.
+        self.pool = PostgreSQLPool(pool.settings.patient, connections: 1)
         self.retention = retention
         self.observer = observer
         self.everySeconds = everySeconds

@@ -25,7 +25,7 @@ package enum PostgreSQLSchema {
     /// Brings the database to this version's schema. Any number of programs may do so at once: one does, the others wait
     /// for it. Throws `storage` when a newer version has written it, or `PostgreSQLError`.
     package static func migrate(_ settings: PostgreSQLSettings) throws {
-        let connection = try PostgreSQLConnection(settings)
+        let connection = try PostgreSQLConnection(settings.patient)
         // A look without the lock: mostly there is nothing to do, and a lock needs the server's attention.
         if try version(connection) == migrations.count { return }
         try connection.execute("SELECT pg_advisory_lock(\(lockClass), 1)")

@@ -1,0 +1,38 @@
+import CountersignCore
+import Foundation
+import GatewayModel
+import GatewayStorage
+import Testing
+
+@testable import GatewayPostgreSQL
+
+extension PostgreSQLTests {
+    @Suite(.timeLimit(.minutes(1)))
+    struct ArrivalTests {
+        /// Resumes when something has happened to the app since the ticket was taken.
+        private static func arrival(_ arrivals: EventArrivals, since ticket: EventArrivals.Ticket) async {
+            await withCheckedContinuation { continuation in
+                _ = arrivals.wait(for: "shop", since: ticket) { continuation.resume() }
+            }
+        }
+
+        @Test func whatAnotherGatewayStoresWakesWhoeverWaits() async throws {
+            try await TestDatabase.use { database in
+                let (here, there) = (try database.openEvents(), try database.openEvents())
+                defer {
+                    here.close()
+                    there.close()
+                }
+                // The watch has seen that somebody waits; from now on it is events that wake.
+                await Self.arrival(here.arrivals, since: here.arrivals.ticket)
+                for number in 0..<3 {
+                    let ticket = here.arrivals.ticket
+                    async let woken: Void = Self.arrival(here.arrivals, since: ticket)
+                    #expect(try there.store(.of(["m-\(number)"])).get().accepted == 1)
+                    await woken
+                }
+                #expect(try database.log.ids().count == 3)
+            }
+        }
+    }
+}
