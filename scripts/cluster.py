@@ -45,6 +45,7 @@ def workshop(prefix):
     """A folder for a run. Others may go through it: the server's folder is in it."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     folder.chmod(0o711)
+    (folder / "data").mkdir(mode=0o700)
     return folder
 
 
@@ -210,7 +211,7 @@ class Pooler:
 
 
 class Wire:
-    """A connection between a gateway and its server as a process of its own, which can be stopped, and can lose answers:
+    """A connection between a gateway and its server as a process of its own, which can be stopped, and can begin to lose answers:
     of so many requests that reach the server it drops one answer and closes the connection, so that nobody knows what became
     of it."""
 
@@ -225,12 +226,15 @@ class Wire:
     def mend(self):
         self.process.send_signal(signal.SIGCONT)
 
+    def lose(self):
+        self.process.send_signal(signal.SIGUSR1)
+
     def stop(self):
         self.process.kill()
         self.process.wait()
 
 
-def carry(inside, to, lose):
+def carry(inside, to, lose, loses):
     """One connection of a wire, both ways."""
     outside = socket.create_connection(("127.0.0.1", to))
     losing = threading.Event()
@@ -238,7 +242,7 @@ def carry(inside, to, lose):
     def pump(source, target, asks):
         try:
             while data := source.recv(65536):
-                if asks and random.random() < lose:
+                if asks and loses.is_set() and random.random() < lose:
                     losing.set()
                 elif not asks and losing.is_set():
                     break
@@ -256,11 +260,13 @@ def carry(inside, to, lose):
 
 
 def wire(port, to, lose):
+    loses = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: loses.set())
     listener = socket.create_server(("127.0.0.1", port), backlog=100)
     while True:
         inside, _ = listener.accept()
         try:
-            carry(inside, to, lose)
+            carry(inside, to, lose, loses)
         except OSError:
             inside.close()
 
@@ -345,11 +351,12 @@ class Namespace:
 
 
 def faketime(offset):
-    """The environment of a process whose clock is so many seconds off."""
+    """What a command begins with so that its clock is so many seconds off."""
     libraries = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
     if not libraries:
         raise Skipped("libfaketime is not installed")
-    return {"LD_PRELOAD": libraries[0], "FAKETIME": f"{offset:+d}", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_NO_CACHE": "1"}
+    # A program that is loaded together with the library loses its arguments; one that is started by such a program does not.
+    return ("env", f"LD_PRELOAD={libraries[0]}", f"FAKETIME={offset:+d}", "FAKETIME_DONT_FAKE_MONOTONIC=1", "env")
 
 
 def settings(folder, database):

@@ -144,6 +144,8 @@ def usual(options, name, lose=0.0):
             made.gateway()
     made.begin()
     made.progress()
+    for wire in made.wires:
+        wire.lose()
     return made
 
 
@@ -401,12 +403,12 @@ def upgrade(options, rounds=3):
 
 def clocks(options, rounds=10):
     made, problems = Cluster(options, "clocks"), []
-    environments = [faketime(offset) for offset in (-3600, 3600)]
+    prefixes = [faketime(offset) for offset in (-3600, 3600)]
     made.server()
     made.app()
     made.gateway()
-    for environment in environments:
-        made.gateway(environment=environment)
+    for prefix in prefixes:
+        made.gateway(prefix=prefix)
     made.begin()
     made.progress()
     # A lease that one clock has given is not taken away by another.
@@ -530,7 +532,7 @@ def keys(options, rounds=40):
         folder = made.folder / f"key-{number}"
         folder.mkdir()
         made.command("key", "generate", "--out", str(folder))
-        token = made.command("token", "create", "--key", str(folder / "private.pem"), "--user", "u", "--expires-in", "3600")
+        token = made.command("token", "create", "--key", str(folder / "private.pem"), "--user", "u")
         pairs.append(((folder / "public.pem").read_text(), token))
     probers = [Prober(gateway, made.key) for gateway in made.gateways]
     gone = []
