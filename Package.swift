@@ -360,7 +360,7 @@ if hasPostgreSQL {
             name: "GatewayPostgreSQLTests",
             dependencies: [
                 "GatewayPostgreSQL", "GatewayStorage", "GatewayModel", "CountersignCore",
-                "CountersignSQLite", "CountersignGatewayTesting",
+                "CountersignSQLite", "CountersignJOSE", "CountersignGateway", "CountersignGatewayTesting",
             ],
             swiftSettings: strict),
     ]

@@ -24,6 +24,7 @@ public final class Gateway: Sendable {
     private let observability: Observability
     private let certificates: TLSCertificates?
     private let folder: LockedDataDirectory
+    private let membership: Membership
     private let registry: AppRegistry
     private let tokens: TokenService
     private let stores: Stores
@@ -61,44 +62,54 @@ public final class Gateway: Sendable {
         certificates = try observability.certificates(configuration.tls)
         folder = try LockedDataDirectory(configuration, log: observability.log)
         let storage = folder.storage
+        membership = Membership(in: storage.cluster, now: now)
+        let gateways: @Sendable () -> Int = { [membership] in membership.gateways }
         let issued = IssuedTokens()
-        registry = AppRegistry(directory: try storage.openControl(as: .account), issued: issued, now: now)
+        registry = AppRegistry(
+            directory: try storage.openControl(as: .account), issued: issued, cluster: storage.cluster,
+            now: now)
         try registry.refresh()
         tokens = try TokenService(
             storage: storage, apps: registry, issued: issued, limits: configuration.limits,
-            log: observability.log, now: now)
+            gateways: gateways, log: observability.log, now: now)
         stores = try Stores(
             in: storage, configuration, apps: registry, observability: observability,
             alerts: ConsumerAlerts(
                 directory: try storage.openControl(as: .schedule), log: observability.log, now: now),
             now: now)
         sampleJudge = SampleJudge(recorder: observability.recorder, apps: registry, now: now)
-        webhooks = try Webhooks.runner(in: storage, stores: stores, log: observability.log, now: now)
+        webhooks = try Webhooks.runner(
+            in: storage, stores: stores, membership: membership, log: observability.log, now: now)
         sinks = try Sinks.runner(in: storage, stores: stores, log: observability.log, now: now)
         admin = try Administration(
-            configuration: configuration, storage: storage, backupFolder: folder.backups.folder,
+            configuration: configuration, storage: storage, backupFolder: folder.backups?.folder,
+            gateways: gateways, tells: { [membership] in membership.has(.enforcementAlerts) },
             registry: registry, store: stores.events, consumers: stores.consumers,
             deliveries: stores.deliveries,
             analytics: stores.analytics,
             recorder: observability.recorder, judge: sampleJudge, log: observability.log, now: now)
         let health = Health(
-            store: stores.events, diskFloorBytes: configuration.diskFloorBytes,
+            store: stores.events,
+            diskFloorBytes: configuration.database == nil ? configuration.diskFloorBytes : nil,
+            isCurrent: { [membership] in membership.isCurrent },
             isDraining: { [isDraining] in isDraining.withLock { $0 } },
             appsProblem: { [registry] in registry.problem })
         polls = LongPolls(
             arrivals: stores.events.arrivals, now: { Int64(now().timeIntervalSince1970 * 1_000) })
         let dialects = try Dialects.all(
             configuration, storage: storage, apps: registry, stores: stores, tokens: tokens, polls: polls,
-            now: now, others: others)
+            gateways: gateways, now: now, others: others)
         servers = try Servers(
             configuration, dialects: dialects, admin: admin, health: health, apps: registry, stores: stores,
-            webhooks: webhooks, sinks: sinks, storage: storage, observability: observability,
+            webhooks: webhooks, sinks: sinks, storage: storage, membership: membership,
+            observability: observability,
             certificates: certificates, now: now)
         deletedApps = DeletedApps(
             directory: try storage.openControl(as: .schedule), registry: registry,
             data: [stores.events, stores.analytics, tokens.store], sessions: tokens.store,
-            log: observability.log, now: now)
-        eventFiles = try EventFiles(configuration, storage: storage, log: observability.log, now: now)
+            hasDuty: { [membership] in membership.has(.deletedApps) }, log: observability.log, now: now)
+        eventFiles = try EventFiles(
+            configuration, storage: storage, membership: membership, log: observability.log, now: now)
     }
 
     /// What was counted; its recorder hears of every request.
@@ -125,8 +136,12 @@ public final class Gateway: Sendable {
             boundAdminPort.withLock { $0 = port }
         }
         folder.note(url: configuration.url(port: port), adminURL: configuration.adminURL(port: adminPort))
+        membership.announce(configuration, port: port, adminPort: adminPort)
         announce(port: port)
     }
+
+    /// What there is to accept requests for, as of the last look.
+    package func apps() throws(GatewayError) -> [App] { try folder.storage.openControl(as: .account).apps() }
 
     /// Begins to serve nobody but this process, by ``service``. Throws `storage` when the first write fails.
     package func startInProcess() throws(GatewayError) {
@@ -140,9 +155,16 @@ public final class Gateway: Sendable {
     private func startWork() throws(GatewayError) {
         observability.commits.whenCommitted { [weak webhooks] in webhooks?.wake() }
         try stores.prove()
+        try membership.start(
+            duties: Set(ClusterDuty.allCases.filter { $0 != .eventFiles || eventFiles != nil }),
+            refresh: { [registry, tokens] in
+                try registry.refresh()
+                try tokens.refresh()
+            },
+            tick: { [weak webhooks] in webhooks?.wake() }, log: observability.log)
         registry.start()
         certificates?.start()
-        folder.backups.start()
+        folder.backups?.start()
         stores.analytics.start()
         deletedApps.start()
         webhooks.start()
@@ -194,10 +216,12 @@ public final class Gateway: Sendable {
         admin.close()
         deletedApps.stop()
         eventFiles?.stop()
+        // Not before: until now others had to wait until it had heard of their changes.
+        membership.stop()
         registry.stop()
         tokens.stop()
         certificates?.stop()
-        folder.backups.stop()
+        folder.backups?.stop()
         stores.close()
         deletedApps.wait()
         observability.log.close()

@@ -17,8 +17,11 @@ package final class Administration: Sendable {
     private let watch: EnforcementWatch
     private let alerts: WebhookSender
 
+    /// Without `backupFolder` the database's own tools make backups. `gateways` share an app's traffic, and
+    /// `tells` is false while another one of them tells of many refusals.
     package init(
-        configuration: GatewayConfiguration, storage: any Storage, backupFolder: String,
+        configuration: GatewayConfiguration, storage: any Storage, backupFolder: String?,
+        gateways: @escaping @Sendable () -> Int, tells: @escaping @Sendable () -> Bool,
         registry: AppRegistry,
         store: any EventStore, consumers: any EventConsumers, deliveries: DeliveryStore,
         analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleJudge,
@@ -32,10 +35,9 @@ package final class Administration: Sendable {
         self.alerts = alerts
         watch = EnforcementWatch(
             directory: directory, now: now,
-            recent: { appID, since in
-                let sum = recorder.recent(of: appID, since: since)
-                return EnforcementWatch.Recent(requests: sum.required, rejected: sum.rejected)
-            }, known: { recorder.knownTokens(of: $0, since: $1) }, changed: changed,
+            recent: Self.recent(storage, recorder, now), known: { recorder.knownTokens(of: $0, since: $1) },
+            changed: changed,
+            gateways: gateways, tells: tells,
             send: { alert, completion in
                 let began = Milliseconds(now()).count
                 alerts.send(
@@ -52,7 +54,7 @@ package final class Administration: Sendable {
                     }, completion: completion)
             }, log: log)
         let isSecure = configuration.tls != nil || configuration.publicURL?.hasPrefix("https:") == true
-        let signIn = SignInRoutes(isSecure: isSecure)
+        let signIn = SignInRoutes(isSecure: isSecure, cluster: storage.cluster)
         let routes =
             signIn.all + SecondFactorRoutes(signIn: signIn).own
             + (try Self.storedRoutes(
@@ -60,19 +62,47 @@ package final class Administration: Sendable {
                 judge: judge, flush: { analytics.flush() }, now: now))
             + SystemRoutes(
                 log: storage.log, store: store,
-                diskFloorBytes: configuration.diskFloorBytes,
+                diskFloorBytes: configuration.database == nil ? configuration.diskFloorBytes : nil,
+                cluster: storage.cluster,
                 startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recorder: recorder,
                 registry: registry, settings: configuration.settings
             ).all
             + LiveRoutes(live: recorder.live).all
         api = AdminAPI(
             directory: directory, publicURL: configuration.publicURL, routes: routes, now: now,
-            changed: changed)
+            changed: {
+                changed()
+                // Whoever is told that it is done may rely on it at every gateway.
+                storage.cluster?.settle()
+            })
+    }
+
+    /// How many requests needed a good token and had none: as this gateway has counted, to the second, or as all have written
+    /// down, to the minute.
+    private static func recent(
+        _ storage: any Storage, _ recorder: AnalyticsRecorder, _ now: @escaping @Sendable () -> Date
+    ) -> @Sendable (String, Int64) -> EnforcementWatch.Recent {
+        guard storage.cluster != nil else {
+            return { appID, since in
+                let sum = recorder.recent(of: appID, since: since)
+                return EnforcementWatch.Recent(requests: sum.required, rejected: sum.rejected)
+            }
+        }
+        return { appID, since in
+            var query = AnalyticsQuery(
+                appID: appID, fromMilliseconds: since, toMilliseconds: Milliseconds(now()).count + 1)
+            query.mode = .required
+            // What cannot be read now is read at the next look.
+            guard let sum = try? storage.analytics.total(query, by: .minute) else {
+                return EnforcementWatch.Recent()
+            }
+            return EnforcementWatch.Recent(requests: sum.accepted + sum.rejected, rejected: sum.rejected)
+        }
     }
 
     /// What is done with what is kept, with or without a gateway that runs.
     static func storedRoutes(
-        storage: any Storage, consumers: any EventConsumers, backupFolder: String, registry: AppRegistry,
+        storage: any Storage, consumers: any EventConsumers, backupFolder: String?, registry: AppRegistry,
         judge: SampleJudge,
         flush: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
@@ -99,7 +129,8 @@ package final class Administration: Sendable {
             + SinkRoutes(log: storage.log, consumers: consumers, states: storage.sinks).all
             + PeopleRoutes().all
             + SecondFactorRoutes.others
-            + BackupRoutes(storage: storage, folder: backupFolder).all
+            + BackupRoutes(storage: storage, place: backupFolder).all
+            + ClusterRoutes(cluster: storage.cluster).all
             + AnalyticsRoutes(analytics: storage.analytics, flush: flush).all
             + ErrorCodeRoutes().all
             + SampleRoutes(analytics: storage.analytics, flush: flush, judge: judge).all

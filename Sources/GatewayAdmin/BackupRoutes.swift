@@ -6,7 +6,8 @@ internal import GatewayStorage
 /// Copies of the data directory.
 struct BackupRoutes: Sendable {
     let storage: any Storage
-    let folder: String
+    /// Nil where everything is kept in a database, which its own tools back up.
+    let place: String?
 
     var all: [AdminRoute] {
         [
@@ -14,14 +15,14 @@ struct BackupRoutes: Sendable {
             {
                 call in
                 try call.page(
-                    Backup.all(in: folder), isDescending: true,
+                    Backup.all(in: try folder()), isDescending: true,
                     at: { PagePosition($0.createdMilliseconds, $0.name) }, json: Self.backup.json)
             },
             AdminRoute(
                 "POST", "/backups", .owner, "Make a backup now", lane: .backup,
                 .json(Self.backup.shape, status: 201)
             ) { call in
-                let backup = try storage.backUp(in: folder)
+                let backup = try storage.backUp(in: try folder())
                 try call.directory.auditLog.note("backup.create", backup.name)
                 return call.answer(Self.backup.json(backup), status: 201)
             },
@@ -36,9 +37,18 @@ struct BackupRoutes: Sendable {
         named: "Backup", .init("name", \.name), .time("created_ms", \.createdMilliseconds),
         .init("bytes", \.bytes), .init("events", \.events))
 
+    private func folder() throws(GatewayError) -> String {
+        guard let place else {
+            throw GatewayError(
+                .invalid,
+                "everything is in a database: back it up with PostgreSQL's own tools, such as pg_basebackup")
+        }
+        return place
+    }
+
     private func verify(_ call: AdminCall) throws -> HTTPResponse {
         // Only a name from the list leads to a folder.
-        guard let backup = Backup.all(in: folder).first(where: { $0.name == call[0] }) else {
+        guard let backup = Backup.all(in: try folder()).first(where: { $0.name == call[0] }) else {
             throw AdminProblem.notFound("there is no such backup")
         }
         var problem: String?

@@ -4,19 +4,21 @@ internal import GatewayAdmission
 package import GatewayHTTP
 package import GatewayModel
 internal import GatewayObservability
-internal import GatewayStorage
+package import GatewayStorage
 
-/// The admin API on a data directory, without a socket: for the account that owns the folder. A gateway may run on it.
+/// The admin API on a storage, without a socket: for the account that may open it. Gateways may run on it.
 ///
-/// It has everything that lies in the folder; what only a running gateway knows (overview, settings, live) is not there.
+/// It has everything that is kept there; what only a running gateway knows (overview, settings, live) is not there.
 package final class LocalAdministration: Sendable {
     private let directory: AppDirectory
     private let routes: [AdminRoute]
 
-    /// Throws `dataDirectory` or `storage`.
-    package init(dataDirectory: String) throws(GatewayError) {
+    private let cluster: (any Cluster)?
+
+    /// Without `backupFolder` there are no backups. Throws `storage`.
+    package init(storage: any Storage, backupFolder: String?) throws(GatewayError) {
         let now: @Sendable () -> Date = { Date() }
-        let storage = try SQLiteStorage(dataDirectory: dataDirectory)
+        cluster = storage.cluster
         directory = try storage.openControl(as: .account)
         // Never started: what others publish and who fails now, only a running gateway knows.
         let registry = AppRegistry(directory: directory, now: now)
@@ -25,7 +27,7 @@ package final class LocalAdministration: Sendable {
             + (try Administration.storedRoutes(
                 storage: storage,
                 consumers: storage.openConsumers(with: nil, now: { Milliseconds(now()).count }),
-                backupFolder: dataDirectory + "/backups", registry: registry,
+                backupFolder: backupFolder, registry: registry,
                 judge: SampleJudge(recorder: AnalyticsRecorder(), apps: registry, now: now), flush: {},
                 now: now))
     }
@@ -57,6 +59,7 @@ package final class LocalAdministration: Sendable {
         guard case .answer(let response) = router.route(request) else {
             preconditionFailure("every route here answers at once")
         }
+        if method != "GET" { cluster?.settle() }
         return response
     }
 }

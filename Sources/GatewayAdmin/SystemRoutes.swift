@@ -10,7 +10,9 @@ internal import GatewayStorage
 struct SystemRoutes: Sendable {
     let log: any EventLog
     let store: any EventStore
-    let diskFloorBytes: Int
+    /// Nil where the disk is another machine's.
+    let diskFloorBytes: Int?
+    var cluster: (any Cluster)?
     let startedMilliseconds: Int64
     let recorder: AnalyticsRecorder
     let registry: AppRegistry
@@ -70,14 +72,15 @@ struct SystemRoutes: Sendable {
         }
         done.wait()
         let problem = failure.withLock { $0 }
-        let isRoomy = load.freeBytes >= diskFloorBytes
-        let checks = [
+        let isRoomy = diskFloorBytes.map { load.freeBytes >= $0 } ?? true
+        var checks = [
             Check(name: "storage", isOK: problem == nil, detail: problem?.summary ?? "written just now"),
-            Check(
-                name: "disk", isOK: isRoomy,
-                detail: "\(load.freeBytes) bytes free, the floor is \(diskFloorBytes)"),
             Check(name: "apps", isOK: registry.problem == nil, detail: registry.problem ?? "read"),
         ]
+        if let diskFloorBytes {
+            let detail = "\(load.freeBytes) bytes free, the floor is \(diskFloorBytes)"
+            checks.insert(Check(name: "disk", isOK: isRoomy, detail: detail), at: 1)
+        }
         var warnings: [JSONValue] = []
         for app in try call.directory.apps() {
             if app.enforcement != .disabled, app.keys.isEmpty {
@@ -104,6 +107,7 @@ struct SystemRoutes: Sendable {
         if !isRoomy {
             warnings.append(["code": "disk", "text": "The disk is almost full: nothing is stored."])
         }
+        if let cluster { warnings += try Self.warnings(of: cluster) }
         let minute = recorder.recent(since: call.nowMilliseconds - 60_000)
         return call.answer([
             "version": .string(countersignVersion), "started_ms": .integer(startedMilliseconds),
@@ -121,5 +125,9 @@ struct SystemRoutes: Sendable {
                 "events": .integer(Int64(minute.events)),
             ], "warnings": .array(warnings),
         ])
+    }
+
+    private static func warnings(of cluster: any Cluster) throws(GatewayError) -> [JSONValue] {
+        try cluster.status().warnings.map { ["code": .string($0.code), "text": .string($0.text)] }
     }
 }

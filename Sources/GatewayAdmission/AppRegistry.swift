@@ -22,6 +22,7 @@ package final class AppRegistry: Sendable {
     /// What of the uses is on disk, and since when.
     private let notedUses = Lock<(uses: [[UInt8]: Int64], at: Date)>(([:], .distantPast))
     private let issued: IssuedTokens
+    private let cluster: (any Cluster)?
     private let fetch: KeySourceFetch
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let now: @Sendable () -> Date
@@ -35,23 +36,27 @@ package final class AppRegistry: Sendable {
         var origins: Set<String> = []
     }
 
+    /// `cluster` is where gateways share what others publish.
     package convenience init(
-        directory: AppDirectory, issued: IssuedTokens = IssuedTokens(), now: @escaping @Sendable () -> Date
+        directory: AppDirectory, issued: IssuedTokens = IssuedTokens(), cluster: (any Cluster)? = nil,
+        now: @escaping @Sendable () -> Date
     ) {
         self.init(
-            directory: directory, issued: issued, now: now, fetch: PublishedKeys.fetchOverHTTPS,
+            directory: directory, issued: issued, cluster: cluster, now: now,
+            fetch: PublishedKeys.fetchOverHTTPS,
             run: Self.runAside)
     }
 
     /// The same with an injected way to fetch what is published, and to run that aside.
     init(
-        directory: AppDirectory, issued: IssuedTokens = IssuedTokens(), now: @escaping @Sendable () -> Date,
-        fetch: @escaping KeySourceFetch,
+        directory: AppDirectory, issued: IssuedTokens = IssuedTokens(), cluster: (any Cluster)? = nil,
+        now: @escaping @Sendable () -> Date, fetch: @escaping KeySourceFetch,
         run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
         self.directory = directory
         self.issued = issued
         self.now = now
+        self.cluster = cluster
         self.fetch = fetch
         self.run = run
     }
@@ -189,12 +194,9 @@ package final class AppRegistry: Sendable {
         let published = published.withLock { published in
             published = Dictionary(
                 uniqueKeysWithValues: sources.map { appID, source in
-                    let known = published[appID]
-                    return (
-                        appID,
-                        known?.source == source
-                            ? known ?? PublishedKeys(source: source) : PublishedKeys(source: source)
-                    )
+                    if let known = published[appID], known.source == source { return (appID, known) }
+                    let shared = cluster.map { SharedKeySet(in: $0, source: source, of: appID) }
+                    return (appID, PublishedKeys(source: source, shared: shared))
                 })
             return published
         }

@@ -8,11 +8,13 @@ typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure)
 
 /// The keys that somebody else publishes for an app: fetched, kept, and fetched again.
 ///
-/// One fetch at a time. A set is fetched again after ten minutes, and earlier when a token came whose key is not known,
+/// One fetch at a time. Gateways that share a database share the last good set, so that they accept the same tokens. A set is fetched again after ten minutes, and earlier when a token came whose key is not known,
 /// at most once in 30 seconds. What cannot be fetched leaves the last good set as it is.
 package final class PublishedKeys: Sendable {
     static let maximumAgeSeconds = 600.0
     static let cooldownSeconds = 30.0
+    /// How often it is asked what other gateways have fetched.
+    static let sharedSeconds = 5.0
 
     package let source: KeySource
     private let state = Lock(State())
@@ -21,14 +23,18 @@ package final class PublishedKeys: Sendable {
         var keys: [PublicKey] = []
         var fetchedAt: Double?
         var attemptedAt: Double?
+        var sharedAt: Double?
         var isFetching = false
         var isWanted = false
         var generation = 0
         var problem: String?
     }
 
-    init(source: KeySource) {
+    private let shared: SharedKeySet?
+
+    init(source: KeySource, shared: SharedKeySet? = nil) {
         self.source = source
+        self.shared = shared
     }
 
     /// The last good set; empty before the first.
@@ -53,6 +59,7 @@ package final class PublishedKeys: Sendable {
         at instant: Double, fetch: @escaping KeySourceFetch,
         run: (@escaping @Sendable () -> Void) -> Void
     ) {
+        if shared != nil { lookIfDue(at: instant, run: run) }
         let isDue = state.withLock { state -> Bool in
             guard !state.isFetching else { return false }
             if let attempted = state.attemptedAt, abs(instant - attempted) < Self.cooldownSeconds {
@@ -68,7 +75,9 @@ package final class PublishedKeys: Sendable {
         guard isDue else { return }
         run { [self] in
             do {
-                let fetched = try JWKSet(json: String(decoding: try fetch(source), as: UTF8.self)).keys
+                let json = String(decoding: try fetch(source), as: UTF8.self)
+                let fetched = try JWKSet(json: json).keys
+                if !fetched.isEmpty { shared?.write(SharedKeySet.Copy(json: json, fetchedAt: instant)) }
                 finish(fetched, at: instant, problem: fetched.isEmpty ? "the set has no usable key" : nil)
             } catch {
                 let reason =
@@ -78,19 +87,38 @@ package final class PublishedKeys: Sendable {
         }
     }
 
+    /// Takes over what another gateway has fetched since, on another thread.
+    private func lookIfDue(at instant: Double, run: (@escaping @Sendable () -> Void) -> Void) {
+        let isDue = state.withLock { state in
+            if let last = state.sharedAt, abs(instant - last) < Self.sharedSeconds { return false }
+            state.sharedAt = instant
+            return true
+        }
+        guard isDue else { return }
+        run { [self] in
+            guard let copy = shared?.read(), copy.fetchedAt > fetchedAt ?? 0,
+                let keys = try? JWKSet(json: copy.json).keys, !keys.isEmpty
+            else { return }
+            take(keys, fetchedAt: copy.fetchedAt)
+        }
+    }
+
+    private func take(_ keys: [PublicKey], fetchedAt: Double) {
+        state.withLock { state in
+            state.fetchedAt = max(fetchedAt, state.fetchedAt ?? 0)
+            let isSame = keys.map(\.thumbprint) == state.keys.map(\.thumbprint)
+            if isSame, keys.map(\.kid) == state.keys.map(\.kid) { return }
+            state.keys = keys
+            state.generation += 1
+        }
+    }
+
     private func finish(_ fetched: [PublicKey]?, at instant: Double, problem: String?) {
         state.withLock { state in
             state.isFetching = false
             state.problem = problem
-            guard let fetched, !fetched.isEmpty else { return }
-            state.fetchedAt = instant
-            if fetched.map(\.thumbprint) != state.keys.map(\.thumbprint)
-                || fetched.map(\.kid) != state.keys.map(\.kid)
-            {
-                state.keys = fetched
-                state.generation += 1
-            }
         }
+        if let fetched, !fetched.isEmpty { take(fetched, fetchedAt: instant) }
     }
 
     /// Asks the source over the network.

@@ -10,6 +10,7 @@ package struct PostgreSQLStorage: Storage {
     private let settings: PostgreSQLSettings
     private let tokenKeyFile: String
     private let pool: PostgreSQLPool
+    private let gateways: PostgreSQLCluster
     /// Leases end by the clock that ``openConsumers(with:now:)`` is given, not by the database's: for tests.
     var takesGivenTime = false
 
@@ -20,6 +21,7 @@ package struct PostgreSQLStorage: Storage {
         self.settings = settings
         self.tokenKeyFile = tokenKeyFile
         pool = PostgreSQLPool(settings, connections: Self.connections)
+        gateways = PostgreSQLCluster(settings)
     }
 
     private func database(_ kind: DataKind) -> PostgreSQLDatabase { PostgreSQLDatabase(pool, kind) }
@@ -92,6 +94,8 @@ package struct PostgreSQLStorage: Storage {
     package func openSinks() throws(GatewayError) -> SinkStateStore {
         SinkStateStore(database(.sinks))
     }
+
+    package var cluster: (any Cluster)? { gateways }
 
     package func backUp(in folder: String) throws(GatewayError) -> Backup {
         throw GatewayError(

@@ -51,8 +51,15 @@ package protocol Storage: Sendable {
     /// What keeps how far sinks have come, and which relay has which.
     func openSinks() throws(GatewayError) -> SinkStateStore
 
-    /// Copies everything into a new folder below `folder`.
+    /// The gateways that share it; nil where one has it alone.
+    var cluster: (any Cluster)? { get }
+
+    /// Copies everything into a new folder below `folder`. Throws `invalid` where the database's own tools do that.
     func backUp(in folder: String) throws(GatewayError) -> Backup
+}
+
+extension Storage {
+    package var cluster: (any Cluster)? { nil }
 }
 
 /// What the events of a running gateway are kept by.

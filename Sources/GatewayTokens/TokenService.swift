@@ -23,16 +23,16 @@ package final class TokenService: Sendable {
     private let sessionsVersion = Lock<Int64?>(nil)
     private let prunedAt = Lock<Int64>(0)
 
-    /// Opens what it keeps.
+    /// Opens what it keeps. `gateways` is how many share the limits.
     package init(
         storage: any Storage, apps: AppRegistry, issued: IssuedTokens, limits: GatewayLimits,
-        log: GatewayLog, now: @escaping @Sendable () -> Date
+        gateways: @escaping @Sendable () -> Int = { 1 }, log: GatewayLog, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         self.apps = apps
         self.issued = issued
         self.log = log
         self.now = now
-        limiter = RateLimiter(rate: limits.tokenRequestsPerSecond)
+        limiter = RateLimiter(rate: limits.tokenRequestsPerSecond, sharers: gateways)
         secrets = try storage.openSecrets()
         refreshKey = try secrets.refreshKey()
         store = try storage.openSessions(refreshKey: refreshKey)

@@ -33,6 +33,7 @@ package final class WebhookRunner: Sendable {
     private let store: DeliveryStore
     private let send: Send
     private let log: GatewayLog
+    private let hasDuty: @Sendable () -> Bool
     private let now: @Sendable () -> Date
     private let random: @Sendable (ClosedRange<Int64>) -> Int64
     private let state = Lock(State())
@@ -42,9 +43,11 @@ package final class WebhookRunner: Sendable {
     private let busy = DispatchGroup()
     package let counts = WebhookCounts()
 
+    /// It delivers nothing while `hasDuty` says that another gateway does.
     package init(
         directory: AppDirectory, events: any WebhookEvents, store: DeliveryStore, log: GatewayLog,
         now: @escaping @Sendable () -> Date,
+        hasDuty: @escaping @Sendable () -> Bool = { true },
         random: @escaping @Sendable (ClosedRange<Int64>) -> Int64 = { Int64.random(in: $0) },
         send: @escaping Send
     ) {
@@ -52,6 +55,7 @@ package final class WebhookRunner: Sendable {
         self.events = events
         self.store = store
         self.log = log
+        self.hasDuty = hasDuty
         self.now = now
         self.random = random
         self.send = send
@@ -120,6 +124,7 @@ package final class WebhookRunner: Sendable {
     // MARK: On the queue
 
     private func lookNow() {
+        guard hasDuty() else { return rest() }
         do {
             try reload()
             try sweep()
@@ -128,6 +133,15 @@ package final class WebhookRunner: Sendable {
         }
         wakeNow()
         for id in state.withLock({ Array($0.lanes.keys) }) { advance(id) }
+    }
+
+    /// Another gateway delivers: what is known here is read again when it is this one's turn.
+    private func rest() {
+        state.withLock { state in
+            state.lanes = [:]
+            state.version = nil
+            state.isWaking = false
+        }
     }
 
     /// Takes over what operators have changed.

@@ -57,6 +57,28 @@ struct PublishedKeysTests {
         #expect(keys.generation == 1)
     }
 
+    /// Else a token is accepted or refused according to which gateway it comes to, for as long as ten minutes.
+    @Test func gatewaysShareTheLastGoodSet() throws {
+        let copy = Lock<SharedKeySet.Copy?>(nil)
+        let shared = SharedKeySet(
+            read: { copy.withLock { $0 } }, write: { new in copy.withLock { $0 = new } })
+        let first = PublishedKeys(source: keys.source, shared: shared)
+        let second = PublishedKeys(source: keys.source, shared: shared)
+        let nobody = Publisher()
+        publisher.document = try newSet()
+        first.refreshIfDue(at: 1_000, fetch: publisher.answer, run: { $0() })
+        second.refreshIfDue(at: 1_001, fetch: nobody.answer, run: { $0() })
+        #expect(second.keys.map(\.thumbprint) == first.keys.map(\.thumbprint))
+        #expect(second.fetchedAt == 1_000)
+        let old = first.keys.map(\.thumbprint)
+        publisher.document = try newSet()
+        first.refreshIfDue(at: 1_600, fetch: publisher.answer, run: { $0() })
+        second.refreshIfDue(at: 1_602, fetch: nobody.answer, run: { $0() })
+        #expect(second.keys.map(\.thumbprint) == first.keys.map(\.thumbprint))
+        #expect(second.keys.map(\.thumbprint) != old)
+        #expect(nobody.asked == 0)
+    }
+
     @Test func anUnknownKeyAsksEarlierAndAtMostEveryThirtySeconds() throws {
         publisher.document = try newSet()
         refresh(at: 1_000)

@@ -13,6 +13,7 @@ final class TestDatabase: Sendable {
     static let server = ProcessInfo.processInfo.environment["COUNTERSIGN_TEST_POSTGRESQL"]
 
     let name: String
+    let url: String
     let settings: PostgreSQLSettings
 
     private init(migrated: Bool) throws {
@@ -22,7 +23,8 @@ final class TestDatabase: Sendable {
         try admin.execute("CREATE DATABASE \(name)")
         var url = try #require(URLComponents(string: server))
         url.path = "/" + name
-        settings = try PostgreSQLSettings(try #require(url.string))
+        self.url = try #require(url.string)
+        settings = try PostgreSQLSettings(self.url)
         if migrated { try PostgreSQLSchema.migrate(settings) }
     }
 
@@ -44,6 +46,21 @@ final class TestDatabase: Sendable {
             let admin = try? PostgreSQLConnection(settings)
         else { return }
         try? admin.execute("DROP DATABASE \(name) WITH (FORCE)")
+    }
+
+    /// Lets nobody in, and ends the connections that there are.
+    func cutOff() throws {
+        let admin = try PostgreSQLConnection(try PostgreSQLSettings(try #require(Self.server)))
+        try admin.execute(
+            """
+            ALTER DATABASE \(name) ALLOW_CONNECTIONS false;
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'
+            """)
+    }
+
+    func letIn() throws {
+        let admin = try PostgreSQLConnection(try PostgreSQLSettings(try #require(Self.server)))
+        try admin.execute("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
     }
 
     func connect() throws -> PostgreSQLConnection { try PostgreSQLConnection(settings) }

@@ -1,3 +1,4 @@
+internal import CountersignGateway
 internal import Foundation
 
 extension Flag {
@@ -24,7 +25,7 @@ extension Flag {
         help: "work on the gateway of this profile")
 
     /// Of every command that works on a data directory and on a running gateway.
-    static let place = connection + [.profile, .data]
+    static let place = connection + [.profile] + local
 
     /// Shows the users of apps as they are; on a data directory they always are.
     static let unmask = Flag(
@@ -47,6 +48,7 @@ extension Invocation {
         if isSet(.tokenFile) {
             throw CommandError(.usage, "--token-file is for a server", hint: "add --server URL")
         }
+        if let address = try database() { return try LocalAdmin(.database(address)) }
         let directory = try dataDirectory()
         // A mistyped folder must not look like one in which all is well.
         guard makes || FileManager.default.fileExists(atPath: directory + "/control.sqlite") else {
@@ -63,11 +65,11 @@ extension Invocation {
         let places: [(server: String?, profile: String?, hasData: Bool)] = [
             (
                 flagValues[Flag.server.name]?.last, flagValues[Flag.profile.name]?.last,
-                flagValues[Flag.data.name] != nil
+                flagValues[Flag.data.name] != nil || flagValues[Flag.database.name] != nil
             ),
             (
                 variable("COUNTERSIGN_SERVER"), variable("COUNTERSIGN_PROFILE"),
-                variable("COUNTERSIGN_DATA") != nil
+                variable("COUNTERSIGN_DATA") != nil || variable("COUNTERSIGN_DATABASE") != nil
             ),
         ]
         for place in places {
@@ -80,7 +82,7 @@ extension Invocation {
             default:
                 throw CommandError(
                     .usage, "more than one place to work on was given",
-                    hint: "give one of --server, --profile and --data")
+                    hint: "give one of --server, --profile, --data and --database")
             }
         }
         return try Profiles(environment: io.environment).inUse.map(remoteAdmin)

@@ -1,4 +1,6 @@
+internal import CountersignGateway
 internal import Foundation
+internal import GatewayModel
 internal import GatewayStorage
 
 extension Flag {
@@ -8,6 +10,14 @@ extension Flag {
         help:
             "folder that holds everything the gateway keeps; default: countersign-data in the account's data folder"
     )
+
+    /// The database that several gateways share, instead of the data directory.
+    static let database = SettingTable.database.flag
+    static let databasePasswordFile = SettingTable.databasePasswordFile.flag
+    static let tokenKeyFile = SettingTable.tokenKeyFile.flag
+
+    /// Where a local command works: of every command that opens what gateways keep.
+    static let local = [data, database, databasePasswordFile, tokenKeyFile]
 
     /// Data as JSON instead of text. A command that takes it takes ``output`` too.
     static let json = Flag("json", help: "print JSON; the same as -o json")
@@ -50,8 +60,49 @@ extension Invocation {
         return URL(fileURLWithPath: place + "/countersign-data").standardizedFileURL.path
     }
 
-    /// The apps of the data directory.
-    func appDirectory() throws -> AppDirectory {
-        try AppDirectory(dataDirectory: try dataDirectory())
+    /// The database that holds everything; nil where it is the data directory. Throws `usage` when both were given.
+    func database() throws(CommandError) -> DatabaseAddress? {
+        let given = flagValues[Flag.database.name]?.last
+        if flagValues[Flag.data.name] != nil {
+            guard given == nil else {
+                throw CommandError(
+                    .usage, "more than one place to work on was given", hint: "give --data or --database")
+            }
+            return nil
+        }
+        guard let text = try value(of: .database) else { return nil }
+        let file = try value(of: .databasePasswordFile)
+        let data = try dataDirectory()
+        let keyFile = try value(of: .tokenKeyFile) ?? DatabaseAddress.tokenKeyFile(in: data)
+        do throws(Setting.Problem) {
+            var address = try Setting.database(text, passwordFile: file)
+            address.tokenKeyFile = keyFile
+            return address
+        } catch {
+            throw CommandError(.usage, "--database \(error.text)")
+        }
+    }
+
+    /// Where the command works when it works on no server.
+    func storagePlace() throws(CommandError) -> StoragePlace {
+        if let address = try database() { return .database(address) }
+        return .folder(try dataDirectory())
+    }
+
+    /// A gateway that runs on what the command works on; nil when none does. Throws `storage`.
+    func runningGateway() throws -> RunningGateway? { try storagePlace().runningGateway() }
+}
+
+extension StoragePlace {
+    /// A gateway that runs on it; of several, the one that has run longest. Nil when none does. Throws `storage`.
+    func runningGateway() throws -> RunningGateway? {
+        switch self {
+        case .folder(let path): return RunningGateway(dataDirectory: path)
+        case .database:
+            let gateways = try open().cluster?.status().gateways ?? []
+            return gateways.lazy.filter(\.isLive).compactMap { gateway in
+                gateway.url.map { RunningGateway(url: $0, adminURL: gateway.adminURL ?? $0) }
+            }.first
+        }
     }
 }

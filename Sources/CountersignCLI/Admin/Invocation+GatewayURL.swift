@@ -1,3 +1,4 @@
+internal import CountersignGateway
 internal import Foundation
 internal import GatewayStorage
 
@@ -15,10 +16,10 @@ extension Invocation {
         if let given = try value(of: .url) {
             text = given
         } else {
-            let data = try dataDirectory()
-            guard let running = RunningGateway(dataDirectory: data) else {
+            let place = try storagePlace()
+            guard let running = try place.runningGateway() else {
                 throw CommandError(
-                    .unavailable, "no gateway runs on \(data)" + (note.map { "; \($0)" } ?? ""),
+                    .unavailable, "no gateway runs on \(place)" + (note.map { "; \($0)" } ?? ""),
                     hint: "start one with `countersign serve`, or give \(note == nil ? "--server" : "--data")"
                 )
             }

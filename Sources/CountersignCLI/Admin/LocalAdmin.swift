@@ -1,15 +1,22 @@
 internal import CountersignCore
+internal import CountersignGateway
 internal import GatewayAdmin
 internal import GatewayHTTP
 
-/// The admin API of a data directory, without a socket, in the name of the account that owns the folder.
+/// The admin API of a data directory or a database, without a socket, in the name of the account that may open it.
 struct LocalAdmin: AdminClient {
     let place: String
     private let administration: LocalAdministration
 
     init(dataDirectory: String) throws {
-        place = dataDirectory
-        administration = try LocalAdministration(dataDirectory: dataDirectory)
+        try self.init(.folder(dataDirectory))
+    }
+
+    init(_ place: StoragePlace) throws {
+        self.place = place.description
+        var backups: String?
+        if case .folder(let path) = place { backups = path + "/backups" }
+        administration = try LocalAdministration(storage: place.open(), backupFolder: backups)
     }
 
     private func answer(_ request: AdminRequest) -> GatewayHTTP.HTTPResponse {

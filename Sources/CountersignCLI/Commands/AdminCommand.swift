@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignGateway
 internal import Foundation
 internal import GatewayStorage
 
@@ -25,16 +26,16 @@ enum AdminCommand {
             any earlier link. It also removes that user's second factor. Anyone who can write to the data directory can do
             this: protect it.
             """,
-        flags: [.url, .data],
+        flags: [.url] + Flag.local,
         examples: ["Lost the password?": "countersign admin reset"]
     ) { invocation in
-        let data = try invocation.dataDirectory()
-        let token = try invocation.appDirectory().admins.makeSetupToken(
+        let place = try invocation.storagePlace()
+        let token = try place.open().openControl(as: .account).admins.makeSetupToken(
             at: Int64(Date().timeIntervalSince1970 * 1000))
         let url =
-            try invocation.value(of: .url) ?? RunningGateway(dataDirectory: data)?.adminURL
+            try invocation.value(of: .url) ?? place.runningGateway()?.adminURL
             ?? "http://127.0.0.1:8787"
-        invocation.io.say("For the data directory \(data); it works once, within 30 minutes:")
+        invocation.io.say("For \(place); it works once, within 30 minutes:")
         try invocation.io.print("\(url)/admin/#/setup/\(token)")
     }
 

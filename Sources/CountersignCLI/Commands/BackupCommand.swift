@@ -25,6 +25,11 @@ enum BackupCommand {
         examples: ["Beside the data": "countersign backup create"]
     ) { invocation in
         if let folder = try invocation.localFolder(folder) {
+            guard try invocation.database() == nil else {
+                throw CommandError(
+                    .usage, "--to is for a data directory",
+                    hint: "back the database up with PostgreSQL's own tools, such as pg_basebackup")
+            }
             let made = try Backup.create(of: try invocation.dataDirectory(), in: folder)
             invocation.io.say("Copied \(made.events) events, \(made.bytes) bytes, verified.")
             try invocation.print(made.json) {

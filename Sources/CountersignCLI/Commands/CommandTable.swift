@@ -30,6 +30,8 @@ enum CommandTable {
         + AdminCommand.commands
         + BackupCommand.commands
         + ProfileCommand.commands
+        + [MigrateCommand.command]
+        + ClusterCommand.commands
         + ConfigCommand.commands
         + [
             WhoAmICommand.command, CompletionCommand.command { all }, CompleteCommand.command,

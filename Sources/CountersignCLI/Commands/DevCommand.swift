@@ -1,3 +1,4 @@
+internal import CountersignGateway
 internal import Foundation
 internal import GatewayModel
 
@@ -55,7 +56,7 @@ enum DevCommand {
                 group.addTask {
                     try await Tail(
                         .init(query: [("unmask", "1")]), io: io,
-                        connect: TailCommand.connection(dataDirectory: session.folder.path)
+                        connect: TailCommand.connection(to: .folder(session.folder.path))
                     ).run()
                 }
                 try await group.waitForAll()

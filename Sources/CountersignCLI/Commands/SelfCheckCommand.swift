@@ -10,7 +10,7 @@ enum SelfCheckCommand {
             no account and stores nothing. Exit 1 when something is broken, 7 when nothing answers; notes do not affect the
             exit status. `countersign doctor` looks at the data directory instead.
             """,
-        flags: [.url, .certificateAuthorityFile, .json, .data],
+        flags: [.url, .certificateAuthorityFile, .json] + Flag.local,
         examples: ["The gateway of this machine; --server names another": "countersign self-check"]
     ) { invocation in
         let url = try invocation.gatewayURL()

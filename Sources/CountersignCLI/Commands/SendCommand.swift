@@ -30,7 +30,8 @@ enum SendCommand {
             it goes on where it stopped when it is called again with the same file, URL and write key. A gateway that
             cannot be reached at all is given up after half a minute, with 7; one that was, is waited for.
             """,
-        positionals: [file], flags: [format, writeKeyFile, key, userTokenFile, .url, .profile, .json, .data],
+        positionals: [file],
+        flags: [format, writeKeyFile, key, userTokenFile, .url, .profile, .json] + Flag.local,
         examples: ["An access log": "countersign send access.log --write-key-file write-key.txt"]
     ) { invocation in
         let plan = try Plan(invocation)
@@ -158,15 +159,15 @@ extension Invocation {
     /// runs on the account's data directory.
     fileprivate func destination() throws -> (url: URL, profile: Profile?) {
         if let name = flagValues[Flag.profile.name]?.last {
-            guard flagValues[Flag.url.name] == nil, flagValues[Flag.data.name] == nil else {
+            guard ([.url] + Flag.local).allSatisfy({ flagValues[$0.name] == nil }) else {
                 throw CommandError(
                     .usage, "more than one place to send to was given",
-                    hint: "give one of --server, --profile and --data")
+                    hint: "give one of --server, --profile, --data and --database")
             }
             let profile = try Profiles(environment: io.environment).named(name)
             return (try Self.gatewayURL(profile.server), profile)
         }
-        let flags: [Flag] = [.url, .data]
+        let flags: [Flag] = [.url] + Flag.local
         let isSaid = flags.contains {
             flagValues[$0.name] != nil || $0.environment.flatMap { io.environment[$0] }?.isEmpty == false
         }

@@ -52,12 +52,20 @@ enum ServeCommand {
         #endif
     }
 
+    private static func flag(for place: StoragePlace) -> String {
+        switch place {
+        case .folder(let path): "--data '\(path)'"
+        case .database(let address): "--database '\(address)'"
+        }
+    }
+
     private static func announce(
         _ url: String, _ gateway: Gateway, _ configuration: GatewayConfiguration, _ io: CommandIO
     ) throws {
-        let apps = try AppDirectory(dataDirectory: configuration.dataDirectory).apps()
+        let place = StoragePlace(configuration)
+        let apps = try gateway.apps()
         try io.print(url)
-        io.say("Data:  \(configuration.dataDirectory)")
+        io.say("Data:  \(place)")
         io.say("Ready: \(url)/readyz")
         let page = configuration.adminURL(port: gateway.adminPort) + "/admin/"
         if let token = try gateway.makeSetupToken() {
@@ -67,7 +75,7 @@ enum ServeCommand {
             io.say("Admin: \(page)")
         }
         if apps.isEmpty {
-            io.say("Next:  countersign app create shop --data '\(configuration.dataDirectory)'")
+            io.say("Next:  countersign app create shop \(Self.flag(for: place))")
         } else {
             let list = apps.map { "\($0.id) (\($0.enforcement.rawValue))" }.joined(separator: ", ")
             io.say("Apps:  \(list)")

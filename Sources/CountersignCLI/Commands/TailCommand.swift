@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignGateway
 internal import Foundation
 internal import GatewayStorage
 
@@ -47,34 +48,34 @@ enum TailCommand {
     ) throws -> @Sendable () async throws -> Tail.Connection {
         if let remote { return { Tail.Connection(admin: remote) } }
         return connection(
-            dataDirectory: try invocation.dataDirectory(),
+            to: try invocation.storagePlace(),
             certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile))
     }
 
-    /// Connects to the gateway that runs on a data directory, with a token for that connection, which is good for a minute.
+    /// Connects to the gateway that runs there with a token for that connection, which is good for a minute.
     static func connection(
-        dataDirectory: String, certificateAuthorityFile: String? = nil
+        to place: StoragePlace, certificateAuthorityFile: String? = nil
     ) -> @Sendable () async throws -> Tail.Connection {
         {
             try await Tail.Connection(
-                toGatewayOn: dataDirectory, certificateAuthorityFile: certificateAuthorityFile,
+                toGatewayOn: place, certificateAuthorityFile: certificateAuthorityFile,
                 tokenName: "tail", scope: "write", seconds: 60)
         }
     }
 }
 
 extension Tail.Connection {
-    /// Connects to the gateway that runs on a data directory, with a token of its own that is deleted when it closes.
+    /// Connects to a gateway that runs there, with a token of its own that is deleted when it closes.
     init(
-        toGatewayOn data: String, certificateAuthorityFile authority: String?, tokenName: String,
+        toGatewayOn place: StoragePlace, certificateAuthorityFile authority: String?, tokenName: String,
         scope: String, seconds: Double
     ) async throws {
-        guard let running = RunningGateway(dataDirectory: data) else {
+        guard let running = try place.runningGateway() else {
             throw CommandError(
-                .unavailable, "no gateway runs on \(data)",
+                .unavailable, "no gateway runs on \(place)",
                 hint: "start one with `countersign serve`, or give --server")
         }
-        let local = try LocalAdmin(dataDirectory: data)
+        let local = try LocalAdmin(place)
         let expires = Int64((Date().timeIntervalSince1970 + seconds) * 1000)
         let made = try await local.post(
             "tokens",

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignGateway
 
 /// `countersign top`.
 enum TopCommand {
@@ -28,7 +29,7 @@ enum TopCommand {
                 Tail.Connection(admin: remote)
             } else {
                 try await Tail.Connection(
-                    toGatewayOn: try invocation.dataDirectory(),
+                    toGatewayOn: try invocation.storagePlace(),
                     certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile),
                     tokenName: "top", scope: "read", seconds: tokenSeconds)
             }

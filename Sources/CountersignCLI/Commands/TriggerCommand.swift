@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignGateway
 internal import Foundation
 internal import GatewayStorage
 
@@ -50,20 +51,21 @@ enum TriggerCommand {
     private static func prepare(_ invocation: Invocation) async throws -> (Trigger, TriggerApps) {
         let given = try invocation.value(of: gateway)
         guard let remote = try invocation.remoteAdmin() else {
-            let data = try invocation.dataDirectory()
-            guard let url = given ?? RunningGateway(dataDirectory: data)?.url else {
+            let place = try invocation.storagePlace()
+            guard let url = try given ?? place.runningGateway()?.url else {
                 throw CommandError(
-                    .unavailable, "no gateway runs on \(data)",
+                    .unavailable, "no gateway runs on \(place)",
                     hint: "start one with `countersign serve`, or give --server")
             }
-            let apps = TriggerApps(
-                try LocalAdmin(dataDirectory: data), keptIn: invocation.isSet(keep) ? data : nil)
+            var data: String?
+            switch place {
+            case .folder(let path): data = path
+            case .database: try refuseKeep(invocation)
+            }
+            let apps = TriggerApps(try LocalAdmin(place), keptIn: invocation.isSet(keep) ? data : nil)
             return (Trigger(apps, dataDirectory: data, url: try Invocation.gatewayURL(url)), apps)
         }
-        guard !invocation.isSet(keep) else {
-            throw CommandError(
-                .usage, "--keep is for a data directory", hint: "it keeps the secrets of the app there")
-        }
+        try refuseKeep(invocation)
         // It must not leave behind what it may not delete.
         guard try await remote.get("session").body["user"]["role"].text == "owner" else {
             throw CommandError(
@@ -73,6 +75,12 @@ enum TriggerCommand {
         let apps = TriggerApps(remote, keptIn: nil)
         let url = try Invocation.gatewayURL(given ?? remote.server.url)
         return (Trigger(apps, dataDirectory: nil, url: url), apps)
+    }
+
+    private static func refuseKeep(_ invocation: Invocation) throws(CommandError) {
+        guard invocation.isSet(keep) else { return }
+        throw CommandError(
+            .usage, "--keep is for a data directory", hint: "it keeps the secrets of the app there")
     }
 
     /// Provokes each verdict and prints it. Returns true when all are as wanted.

@@ -18,18 +18,22 @@ struct Setting: Sendable {
     let isSecret: Bool
     /// One line, without a full stop.
     let help: String
+    /// A value as it may be shown.
+    let show: @Sendable (String) -> String
     /// Takes a text that is a value of the flag.
     let apply: @Sendable (inout GatewayConfiguration, String) throws(Problem) -> Void
 
     init(
         _ name: String, _ value: Flag.Value, default defaultValue: String? = nil, isSecret: Bool = false,
-        help: String, apply: @escaping @Sendable (inout GatewayConfiguration, String) throws(Problem) -> Void
+        help: String, show: @escaping @Sendable (String) -> String = { $0 },
+        apply: @escaping @Sendable (inout GatewayConfiguration, String) throws(Problem) -> Void
     ) {
         self.name = name
         self.value = value
         self.defaultValue = defaultValue
         self.isSecret = isSecret
         self.help = help
+        self.show = show
         self.apply = apply
     }
 
@@ -53,6 +57,15 @@ struct Setting: Sendable {
             throw Problem(text: "needs a URL such as https://collect.example without a path, not '\(text)'")
         }
         return text
+    }
+
+    /// Never repeats the text, which may hold a password.
+    static func database(_ text: String, passwordFile: String? = nil) throws(Problem) -> DatabaseAddress {
+        guard let address = DatabaseAddress(text, passwordFile: passwordFile) else {
+            throw Problem(
+                text: "needs postgresql://user@host/database, or keywords such as host=db dbname=countersign")
+        }
+        return address
     }
 
     static func ranges(_ text: String) throws(Problem) -> [AddressRange] {

@@ -29,7 +29,7 @@ struct SettingReader {
         let origin: Origin
 
         /// The value as it may be shown.
-        var shown: String { setting.isSecret && value != nil ? "********" : value ?? "" }
+        var shown: String { setting.isSecret && value != nil ? "********" : value.map(setting.show) ?? "" }
     }
 
     static let file = Flag(
@@ -79,7 +79,29 @@ struct SettingReader {
         if let tls = configuration.tls, tls.certificatePath.isEmpty || tls.keyPath.isEmpty {
             throw CommandError(.usage, "HTTPS needs both tls-certificate and tls-key")
         }
+        if configuration.database != nil {
+            try checkDatabase(found)
+            if configuration.database?.tokenKeyFile.isEmpty == true {
+                configuration.database?.tokenKeyFile = DatabaseAddress.tokenKeyFile(
+                    in: configuration.dataDirectory)
+            }
+        }
         return configuration
+    }
+
+    /// Refuses what contradicts a database.
+    private func checkDatabase(_ found: [Found]) throws(CommandError) {
+        if let data = invocation.flagValues[Flag.data.name]?.last {
+            throw CommandError(
+                .usage, "--data \(data) contradicts the setting database", hint: "leave one of them out")
+        }
+        let ofFolder = ["disk-floor-bytes", "backup-hours", "backup-keep", "backup-folder"]
+        for found in found where ofFolder.contains(found.setting.name) && found.origin != .standard {
+            throw CommandError(
+                .usage,
+                "\(found.setting.name) (\(found.origin.text)) is for a data directory, and there is a database",
+                hint: "leave it out; PostgreSQL's own tools watch its disk and make its backups")
+        }
     }
 
     private func value(

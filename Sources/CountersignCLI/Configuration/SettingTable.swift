@@ -2,7 +2,38 @@ internal import GatewayModel
 
 /// Every setting of the gateway, in the order of the reference.
 enum SettingTable {
-    static let all: [Setting] = places + operation + protection
+    static let all: [Setting] =
+        [database, databasePasswordFile, tokenKeyFile] + places + operation + protection
+
+    static let database = Setting(
+        "database", .text("URL"),
+        help:
+            "PostgreSQL database that holds everything instead of the data directory, for any number of gateways",
+        show: { DatabaseAddress($0)?.description ?? "" }
+    ) { configuration, text throws(Setting.Problem) in
+        configuration.database = try Setting.database(text)
+    }
+
+    static let databasePasswordFile = Setting(
+        "database-password-file", .path("PATH"),
+        help: "file that holds the password of the database; else it is the URL's, or in a file of libpq's"
+    ) { configuration, path throws(Setting.Problem) in
+        guard configuration.database != nil else {
+            throw Setting.Problem(text: "is for the setting database, which is not given")
+        }
+        configuration.database?.passwordFile = path
+    }
+
+    static let tokenKeyFile = Setting(
+        "token-key-file", .path("PATH"),
+        help:
+            "file whose key seals the token service's keys in the database, the same for every gateway; token-key in the data directory when not given"
+    ) { configuration, path throws(Setting.Problem) in
+        guard configuration.database != nil else {
+            throw Setting.Problem(text: "is for the setting database, which is not given")
+        }
+        configuration.database?.tokenKeyFile = path
+    }
 
     private static let places: [Setting] = [
         Setting(

@@ -41,7 +41,8 @@ struct CommandSection: Sendable {
             title: "Operation",
             words: [
                 "admin": "Users of the dashboard, API tokens, a lost password", "audit": "Who changed what",
-                "backup": "Copies of the data directory",
+                "backup": "Copies of the data directory", "migrate": nil,
+                "cluster": "The gateways that share a database",
                 "config": "The settings that `serve` would run with",
             ]),
         CommandSection(

@@ -18,20 +18,23 @@ final class DeletedApps: Sendable {
     private let registry: AppRegistry
     private let data: [any AppData]
     private let sessions: SessionStore
+    private let hasDuty: @Sendable () -> Bool
     private let log: GatewayLog
     private let now: @Sendable () -> Date
     private let queue = DispatchQueue(label: "deleted apps", qos: .utility)
     private let ticker: Ticker
 
-    /// `data` is everything that keeps data of apps; `sessions` is one of it.
+    /// `data` is everything that keeps data of apps; `sessions` is one of it. `hasDuty` is false while another gateway
+    /// does this.
     init(
         directory: AppDirectory, registry: AppRegistry, data: [any AppData], sessions: SessionStore,
-        log: GatewayLog, now: @escaping @Sendable () -> Date
+        hasDuty: @escaping @Sendable () -> Bool, log: GatewayLog, now: @escaping @Sendable () -> Date
     ) {
         self.directory = directory
         self.registry = registry
         self.data = data
         self.sessions = sessions
+        self.hasDuty = hasDuty
         self.log = log
         self.now = now
         ticker = Ticker(queue: queue, everySeconds: 1)
@@ -50,6 +53,7 @@ final class DeletedApps: Sendable {
     func finish() { queue.sync { work() } }
 
     private func work() {
+        guard hasDuty() else { return }
         do throws(GatewayError) {
             for deletion in try directory.deletions() { try work(on: deletion) }
         } catch {

@@ -10,13 +10,14 @@ internal import GatewayTokens
 enum Dialects {
     static func all(
         _ configuration: GatewayConfiguration, storage: any Storage, apps: AppRegistry, stores: Stores,
-        tokens: TokenService, polls: LongPolls, now: @escaping @Sendable () -> Date,
+        tokens: TokenService, polls: LongPolls,
+        gateways: @escaping @Sendable () -> Int, now: @escaping @Sendable () -> Date,
         others: (RequestPath) -> [any Dialect]
     ) throws(GatewayError) -> [any Dialect] {
         let limits = configuration.limits
         let path = RequestPath(
             apps: apps, store: stores.events, parsers: ParserPool(limits: limits), limits: limits,
-            appLimiter: RateLimiter(rate: limits.requestsPerSecondPerApp), now: now)
+            appLimiter: RateLimiter(rate: limits.requestsPerSecondPerApp, sharers: gateways), now: now)
         let own: [any Dialect] = [
             NativeDialect(
                 path: path, publicURL: configuration.publicURL, isSecure: configuration.tls != nil),
@@ -28,7 +29,7 @@ enum Dialects {
             FollowingDialect(
                 log: storage.log, consumers: stores.consumers, polls: polls, apps: apps,
                 parsers: path.parsers,
-                limiter: RateLimiter(rate: limits.requestsPerSecondPerApp),
+                limiter: RateLimiter(rate: limits.requestsPerSecondPerApp, sharers: gateways),
                 access: access(by: try storage.openControl(as: .account), now: now)),
         ]
         return own + others(path)

@@ -6,7 +6,7 @@ internal import GatewayStorage
 extension EventFiles {
     /// Nil when no files are asked for. What becomes of them is logged.
     convenience init?(
-        _ configuration: GatewayConfiguration, storage: some Storage, log: GatewayLog,
+        _ configuration: GatewayConfiguration, storage: any Storage, membership: Membership, log: GatewayLog,
         now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         guard let folder = configuration.eventFilesFolder else { return nil }
@@ -14,7 +14,7 @@ extension EventFiles {
         self.init(
             folder: folder, log: storage.log, apps: { try directory.apps().map(\.id) },
             // Events are refused below the floor, so files stop well before it when they share a disk.
-            freeBytes: 2 * configuration.diskFloorBytes, now: now
+            freeBytes: 2 * configuration.diskFloorBytes, hasDuty: { membership.has(.eventFiles) }, now: now
         ) { report in
             switch report {
             case .failed(let detail): log.note(.error, "event files not written", [("detail", detail)])

@@ -8,7 +8,10 @@ internal import GatewayModel
 /// proves by a small write of its own, in the same commit as whatever else waits. `/readyz?verbose` lists the checks.
 struct Health: Sendable {
     let store: any EventStore
-    let diskFloorBytes: Int
+    /// Nil where the disk is another machine's.
+    let diskFloorBytes: Int?
+    /// False while it may have missed what other gateways have changed.
+    let isCurrent: @Sendable () -> Bool
     /// True once it is about to stop.
     let isDraining: @Sendable () -> Bool
     /// Why the apps cannot be read; nil when they can. The last good set holds meanwhile, so this is no reason to
@@ -26,7 +29,11 @@ struct Health: Sendable {
     }
 
     private func readiness(isVerbose: Bool) -> HTTPOutcome {
-        .waiting({ store.probe(completion: $0) }) { result in
+        guard isCurrent() else {
+            let text = "not ready: cut off from the database, nothing is accepted\n"
+            return .answer(.text(503, (isVerbose ? "[-] database: not read for 5 s\n" : "") + text))
+        }
+        return .waiting({ store.probe(completion: $0) }) { result in
             var failure: StoreFailure?
             if case .failure(let found) = result { failure = found }
             if isDraining() { failure = failure ?? StoreFailure(reason: .closed, detail: "draining") }
@@ -44,11 +51,13 @@ struct Health: Sendable {
         case .success: lines.append((true, "storage: written just now"))
         case .failure(let failure): lines.append((false, "storage: \(failure.summary)"))
         }
-        lines.append(
-            (
-                load.freeBytes >= diskFloorBytes,
-                "disk: \(load.freeBytes) bytes free, the floor is \(diskFloorBytes)"
-            ))
+        if let diskFloorBytes {
+            lines.append(
+                (
+                    load.freeBytes >= diskFloorBytes,
+                    "disk: \(load.freeBytes) bytes free, the floor is \(diskFloorBytes)"
+                ))
+        }
         lines.append((true, "queue: \(load.waitingBatches) batches wait for the disk"))
         let problem = appsProblem()
         lines.append((problem == nil, problem.map { "apps: \($0); the last good set holds" } ?? "apps: read"))

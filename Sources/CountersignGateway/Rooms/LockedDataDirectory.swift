@@ -3,13 +3,20 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// The data directory, which one gateway alone holds, and its backups.
+/// What the gateway keeps everything in: a data directory that it alone holds, with its backups, or a database that it shares.
 struct LockedDataDirectory: Sendable {
-    let storage: SQLiteStorage
-    let backups: BackupSchedule
+    let storage: any Storage
+    /// Nil with a database, which its own tools back up.
+    let backups: BackupSchedule?
     private let lock: Lock<DataDirectoryLock?>
 
     init(_ configuration: GatewayConfiguration, log: GatewayLog) throws(GatewayError) {
+        guard configuration.database == nil else {
+            storage = try StoragePlace(configuration).open()
+            backups = nil
+            lock = Lock(nil)
+            return
+        }
         let directory = try DataDirectory(path: configuration.dataDirectory)
         backups = BackupSchedule(dataDirectory: directory.path, rules: configuration.backups) { result in
             switch result {

@@ -19,7 +19,7 @@ struct Servers: Sendable {
     init(
         _ configuration: GatewayConfiguration, dialects: [any Dialect], admin: Administration, health: Health,
         apps: AppRegistry, stores: Stores, webhooks: WebhookRunner, sinks: SinkRunner,
-        storage: any Storage,
+        storage: any Storage, membership: Membership,
         observability: Observability, certificates: TLSCertificates?,
         now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
@@ -43,7 +43,9 @@ struct Servers: Sendable {
             endpoints + UnsupportedProtocol.endpoints + [description] + (isApart ? [] : admin.endpoints),
             refusals: dialects.compactMap(\.refusal) + [AdminAPI.refusal])
         let door = FrontDoor(
-            router: router, addresses: RateLimiter(rate: limits.requestsPerSecondPerAddress),
+            router: router,
+            addresses: RateLimiter(
+                rate: limits.requestsPerSecondPerAddress, sharers: { membership.gateways }),
             cors: CORS(
                 requestHeaders: dialects.flatMap(\.requestHeaders), origins: { apps.origins(of: $0) },
                 originsOfAllApps: { apps.originsOfAllApps }))
@@ -51,8 +53,9 @@ struct Servers: Sendable {
         let main = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer,
-            loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount, together: { events.together($0) }
-        ) { door.answer($0) }
+            loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount,
+            together: { events.together($0) },
+            handler: membership.guarding { door.answer($0) })
         connectionCount.withLock { $0 = { [weak main] in main?.connectionCount ?? 0 } }
         self.main = main
         guard isApart else {

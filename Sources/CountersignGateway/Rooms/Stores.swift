@@ -16,7 +16,7 @@ struct Stores: Sendable {
     let analytics: AnalyticsStore
 
     init(
-        in storage: SQLiteStorage, _ configuration: GatewayConfiguration, apps: AppRegistry,
+        in storage: any Storage, _ configuration: GatewayConfiguration, apps: AppRegistry,
         observability: Observability, alerts: ConsumerAlerts, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         events = try storage.openEvents(

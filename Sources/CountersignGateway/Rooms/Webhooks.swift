@@ -11,12 +11,13 @@ enum Webhooks {
     private static let timeout = 20_000
 
     static func runner(
-        in storage: any Storage, stores: Stores, log: GatewayLog, now: @escaping @Sendable () -> Date
+        in storage: any Storage, stores: Stores, membership: Membership, log: GatewayLog,
+        now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> WebhookRunner {
         WebhookRunner(
             directory: try storage.openControl(as: .schedule),
             events: LoggedEvents(log: storage.log, store: stores.deliveries), store: stores.deliveries,
-            log: log, now: now
+            log: log, now: now, hasDuty: { membership.has(.webhooks) }
         ) { body, messageID, endpoint, isCancelled in
             let time = now()
             let headers = StandardWebhook.headers(

@@ -101,7 +101,8 @@ package final class AdminAPI: Sendable {
                         return !(error is AdminProblem)
                     }
                 })
-            if !request.isSafe { changed() }
+            // What a session is and who has one is read at each request.
+            if !request.isSafe, !route.operation.path.hasPrefix("/session") { changed() }
             remembered.keep(response, to: request, route.operation, of: identity, at: milliseconds)
             return response
         }

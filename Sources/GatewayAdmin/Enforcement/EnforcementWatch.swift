@@ -32,17 +32,24 @@ final class EnforcementWatch: Sendable {
     /// When each app's last alert was made.
     private let alerted = Lock<[String: Int64]>([:])
     private let changed: @Sendable () -> Void
+    private let gateways: @Sendable () -> Int
+    private let tells: @Sendable () -> Bool
     private let send: Send
     private let log: GatewayLog
     private let now: @Sendable () -> Date
     private let queue = DispatchQueue(label: "enforcement")
     private let ticker: Ticker
 
+    /// `recent` counts the requests of all gateways, `known` those of this one, which sees its part of an app's users. `tells` is
+    /// false while another gateway tells of many refusals. What is switched is decided in the transaction that does it, so any
+    /// gateway may.
     init(
         directory: AppDirectory, now: @escaping @Sendable () -> Date,
         recent: @escaping @Sendable (String, Int64) -> Recent,
         known: @escaping @Sendable (String, Int64) -> KnownTokens.Sum,
         changed: @escaping @Sendable () -> Void,
+        gateways: @escaping @Sendable () -> Int = { 1 },
+        tells: @escaping @Sendable () -> Bool = { true },
         send: @escaping Send,
         log: GatewayLog
     ) {
@@ -51,6 +58,8 @@ final class EnforcementWatch: Sendable {
         self.recent = recent
         self.known = known
         self.changed = changed
+        self.gateways = gateways
+        self.tells = tells
         self.send = send
         self.log = log
         ticker = Ticker(queue: queue, everySeconds: 1)
@@ -74,7 +83,7 @@ final class EnforcementWatch: Sendable {
                 guard plan.state == .required else { continue }
                 if try returns(appID, plan, at: milliseconds) {
                     isChanged = true
-                } else {
+                } else if tells() {
                     try tell(appID, plan, at: milliseconds)
                 }
             }
@@ -93,7 +102,7 @@ final class EnforcementWatch: Sendable {
     ) throws(GatewayError) -> Bool {
         guard let rule = plan.autoReturn else { return false }
         let sum = known(appID, Self.start(of: rule, plan, milliseconds))
-        guard sum.lost > 0, sum.users >= rule.minimumRequests,
+        guard sum.lost > 0, sum.users >= max(1, rule.minimumRequests / max(1, gateways())),
             Self.percent(sum.lost, of: sum.users) >= Double(rule.rejectedPercent)
         else { return false }
         let percent = Self.percent(sum.lost, of: sum.users)

@@ -7,7 +7,12 @@ internal import GatewayStorage
 struct SignInRoutes: Sendable {
     /// Whether browsers reach the gateway by HTTPS.
     let isSecure: Bool
-    let throttle = SignInThrottle()
+    let throttle: SignInThrottle
+
+    init(isSecure: Bool, cluster: (any Cluster)?) {
+        self.isSecure = isSecure
+        throttle = SignInThrottle(cluster: cluster)
+    }
 
     var all: [AdminRoute] {
         [

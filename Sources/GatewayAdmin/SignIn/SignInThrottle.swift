@@ -1,5 +1,7 @@
-import CountersignCore
+internal import CountersignCore
+internal import CountersignJOSE
 internal import GatewayModel
+internal import GatewayStorage
 
 /// Counts wrong passwords, and allows none for a while after too many: five for one name from one place, twenty from one
 /// place, fifty for one name. A minute first, then twice as long each time, up to an hour.
@@ -10,14 +12,14 @@ final class SignInThrottle: Sendable {
     /// Stands for a name where a one-time link is used: no user can have it, and the link is not to be guessed.
     static let oneTimeLink = "\u{0}one-time link"
 
-    private struct Key: Hashable {
+    fileprivate struct Key: Hashable {
         /// Nil counts for all names.
         let name: String?
         /// Nil counts for all places.
         let place: String?
     }
 
-    private struct Attempts {
+    fileprivate struct Attempts {
         var failures = 0
         var blockedUntil: Int64 = 0
         var lastMilliseconds: Int64 = 0
@@ -33,11 +35,18 @@ final class SignInThrottle: Sendable {
     private static let placesOfAName = 8
     private static let hour: Int64 = 3_600_000
     private let state = Lock(State())
+    private let cluster: (any Cluster)?
+
+    /// With a cluster all gateways count together, by what they keep there.
+    init(cluster: (any Cluster)? = nil) {
+        self.cluster = cluster
+    }
 
     /// Counts an attempt as failed until ``succeed(name:address:)`` says otherwise, so that many at once count too.
     /// Returns seconds to wait, when this one may not be made.
     func begin(name: String, address: String, at milliseconds: Int64) -> Int? {
-        state.withLock { state in
+        // While nobody can be counted, nobody may try.
+        change(name, address, otherwise: 1) { state in
             let limits = Self.limits(name, address, state)
             let until = limits.compactMap { state.attempts[$0.key]?.blockedUntil }.max() ?? 0
             if until > milliseconds { return Int((until - milliseconds + 999) / 1000) }
@@ -59,7 +68,7 @@ final class SignInThrottle: Sendable {
 
     /// True from the last wrong password that is taken until the next may be tried.
     func isBlocked(name: String, address: String, at milliseconds: Int64) -> Bool {
-        state.withLock { state in
+        change(name, address, otherwise: true) { state in
             Self.limits(name, address, state).contains { key, _ in
                 state.attempts[key].map { $0.blockedUntil > milliseconds } ?? false
             }
@@ -68,7 +77,7 @@ final class SignInThrottle: Sendable {
 
     /// The attempt was neither right nor wrong, and does not count.
     func takeBack(name: String, address: String) {
-        state.withLock { state in
+        change(name, address, otherwise: ()) { state in
             // Any block in force was started by this attempt; an earlier one would have prevented it.
             for (key, _) in Self.limits(name, address, state) {
                 guard var entry = state.attempts[key] else { continue }
@@ -81,7 +90,7 @@ final class SignInThrottle: Sendable {
 
     /// The attempt's password was right.
     func succeed(name: String, address: String) {
-        state.withLock { state in
+        change(name, address, otherwise: ()) { state in
             // Any block in force was started by this attempt; an earlier one would have prevented it.
             for (key, _) in Self.limits(name, address, state) {
                 guard var entry = state.attempts[key] else { continue }
@@ -91,6 +100,7 @@ final class SignInThrottle: Sendable {
             }
             guard name != Self.oneTimeLink else { return }
             let place = Self.place(address)
+            let name = Self.known(name)
             let others = (state.places[name] ?? []).filter { $0 != place }
             state.places[name] = others.suffix(Self.placesOfAName - 1) + [place]
         }
@@ -99,12 +109,16 @@ final class SignInThrottle: Sendable {
     private static func limits(
         _ name: String, _ address: String, _ state: State
     ) -> [(key: Key, limit: Int)] {
-        // No user has a longer name.
-        let name = String(decoding: name.utf8.prefix(64), as: UTF8.self)
+        let name = known(name)
         let place = place(address)
         let own = [(Key(name: name, place: place), 5), (Key(name: nil, place: place), 20)]
         if name == oneTimeLink || state.places[name]?.contains(place) == true { return own }
         return own + [(Key(name: name, place: nil), 50)]
+    }
+
+    /// The name as it is counted: no user has a longer one.
+    private static func known(_ name: String) -> String {
+        String(decoding: name.utf8.prefix(64), as: UTF8.self)
     }
 
     private static func place(_ address: String) -> String {
@@ -121,5 +135,58 @@ final class SignInThrottle: Sendable {
                 < ($1.value.blockedUntil, $1.value.failures, $1.value.lastMilliseconds)
         }
         for (key, _) in order.prefix(capacity / 4) { attempts[key] = nil }
+    }
+
+    // MARK: All gateways
+
+    /// Changes what is known of a name and a place. Gives `otherwise` when what all gateways share cannot be read.
+    private func change<Value>(
+        _ name: String, _ address: String, otherwise: Value, _ body: (inout State) -> Value
+    ) -> Value {
+        guard let cluster else { return state.withLock(body) }
+        let (name, place) = (Self.known(name), Self.place(address))
+        let keys = [Key(name: name, place: place), Key(name: nil, place: place), Key(name: name, place: nil)]
+        let ownPlaces = ClusterNote.Name(.signInPlaces, SHA256.digest(name.utf8).hexadecimal)
+        do throws(GatewayError) {
+            return try cluster.change(keys.map(\.noteName) + [ownPlaces]) { notes in
+                var state = State()
+                for key in keys { state.attempts[key] = notes[key.noteName].flatMap(Attempts.init(json:)) }
+                state.places[name] = notes[ownPlaces]?.texts
+                let value = body(&state)
+                for key in keys { notes[key.noteName] = state.attempts[key]?.json }
+                notes[ownPlaces] = state.places[name].map { .array($0.map { .string($0) }) }
+                return value
+            }
+        } catch {
+            return otherwise
+        }
+    }
+}
+
+extension SignInThrottle.Key {
+    fileprivate var noteName: ClusterNote.Name {
+        // Whatever a stranger calls himself is kept as this.
+        let digest = SHA256.digest("\(place ?? "")\n\(name.map { "=" + $0 } ?? "")".utf8)
+        return ClusterNote.Name(.signInAttempts, digest.hexadecimal)
+    }
+}
+
+extension SignInThrottle.Attempts {
+    fileprivate init?(json: JSONValue) {
+        guard case .array(let numbers) = json, numbers.count == 3, let failures = Int(jsonValue: numbers[0]),
+            let until = Int64(jsonValue: numbers[1]), let last = Int64(jsonValue: numbers[2])
+        else { return nil }
+        self.init(failures: failures, blockedUntil: until, lastMilliseconds: last)
+    }
+
+    fileprivate var json: JSONValue {
+        .array([.integer(Int64(failures)), .integer(blockedUntil), .integer(lastMilliseconds)])
+    }
+}
+
+extension JSONValue {
+    fileprivate var texts: [String]? {
+        guard case .array(let elements) = self else { return nil }
+        return elements.compactMap { String(jsonValue: $0) }
     }
 }

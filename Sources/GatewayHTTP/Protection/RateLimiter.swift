@@ -17,15 +17,18 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     package var burst: Int { rate * 5 }
 
     private let capacity: Int
+    private let sharers: @Sendable () -> Int
     private let now: @Sendable () -> UInt64
     private let fullAt = Lock<[Key: UInt64]>([:])
 
+    /// The rate is shared with as many gateways as `sharers` says, this one included: each takes its part.
     package init(
-        rate: Int, capacity: Int = 65_536,
+        rate: Int, capacity: Int = 65_536, sharers: @escaping @Sendable () -> Int = { 1 },
         now: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
     ) {
         self.rate = rate
         self.capacity = capacity
+        self.sharers = sharers
         self.now = now
     }
 
@@ -33,8 +36,10 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     package func take(_ key: Key) -> Decision {
         guard rate > 0 else { return .allowed }
         let now = now()
-        let cost = 1_000_000_000 / UInt64(rate)
-        let depth = cost * UInt64(burst)
+        let whole = 1_000_000_000 / UInt64(rate)
+        let cost = whole * UInt64(max(1, sharers()))
+        // At least one at once, however many share.
+        let depth = max(cost, whole * UInt64(burst))
         return fullAt.withLock { fullAt in
             if fullAt.count >= capacity, fullAt[key] == nil { forget(&fullAt, now) }
             let full = max(fullAt[key] ?? now, now) + cost

@@ -3,6 +3,9 @@ public struct GatewayConfiguration: Sendable {
     /// The folder that holds everything the gateway keeps. Made with mode 0700 when it does not exist.
     public var dataDirectory: String
 
+    /// The database that holds everything instead, for several gateways; nil keeps everything in ``dataDirectory``.
+    package var database: DatabaseAddress?
+
     /// The address to listen on: a literal IPv4 or IPv6 address. Only this machine can connect by default.
     public var host = "127.0.0.1"
 

@@ -39,6 +39,10 @@ package struct PostgreSQLSettings: Sendable {
         password = text.hasSuffix("\n") ? String(text.dropLast()) : text
     }
 
+    package init(_ address: DatabaseAddress) throws(GatewayError) {
+        try self.init(address.text, passwordFile: address.passwordFile)
+    }
+
     private static func isReadable(_ connection: String) -> Bool {
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(connection, &message) else {

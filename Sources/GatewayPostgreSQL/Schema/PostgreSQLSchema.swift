@@ -1,6 +1,6 @@
 internal import CountersignCore
 internal import CountersignSQLite
-internal import GatewayModel
+package import GatewayModel
 internal import GatewayStorage
 
 /// The schema `countersign` in the operator's database, and how it comes to be this version's.
@@ -14,8 +14,16 @@ package enum PostgreSQLSchema {
     static let migrations = [
         texts(
             ControlTables.script + CountTables.script + EventTables.script + EventConsumerTables.script
-                + CustomerTables.script + GenerationTable.script)
+                + CustomerTables.script + GenerationTable.script + ClusterTables.script)
     ]
+
+    /// What this program works with.
+    package static var newest: Int { migrations.count }
+
+    /// What the database has; 0 for an empty one. Throws `storage`, also for one that a newer version has written.
+    package static func version(_ settings: PostgreSQLSettings) throws(GatewayError) -> Int {
+        try GatewayError.storing { try version(PostgreSQLConnection(settings)) }
+    }
 
     /// Texts compare by their bytes, as in SQLite, whatever the database's locale is.
     static func texts(_ script: String) -> String {

@@ -27,6 +27,7 @@ package final class EventFiles: Sendable {
     private let apps: @Sendable () throws -> [String]
     private let longestFile: Int
     private let freeBytes: Int
+    private let hasDuty: @Sendable () -> Bool
     private let now: @Sendable () -> Date
     private let report: @Sendable (Report) -> Void
     private let queue = DispatchQueue(label: "event files", qos: .utility)
@@ -37,10 +38,11 @@ package final class EventFiles: Sendable {
     private let failure = Lock<String?>(nil)
 
     /// `apps` gives the ids of those whose events are written; nothing is written while fewer than `freeBytes` of the
-    /// folder's disk are free. `report` hears of a failure once, and of its end.
+    /// folder's disk are free, nor while `hasDuty` says that another gateway writes them. `report` hears of a failure once, and of its end.
     package init(
         folder: String, log: any EventLog, apps: @escaping @Sendable () throws -> [String],
-        longestFile: Int = EventFiles.longestFile, freeBytes: Int = 0, now: @escaping @Sendable () -> Date,
+        longestFile: Int = EventFiles.longestFile, freeBytes: Int = 0,
+        hasDuty: @escaping @Sendable () -> Bool = { true }, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (Report) -> Void
     ) {
         self.folder = folder
@@ -48,6 +50,7 @@ package final class EventFiles: Sendable {
         self.apps = apps
         self.longestFile = longestFile
         self.freeBytes = freeBytes
+        self.hasDuty = hasDuty
         self.now = now
         self.report = report
         ticker = Ticker(queue: queue, everySeconds: 10)
@@ -71,7 +74,7 @@ package final class EventFiles: Sendable {
     private func writeIfDue() {
         let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
         let hour = milliseconds - milliseconds % Self.hour
-        guard hour > written.withLock({ $0 }) else { return }
+        guard hour > written.withLock({ $0 }), hasDuty() else { return }
         var problem: String?
         do {
             for app in try apps() {

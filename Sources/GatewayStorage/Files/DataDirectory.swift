@@ -94,6 +94,11 @@ package struct RunningGateway: Sendable {
     /// Where operators reach it: the same, unless they have a listener of their own.
     package let adminURL: String
 
+    package init(url: String, adminURL: String) {
+        self.url = url
+        self.adminURL = adminURL
+    }
+
     /// Nil when none runs.
     package init?(dataDirectory: String) {
         let file = dataDirectory + "/gateway.lock"

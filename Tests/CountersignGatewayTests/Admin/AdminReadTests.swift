@@ -290,7 +290,7 @@ struct AdminReadTests {
 
     @Test func theDocumentHasEveryRouteAndItsReferencesLeadSomewhere() throws {
         let routes = [
-            SignInRoutes(isSecure: false).all, EnforcementRoutes().all, ProjectRoutes().all,
+            SignInRoutes(isSecure: false, cluster: nil).all, EnforcementRoutes().all, ProjectRoutes().all,
             PeopleRoutes().all,
         ].joined().map(\.operation)
         let all = routes + [AdminDocument.route(describing: routes).operation]

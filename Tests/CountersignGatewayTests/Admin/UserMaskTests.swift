@@ -356,7 +356,8 @@ struct UserMaskTests {
 
     @Test func whoOwnsTheDataDirectorySeesIdsWithoutAnEntry() throws {
         let bench = try bench()
-        let local = try LocalAdministration(dataDirectory: bench.folder)
+        let local = try LocalAdministration(
+            storage: SQLiteStorage(dataDirectory: bench.folder), backupFolder: nil)
         let count = try bench.apps.auditLog.entries(limit: 1_000).count
         let answer = local.answer("GET", "/apps/shop/events", query: nil, ifMatch: nil, body: [])
         #expect(String(decoding: answer.body, as: UTF8.self).contains(Self.user))

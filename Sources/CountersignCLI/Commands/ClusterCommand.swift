@@ -1,0 +1,36 @@
+internal import CountersignCore
+
+/// `countersign cluster …`.
+enum ClusterCommand {
+    static let commands = [status]
+
+    private static let status = Command(
+        "cluster status", summary: "List the gateways that share the database, and how it does",
+        details: """
+            Of each gateway its name, where it listens, its version, when it started, when it was last heard of, how far its
+            clock is from the database's, the last change that it has read, and what it does alone. Warnings go to standard
+            error. A gateway that was not heard of for 6 s is not waited for any more, and accepts nothing.
+            """,
+        flags: [.json] + Flag.place,
+        examples: ["Which gateways run?": "countersign cluster status"]
+    ) { invocation in
+        if try invocation.remoteAdmin() == nil, try invocation.database() == nil {
+            return invocation.io.say(
+                "One gateway at a time runs on the data directory; several run on a database (--database).")
+        }
+        let status = try await invocation.admin().get("cluster").body
+        for warning in status["warnings"].elements { invocation.io.say("Warning: \(warning["text"].shown)") }
+        if invocation.printsJSON { return try invocation.io.print(status) }
+        try invocation.printList(
+            status["gateways"].elements,
+            [
+                "GATEWAY": "name", "URL": "url", "VERSION": "version", "STARTED": "started_ms",
+                "SEEN": "seen_ms", "LIVE": "live", "CLOCK MS": "clock_offset_ms", "CHANGE": "generation",
+                "DUTIES": "duties",
+            ], empty: "No gateway runs. Next: countersign serve --database …")
+        invocation.io.say(
+            "Change \(status["generation"].shown), schema \(status["schema_version"].shown), PostgreSQL "
+                + "\(status["server_version"].shown), readers \(status["reader_lag_ms"].shown) ms behind, "
+                + "\(status["partitions"].elements.count) partitions of events.")
+    }
+}

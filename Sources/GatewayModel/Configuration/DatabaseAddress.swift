@@ -1,0 +1,51 @@
+/// Which PostgreSQL database several gateways keep everything in.
+///
+/// Shown, it never has its password.
+package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
+    /// `postgresql://…`, or keywords and values such as `host=db dbname=countersign`: as libpq takes it.
+    package let text: String
+    /// The path of a file that holds the password; nil leaves it to `text` and to libpq's own files.
+    package var passwordFile: String?
+    /// The path of the file whose key seals the token service's keys in the database: the same key for every gateway.
+    package var tokenKeyFile = ""
+
+    /// Nil when the text is neither of both.
+    package init?(_ text: String, passwordFile: String? = nil) {
+        let isURL = Self.schemes.contains { text.hasPrefix($0) }
+        guard isURL || (!text.contains("://") && text.contains("=")) else { return nil }
+        self.text = text
+        self.passwordFile = passwordFile
+    }
+
+    /// Where the file is when nothing else was said.
+    package static func tokenKeyFile(in dataDirectory: String) -> String { dataDirectory + "/token-key" }
+
+    private static let schemes = ["postgresql://", "postgres://"]
+
+    /// The text without any password.
+    package var description: String {
+        text.contains("://") ? Self.shown(url: text) : Self.shown(keywords: text)
+    }
+
+    private static func shown(url: String) -> String {
+        let parts = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        var shown = String(parts[0])
+        let start = shown.firstRange(of: "://")?.upperBound ?? shown.startIndex
+        let end = shown[start...].firstIndex(of: "/") ?? shown.endIndex
+        if let at = shown[start..<end].lastIndex(of: "@") {
+            let user = shown[start..<at].prefix { $0 != ":" }
+            shown = String(shown[..<start] + user + shown[at...])
+        }
+        guard parts.count > 1 else { return shown }
+        let query = parts[1].split(separator: "&").filter { !isSecret($0.prefix { $0 != "=" }) }
+        return query.isEmpty ? shown : shown + "?" + query.joined(separator: "&")
+    }
+
+    /// The words that stand for themselves; a quoted value may hold anything, and so nothing after it is shown.
+    private static func shown(keywords: String) -> String {
+        keywords.prefix { $0 != "'" && $0 != "\\" }.split { $0.isWhitespace }
+            .filter { $0.contains("=") && !isSecret($0.prefix { $0 != "=" }) }.joined(separator: " ")
+    }
+
+    private static func isSecret(_ name: Substring) -> Bool { name.lowercased().contains("password") }
+}

@@ -1,0 +1,61 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import GatewayStorage
+
+/// The table of small things that gateways agree on.
+struct ClusterNotes {
+    private static let lock: Int64 = 2
+
+    let connection: PostgreSQLConnection
+
+    /// Changes notes under a lock that all changes of notes share: they are rare.
+    func change<Value>(
+        _ names: [ClusterNote.Name], _ body: (inout [ClusterNote.Name: JSONValue]) -> Value
+    ) throws -> Value {
+        try connection.transaction {
+            try connection.execute(
+                "SELECT pg_advisory_xact_lock(\(PostgreSQLSchema.lockClass), \(Self.lock))")
+            var notes: [ClusterNote.Name: JSONValue] = [:]
+            for name in names { notes[name] = try note(name) }
+            let before = notes
+            let value = body(&notes)
+            for name in names where notes[name] != before[name] { try keep(notes[name], as: name) }
+            return value
+        }
+    }
+
+    /// Forgets what is old.
+    func sweep() throws {
+        for kind in ClusterNote.Kind.allCases {
+            try connection.run(
+                "DELETE FROM cluster_note WHERE kind = ?1 AND changed_ms < \(ClusterTables.now) - ?2",
+                .text(kind.rawValue), .integer(kind.keptMilliseconds))
+        }
+    }
+
+    private func note(_ name: ClusterNote.Name) throws -> JSONValue? {
+        let text = try connection.first(
+            "SELECT body FROM cluster_note WHERE kind = ?1 AND name = ?2", .text(name.kind.rawValue),
+            .text(name.text)
+        ) { $0.text(0) }
+        guard let text else { return nil }
+        // Our own words.
+        return try? StrictJSONParser(maximumBytes: max(1, text.utf8.count), maximumDepth: 8)
+            .parse(bytes: Array(text.utf8)) { $0.value }
+    }
+
+    private func keep(_ body: JSONValue?, as name: ClusterNote.Name) throws {
+        guard let body else {
+            return try connection.run(
+                "DELETE FROM cluster_note WHERE kind = ?1 AND name = ?2", .text(name.kind.rawValue),
+                .text(name.text))
+        }
+        try connection.run(
+            """
+            INSERT INTO cluster_note (kind, name, body, changed_ms) VALUES (?1, ?2, ?3, \(ClusterTables.now))
+            ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body, changed_ms = excluded.changed_ms
+            """, .text(name.kind.rawValue), .text(name.text),
+            .text(String(decoding: body.bytes, as: UTF8.self)))
+    }
+}

@@ -1,0 +1,139 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
+
+/// The gateways of one database, by the rows in which each says that it lives.
+final class PostgreSQLCluster: Cluster {
+    private static let longestLook = 0.1
+
+    private let settings: PostgreSQLSettings
+    private let connection = Lock(Connection())
+
+    // `Lock` gives it to one thread at a time.
+    private struct Connection: @unchecked Sendable {
+        var opened: PostgreSQLConnection?
+    }
+
+    init(_ settings: PostgreSQLSettings) {
+        var settings = settings
+        settings.connectSeconds = 2
+        settings.statementMilliseconds = 3_000
+        self.settings = settings
+    }
+
+    func makeMember(
+        _ identity: GatewayIdentity, now: @escaping @Sendable () -> Int64
+    ) -> any ClusterMember {
+        PostgreSQLMember(identity, settings, now: now)
+    }
+
+    /// Each gateway has heard of it when its row says so. One whose row is old judges nothing, and after
+    /// ``ClusterRules/deadMilliseconds`` that is true of every gateway that has not heard, even if this one cannot ask.
+    func settle() {
+        let start = Uptime.milliseconds
+        var generation: Int64?
+        var pause = 0.005
+        while Uptime.milliseconds - start < ClusterRules.deadMilliseconds {
+            do {
+                if generation == nil { generation = try tell() }
+                if try isSettled(generation ?? 0) { return }
+            } catch {
+                connection.withLock { $0.opened = nil }
+            }
+            Thread.sleep(forTimeInterval: pause)
+            pause = min(2 * pause, Self.longestLook)
+        }
+    }
+
+    /// Has all gateways look now. Returns what they must have seen.
+    private func tell() throws -> Int64 {
+        try use { connection in
+            try connection.execute(
+                """
+                UPDATE generation SET number = number + 1 WHERE kind = '\(ClusterTables.kind)';
+                NOTIFY countersign_cluster
+                """)
+            return try connection.first("SELECT \(ClusterTables.generation)") { $0.int64(0) } ?? 0
+        }
+    }
+
+    private func isSettled(_ generation: Int64) throws -> Bool {
+        try use { connection in
+            try connection.first(
+                "SELECT 1 FROM gateway WHERE generation < ?1 AND seen_ms > \(ClusterTables.now) - ?2 LIMIT 1",
+                .integer(generation), .integer(ClusterRules.deadMilliseconds)
+            ) { _ in true } == nil
+        }
+    }
+
+    func status() throws(GatewayError) -> ClusterStatus {
+        do {
+            return try use { try Self.status($0) }
+        } catch {
+            connection.withLock { $0.opened = nil }
+            throw GatewayError(.storage, "\(error)")
+        }
+    }
+
+    func change<Value>(
+        _ names: [ClusterNote.Name], _ body: (inout [ClusterNote.Name: JSONValue]) -> Value
+    ) throws(GatewayError) -> Value {
+        do {
+            return try use { try ClusterNotes(connection: $0).change(names, body) }
+        } catch {
+            throw GatewayError(.storage, "\(error)")
+        }
+    }
+
+    private static func status(_ connection: PostgreSQLConnection) throws -> ClusterStatus {
+        let gateways = try connection.all(
+            """
+            SELECT id, name, version, started_ms, url, admin_url, seen_ms, seen_ms > \(ClusterTables.now) - ?1, clock_offset_ms,
+                generation, duties, reader_lag_ms
+            FROM gateway ORDER BY started_ms, id
+            """, .integer(ClusterRules.deadMilliseconds)
+        ) { row in
+            let identity = GatewayIdentity(
+                id: row.text(0), name: row.text(1), version: row.text(2), startedMilliseconds: row.int64(3))
+            let duties = row.text(10).split(separator: ",").compactMap { word in
+                Int64(word).flatMap { ClusterDuty(rawValue: $0) }
+            }
+            let gateway = ClusterStatus.Gateway(
+                identity: identity, url: row.optionalText(4), adminURL: row.optionalText(5),
+                seenMilliseconds: row.int64(6), isLive: row.int(7) != 0,
+                clockOffsetMilliseconds: row.int64(8), generation: row.int64(9), duties: duties)
+            return (gateway, lag: row.int64(11))
+        }
+        let partitions = try connection.all(
+            """
+            SELECT child.relname, pg_total_relation_size(child.oid) FROM pg_inherits
+            JOIN pg_class AS child ON child.oid = inhrelid
+            WHERE inhparent = 'event'::regclass ORDER BY length(child.relname), child.relname
+            """
+        ) { ClusterStatus.Partition(name: $0.text(0), bytes: $0.int64(1)) }
+        let about = try connection.first(
+            """
+            SELECT \(ClusterTables.generation), \(ClusterTables.now), (SELECT max(version) FROM schema_version), current_setting('server_version')
+            """
+        ) { ($0.int64(0), $0.int64(1), $0.int(2), $0.text(3)) }
+        guard let (generation, time, schema, server) = about else {
+            throw GatewayError(.storage, "the database has answered nothing")
+        }
+        return ClusterStatus(
+            gateways: gateways.map { $0.0 }, generation: generation, nowMilliseconds: time,
+            schemaVersion: schema, serverVersion: server,
+            readerLagMilliseconds: gateways.filter { $0.0.isLive }.map(\.lag).max() ?? 0,
+            partitions: partitions)
+    }
+
+    private func use<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {
+        try connection.withLock { connection in
+            if connection.opened?.isSound != true { connection.opened = nil }
+            let opened = try connection.opened ?? PostgreSQLConnection(settings)
+            connection.opened = opened
+            return try body(opened)
+        }
+    }
+}

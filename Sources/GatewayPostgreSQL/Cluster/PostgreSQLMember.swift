@@ -1,0 +1,248 @@
+internal import CPostgreSQL
+internal import CountersignCore
+internal import CountersignSQLite
+internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
+
+/// One gateway's row, and the thread that keeps it up to date on a connection of its own.
+///
+/// Each second, and whenever a change is told of, it writes down the time, and only then reads what others have changed. Whoever
+/// waits for it to have heard of a change finds its row either old, and then it judges nothing; or up to date, and then it
+/// waits until the row says so; and a row that was old comes back before anything is judged by what was read before.
+final class PostgreSQLMember: ClusterMember {
+    private struct State {
+        /// Until when what was read last may be judged by.
+        var goodUntil: Int64 = .min
+        var gateways = 1
+        var duties: Set<ClusterDuty> = []
+        var url: String?
+        var adminURL: String?
+        var isStopping = false
+        var isCutOff = false
+        var isClockOff = false
+    }
+
+    private static let pauseMilliseconds: Int64 = 1_000
+    /// Rows of gateways that were killed are shown for so long.
+    private static let shownMilliseconds: Int64 = 3_600_000
+    private static let firstDutyLock: Int64 = 100
+
+    private let identity: GatewayIdentity
+    private let settings: PostgreSQLSettings
+    private let now: @Sendable () -> Int64
+    private let state = Lock(State())
+    private let bell = Bell()
+    private let ended = DispatchSemaphore(value: 0)
+
+    init(
+        _ identity: GatewayIdentity, _ settings: PostgreSQLSettings, now: @escaping @Sendable () -> Int64
+    ) {
+        self.identity = identity
+        self.settings = settings
+        self.now = now
+    }
+
+    var isCurrent: Bool { Uptime.milliseconds < state.withLock { $0.goodUntil } }
+    var gateways: Int { state.withLock { $0.gateways } }
+
+    func has(_ duty: ClusterDuty) -> Bool {
+        let time = Uptime.milliseconds
+        return state.withLock { time < $0.goodUntil && $0.duties.contains(duty) }
+    }
+
+    func announce(url: String, adminURL: String) {
+        state.withLock { state in
+            state.url = url
+            state.adminURL = adminURL
+        }
+        bell.ring()
+    }
+
+    func start(_ work: ClusterMemberWork) throws(GatewayError) {
+        var beat = Beat()
+        do {
+            try show(&beat, work)
+        } catch {
+            throw GatewayError(.storage, "cannot take a place among the gateways of the database: \(error)")
+        }
+        // Handed over: the thread alone uses it from here on.
+        let first = Lock<Beat?>(beat)
+        let thread = Thread { [self] in
+            var beat = first.withLock { $0.take() } ?? Beat()
+            run(&beat, work)
+            ended.signal()
+        }
+        thread.name = "cluster"
+        thread.start()
+    }
+
+    func stop() {
+        let wasStarted = state.withLock { state in
+            defer { state.isStopping = true }
+            return state.goodUntil > .min && !state.isStopping
+        }
+        guard wasStarted else { return }
+        bell.ring()
+        // A server that does not answer notices by itself that the connection is gone.
+        _ = ended.wait(timeout: .now() + 3)
+    }
+
+    // MARK: On the thread
+
+    /// What the thread has from one time to the next.
+    private struct Beat: @unchecked Sendable {
+        var connection: PostgreSQLConnection?
+        var reported: Int64 = -1
+        var readers = ReaderLag()
+    }
+
+    private func run(_ beat: inout Beat, _ work: ClusterMemberWork) {
+        while true {
+            wait(beat.connection)
+            if state.withLock({ $0.isStopping }) { return leave(beat.connection) }
+            do {
+                try show(&beat, work)
+                work.tick()
+                noteBack(work)
+            } catch {
+                // Its locks, and with them the duties, are another's once the server has noticed.
+                if let error = error as? PostgreSQLError, error.isConnectionLost { beat.connection = nil }
+                if beat.connection?.isSound != true {
+                    beat.connection = nil
+                    state.withLock { $0.duties = [] }
+                }
+                noteFailure("\(error)", work)
+            }
+        }
+    }
+
+    /// Shows that the gateway lives, reads what others have changed, and says so.
+    private func show(_ beat: inout Beat, _ work: ClusterMemberWork) throws {
+        let start = Uptime.milliseconds
+        let connection = try beat.connection ?? connect()
+        beat.connection = connection
+        let (generation, gateways) = try note(connection, &beat.readers, work)
+        try work.refresh()
+        if generation != beat.reported {
+            try connection.run(
+                "UPDATE gateway SET generation = ?2 WHERE id = ?1", .text(identity.id), .integer(generation))
+            beat.reported = generation
+        }
+        let duties = try takeDuties(connection, work)
+        state.withLock { state in
+            state.goodUntil = start + ClusterRules.freshMilliseconds
+            state.gateways = max(1, gateways)
+            state.duties = duties
+        }
+    }
+
+    private func connect() throws -> PostgreSQLConnection {
+        let connection = try PostgreSQLConnection(settings)
+        for channel in ClusterTables.channels { try connection.execute("LISTEN \(channel)") }
+        return connection
+    }
+
+    /// Writes the row. Returns what had changed before, and how many gateways live.
+    private func note(
+        _ connection: PostgreSQLConnection, _ readers: inout ReaderLag, _ work: ClusterMemberWork
+    ) throws -> (generation: Int64, gateways: Int) {
+        let sent = Uptime.milliseconds
+        let looked = try connection.first(
+            """
+            SELECT \(ClusterTables.now), pg_snapshot_xmin(snapshot)::text::bigint,
+                pg_snapshot_xmax(snapshot)::text::bigint FROM pg_current_snapshot() AS snapshot
+            """
+        ) { ($0.int64(0), $0.int64(1), $0.int64(2)) }
+        guard let (time, oldest, next) = looked else { throw PostgreSQLError.lost("no time was answered") }
+        let received = Uptime.milliseconds
+        let offset = now() - (received - sent) / 2 - time
+        let lag = readers.note(oldest: oldest, next: next, at: received)
+        noteClock(offset, work)
+        let (url, adminURL, duties) = state.withLock { ($0.url, $0.adminURL, $0.duties) }
+        try connection.run(
+            """
+            INSERT INTO gateway (
+                id, name, version, url, admin_url, started_ms, seen_ms, clock_offset_ms, reader_lag_ms, duties)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, \(ClusterTables.now), ?7, ?8, ?9)
+            ON CONFLICT (id) DO UPDATE SET url = excluded.url, admin_url = excluded.admin_url,
+                seen_ms = excluded.seen_ms, clock_offset_ms = excluded.clock_offset_ms,
+                reader_lag_ms = excluded.reader_lag_ms, duties = excluded.duties
+            """, .text(identity.id), .text(identity.name), .text(identity.version), .optionalText(url),
+            .optionalText(adminURL), .integer(identity.startedMilliseconds), .integer(offset), .integer(lag),
+            .text(duties.map { String($0.rawValue) }.sorted().joined(separator: ",")))
+        let counted = try connection.first(
+            """
+            SELECT \(ClusterTables.generation),
+                (SELECT count(*) FROM gateway WHERE seen_ms > \(ClusterTables.now) - ?1)
+            """, .integer(ClusterRules.deadMilliseconds)
+        ) { ($0.int64(0), $0.int(1)) }
+        return counted ?? (0, 1)
+    }
+
+    /// Takes the duties that nobody has. They are this connection's until it ends.
+    private func takeDuties(
+        _ connection: PostgreSQLConnection, _ work: ClusterMemberWork
+    ) throws -> Set<ClusterDuty> {
+        var duties = state.withLock { $0.duties }
+        for duty in work.duties where !duties.contains(duty) {
+            let lock = Self.firstDutyLock + duty.rawValue
+            let isTaken = try connection.first(
+                "SELECT pg_try_advisory_lock(\(PostgreSQLSchema.lockClass), \(lock))"
+            ) { $0.int(0) != 0 }
+            if isTaken == true { duties.insert(duty) }
+        }
+        if duties.contains(.deletedApps) {
+            try connection.run(
+                "DELETE FROM gateway WHERE seen_ms < \(ClusterTables.now) - ?1",
+                .integer(Self.shownMilliseconds))
+            try ClusterNotes(connection: connection).sweep()
+        }
+        return duties
+    }
+
+    private func leave(_ connection: PostgreSQLConnection?) {
+        state.withLock { $0.duties = [] }
+        // What cannot be deleted is old soon.
+        try? connection?.run("DELETE FROM gateway WHERE id = ?1", .text(identity.id))
+    }
+
+    /// Until it is time to look again, somebody tells of a change, or the bell rings.
+    private func wait(_ connection: PostgreSQLConnection?) {
+        if let connection, !connection.notifications().isEmpty { return }
+        bell.wait(
+            besides: connection.map { PQsocket($0.handle) }, milliseconds: Int32(Self.pauseMilliseconds))
+        guard let connection else { return }
+        // What has come is the reason to look; a connection that has ended shows itself then.
+        _ = PQconsumeInput(connection.handle)
+        _ = connection.notifications()
+    }
+
+    // MARK: What there is to say
+
+    private func noteFailure(_ detail: String, _ work: ClusterMemberWork) {
+        let isCutOff = !isCurrent
+        let isNew = state.withLock { state in
+            defer { state.isCutOff = state.isCutOff || isCutOff }
+            return isCutOff && !state.isCutOff
+        }
+        if isNew { work.report(.cutOff(detail)) }
+    }
+
+    private func noteBack(_ work: ClusterMemberWork) {
+        let wasCutOff = state.withLock { state in
+            defer { state.isCutOff = false }
+            return state.isCutOff
+        }
+        if wasCutOff { work.report(.back) }
+    }
+
+    private func noteClock(_ offset: Int64, _ work: ClusterMemberWork) {
+        let isOff = abs(offset) > ClusterRules.clockMilliseconds
+        let isNew = state.withLock { state in
+            defer { state.isClockOff = isOff }
+            return isOff && !state.isClockOff
+        }
+        if isNew { work.report(.clockDiffers(offset)) }
+    }
+}

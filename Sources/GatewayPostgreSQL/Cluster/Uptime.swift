@@ -1,0 +1,14 @@
+internal import Foundation
+
+/// Time that no one sets, and that goes on while the machine sleeps.
+enum Uptime {
+    static var milliseconds: Int64 {
+        var time = timespec()
+        #if os(Linux)
+            clock_gettime(CLOCK_BOOTTIME, &time)
+        #else
+            clock_gettime(CLOCK_MONOTONIC, &time)
+        #endif
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}

@@ -1,0 +1,39 @@
+/// The gateways that run.
+enum ClusterTables {
+    /// The row of `generation` that rises with each change that is waited for.
+    static let kind = "cluster"
+
+    /// Milliseconds since 1970 by the database's clock.
+    static let now = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    /// Rises with each change that gateways must hear of.
+    static let generation =
+        "(SELECT sum(number)::bigint FROM generation WHERE kind IN ('control', 'secrets', '\(kind)'))"
+    /// Where such changes are told of.
+    static let channels = [DataKind.control.channel, DataKind.secrets.channel, "countersign_cluster"]
+
+    static let script = """
+        -- Times are the database's; `generation` is the last change that the gateway judges by.
+        CREATE TABLE gateway (
+            id TEXT PRIMARY KEY,
+            name TEXT NOT NULL,
+            version TEXT NOT NULL,
+            url TEXT,
+            admin_url TEXT,
+            started_ms BIGINT NOT NULL,
+            seen_ms BIGINT NOT NULL,
+            clock_offset_ms BIGINT NOT NULL DEFAULT 0,
+            generation BIGINT NOT NULL DEFAULT 0,
+            reader_lag_ms BIGINT NOT NULL DEFAULT 0,
+            duties TEXT NOT NULL DEFAULT ''
+        ) WITH (fillfactor = 50);
+        CREATE TABLE cluster_note (
+            kind TEXT NOT NULL,
+            name TEXT NOT NULL,
+            body TEXT NOT NULL,
+            changed_ms BIGINT NOT NULL,
+            PRIMARY KEY (kind, name)
+        );
+        INSERT INTO generation VALUES ('\(kind)', 1);
+
+        """
+}

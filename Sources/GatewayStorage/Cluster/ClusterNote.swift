@@ -1,0 +1,30 @@
+/// Something small that gateways agree on.
+package enum ClusterNote {
+    package enum Kind: String, Sendable, CaseIterable {
+        /// Wrong passwords, by name and place.
+        case signInAttempts = "sign_in_attempts"
+        /// Where a name has signed in.
+        case signInPlaces = "sign_in_places"
+        /// What was fetched of a key source last.
+        case publishedKeys = "published_keys"
+
+        /// How long a note is kept after its last change.
+        package var keptMilliseconds: Int64 {
+            switch self {
+            // The longest block is an hour.
+            case .signInAttempts: 2 * 3_600_000
+            case .signInPlaces, .publishedKeys: 90 * 86_400_000
+            }
+        }
+    }
+
+    package struct Name: Hashable, Sendable {
+        package let kind: Kind
+        package let text: String
+
+        package init(_ kind: Kind, _ text: String) {
+            self.kind = kind
+            self.text = text
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import CountersignCore
+import CountersignGateway
+import CountersignGatewayTesting
+import CountersignJOSE
+import Foundation
+import GatewayModel
+import GatewayStorage
+import Testing
+
+@testable import GatewayPostgreSQL
+
+/// Gateways of one database in one process, reached through their routers.
+@Suite(.enabled(if: TestDatabase.server != nil), .serialized, .timeLimit(.minutes(3)))
+struct SeveralGatewaysTests {
+    private static let sharedKey = Result { try SigningKey.generate(.rs256) }
+    private static let otherKey = Result { try SigningKey.generate(.rs256) }
+
+    /// Gateways with the app `shop`, which requires tokens of `key` or `other`.
+    private final class Bench {
+        let storage: any Storage
+        let directory: AppDirectory
+        private(set) var gateways: [Gateway] = []
+        let writeKey: String
+        let token: String
+        let other: (id: String, token: String)
+        let admin: String
+        private let keyFile: String
+
+        init(_ database: TestDatabase, gateways count: Int) throws {
+            var address = try #require(DatabaseAddress(database.url))
+            address.tokenKeyFile =
+                FileManager.default.temporaryDirectory.appendingPathComponent(database.name).path
+            keyFile = address.tokenKeyFile
+            storage = try StoragePlace.database(address).open()
+            directory = try storage.openControl(as: .account)
+            writeKey = try directory.createApp(id: "shop").writeKey
+            let (key, other) = (try sharedKey.get(), try otherKey.get())
+            _ = try directory.addKey(key.publicKey.pem, to: "shop")
+            let added = try directory.addKey(other.publicKey.pem, to: "shop")
+            try directory.setEnforcement(.required, for: "shop")
+            let claims: [String: JSONValue] = [
+                "sub": "user-1", "exp": .integer(Int64(Date().timeIntervalSince1970) + 600),
+            ]
+            token = try key.sign(claims: claims)
+            self.other = (added.id, try other.sign(claims: claims))
+            admin = try directory.apiTokens.create(name: "test", scopes: ["admin"]).text
+
+            for _ in 0..<count {
+                var configuration = GatewayConfiguration(dataDirectory: "/nowhere")
+                configuration.database = address
+                configuration.port = 0
+                configuration.stopGraceSeconds = 1
+                let gateway = try Gateway(configuration: configuration)
+                try gateway.startInProcess()
+                gateways.append(gateway)
+            }
+        }
+
+        func stop() {
+            for gateway in gateways { gateway.stop() }
+            try? FileManager.default.removeItem(atPath: keyFile)
+        }
+
+        func ask(
+            _ gateway: Int, _ method: String, _ path: String, _ body: String? = nil,
+            headers: [String: String] = [:]
+        ) throws -> TestAnswer {
+            let client = try TestTransport.router.client(of: gateways[gateway])
+            return try #require(client.send(method, path, headers, body.map { Array($0.utf8) }))
+        }
+
+        /// The status of a request to store an event.
+        func store(_ gateway: Int, _ id: String, token: String?) throws -> Int {
+            var headers = ["X-Write-Key": writeKey]
+            headers["Authorization"] = token.map { "Bearer \($0)" }
+            return try ask(
+                gateway, "POST", "/v1/batch",
+                #"{"batch":[{"type":"track","event":"e","messageId":"\#(id)","userId":"user-1"}]}"#,
+                headers: headers
+            ).status
+        }
+
+        /// A change by the admin API of a gateway.
+        func change(_ gateway: Int, _ method: String, _ path: String, _ body: String? = nil) throws -> Int {
+            var headers = ["Authorization": "Bearer \(admin)", "Content-Type": "application/json"]
+            let get = try ask(gateway, "GET", "/admin/api/" + path, headers: headers)
+            headers["If-Match"] = get.headers["etag"]
+            return try ask(gateway, method, "/admin/api/" + path, body, headers: headers).status
+        }
+    }
+
+    private func use(_ count: Int, _ body: (Bench, TestDatabase) throws -> Void) throws {
+        try TestDatabase.use { database in
+            let bench = try Bench(database, gateways: count)
+            defer { bench.stop() }
+            try body(bench, database)
+        }
+    }
+
+    @Test func aKeyThatWasDeletedAtOneIsRefusedByTheOthersFromTheAnswerOn() throws {
+        try use(3) { bench, _ in
+            for round in 0..<5 {
+                if round > 0 {
+                    _ = try bench.directory.addKey(try Self.otherKey.get().publicKey.pem, to: "shop")
+                    bench.storage.cluster?.settle()
+                }
+                for gateway in 0..<3 {
+                    #expect(try bench.store(gateway, "\(round)-\(gateway)", token: bench.other.token) == 200)
+                }
+                #expect(try bench.change(round % 3, "DELETE", "apps/shop/keys/\(bench.other.id)") == 204)
+                for gateway in 0..<3 {
+                    #expect(
+                        try bench.store(gateway, "x-\(round)-\(gateway)", token: bench.other.token) == 401)
+                    #expect(try bench.store(gateway, "y-\(round)-\(gateway)", token: bench.token) == 200)
+                }
+            }
+        }
+    }
+
+    @Test func aSwitchOfEnforcementIsSeenByAll() throws {
+        try use(3) { bench, _ in
+            let before = try (0..<3).map { try bench.store($0, "a\($0)", token: nil) }
+            #expect(before == [401, 401, 401])
+            let changed = try bench.change(1, "PUT", "apps/shop/enforcement", #"{"state":"disabled"}"#)
+            #expect(changed == 200)
+            let after = try (0..<3).map { try bench.store($0, "b\($0)", token: nil) }
+            #expect(after == [200, 200, 200])
+        }
+    }
+
+    @Test func whoeverIsCutOffAcceptsNothingAndComesBack() throws {
+        try use(1) { bench, database in
+            #expect(try bench.store(0, "a", token: bench.token) == 200)
+            #expect(try bench.ask(0, "GET", "/readyz").status == 200)
+            try database.cutOff()
+            // Nothing can be stored from now on; what was judged before is judged by keys that may be out of date.
+            while try bench.ask(0, "GET", "/readyz").body != Self.cutOff {}
+            let refused = try bench.ask(
+                0, "POST", "/v1/batch", #"{"batch":[]}"#,
+                headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer \(bench.token)"])
+            #expect(refused.status == 503)
+            #expect(refused.headers["retry-after"] != nil)
+            #expect(try bench.ask(0, "GET", "/livez").status == 200)
+            try database.letIn()
+            while try bench.ask(0, "GET", "/readyz").status != 200 {}
+            #expect(try bench.store(0, "b", token: bench.token) == 200)
+        }
+    }
+
+    private static let cutOff = "not ready: cut off from the database, nothing is accepted\n"
+
+    @Test func theAdminAPIListsTheGateways() throws {
+        try use(2) { bench, _ in
+            let answer = try bench.ask(
+                0, "GET", "/admin/api/cluster", headers: ["Authorization": "Bearer \(bench.admin)"])
+            #expect(answer.status == 200)
+            let gateways = try #require(answer.json["gateways"] as? [[String: Any]])
+            #expect(gateways.count == 2)
+            #expect(gateways.allSatisfy { $0["live"] as? Bool == true })
+            #expect(gateways.allSatisfy { $0["version"] as? String == countersignVersion })
+            #expect((answer.json["partitions"] as? [Any])?.isEmpty == false)
+        }
+    }
+}
