@@ -18,18 +18,32 @@ swift build --build-tests
 # nothing more. What a flush is for is shown by `make torture`.
 room="$(df -Pk /dev/shm 2>/dev/null | awk 'END { print $4 + 0 }')"
 if [ -z "${TMPDIR:-}" ] && [ "$room" -gt 4000000 ] && [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
+
+# The tests of several gateways need a server, which is theirs alone.
+server=""
+if [ "${COUNTERSIGN_POSTGRESQL:-1}" = 0 ]; then
+    echo "test: without PostgreSQL (COUNTERSIGN_POSTGRESQL=0)"
+else
+    server="scripts/postgresql.sh run --fast"
+    if [ -n "${TMPDIR:-}" ]; then export POSTGRESQL_TMPDIR="$TMPDIR"; fi
+fi
+
 folder="$(mktemp -d)"
 mkdir "$folder/files"
 export TMPDIR="$folder/files"
 {
     sleep "$limit"
     touch "$folder/stopped"
+    # First in a way that lets the server be stopped and removed.
+    kill -TERM "$(cat "$folder/pid")"
+    sleep 10
     kill_tree "$(cat "$folder/pid")"
 } >/dev/null 2>&1 &
 watchdog=$!
 trap 'kill_tree "$watchdog"; rm -rf "$folder"' EXIT
 {
-    sh -c 'echo $$ >"$0/pid" && exec swift test --skip-build --disable-xctest "$@"' "$folder" "$@" 2>&1 ||
+    # shellcheck disable=SC2086
+    sh -c 'echo $$ >"$0/pid" && exec "$@"' "$folder" $server swift test --skip-build --disable-xctest "$@" 2>&1 ||
         touch "$folder/failed"
 } | tee "$folder/log"
 [ -e "$folder/failed" ] || exit 0

@@ -56,6 +56,9 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
             StorageConformance(
                 description: "events are read in their order, page after page", body: eventsAreReadInOrder),
             StorageConformance(
+                description: "what an event is worth is kept, and events are read by it",
+                body: eventsAreReadByTheirVerdict),
+            StorageConformance(
                 description: "a batch is kept whole or not at all, and not after the end",
                 body: closedKeepsNothing),
             StorageConformance(
@@ -104,13 +107,14 @@ extension StorageConformance {
 
     static func append(
         _ events: [EventBatch.Event], of app: String = "shop", customers: [CustomerChange] = [],
-        receivedMilliseconds: Int64 = 5, to store: any EventStore
+        receivedMilliseconds: Int64 = 5, proof: EventProof? = nil, to store: any EventStore
     ) throws -> AppendOutcome {
         let outcome = Lock<Result<AppendOutcome, StoreFailure>?>(nil)
         let done = DispatchSemaphore(value: 0)
-        let batch = EventBatch(
+        var batch = EventBatch(
             appID: app, receivedMilliseconds: receivedMilliseconds, body: Array("{}".utf8), events: events,
             customers: customers)
+        batch.proof = proof
         store.append(batch) { result in
             outcome.withLock { $0 = result }
             done.signal()
@@ -134,6 +138,39 @@ extension StorageConformance {
             try append([event("m", user: "ada")], of: "kiosk", to: store).accepted == 1,
             "another app may have the same message id")
         try expect(try storage.log.count() == 6, "every accepted event is counted")
+    }
+
+    private static func eventsAreReadByTheirVerdict(_ storage: any Storage) throws {
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        for verdict in EventProof.Verdict.allCases {
+            let proof = EventProof(
+                verdict: verdict, code: 26, keyID: "k", enforcement: "optional", dialect: "native",
+                requestID: "r", tokenID: "t")
+            _ = try append([event(verdict.rawValue, user: "ada")], proof: proof, to: store)
+        }
+        _ = try append([event("unknown", user: "ada")], to: store)
+        func found(_ word: String) throws -> [[String]] {
+            let filter = try unwrap(VerdictFilter(word), "\(word) is a filter")
+            var query = EventQuery(appID: "shop")
+            query.verdict = filter
+            let following = EventFollowing(appID: "shop", filter: EventFilter(verdict: filter))
+            return [
+                try storage.log.oldest(query, after: 0, limit: 9).events,
+                try storage.log.follow(following, after: 0, limit: 9).events,
+            ].map { $0.map(\.messageID) }
+        }
+        for word in VerdictFilter.words {
+            let wanted = word == "unverified" ? ["warned", "not_judged", "anonymous", "unknown"] : [word]
+            try expect(try found(word) == [wanted, wanted], "\(word) finds \(wanted)")
+        }
+        let first = try unwrap(
+            try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 1).events.first,
+            "an event is read")
+        let proof = EventProof(
+            verdict: .verified, code: 26, keyID: "k", enforcement: "optional", dialect: "native",
+            requestID: "r", tokenID: "t")
+        try expect(first.proof == proof, "its proof is what was stored")
     }
 
     private static func eventsAreReadInOrder(_ storage: any Storage) throws {

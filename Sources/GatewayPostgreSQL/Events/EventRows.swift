@@ -59,7 +59,7 @@ struct EventRows {
         switch verdict {
         case .verdict(let verdict): "verdict IS NOT DISTINCT FROM '\(verdict.rawValue)'"
         case .unknown: "verdict IS NULL"
-        case .unverified: "verdict IS DISTINCT FROM '\(EventProof.Verdict.verified.rawValue)'"
+        case .unverified: "coalesce(verdict, '') NOT IN ('verified', 'server')"
         }
     }
 
