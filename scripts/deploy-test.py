@@ -32,6 +32,8 @@ FULL = {
     "affinity": {"nodeAffinity": {}}, "imagePullSecrets": [{"name": "registry"}],
 }
 
+CLUSTER = FULL | {"database": {"url": "postgresql://countersign@db/countersign?sslmode=verify-full", "secret": "database", "gateways": 3}}
+
 
 def fail(text):
     sys.exit(f"deploy-test: {text}")
@@ -54,15 +56,18 @@ def render(values):
 
 
 def check_chart():
-    for values in ({}, FULL):
+    for values in ({}, FULL, CLUSTER):
         report = helm_python.lint(str(CHART), values, strict=True)
         bad = [m for m in report["messages"] if m["severity"] > 1] + report["errors"]
         if bad:
             fail(f"helm lint says {bad}")
     refuses("a chart with a second replica", lambda: helm_python.Chart.load(str(CHART)).validate_schema({"replicaCount": 2}))
+    refuses("a chart with a password in an address",
+            lambda: helm_python.Chart.load(str(CHART)).validate_schema({"database": {"url": "postgresql://a:b@db/c"}}))
     for values, kinds in (
         ({}, ["Pod", "Service", "StatefulSet"]),
         (FULL, ["Ingress", "Pod", "Service", "ServiceMonitor", "StatefulSet"]),
+        (CLUSTER, ["Deployment", "Ingress", "Pod", "Service", "ServiceMonitor"]),
     ):
         documents = render(values)
         found = sorted(document["kind"] for document in documents)
@@ -75,21 +80,24 @@ def check_chart():
     wrong["spec"]["template"]["spec"]["containers"][0]["port"] = []
     refuses("a container with a field that there is not", lambda: kubernetes_validate.validate(wrong, VERSIONS[0], strict=True))
 
-    full = render(FULL)
-    stateful = next(d for d in full if d["kind"] == "StatefulSet")
-    pod = stateful["spec"]["template"]["spec"]
-    variables = {v["name"]: v["value"] for v in pod["containers"][0]["env"]}
+    full = next(d for d in render(FULL) if d["kind"] == "StatefulSet")
+    several = next(d for d in render(CLUSTER) if d["kind"] == "Deployment")
     names = (ROOT / "docs/configuration.md").read_text()
-    for name in variables:
-        if f"`{name}`" not in names:
-            fail(f"the chart sets {name}, which is no setting")
-    expected = {"COUNTERSIGN_BODY_BYTES": "2097152", "COUNTERSIGN_DRAIN_SECONDS": "7", "COUNTERSIGN_TRUSTED_PROXIES": "10.0.0.0/8"}
-    if not expected.items() <= variables.items():
-        fail(f"the settings came out as {variables}")
-    if pod["terminationGracePeriodSeconds"] <= 7 + 10:
-        fail("the pod is killed before the gateway has drained")
-    if stateful["spec"]["replicas"] != 1:
+    for what in (full, several):
+        pod = what["spec"]["template"]["spec"]
+        variables = {v["name"]: v["value"] for v in pod["containers"][0]["env"]}
+        for name in variables:
+            if f"`{name}`" not in names:
+                fail(f"the chart sets {name}, which is no setting")
+        expected = {"COUNTERSIGN_BODY_BYTES": "2097152", "COUNTERSIGN_DRAIN_SECONDS": "7", "COUNTERSIGN_TRUSTED_PROXIES": "10.0.0.0/8"}
+        if not expected.items() <= variables.items():
+            fail(f"the settings came out as {variables}")
+        if pod["terminationGracePeriodSeconds"] <= 7 + 10:
+            fail("the pod is killed before the gateway has drained")
+    if full["spec"]["replicas"] != 1:
         fail("more than one gateway would share a data directory")
+    if several["spec"]["replicas"] != 3 or "volumeClaimTemplates" in several["spec"] or any("BACKUP" in name for name in variables):
+        fail("the gateways on a database are not as many, or have what a data directory has")
     if f'appVersion: "{version_of_program()}"' not in (CHART / "Chart.yaml").read_text():
         fail("the chart's appVersion is not the program's")
     print(f"deploy-test: the chart is linted and rendered by Helm {helm_python.helm_sdk_version()},"
@@ -101,25 +109,37 @@ def version_of_program():
 
 
 def check_compose():
-    compose = ROOT / "packaging/compose/compose.yml"
     schema = [BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec"]
-    subprocess.run([*schema, compose], check=True, stdout=subprocess.DEVNULL)
-    document = yaml.safe_load(compose.read_text())
-    document["services"]["gateway"]["port"] = []
-    wrong = subprocess.run([*schema, "-"], input=json.dumps(document), text=True, capture_output=True)
-    if wrong.returncode == 0:
-        fail("a compose file with a wrong key passed")
-    for service in document["services"].values():
-        for volume in service.get("volumes", []):
-            path = volume.split(":")[0]
-            if path.startswith(".") and not (compose.parent / path).resolve().exists():
-                fail(f"compose.yml mounts {path}, which is not there")
+    folder = ROOT / "packaging/compose"
+    names = (ROOT / "docs/configuration.md").read_text()
+    for compose in (folder / "compose.yml", folder / "cluster.yml"):
+        subprocess.run([*schema, compose], check=True, stdout=subprocess.DEVNULL)
+        document = yaml.safe_load(compose.read_text())
+        for service in document["services"].values():
+            for volume in service.get("volumes", []):
+                path = volume.split(":")[0]
+                if path.startswith("."):
+                    if not (folder / path).resolve().exists():
+                        fail(f"{compose.name} mounts {path}, which is not there")
+                elif path not in document["volumes"]:
+                    fail(f"{compose.name} mounts {path}, which is no volume of it")
+            for name in service.get("environment", {}):
+                if name.startswith("COUNTERSIGN_") and f"`{name}`" not in names:
+                    fail(f"{compose.name} sets {name}, which is no setting")
+        next(iter(document["services"].values()))["port"] = []
+        wrong = subprocess.run([*schema, "-"], input=json.dumps(document), text=True, capture_output=True)
+        if wrong.returncode == 0:
+            fail(f"{compose.name} with a wrong key passed")
     own = yaml.safe_load((ROOT / "packaging/prometheus/prometheus.yml").read_text())
-    inside = yaml.safe_load((compose.parent / "prometheus.yml").read_text())
+    inside = yaml.safe_load((folder / "prometheus.yml").read_text())
     inside["scrape_configs"][0]["static_configs"][0]["targets"] = ["127.0.0.1:8787"]
     if own != inside:
         fail("compose/prometheus.yml differs from prometheus/prometheus.yml in more than the target")
-    print("deploy-test: the compose file is valid and all that it mounts is there; no container was started")
+    own, inside = ([line for line in (path / "haproxy.cfg").read_text().splitlines() if not line.startswith(("#", "    bind", "    server"))]
+                   for path in (ROOT / "packaging/cluster", folder))
+    if own != inside:
+        fail("compose/haproxy.cfg differs from cluster/haproxy.cfg in more than the addresses")
+    print("deploy-test: the compose files are valid and all that they mount is there; no container was started")
 
 
 def check_workflows():

@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SECTIONS = [
     ("Start", ["README", "developing", "troubleshooting-sdk", "web", "clients", "clients-android", "samples", "error-codes",
                "consuming-events", "webhooks", "stream", "exports"]),
-    ("Run the gateway", ["operations", "operators", "install", "kubernetes", "sizing", "upgrades", "configuration", "cli",
+    ("Run the gateway", ["operations", "operators", "install", "kubernetes", "sizing", "scaling", "upgrades", "configuration", "cli",
                          "rolling-out-enforcement", "rotating-keys", "backup", "metrics", "slo", "limits"]),
     ("Reference", ["admin-api", "tokens", "customer-tokens", "dialects/bloomreach", "dialects/rejected-events",
                    "performance", "threat-model"]),
