@@ -45,7 +45,6 @@ def workshop(prefix):
     """A folder for a run. Others may go through it: the server's folder is in it."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     folder.chmod(0o711)
-    (folder / "data").mkdir(mode=0o700)
     return folder
 
 

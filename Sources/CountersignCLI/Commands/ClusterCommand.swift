@@ -25,8 +25,8 @@ enum ClusterCommand {
             status["gateways"].elements,
             [
                 "GATEWAY": "name", "URL": "url", "VERSION": "version", "STARTED": "started_ms",
-                "SEEN": "seen_ms", "LIVE": "live", "CLOCK MS": "clock_offset_ms", "CHANGE": "generation",
-                "DUTIES": "duties",
+                "SEEN": "seen_ms", "LIVE": "live", "CLOCK MS": Column { $0["clock_offset_ms"].shown },
+                "CHANGE": "generation", "DUTIES": "duties",
             ], empty: "No gateway runs. Next: countersign serve --database …")
         invocation.io.say(
             "Change \(status["generation"].shown), schema \(status["schema_version"].shown), PostgreSQL "

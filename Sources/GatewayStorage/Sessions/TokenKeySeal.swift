@@ -29,16 +29,23 @@ package struct TokenKeySeal: Sendable {
         self.key = key
     }
 
-    /// Makes a file with a new key, which its owner alone may read. Throws `dataDirectory`, also when there is one.
+    /// Makes a file with a new key, which its owner alone may read, and the folder if it is not there; takes the file that
+    /// another gateway has made meanwhile. Throws `dataDirectory`.
     package init(making path: String) throws(GatewayError) {
-        self.path = path
-        key = .random(count: AES256GCM.keyBytes)
-        let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            throw GatewayError(
-                .dataDirectory,
-                "cannot make the file of the token key, \(path): \(String(cString: strerror(errno)))")
+        let key = [UInt8].random(count: AES256GCM.keyBytes)
+        let url = URL(fileURLWithPath: path)
+        // Whole from the beginning, for whoever else looks for it now.
+        let draft = path + "." + UUID().uuidString
+        defer { unlink(draft) }
+        do {
+            try FileManager.default.createDirectory(
+                at: url.deletingLastPathComponent(), withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw GatewayError(.dataDirectory, "cannot make the folder of the token key, \(path)")
         }
+        let descriptor = open(draft, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Self.notMade(path) }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
             try file.write(contentsOf: Data((Base64URL.encode(key) + "\n").utf8))
@@ -46,6 +53,15 @@ package struct TokenKeySeal: Sendable {
         } catch {
             throw GatewayError(.dataDirectory, "cannot write the file of the token key, \(path)")
         }
+        guard link(draft, path) == 0 || errno == EEXIST else { throw Self.notMade(path) }
+        guard let made = try TokenKeySeal(file: path) else { throw Self.notMade(path) }
+        self = made
+    }
+
+    private static func notMade(_ path: String) -> GatewayError {
+        GatewayError(
+            .dataDirectory,
+            "cannot make the file of the token key, \(path): \(String(cString: strerror(errno)))")
     }
 
     /// Text and blobs become base64url, for what is opened is bytes in either case. What was sealed with another key throws
