@@ -314,10 +314,9 @@ def promotion(options, synchronous):
         made.gateway(database=both)
     made.begin()
     time.sleep(random.uniform(1, 3))
-    if not synchronous:
-        # What the standby has not received is gone.
-        line.cut()
-        time.sleep(0.5)
+    # What the standby has not received is gone: acknowledged events only where nobody waits for it.
+    line.cut()
+    time.sleep(0.5)
     began = time.monotonic()
     first.kill()
     line.stop()
