@@ -49,12 +49,8 @@ package final class PostgreSQLConnection: SQLConnection {
         deadlineMilliseconds = settings.statementMilliseconds + 5_000
         // Notices are for those who type.
         PQsetNoticeProcessor(made, { _, _ in }, nil)
-        do {
-            try execute(settings.sessionScript)
-        } catch {
-            PQfinish(made)
-            throw error
-        }
+        // When this throws, everything is set already: `deinit` ends the connection.
+        try execute(settings.sessionScript)
     }
 
     deinit { PQfinish(handle) }
